@@ -16,8 +16,7 @@ import (
 	"oversell/variant"
 )
 
-// All lists the monitors. A property that it does not list has no monitor: a promise of
-// it is unknown.
+// All lists the monitors. A property that is not in it has no monitor: its verdict is Unknown.
 var All = slices.Concat(sales.Judged, ids.Judged, queues.Judged, dispatch.Judged, locks.Judged)
 
 // find returns the line of [All] for a property.
@@ -30,10 +29,10 @@ func find(of variant.Object, p variant.Property) (Judged, bool) {
 	return Judged{}, false
 }
 
-// Monitors are the monitors of a history: for every promise in its header, and for
+// Monitors returns the monitors of a history: for every promise in its header, and for
 // every other property that can be measured of an object that the header names. They
-// are in the order of [All]; promises that no monitor judges come last. Only the
-// header's objects and promises count, never what a scenario or a variant is called.
+// are in the order of [All]; promises that no monitor judges come last. Only the header's objects and promises count,
+// never the name of a scenario or a variant.
 func Monitors(h history.Header) []Monitor {
 	s := &Shared{Header: &h}
 	var out []Monitor
@@ -78,8 +77,7 @@ func (u unjudged) Verdict() Verdict {
 	return v
 }
 
-// witnessed is the verdict as a history can support it: Holds without an opportunity to
-// break is Unknown.
+// witnessed returns the verdict that a history supports: Holds without an opportunity is Unknown.
 func witnessed(v Verdict) Verdict {
 	if v.Result == Holds && v.Opportunities == 0 {
 		v.Result, v.Why = Unknown, "nothing in the history could have broken it: "+v.Why

@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// lockHistory is a correct lock's history of n operations by that many clients: each
+// lockHistory returns a correct lock's history of n operations by that many clients: each
 // hold takes 20 µs, a tenth of the attempts is refused, answers take a while.
 func lockHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(1, 1))
@@ -44,7 +44,7 @@ func lockHistory(n, clients int) []history.Op {
 	return complete(ops[:n])
 }
 
-// saleHistory is a correct sale's history: the stock lasts for half of the orders.
+// saleHistory returns a correct sale's history: the stock lasts for half of the orders.
 func saleHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(2, 2))
 	ops := make([]history.Op, 0, n)
@@ -67,7 +67,7 @@ func saleHistory(n, clients int) []history.Op {
 	return complete(ops)
 }
 
-// shopHistory is a correct sale of many products, each of which lasts for half of its
+// shopHistory returns a correct sale of many products, each of which lasts for half of its
 // orders. Tokens rise with the orders, and what is left is read in the end.
 func shopHistory(n, clients int, keys int64) []history.Op {
 	ops := saleHistory(n, clients)
@@ -96,7 +96,7 @@ func shopHistory(n, clients int, keys int64) []history.Op {
 	return ops
 }
 
-// refundHistory is a sale in which a fifth of the buyers give their piece back, so
+// refundHistory returns a sale in which a fifth of the buyers give their piece back, so
 // that it is sold out and on sale again all the time.
 func refundHistory(n, clients int, stock int64) []history.Op {
 	r := rand.New(rand.NewPCG(3, 3))
@@ -158,7 +158,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanos
 	return nanoseconds
 }
 
-// idle is a monitor that does nothing: what handing the operations over costs.
+// idle is a monitor that does nothing: it measures the cost of passing the operations.
 type idle struct{}
 
 func (idle) Observe(*history.Op)   {}
@@ -252,7 +252,7 @@ func BenchmarkSale(b *testing.B) {
 	}
 }
 
-// plainStock is the stock model without the orders, which the histories here do not repeat.
+// plainStock returns the stock model without the orders, which the histories here do not repeat.
 func plainStock(stock int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },

@@ -4,27 +4,22 @@
 // order, while a run goes on or from a saved file, and gives a [Verdict] of
 // three values. Unknown is the zero value and never passes for Holds.
 //
-// [Judge] runs all monitors over a saved history; a run that is still going on
-// feeds [Monitors] itself.
+// [Judge] runs all monitors over a saved history; a run under way feeds [Monitors] itself.
 //
-// # What certain means
+// # Certainty
 //
-// Violated is said only of what no correct object can have done, whatever happened between
-// a call and its return; each monitor's comment states the argument and shows the
-// smallest bad history. Intervals are closed. Calls sort before returns at equal
-// times, so that an operation called when another returns may come before it.
-// An operation without an answer may have its effect at any time after its call, or
-// never.
+// A verdict is Violated only if no correct object can have given these answers, whatever happened between a call and
+// its return; each monitor's comment states the argument and shows the smallest bad history. Intervals are closed.
+// Calls sort before returns at equal times, so that an operation called when another returns may come before it. An
+// operation without an answer may have its effect at any time after its call, or never.
 //
-// # Operations that are not there
+// # Missing operations
 //
-// A monitor judges by what it has seen. Some violations rest on an operation that is
-// missing, such as a refusal that no client's grant explains. They are reported once no
-// such operation can come any more: when Advance has passed them, or at the Verdict, which
-// takes the history to be over. A verdict that is asked for in the middle of a run may
-// therefore be premature about operations in flight; the last verdict is right. In a
-// history that was cut off, where operations in flight are lost for good, such violations
-// are Unknown.
+// A monitor judges the operations that it has seen. Some violations rest on a missing operation, such as a refusal that
+// no client's grant explains. They are reported once no such operation can come any more: when Advance has passed them,
+// or at the Verdict, which assumes that the history is over. So a verdict during a run may be premature about
+// operations in flight; the last verdict is right. In a history that was cut off, where operations in flight are lost,
+// such violations are Unknown.
 //
 // # How it is checked
 //

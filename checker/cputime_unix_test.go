@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is how long the processors have worked for this process.
+// processorTime returns how long the processors have worked for this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// crossRuns is how many histories a generator makes for a model. One goroutine makes and
+// crossRuns returns how many histories a generator makes for a model. One goroutine makes and
 // judges them: of the race detector a few are enough, and the rest is made without it.
 func crossRuns() int {
 	switch {
@@ -185,7 +185,7 @@ func TestCrossStockLonger(t *testing.T) {
 	}
 }
 
-// bruteCores is mutual exclusion by its definition: all cores, all pairs.
+// bruteCores judges mutual exclusion by its definition: all cores, all pairs.
 func bruteCores(_ *history.Header, ops []history.Op) bool {
 	type core struct {
 		session    history.Value
@@ -265,7 +265,7 @@ func TestCrossMutualExclusion(t *testing.T) {
 	}
 }
 
-// bruteOwners is owner-only-release by its definition.
+// bruteOwners judges owner-only-release by its definition.
 func bruteOwners(h *history.Header, ops []history.Op) bool {
 	type life struct {
 		from, granted, until, end time.Duration
@@ -492,8 +492,8 @@ func TestCrossTold(t *testing.T) {
 	}, porcupineStock)
 }
 
-// bruteNet is the most that was surely sold at any moment, and bruteRefusals
-// whether somebody was refused while stock was surely left.
+// bruteNet returns the most that was surely sold at any moment, and bruteRefusals whether a client was refused while
+// stock was surely left.
 func bruteNet(ops []history.Op) int64 {
 	var peak int64
 	for _, at := range ops {

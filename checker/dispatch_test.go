@@ -218,10 +218,10 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 	return complete(ops)
 }
 
-// bruteCommits is holder-commits by its definition.
+// bruteCommits judges holder-commits by its definition.
 func bruteCommits(ops []history.Op) Result {
 	landed := func(op history.Op) bool { return op.Kind == history.Submit && op.Outcome == history.OK }
-	// bad tells whether a commit cannot have landed by right.
+	// bad reports whether a commit cannot have landed by right.
 	bad := func(s history.Op) bool {
 		var hold *history.Op
 		for i := range ops {

@@ -18,7 +18,7 @@ var (
 	shopKey = history.Text("phone")
 )
 
-// long tells whether the long cross-validation was asked for: OVERSELL_LONG=1.
+// long reports whether the long cross-validation was asked for: OVERSELL_LONG=1.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
 
 // show prints a history for a failed test.
@@ -149,7 +149,7 @@ func monitorOf(of variant.Object, p variant.Property) func(*history.Header) Moni
 	}
 }
 
-// saleOf is the monitor of one property of sales.
+// saleOf returns the monitor of one property of sales.
 func saleOf(h *history.Header, p variant.Property) Monitor { return monitorOf(variant.Sale, p)(h) }
 
 // The monitors of locks.

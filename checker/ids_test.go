@@ -143,7 +143,7 @@ func TestCrossRepeated(t *testing.T) {
 		}
 		return true
 	}
-	// explained tells whether every repetition has an answer or a try that it repeats.
+	// explained reports whether every repetition has an answer or a try that it repeats.
 	explained := func(ops []history.Op) bool {
 		return !slices.ContainsFunc(ops, func(op history.Op) bool {
 			return op.Reason == history.Repeated && !tried(ops, op) && !slices.ContainsFunc(ops, func(o history.Op) bool {
@@ -180,7 +180,7 @@ func TestCrossRepeated(t *testing.T) {
 	}, toTheLetter)
 }
 
-// counterModel is a counter whose next number is 1 more than the state, as the
+// counterModel returns a counter whose next number is 1 more than the state, as the
 // comment of idLinear has it.
 func counterModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
@@ -313,7 +313,7 @@ func counterNoise(r *rand.Rand, n int) []history.Op {
 	return ops
 }
 
-// underLock is a number that was taken under a lock: its client asked for that from a time
+// underLock returns a number that was taken under a lock: its client asked for that from a time
 // on, and had it when it asked for the number.
 func underLock(op history.Op, session int64, since time.Duration) []history.Op {
 	op.Session = history.Int(session)
@@ -375,7 +375,7 @@ func withRetries(r *rand.Rand, ops []history.Op) []history.Op {
 	return ops
 }
 
-// fromFirstTry are the operations with each answer called at the first try of its request.
+// fromFirstTry returns the operations with each answer called at the first try of its request.
 func fromFirstTry(ops []history.Op) []history.Op {
 	out := slices.Clone(ops)
 	for i := range out {
@@ -411,7 +411,7 @@ func TestCrossRetries(t *testing.T) {
 	}
 }
 
-// fallsInTime tells whether a number is lower than one that was received before it was
+// fallsInTime reports whether a number is lower than one that was received before it was
 // asked for.
 func fallsInTime(ops []history.Op) bool {
 	for _, op := range ops {
@@ -505,7 +505,7 @@ func TestCrossIDProperties(t *testing.T) {
 	}
 }
 
-// counterHistory is a correct counter's history.
+// counterHistory returns a correct counter's history.
 func counterHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(6, 6))
 	ops := make([]history.Op, 0, n)

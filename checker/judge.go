@@ -11,16 +11,14 @@ import (
 	"oversell/history"
 )
 
-// Judgement is what a history shows: the verdicts, and facts that were measured
-// on the way.
+// Judgement is the result for a history: the verdicts, and measured facts.
 type Judgement struct {
 	Verdicts []Verdict
 	// Ops is the number of operations, of all kinds.
 	Ops int
-	// Sold is how many pieces were sold for certain, refunded ones included.
+	// Sold is how many pieces were surely sold, including refunded ones.
 	Sold int64
-	// Unknown is how many pieces more may have been sold by operations that had
-	// no answer.
+	// Unknown is how many more pieces may have been sold by operations without an answer.
 	Unknown int64
 	// Overruns counts the sections that outlived their lease: their release was
 	// called after its end.
@@ -31,7 +29,7 @@ type Judgement struct {
 	Refusals map[history.Reason]int64
 	// Fairness is Jain's index over the acquisitions of the clients that tried:
 	// 1 when all obtained the lock equally often, 1/n when one of n had it
-	// alone; 0 when nobody obtained it.
+	// alone; 0 when no client obtained it.
 	Fairness float64
 	// Acquired is how often the lock was obtained.
 	Acquired int64
@@ -40,10 +38,9 @@ type Judgement struct {
 // judgeBlock is how many operations are observed between two calls of Advance.
 const judgeBlock = 4096
 
-// Judge judges a history with all its monitors. Those of one object share what they know
-// and read it once, at the same time as those of other objects do. The same history gives
-// the same judgement every time. The history is read once, a batch at a time; also are
-// given the batches, too, each while the monitors have it.
+// Judge judges a history with all its monitors. The monitors of one object share their state and read the history once,
+// concurrently with those of other objects. The same history always gives the same judgement. The history is read once,
+// a batch at a time; each function of also gets every batch at the same time as the monitors.
 //
 // A history that was cut off (without a trailer) is judged up to the cut. Operations in
 // flight at the cut are missing from it, so nothing is concluded from the absence of an
@@ -90,12 +87,12 @@ func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 	return out
 }
 
-// seller is a monitor that counts what was sold: for certain, and perhaps besides.
+// seller is a monitor that counts the pieces surely sold, and perhaps sold.
 type seller interface {
 	SoldPieces() (certain, perhaps int64)
 }
 
-// atOnce gives all readers a batch, each in a goroutine of its own, and waits for them.
+// atOnce gives a batch to all readers, each in a goroutine of its own, and waits for them.
 func atOnce(readers []func([]history.Op), ops []history.Op) {
 	var work sync.WaitGroup
 	for _, read := range readers[1:] {
@@ -105,7 +102,7 @@ func atOnce(readers []func([]history.Op), ops []history.Op) {
 	work.Wait()
 }
 
-// judge feeds monitors a batch; low is the earliest call behind it.
+// judge feeds monitors a batch; low is the earliest call after it.
 func judge(monitors []Monitor, ops []history.Op, low time.Duration, cut bool) {
 	for i := range ops {
 		for _, m := range monitors {
@@ -120,13 +117,13 @@ func judge(monitors []Monitor, ops []history.Op, low time.Duration, cut bool) {
 	}
 }
 
-// facts are the measures that are no judgements.
+// facts are the measurements without a verdict.
 type facts struct {
 	overruns int
 	first    string // overrun
 	refusals map[history.Reason]int64
 	grants   []int64         // by client; -1: it never tried
-	others   map[int32]int64 // clients with numbers that are no indices
+	others   map[int32]int64 // clients with numbers that are not indices
 }
 
 func newFacts() *facts { return &facts{refusals: make(map[history.Reason]int64)} }
@@ -171,7 +168,7 @@ func (f *facts) observe(op *history.Op) {
 	}
 }
 
-// acquired is how often the lock was obtained by anybody.
+// acquired returns how often the lock was obtained.
 func (f *facts) acquired() (sum int64) {
 	for _, g := range f.grants {
 		sum += max(g, 0)
@@ -182,7 +179,7 @@ func (f *facts) acquired() (sum int64) {
 	return sum
 }
 
-// fairness is Jain's index: the square of the sum over n times the sum of squares.
+// fairness returns Jain's index: the square of the sum over n times the sum of squares.
 func (f *facts) fairness() float64 {
 	var n, sum, squares float64
 	add := func(g int64) {

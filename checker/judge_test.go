@@ -44,7 +44,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// bigHistory is a sale under a lock with leases, correct or with a few answers changed.
+// bigHistory returns a sale under a lock with leases, correct or with a few answers changed.
 func bigHistory(seed uint64, n, corruptions int) *history.History {
 	r := rand.New(rand.NewPCG(seed, 3))
 	h := &history.History{Trailer: &history.Trailer{}, Header: history.Header{
@@ -249,8 +249,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestSayWithoutKeys: what a history without keys is about is not called by a name that
-// nobody gave it.
+// TestSayWithoutKeys: the object of a history without keys gets no name.
 func TestSayWithoutKeys(t *testing.T) {
 	const two = time.Millisecond
 	lock := &history.History{Header: history.Header{Clients: 2, Lock: "own"}, Trailer: &history.Trailer{}, Ops: []history.Op{
@@ -305,7 +304,7 @@ func TestTableOfIDsFarApart(t *testing.T) {
 	}
 }
 
-// TestUndecided: what too little is known of is told apart from what could not have gone wrong.
+// TestUndecided: too little knowledge is distinguished from a missing opportunity.
 func TestUndecided(t *testing.T) {
 	h := &history.Header{Stock: 2}
 	lost := bought(2, 2, 1, 9)

@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// verdictCase is a hand-made history and what a monitor must say to it.
+// verdictCase is a hand-made history and its expected verdict.
 type verdictCase struct {
 	name string
 	h    history.Header
@@ -237,8 +237,8 @@ func TestLockLinear(t *testing.T) {
 	})
 }
 
-// A lock that is stuck while servers are broken again and again is not judged to
-// make progress: it was never left in peace for long enough to tell.
+// The progress of a lock that is stuck while faults keep disturbing the servers is not judged: there was never enough
+// undisturbed time.
 func TestProgressIsUnknownWithoutPeace(t *testing.T) {
 	h := &history.Header{TTL: 10, Grace: 1, Redial: 5}
 	m := newProgress(h)

@@ -37,7 +37,7 @@ func (l *dueLine) pop() dueTask {
 	return e
 }
 
-// queueHistory is a correct queue's history of n operations: enqueues, half of
+// queueHistory returns a correct queue's history of n operations: enqueues, half of
 // them delayed, pops, a tenth of them in vain, effects, and the final audit.
 func queueHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(5, 5))
@@ -105,7 +105,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// waitingRoom is the state of a queue whose tasks are all due: a sorted list of them.
+// waitingRoom returns the state of a queue whose tasks are all due: a sorted list of them.
 func waitingRoom() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []dueTask(nil) },

@@ -14,7 +14,7 @@ import (
 // openQueue opens the monitor of one property.
 func openQueue(p variant.Property) func(*history.Header) Monitor { return monitorOf(variant.Queue, p) }
 
-// judgedExactly tells whether no task was judged loosely.
+// judgedExactly reports whether no task was judged loosely.
 func judgedExactly(v Verdict) bool { return !strings.Contains(v.Why, "loosely") }
 
 func TestCrossQueue(t *testing.T) {
@@ -61,9 +61,8 @@ func TestCrossQueue(t *testing.T) {
 	}
 }
 
-// bruteOrder is in-order by its definition, for ids enqueued once: some moment
-// of the time in which x can have been taken lies in no core of a task surely due
-// earlier.
+// bruteOrder judges in-order by its definition, for ids enqueued once: some moment at which x can have been taken lies
+// in no core of a task surely due earlier.
 func bruteOrder(h *history.Header, ops []history.Op) bool {
 	steps := queueSteps(h, ops)
 	put, take := make(map[history.Value]*queueStep), make(map[history.Value]*queueStep)

@@ -364,7 +364,7 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 	return out
 }
 
-// untold is how many entries of a task can have ended otherwise than by an answer.
+// untold returns how many entries of a task can have ended otherwise than by an answer.
 func untold(ops []history.Op, id int64) (n int) {
 	for _, op := range ops {
 		switch {
@@ -383,7 +383,7 @@ const modelTasks = 20
 // room is the state of the models: by task the enqueue it is there from, plus one.
 type room [modelTasks]int8
 
-// after are the states after a step at a time.
+// after returns the states after a step at a time.
 func (s *queueStep) after(steps []queueStep, in room, now time.Duration) []room {
 	taskOf := func(v history.Value) int { n, _ := v.Num(); return int(n) }
 	takes := func(in room, id int) (room, bool) {
@@ -560,7 +560,7 @@ func (b *queueBrute) search(s queueBruteState) bool {
 	return false
 }
 
-// waits tells whether a reading of a task comes after a pop that is still to come: one that
+// waits reports whether a reading of a task comes after a pop that is still to come: one that
 // took the task, as the journal had told before.
 func (b *queueBrute) waits(read *queueStep, done uint64) bool {
 	for i := range b.steps {
@@ -573,7 +573,7 @@ func (b *queueBrute) waits(read *queueStep, done uint64) bool {
 	return false
 }
 
-// moments are the times worth trying: a pop whose answer is not known may wait
+// moments returns the times worth trying: a pop whose answer is not known may wait
 // until something is due.
 func (b *queueBrute) moments(step *queueStep, n queueBruteState) []time.Duration {
 	out := []time.Duration{n.now}

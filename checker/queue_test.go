@@ -14,7 +14,7 @@ func attempt(op history.Op, n int32) history.Op { op.Amount = n; return op }
 
 func asRequest(op history.Op, n int64) history.Op { op.Session = history.Int(n); return op }
 
-// unsaid is an operation on a queue without an answer.
+// unsaid returns an operation on a queue without an answer.
 func unsaid(kind history.Kind, client int32, task int64, call, ret time.Duration) history.Op {
 	return queueOp(kind, client, task, call, ret, history.Unknown, history.NoReason)
 }
@@ -33,7 +33,7 @@ func crashed(client int32, when time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: monitor.Crash, Call: when, Return: when}
 }
 
-// auditing is a final audit from a time on: what is waiting, and what the journal
+// auditing returns a final audit from a time on: what is waiting, and what the journal
 // says that requests took, each as a request and a task.
 func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []history.Op {
 	var ops []history.Op

@@ -244,7 +244,7 @@ type saleMix struct {
 	amounts, refunds, unknown, resend, reads bool
 }
 
-// patience is how much longer than usual a client waits for an answer that does not come.
+// patience returns how much longer than usual a client waits for an answer that does not come.
 // Where orders are sent again this makes tries overlap, and end in another order than that
 // of their calls.
 func (m saleMix) patience(r *rand.Rand) time.Duration {

@@ -9,8 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// Running judges a run that is still going on: it tells which promises are broken for good,
-// whatever operations follow. It is for one goroutine.
+// Running judges a run under way: it reports promises that are surely broken, whatever operations follow. It is for one
+// goroutine.
 //
 // It reports a violation in two cases. First, if the promise is broken in the history so
 // far, judged as a history that was cut off there, so that nothing is concluded from the
@@ -27,8 +27,7 @@ type Running struct {
 	low      time.Duration
 }
 
-// NewRunning returns the judgement of a run by its header. Only what was promised is
-// judged; the rest is a measurement, which can wait.
+// NewRunning returns a Running for the header of a run. It judges only promises; other properties can wait.
 func NewRunning(h history.Header) *Running {
 	r := &Running{monitors: Monitors(h)}
 	r.monitors = slices.DeleteFunc(r.monitors, func(m Monitor) bool {
@@ -38,13 +37,13 @@ func NewRunning(h history.Header) *Running {
 	return r
 }
 
-// AtEnd tells whether a property can be judged at the end of a run only.
+// AtEnd reports whether a property can be judged only at the end of a run.
 func AtEnd(of variant.Object, p variant.Property) bool {
 	_, judged := find(of, p)
 	return !judged || slices.Contains(atEnd, p)
 }
 
-// atEnd lists the properties that are violated by something that never happens.
+// atEnd lists the properties that are violated by an event that never happens.
 var atEnd = []variant.Property{variant.Progress, variant.NoLostTask, variant.NoGaps, variant.TaskReturns}
 
 // Observe takes the next operation in completion order.
@@ -65,9 +64,8 @@ func (r *Running) Advance(lowWater time.Duration) {
 	}
 }
 
-// Broken returns the promises that were found broken since the last call. Each is told
-// once, and not judged from then on. Some monitors take a time for this that grows with
-// the run: it is not to be called for every operation.
+// Broken returns the promises that were found broken since the last call. It reports each once, and does not judge it
+// again. For some monitors its cost grows with the run: do not call it for every operation.
 func (r *Running) Broken() (vs []Verdict) {
 	r.monitors = slices.DeleteFunc(r.monitors, func(m Monitor) bool {
 		v := r.ask(m)
@@ -80,7 +78,7 @@ func (r *Running) Broken() (vs []Verdict) {
 	return vs
 }
 
-// ask asks a monitor for what is certain whatever comes.
+// ask asks a monitor for a violation that is certain whatever follows.
 func (r *Running) ask(m Monitor) Verdict {
 	c, cuts := m.(monitor.Cutter)
 	if !cuts {
@@ -98,8 +96,7 @@ func (r *Running) ask(m Monitor) Verdict {
 	return Verdict{}
 }
 
-// settled tells whether no operation that is still to come was called before all of the
-// witness had returned.
+// settled reports whether every operation that was called before all of the witness had returned has been seen.
 func (r *Running) settled(witness []history.Op) bool {
 	for i := range witness {
 		if witness[i].Return >= r.low {

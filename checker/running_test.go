@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// promiseAll has everything promised that the monitors of a header judge.
+// promiseAll promises everything that the monitors of a header judge.
 func promiseAll(h *history.Header) {
 	h.Promises = nil
 	for _, m := range Monitors(*h) {

@@ -8,7 +8,7 @@ import (
 	"oversell/variant"
 )
 
-// outcomes are all ways in which tries without an answer can have ended: for each, how many
+// outcomes returns all ways in which tries without an answer can have ended: for each, how many
 // effects every order had, and which operations those are. Ways that leave an answer that an order was counted without an
 // effect of that order that was called by then are left out.
 func outcomes(ops []history.Op) (all []map[history.Value]int64, which []map[int]bool) {
@@ -51,7 +51,7 @@ func outcomes(ops []history.Op) (all []map[history.Value]int64, which []map[int]
 	return all, which
 }
 
-// explained tells whether these effects can explain all answers that a stock was sold out.
+// explained reports whether these effects can explain all answers that a stock was sold out.
 func explained(h *history.Header, ops []history.Op, effects map[int]bool) bool {
 	for _, no := range ops {
 		left := h.Stock

@@ -245,7 +245,7 @@ func TestCrossSmallSales(t *testing.T) {
 	t.Logf("%v", seen)
 }
 
-// refundedTooOften tells whether an order has a refund without an answer beside one that was
+// refundedTooOften reports whether an order has a refund without an answer beside one that was
 // answered. No-oversell takes the earlier call of the two for the moment, though the one with the
 // answer had its effect.
 func refundedTooOften(ops []history.Op) bool {

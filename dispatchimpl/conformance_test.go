@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// lockFor is a lock under which the dispatch keeps its promises.
+// lockFor returns a lock under which the dispatch keeps its promises.
 func lockFor(v dispatchimpl.Variant) string {
 	if v.Needs.Fence {
 		return "fenced"
@@ -181,7 +181,7 @@ func TestErrorsSayWhatWasAttempted(t *testing.T) {
 		env := s.env(nil, s.connect())
 		wantAll(t, v.New(env, s.pool, s.lock.New(env), dispatchimpl.Options{Limit: limit}), s.pool, "there is no SQL database")
 		env.SQL = db.DB
-		wantAll(t, v.New(env, s.pool, s.lock.New(env), dispatchimpl.Options{}), s.pool, "a limit of 0s is none")
+		wantAll(t, v.New(env, s.pool, s.lock.New(env), dispatchimpl.Options{}), s.pool, "a limit of 0s: it must be positive")
 		name := strings.Repeat("long", 20)
 		wantAll(t, v.New(env, name, s.lock.New(env), dispatchimpl.Options{Limit: limit}), name, "bytes long")
 

@@ -1,18 +1,14 @@
-// Package dispatchimpl holds document 4's task dispatch: a pool of editing tasks
-// in an SQL database, from which users are given tasks of the categories they
-// like, one at a time.
+// Package dispatchimpl holds document 4's task dispatch: a pool of editing tasks in an SQL database, from which users
+// get tasks of the categories they like, one at a time.
 //
-// Whoever wants a task finds candidates, picks one in order, and tries to lock
-// it. If it is locked, it is handed over: the task's and the user's state in the
-// database are updated. If it is not, somebody else has it, and the next one is
-// tried. The lock stays with the hold, whose limit is the lock's lease; submitting
-// releases it. A task held longer than the limit returns to the pool; see
-// [Pool.Expire].
+// A client that wants a task for its user finds candidates, picks the first, and tries to lock it. If it obtains the
+// lock, the task is handed over: the task's and the user's state in the database are updated. Otherwise another user
+// has the task, and it tries the next one. The lock is held as long as the task, up to the limit, which is the lock's
+// lease; submitting releases it. A task held longer than the limit returns to the pool; see [Pool.Expire].
 //
-// Any lock of package lockimpl will do for the locking, and the result is no
-// better than it. What the variants here differ in is what the database checks
-// itself: nothing ([Variants] lists that one as a control), nothing but the lock
-// (the document's), or the lock's fencing token.
+// The locking takes any lock of package lockimpl, and the dispatch is only as good as the lock. The variants differ in
+// their checks: none ([Variants] lists that one as a control), only the lock (the document's), or the lock's fencing
+// token in the database.
 package dispatchimpl
 
 import (
@@ -24,8 +20,7 @@ import (
 	"oversell/variant"
 )
 
-// ErrEmpty refuses a Take: there is no task that the user likes and nobody has.
-// Nothing changed.
+// ErrEmpty refuses a Take: there is no free task that the user likes. Nothing changed.
 var ErrEmpty = errors.New("no task to hand out")
 
 // ErrBusy refuses a Take: the user holds a task. Nothing changed.
@@ -41,16 +36,15 @@ type Task struct {
 	Category string
 }
 
-// User is somebody who works. IDs are positive.
+// User is a user who works on tasks. IDs are positive.
 type User struct {
 	ID int64
-	// Likes are the categories of the tasks to be given to this user; none means
-	// all.
+	// Likes are the categories of tasks for this user; none means all.
 	Likes []string
 }
 
-// Hold is a task in a user's hands. It is a plain value: a stale one can be
-// submitted again, and should then be refused.
+// Hold is a task that a user holds. It is a plain value: a stale one can be submitted again, and should then be
+// refused.
 type Hold struct {
 	Task, User int64
 	// Until is when the hold ends unless it is submitted.
@@ -66,19 +60,18 @@ type Options struct {
 }
 
 // Pool is one client's view of a pool of tasks. It is used by one goroutine at a
-// time. An error that is none of this package's leaves the outcome open: what was
-// asked for may have happened, or may yet happen.
+// time. Any error other than this package's leaves the outcome open: the change may have happened, or may yet happen.
 type Pool interface {
 	// Open fills the pool. It is called once, before any client starts.
 	Open(ctx context.Context, tasks []Task, users []User) error
-	// Take hands a task to the user, or returns ErrEmpty or ErrBusy. Somebody who
-	// has submitted takes the next task at once.
+	// Take hands a task to the user, or returns ErrEmpty or ErrBusy. After a submit the user takes the next task at
+	// once.
 	Take(ctx context.Context, user int64) (Hold, error)
 	// Submit commits the work on a task and ends the hold, or returns ErrLost.
 	Submit(ctx context.Context, h Hold) error
 	// Expire takes back every task that is held past the limit, by this client's
-	// clock, and returns their number. The pool has no timer: whoever runs it
-	// calls Expire regularly. It leaves the locks alone, which end by themselves.
+	// clock, and returns their number. The pool has no timer: its operator calls Expire regularly. It does not touch
+	// the locks, which end by themselves.
 	Expire(ctx context.Context) (int, error)
 	// State reads what the database holds now.
 	State(ctx context.Context) (State, error)
@@ -98,12 +91,12 @@ type Variant struct {
 	Name, Source, Summary string
 	// Promises are what its authors claim; a broken one fails a run.
 	Promises []variant.Property
-	// Flaws are the ways in which it must be caught.
+	// Flaws are its known ways to break promises; checks must catch them.
 	Flaws []variant.Flaw
 	Needs variant.Needs
 	// Control marks a dispatch that is wrong on purpose.
 	Control bool
-	// New makes one client's Pool with this name, whose tasks it locks with
-	// locker, which is the client's own. It must not use the network.
+	// New makes one client's Pool with this name. The Pool locks tasks with locker, which is the client's own. New must
+	// not use the network.
 	New func(env variant.Env, pool string, locker lockimpl.Locker, o Options) Pool
 }

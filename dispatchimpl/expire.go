@@ -13,9 +13,8 @@ func (p *table) Expire(ctx context.Context) (int, error) {
 	return n, p.failed("take back the tasks", err)
 }
 
-// expire looks for overdue holds without keeping anybody waiting, and then takes
-// back one at a time, if it is still the same hold. What the user's row says is
-// out of date then, which does no harm.
+// expire looks for overdue holds without blocking other clients, and then takes back one at a time, if it is still the
+// same hold. The user's row is then out of date, which does no harm.
 func (p *table) expire(ctx context.Context) (returned int, err error) {
 	if p.unfit != nil {
 		return 0, p.unfit

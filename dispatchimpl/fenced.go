@@ -7,10 +7,9 @@ import (
 	"oversell/variant"
 )
 
-// fenced is locked with the lock's fencing token in both UPDATEs. A handover is
-// for a token that is newer than that of the last one; a submit is for the token
-// of the last one, while the task is still in its user's hands. So a user whose
-// lease ended, before the handover or before the submit, finds no row and is told.
+// fenced is locked with the lock's fencing token in both UPDATEs. A handover needs a newer token than the last one; a
+// submit needs the token of the last handover, while its user still holds the task. So if the user's lease ended before
+// the handover or before the submit, the UPDATE finds no row, and the user gets an error.
 type fenced struct{ table }
 
 func newFenced(env variant.Env, pool string, locker lockimpl.Locker, o Options) Pool {

@@ -9,8 +9,8 @@ import (
 	"oversell/dispatchimpl"
 )
 
-// Each test here is a schedule of statements and commands that shows one flaw,
-// and the same schedule survived by what has it not.
+// Each test here is a schedule of statements and commands that shows one flaw, and the same schedule with a dispatch
+// that does not have it.
 
 // One task, and two users who find it before either is handed it.
 
@@ -104,7 +104,7 @@ func TestTheNextCandidateIsTried(t *testing.T) {
 	})
 }
 
-// A user takes the task and is not heard of until the limit has passed.
+// A user takes the task and does nothing until the limit has passed.
 
 func TestATaskReturnsAfterTheLimit(t *testing.T) {
 	each(t, func(t *testing.T, db *database.DB) {

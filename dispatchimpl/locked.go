@@ -7,14 +7,12 @@ import (
 	"oversell/variant"
 )
 
-// locked is the document's dispatch. Whoever holds a task's lock has the task:
-// neither the handover nor the submit looks at who the database says has it. Only
-// that the task is not done yet is part of the handover, because the list of
-// candidates is older than the lock: its holder may have submitted the task and
-// released it in between.
+// locked is the document's dispatch. The holder of a task's lock has the task: neither the handover nor the submit
+// checks the holder in the database. The handover only checks that the task is not done yet, because the list of
+// candidates is older than the lock: an earlier holder may have submitted the task and released the lock in between.
 //
-// Two things follow. A lock that lets two users in hands the task to both. And a
-// user who is slower than the limit commits all the same:
+// This has two consequences. A lock that lets two users in hands the task to both. And a user who is slower than the
+// limit still commits:
 //
 //	A takes task 1; the limit passes, the task returns; B takes task 1;
 //	A submits: the task is done, under B's hands.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The columns. holder 0 means that nobody has the task; until is the end of the
+// The columns. holder 0 means that no user has the task; until is the end of the
 // hold in nanoseconds of Unix time; task 0 means that the user has none.
 const (
 	taskColumns = "id BIGINT PRIMARY KEY, category %s NOT NULL, commits BIGINT NOT NULL, holder BIGINT NOT NULL, until BIGINT NOT NULL, fence BIGINT NOT NULL"
@@ -32,7 +32,7 @@ func (p *table) Open(ctx context.Context, tasks []Task, users []User) error {
 	return p.failed("open", err)
 }
 
-// check refuses what could not be told apart later.
+// check refuses tasks and users that could not be distinguished later.
 func check(tasks []Task, users []User) error {
 	seen := map[int64]bool{}
 	for _, t := range tasks {
@@ -90,7 +90,7 @@ func (p *table) create(ctx context.Context) error {
 			return err
 		}
 	}
-	// Without it, every search for candidates reads all that are done.
+	// Without it, every search for candidates reads all finished tasks.
 	_, err := p.db.ExecContext(ctx, "CREATE INDEX "+p.index+" ON "+p.tasks+" (commits, holder, id)")
 	return err
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// submit commits the work on a task where the condition allows it, frees the
-// user, and releases the lock. The lock of a hold that is lost is left alone: it
-// may be another's by now.
+// submit commits the work on a task if the condition allows it, frees the user, and releases the lock. It does not
+// touch the lock of a lost hold, which another user may hold by now.
 func (p *table) submit(ctx context.Context, h Hold, where string, args ...any) error {
 	err := p.unfit
 	if err == nil {

@@ -15,13 +15,11 @@ import (
 // errNoToken reports a lock without a fencing token, under a dispatch that needs one.
 var errNoToken = errors.New("the lock grants no fencing token, and this dispatch needs one")
 
-// table is what all dispatches have in common: the pool's tables, and the steps
-// of the document. They differ in acquire, in claim and in how they submit.
+// table is the common part of all dispatches: the pool's tables, and the steps of the document. Dispatches differ in
+// acquire, in claim and in how they submit.
 //
-// What a user has in hand is written down twice: as the task's holder, which
-// counts, and as the user's task, which says where to look. A transaction changes
-// the task first and the user second, always, so that no two can wait for each
-// other in a circle.
+// A user's hold is stored twice: as the task's holder, which counts, and as the user's task, which says where to look.
+// Every transaction changes the task first and the user second, so that no deadlock is possible.
 type table struct {
 	env    variant.Env
 	locker lockimpl.Locker
@@ -32,7 +30,7 @@ type table struct {
 	dialect             database.Dialect
 	tasks, users, likes string // quoted
 	index               string
-	unfit               error // why there can be no such tables; every use reports it
+	unfit               error // why such tables are impossible; every use reports it
 
 	// acquire makes the candidate h the caller's and sets h.Lock and h.Until, or
 	// returns lockimpl.ErrHeld.
@@ -50,12 +48,12 @@ func newTable(env variant.Env, pool string, locker lockimpl.Locker, o Options) t
 		}
 	}
 	if p.unfit == nil && o.Limit <= 0 {
-		p.unfit = fmt.Errorf("a limit of %v is none", o.Limit)
+		p.unfit = fmt.Errorf("a limit of %v: it must be positive", o.Limit)
 	}
 	return p
 }
 
-// failed says in an error what was attempted. Declared answers stay as they are.
+// failed wraps an error with what was attempted. It returns declared answers unchanged.
 func (p *table) failed(what string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrEmpty), errors.Is(err, ErrBusy), errors.Is(err, ErrLost):
@@ -94,18 +92,18 @@ func (p *table) change(ctx context.Context, on execer, statement string, args ..
 	return n > 0, err
 }
 
-// lock locks the candidate in one attempt: if somebody has it, there is another.
+// lock tries once to lock the candidate: if another client holds it, there are other candidates.
 func (p *table) lock(ctx context.Context, h *Hold) (err error) {
 	h.Lock, err = p.locker.Acquire(ctx, p.lockName(h.Task), lockimpl.Options{TTL: p.o.Limit})
 	h.Until = h.Lock.Until
 	return err
 }
 
-// lockName is the name of a task's lock.
+// lockName returns the name of a task's lock.
 func (p *table) lockName(task int64) string { return p.pool + ":" + strconv.FormatInt(task, 10) }
 
-// unlock releases what lock has acquired, if it has. What becomes of the lock
-// changes nothing about the task, and its lease ends it in any case.
+// unlock releases the lock, if lock has acquired it. Errors are ignored: they do not affect the task, and the lease
+// ends the lock in any case.
 func (p *table) unlock(ctx context.Context, h Hold) {
 	if h.Lock != (lockimpl.Lock{}) {
 		_ = p.locker.Release(ctx, h.Lock)

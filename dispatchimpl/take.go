@@ -9,11 +9,10 @@ import (
 	"oversell/lockimpl"
 )
 
-// candidates is how many are found at once. If all are taken by the time they
-// are tried, more are looked for.
+// candidates is how many are found at once. If all are taken by the time they are tried, take looks for more.
 const candidates = 16
 
-// errTaken: a candidate is somebody else's by now.
+// errTaken: another user has the candidate by now.
 var errTaken = errors.New("taken")
 
 func (p *table) Take(ctx context.Context, user int64) (Hold, error) {
@@ -47,8 +46,8 @@ func (p *table) take(ctx context.Context, user int64) (Hold, error) {
 	}
 }
 
-// inHand is what the user's row says that the user has in hand. If that is still
-// so, the user is busy; otherwise it is out of date, which does no harm.
+// inHand returns the task in the user's row. If the user still holds it, the user is busy; otherwise the row is out of
+// date, which does no harm.
 func (p *table) inHand(ctx context.Context, user int64) (task int64, err error) {
 	held := 0
 	err = p.db.QueryRowContext(ctx, p.dialect.Bind("SELECT u.task, (SELECT COUNT(*) FROM "+p.tasks+" t WHERE t.id = u.task AND t.holder = u.id) FROM "+
@@ -82,9 +81,8 @@ func (p *table) find(ctx context.Context, user, last int64) (found []int64, err 
 	return found, rows.Err()
 }
 
-// try locks a candidate and has it handed over, or returns errTaken. An error
-// leaves the lock alone: the handover may have happened, and a lock that nobody
-// needs ends with its lease.
+// try locks a candidate and has it handed over, or returns errTaken. After an error it does not release the lock: the
+// handover may have happened, and an unneeded lock ends with its lease.
 func (p *table) try(ctx context.Context, h Hold, before int64) (Hold, error) {
 	err := p.acquire(ctx, &h)
 	if errors.Is(err, lockimpl.ErrHeld) {
@@ -103,7 +101,7 @@ func (p *table) try(ctx context.Context, h Hold, before int64) (Hold, error) {
 	return h, nil
 }
 
-// handOver writes down that the task is the user's.
+// handOver stores that the user holds the task.
 func (p *table) handOver(ctx context.Context, tx *sql.Tx, h Hold, before int64) error {
 	where, args := p.claim(h)
 	args = append([]any{h.User, h.Until.UnixNano(), h.Lock.Fence}, args...)

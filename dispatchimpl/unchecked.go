@@ -7,9 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// unchecked hands the first candidate over without locking it, and without
-// another look at it: whoever found the same candidate gets it, too, and so does
-// whoever found it before it was done.
+// unchecked hands over the first candidate without locking it or reading it again: other users that found the same
+// candidate get it, too, even if they found it before it was done.
 type unchecked struct{ table }
 
 func newUnchecked(env variant.Env, pool string, locker lockimpl.Locker, o Options) Pool {

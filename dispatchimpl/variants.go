@@ -2,15 +2,15 @@ package dispatchimpl
 
 import "oversell/variant"
 
-// promises are what document 4 asks of a dispatch.
+// promises lists what document 4 demands of a dispatch.
 var promises = []variant.Property{variant.OneHolderPerTask, variant.HolderCommits, variant.TaskReturns}
 
 // The mechanisms behind the flaws.
 const (
 	whyTwoHolders = "two users find the same candidate, both are told that they locked it, and the later handover overwrites the earlier"
-	whyUnchecked  = "two users find the same candidate, and nothing is asked before it is handed to both"
-	whyTwoCommits = "a task that two users hold is submitted twice: the UPDATE goes by the task's id and asks nobody"
-	whyNoReturn   = "nobody obtains the lock of a task again whose holder went away, so that the task does not return"
+	whyUnchecked  = "two users find the same candidate, and it is handed to both without a check"
+	whyTwoCommits = "a task that two users hold is submitted twice: the UPDATE uses only the task's id and checks no holder"
+	whyNoReturn   = "the lock of a task whose holder went away is never obtained again, so that the task does not return"
 	whyLateCommit = "a user who outlived the limit submits by the task's id, though the task has returned or another has it"
 )
 
@@ -19,7 +19,7 @@ var Variants = []Variant{
 	{
 		Name:     "dispatch-locked",
 		Source:   variant.TextDispatch,
-		Summary:  "whoever locked a candidate is handed it, and submits it by its id; leans on the lock entirely",
+		Summary:  "the user that locked a candidate is handed it, and submits it by its id; relies entirely on the lock",
 		Promises: promises,
 		Flaws: []variant.Flaw{
 			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoHolders},

@@ -15,8 +15,8 @@ import (
 	"oversell/variant"
 )
 
-// ConfigOf is the search that an exploration of shipped variants tells of, so that
-// its schedule can be driven again.
+// ConfigOf returns the configuration of the search that an exploration of shipped variants reports, so that its
+// schedule can be replayed.
 func ConfigOf(e reports.Exploration) (Config, error) {
 	switch {
 	case e.Schema != reports.ExplorationSchema:
@@ -66,7 +66,7 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 	return c, c.Complete()
 }
 
-// systemOf reads the system that an exploration is of; nil if it is of none.
+// systemOf reads the system that was explored; nil if there was none.
 func systemOf(e reports.Exploration) (*system.System, error) {
 	if e.System == "" {
 		return nil, nil

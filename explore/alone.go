@@ -17,7 +17,7 @@ import (
 type alone struct {
 	servers *servers.Servers
 	options coro.Options
-	// patience is after how long it gives up, and most the longest that it waits between two attempts.
+	// patience is how long it tries before it gives up; most is its longest wait between two attempts.
 	patience, most time.Duration
 }
 
@@ -79,21 +79,21 @@ func first(rs []coro.Request) (best int) {
 }
 
 // errImpatient ends a client that has run out of time.
-var errImpatient = errors.New("it waits for too long")
+var errImpatient = errors.New("it waits too long")
 
-// apart returns the options of a client that is no part of the search.
+// apart returns the options of a client that is not part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {
 	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
 }
 
-// probed is what came of a new client's tries for the lock.
+// probed is the result of a new client's tries for the lock.
 type probed struct {
 	got    bool
 	waited bool
-	why    error // it does not have it, other than that it is held
+	why    error // why it does not have the lock, unless the lock is held
 }
 
-// probe is a new client that tries to obtain the scenario's lock for so long.
+// probe returns the program of a new client that tries for the scenario's lock for that long.
 func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		o := clients.LockOptions(c)
@@ -114,7 +114,7 @@ func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 			if env.Clock.Now().After(end) {
 				return
 			}
-			w.Pause("again") // a lock may try once only, whatever it is told
+			w.Pause("again") // a lock may try only once, whatever its options say
 		}
 	}
 }

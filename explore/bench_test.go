@@ -42,7 +42,7 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 // BenchmarkProof are searches of millions of states: the sale that is fenced on read
-// and write, for three clients and for four. The last looks for all that these variants promise, as the command does.
+// and write, for three clients and for four. The last looks for all promises of these variants, as the command does.
 func BenchmarkProof(b *testing.B) {
 	two := []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}, {Of: variant.Lock, Property: variant.MutualExclusion}}
 	four := reports.Bounds{Clients: 4, Tries: 3, Advances: 2, Crashes: 1, Lost: 1}
@@ -79,7 +79,7 @@ func BenchmarkProof(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has taken of the processors.
+// cpuTime returns the processor time of this process.
 func cpuTime(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -88,7 +88,7 @@ func cpuTime(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCounterexample is the time to the shortest counterexample.
+// BenchmarkCounterexample measures the time to the shortest counterexample.
 func BenchmarkCounterexample(b *testing.B) {
 	for _, s := range counterexamples {
 		if s.scenario != "" && s.look != variant.NoOversell {

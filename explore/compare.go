@@ -8,15 +8,15 @@ import (
 // mostCompared is the number of histories that are executed at most.
 const mostCompared = 5000
 
-// comparedFor returns how long they are executed at most, after a search that has taken so long.
+// comparedFor returns the longest time for executing them, after a search that took that long.
 func comparedFor(searched time.Duration) time.Duration { return max(searched, time.Second) }
 
-// compare executes merged histories of the clients of a search that has found nothing.
+// compare executes merged histories of the clients after a search that found nothing.
 func (x *search) compare(ctx context.Context) {
 	now := time.Now()
 	end := now.Add(comparedFor(now.Sub(x.began)))
 	if x.bounds.TimeMS > 0 {
-		// A search that is not over by its time decides nothing.
+		// A search that ran out of time decides nothing.
 		if last := x.began.Add(x.most() * 9 / 10); last.Before(end) {
 			end = last
 		}

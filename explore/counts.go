@@ -6,7 +6,7 @@ import (
 	"oversell/variant"
 )
 
-// entryKind is the kind of operation that shows that a scenario tested something.
+// entryKind returns the kind of operation that shows that a scenario tested something.
 func entryKind(s scenarios.Scenario) history.Kind {
 	switch {
 	case s.Uses(variant.Sale):

@@ -17,8 +17,8 @@ import (
 )
 
 // ends judges a state as the last one: whether the lock can still be obtained, and what the servers
-// hold. Clients that are busy in it have crashed. So crashes need no transitions of their own: a
-// crashed client is one that is never resumed.
+// hold. Clients that are busy in that state have crashed. So crashes need no transitions of their own: a crashed client
+// is never resumed.
 type ends struct {
 	config  scenarios.Config
 	rules   *rules.Rules
@@ -26,10 +26,10 @@ type ends struct {
 	facts   *table.Interner[rules.Facts]
 	options coro.Options
 	crashes int
-	// lock and books are what is looked for.
+	// lock and books say what to look for.
 	lock, books bool
 
-	// opened are the servers before anybody has done anything.
+	// opened is the state of the servers before any client has done anything.
 	opened uint32
 	once   sync.Once
 	never  error // see useless
@@ -104,7 +104,7 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 		case !p.got:
 			return true
 		case !p.waited:
-			return false // the other one would do the same
+			return false // the other check would give the same
 		}
 	}
 	return false
@@ -121,8 +121,8 @@ func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	return p
 }
 
-// useless is why a new client does not obtain the lock even before anybody has done anything, other than that
-// it is held; nil if it does. What such a client does later says nothing about progress.
+// useless returns why a new client does not obtain the lock even on fresh servers, other than that it is held; nil if
+// it does. Such a client says nothing about progress later.
 func (e *ends) useless() error {
 	e.once.Do(func() {
 		wait := e.config.TTL + scenarios.Grace

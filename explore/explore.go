@@ -1,65 +1,56 @@
 // Package explore runs a scenario's real code under a search that tries every
 // interleaving of its clients, every expiry of a lease, and every crash, lost and
-// late message, within bounds. It ends in the shortest schedule that breaks a promise,
-// or in a proof, within those bounds, that none does.
+// late message, within bounds. It ends with the shortest schedule that breaks a promise, or with a proof, within those
+// bounds, that none does.
 //
 // # How
 //
-// What a deterministic client does next depends on nothing but the list of what it has
-// observed: answers, errors, readings of the clock. So its code is run once for
-// each list, alone, as a coroutine ([oversell/internal/coro]), and the lists are kept
-// in a trie. The search itself then goes over situations: what the servers hold (an
-// immutable model, [oversell/internal/redismodel]), the trie's node of each client,
-// what must be remembered to judge the promises, the time, and what is left of the
-// bounds. A few hundred runs of the code stand for billions of schedules.
+// What a deterministic client does next depends only on what it has observed: answers, errors, readings of the clock.
+// So its code is run once for each list of observations, alone, as a coroutine ([oversell/internal/coro]), and the
+// lists are kept in a trie. The search itself visits states: what the servers hold (an immutable model,
+// [oversell/internal/redismodel]), the trie's node of each client, what must be remembered to judge the promises, the
+// time, and what is left of the bounds. A few hundred runs of the code stand for billions of schedules.
 //
-// The search is breadth-first, on all processors, and knows a situation by a
-// fingerprint of 128 bits, so the first violation is one in the fewest steps.
+// The search is breadth-first, on all processors, so the first violation is one in the fewest steps. It recognizes a
+// state by a fingerprint of 128 bits.
 //
-// Package [oversell/explore/clients] runs the code and holds the trie,
-// [oversell/explore/servers] what the servers do, [oversell/explore/rules] judges the
-// promises, [oversell/explore/table] has the tables that all workers share, and
-// [oversell/explore/replay] drives a schedule on real servers,
-// [oversell/explore/bubbletest] runs code that is no coroutine. Here are the situations:
-// what can happen in each and what comes of it, which of them are one, and how a
-// counterexample is told.
+// Package [oversell/explore/clients] runs the code and holds the trie, [oversell/explore/servers] models the servers,
+// [oversell/explore/rules] judges the promises, [oversell/explore/table] has the tables that all workers share,
+// [oversell/explore/replay] drives a schedule on real servers, and [oversell/explore/bubbletest] runs code that is not
+// a coroutine. This package has the states: what can happen in each, the state that follows, which states are equal,
+// and how a counterexample is described.
 //
 // # What is one step
 //
-// A command is sent, executed and answered in one step: what happens on the way is
-// the same as if it happened before or after. A client may be held up for any time
-// before a command, in a critical section, and before it looks at the clock; how often
-// between such a look and the next command is a bound. What a client does in private,
-// looking at the clock or beginning an acquisition, is one step with the command that
-// follows.
+// A command is sent, executed and answered in one step: anything else that happens meanwhile might as well happen
+// before or after. A client may be held up for any time before a command, in a critical section, and before it looks at
+// the clock; a bound limits how often it is held up between such a look and the next command. Private actions of a
+// client, such as looking at the clock or beginning an acquisition, are one step with the command that follows.
 //
 // Time moves only to the next moment at which something happens by itself: a key
-// expires, a sleep or a time limit ends, or a queue's visibility time-out has passed. Moves made while some client could run are
-// bounded, since they mean that it was held up.
+// expires, a sleep or a time limit ends, or a queue's visibility time-out has passed. Moves made while some client
+// could run (advances) are bounded, since they mean that it was held up.
 //
-// A client that crashes is one that is never let go on. For what is judged step by
-// step that is a schedule like others; so crashes are tried only where it matters, at
-// the end, when what the servers hold is judged: whether the lock can be obtained ever
-// again, and whether the books are right.
+// A crashed client is one that never goes on. Promises that are judged step by step need no crashes: schedules in which
+// a client never goes on are searched anyway. So crashes are tried only at the end, when the state of the servers is
+// judged: whether the lock can be obtained again, and whether the books are right.
 //
 // # Reductions
 //
-// Clients of the same role are exchangeable, so situations that differ only in who
-// is who are one. Between two rounds, a client's list of observations is replaced by
-// what it remembers of it; and a token that no client remembers any more is nobody's.
-// All can be switched off; they give the same verdicts.
+// Clients of the same role are exchangeable, so states that differ only in a permutation of them are one. Between two
+// rounds, a client's list of observations is replaced by what it remembers of it. Tokens that no client remembers any
+// more are replaced by one name. All reductions can be switched off; the verdicts are the same.
 //
-// They are allowed as long as a program takes names for what they are. That is checked,
-// in the code and in the servers, by spelling the names in other ways (package names);
-// a program that does more with them is searched with names like real ones, once for
-// each of several namings. Values that a program draws at random are names.
+// They are valid only if a program does no more with names than compare them for equality. That is checked, in the code
+// and in the servers, by spelling the names in other ways (package names). A program that does more with them is
+// searched with names like real ones, once for each of several namings. Values that a program draws at random are
+// names.
 //
-// # What is not said
+// # Limits
 //
 // A command or a Lua function that the model does not know makes the result
-// inconclusive, and so does a search in which nobody ever entered the critical
-// section, or that ended before its bounds. Promises about whole histories, like
-// linearizability, are not judged here.
+// inconclusive, and so does a search in which no client ever entered the critical section, or that ended before its
+// bounds. Promises about whole histories, like linearizability, are not judged here.
 package explore
 
 import (
@@ -92,16 +83,15 @@ import (
 
 // Config says what to search and how far.
 type Config struct {
-	// Run is the scenario, its variants, and what there is to choose about them.
-	// Clients, faults and limits of a run under load say nothing.
+	// Run is the scenario, its variants, and their options.
+	// The clients, faults and limits of a run under load are ignored.
 	Run    scenarios.Config
 	Bounds reports.Bounds
 	// Masters is the number of independent servers; 0: as many as the variants need.
 	Masters int
-	// Look are the promises to look for; nil: all that the variants make and that a
-	// search can judge.
+	// Look lists the promises to look for; nil: all that the variants make and that a search can judge.
 	Look []history.Promise
-	// Plain switches the reductions off.
+	// Plain switches off the reductions.
 	Plain bool
 	// inside lets time pass to moments inside a lease.
 	inside bool
@@ -110,17 +100,17 @@ type Config struct {
 	// Exhaustive ends a search that runs out of time or memory there and then; otherwise it goes
 	// on at random until its time is up, for which it has the last fifth at least.
 	Exhaustive bool
-	// Progress is told from time to time how far the search is; nil: nobody is.
+	// Progress, unless nil, is called from time to time with the progress of the search.
 	Progress func(reports.Effort)
-	// System is what takes the place of a variant of Run, if its code is outside of this program; nil otherwise.
+	// System replaces a variant of Run if its code is outside of this program; otherwise nil.
 	// Run ends the processes that it starts.
 	System *system.System
-	// Start makes a run of the code of a client, instead of the scenario's. What the
-	// execution says is in canonical names: it sees itself to what a program draws at random.
+	// Start starts the code of a client, instead of the scenario's. The execution reports canonical names: it handles
+	// itself what a program draws at random.
 	Start func(Who) Execution
 }
 
-// ErrUsage wraps what is wrong with a Config.
+// ErrUsage is wrapped by the errors about a wrong Config.
 var ErrUsage = errors.New("cannot be searched")
 
 // Complete fills in what is zero, and reports what cannot be searched.
@@ -159,8 +149,8 @@ func (c *Config) defaults() {
 	}
 }
 
-// DefaultTTL is the lease of a search where nobody chose one: no whole number of seconds, which
-// a lock might cut off, unless a variant takes no other.
+// DefaultTTL returns the lease of a search that sets none: not a whole number of seconds, since a lock might truncate
+// it, unless a variant takes no other.
 func DefaultTTL(c scenarios.Config) time.Duration {
 	for _, s := range c.Subjects() {
 		if s.Needs.WholeSeconds {
@@ -201,7 +191,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// checkNumbers refuses numbers out of their limits. Those of a trace come from a file.
+// checkNumbers rejects numbers out of their limits. The numbers of a trace come from a file.
 func (c *Config) checkNumbers() error {
 	b, r := c.Bounds, c.Run
 	for _, number := range []struct {
@@ -224,8 +214,8 @@ func (c *Config) checkNumbers() error {
 }
 
 // Run searches. An error means that the search could not be made: a wrong
-// configuration (ErrUsage), or code that cannot be stepped. When ctx ends the search does, and
-// the result says what is known by then.
+// configuration (ErrUsage), or code that cannot be stepped. When ctx ends, the search ends, and the result says what is
+// known by then.
 func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
@@ -237,7 +227,7 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	return c.misbehaved(c.run(ctx))
 }
 
-// misbehaved makes of the error of a program outside of this one an exploration that decided nothing.
+// misbehaved turns the error of an external program into an exploration that decided nothing.
 func (c Config) misbehaved(r reports.Exploration, err error) (reports.Exploration, error) {
 	if err == nil || errors.Is(err, ErrUsage) || errors.Is(err, errclass.ErrEnvironment) {
 		return r, err
@@ -288,7 +278,7 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 	for naming := names.Short; naming < names.Concrete; naming++ {
 		r, again, err := c.search(ctx, began, 1, naming, !c.Plain)
 		if errors.Is(again, errOrdered) {
-			// Clients whose names stand in an order that shows cannot be exchanged.
+			// If the order of names shows, clients cannot be exchanged.
 			r, again, err = c.search(ctx, began, 1, naming, false)
 		}
 		if again == nil {
@@ -303,9 +293,9 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 	return runConcrete(ctx, c, began, why)
 }
 
-// inLeases searches anew what holds, in the time that is left, without crashes and late messages: time passes
-// to moments, too, at which nothing ends. A client that is held up there may count a lease from then, or send what it
-// computed from how much of a lease is left.
+// inLeases searches again for the promises that hold, in the time that is left, without crashes and late messages: time
+// also passes to moments at which nothing ends. A client that is held up there may count a lease from then, or send a
+// value computed from the rest of a lease.
 func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) reports.Exploration {
 	if r.Verdict != reports.Pass || c.Exhaustive || r.Bounds.Advances == 0 || c.Run.Scenario.Uses(variant.Queue) {
 		return r
@@ -335,8 +325,8 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 	return r
 }
 
-// search runs one search in 1/parts of the remaining time. If it returns again, the search has to
-// be repeated in another way, for that reason.
+// search runs one search in 1/parts of the remaining time. If again is not nil, it is the reason why the search must be
+// repeated in another way.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
 	if errors.Is(again, clients.ErrMerged) && c.System != nil && c.System.Stateless() {
@@ -357,7 +347,7 @@ type reductions struct {
 	merge    bool // those that differ in a client's history but not in what it remembers: see clients.Options
 }
 
-// within is c with what is left of its time, or a part of that.
+// within returns c with what is left of its time, or a part of that.
 func (c Config) within(began time.Time, parts int) Config {
 	if c.Bounds.TimeMS > 0 {
 		left := c.Bounds.TimeMS - float64(time.Since(began))/float64(time.Millisecond)
@@ -414,7 +404,7 @@ func runConcrete(ctx context.Context, c Config, began time.Time, why error) (rep
 	return *r, nil
 }
 
-// sum adds up the effort of two searches.
+// sum adds the effort of two searches.
 func sum(a, b reports.Effort) reports.Effort {
 	a.States, a.Transitions, a.Executions, a.Observed = a.States+b.States, a.Transitions+b.Transitions, a.Executions+b.Executions, a.Observed+b.Observed
 	a.Entered, a.Sold, a.Advances, a.Expiries, a.Lapses = a.Entered+b.Entered, a.Sold+b.Sold, a.Advances+b.Advances, a.Expiries+b.Expiries, a.Lapses+b.Lapses
@@ -493,7 +483,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	x.servers.After = []time.Duration{0}
 	if c.Run.Lock.New != nil {
-		x.servers.After = append(x.servers.After, c.Run.TTL) // the instant may be that of a grant
+		x.servers.After = append(x.servers.After, c.Run.TTL) // the instant may be the time of a grant
 	}
 	x.prepare()
 	x.ends = &ends{
@@ -523,9 +513,9 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	stats := x.counted(x.reached)
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
 		x.visited = table.Visited{}
-		debug.FreeOSMemory() // it is for what follows
+		debug.FreeOSMemory() // the random search needs it
 		until := x.began.Add(milliseconds(c.Bounds.TimeMS))
-		stop := x.guard(ctx, c.System, until.Add(time.Second)) // what was found may be made shorter
+		stop := x.guard(ctx, c.System, until.Add(time.Second)) // a counterexample may be made shorter
 		x.wandered = x.wander(ctx, start, until, c.Progress)
 		stop()
 		if again := x.again(); again != nil {
@@ -579,7 +569,7 @@ func (x *search) close() {
 	}
 }
 
-// result is what the search came to.
+// result returns the outcome of the search.
 func (x *search) result(c Config, start state, stats reports.Effort) (reports.Exploration, error) {
 	if x.err != nil && !errors.Is(x.err, servers.ErrUnknown) {
 		return reports.Exploration{}, x.err
@@ -588,11 +578,11 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	r.Stats = stats
 	best, rests := x.best(), ""
 	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.LooksFor(variant.Lock, variant.MutualExclusion) || x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease)) {
-		rests = "no lease that was promised ran out before it was given back, so what rests on leases was not put to the test"
+		rests = "no promised lease ran out before it was given back, so the promises that rest on leases were not put to the test"
 	}
 	switch {
 	case x.servers.Names.Naming >= names.Concrete && x.drawn():
-		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and what is done depends on how names are spelled: let it take them from Env.Token"
+		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and its behaviour depends on how names are spelled: let it take them from Env.Token"
 	case best != nil, x.wandered != nil && x.wandered.found != nil:
 		t, err := x.traceOfBest(start, best)
 		if err != nil {
@@ -610,29 +600,29 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 			r.Why += ", and schedules at random broke nothing"
 		}
 	case x.ends.never != nil:
-		r.Verdict, r.Why = reports.Inconclusive, "nothing is known of progress: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
+		r.Verdict, r.Why = reports.Inconclusive, "progress is unknown: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
 	case rests != "":
 		r.Verdict, r.Why = reports.Inconclusive, rests
 	case x.beyond.Load() && c.Bounds.Advances > 0:
-		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened then", servers.Horizon)
+		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened later", servers.Horizon)
 	case r.Stats.Entered == 0:
-		r.Verdict, r.Why = reports.Inconclusive, "nobody ever got in: nothing was put to the test"
+		r.Verdict, r.Why = reports.Inconclusive, "no client ever entered its section: nothing was put to the test"
 	case c.Bounds.Clients == 1:
-		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client contends with nobody"
+		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client has no contention"
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
 	}
 	if x.wandered != nil && x.wandered.found != nil {
-		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random, and made shorter")
+		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random and then shortened")
 	}
 	if x.servers.Pipelined.Load() {
-		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and taken for a single step")
+		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and treated as a single step")
 	}
 	if x.servers.Scripted.Load() {
 		r.NotChecked = append(r.NotChecked, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
 	}
 	if x.distant.Load() {
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what comes when a key expires that lives for more than %v: it is taken to stay", servers.Horizon))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
 	}
 	if left := x.compared.Sentence(); left != "" {
 		r.NotChecked = append(r.NotChecked, left)
@@ -661,17 +651,17 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	return r, nil
 }
 
-// drawn tells whether a client has drawn values at random.
+// drawn reports whether a client has drawn values at random.
 func (x *search) drawn() bool {
 	return slices.ContainsFunc(x.tries, func(t *clients.Trie) bool {
 		return slices.ContainsFunc(t.Nodes(), func(n *clients.Node) bool { return n.Values > 0 })
 	})
 }
 
-// unkeyed is why nothing is said of who releases whose lock.
+// unkeyed says why owner-only-release was not judged.
 const unkeyed = "it is not known what the lock is: acquiring it changes no key that giving it back changes, or that expires, and keeps no other client out; so owner-only-release was not judged"
 
-// unjudged are the promises that a search leaves open.
+// unjudged names the promises that a search leaves open.
 func unjudged(ps []reports.Property) string {
 	var open []string
 	for _, p := range ps {
@@ -682,7 +672,7 @@ func unjudged(ps []reports.Property) string {
 	return strings.Join(open, ", ")
 }
 
-// about are the declared flaws that break this property.
+// about returns the declared flaws that break this promise.
 func about(flaws []string, p variant.Property) (of []string) {
 	for _, why := range flaws {
 		if strings.Contains(why, ", "+string(p)+": ") {
@@ -692,7 +682,7 @@ func about(flaws []string, p variant.Property) (of []string) {
 	return of
 }
 
-// describe fills in what is known before the search.
+// describe fills in the facts known before the search.
 func (c *Config) describe() reports.Exploration {
 	r := reports.Exploration{
 		Schema: reports.ExplorationSchema, Scenario: c.Run.Scenario.Name,
@@ -714,7 +704,7 @@ func (c *Config) describe() reports.Exploration {
 	return r
 }
 
-// properties are the verdicts, one for each promise.
+// properties returns the verdicts, one for each promise.
 func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.Property) {
 	promised := c.Run.Promises()
 	for _, p := range c.Look {
@@ -743,7 +733,7 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 	return ps
 }
 
-// notChecked are the limits of what a search says.
+// notChecked lists what a search does not check.
 func (c *Config) notChecked() []string {
 	s := []string{
 		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",

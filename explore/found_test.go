@@ -91,8 +91,8 @@ const (
 	ownerP = variant.OwnerOnlyRelease
 )
 
-// counterexamples are what a search must find, in so many steps. Those that can be are
-// searched naively as well, so that the numbers are known from a second source.
+// counterexamples lists what a search must find, in so many steps. The small ones are searched naively as well, so that
+// a second source confirms the numbers.
 var counterexamples = []sought{
 	{name: "printed", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
 	{name: "printed, all it promises", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, steps: 5},
@@ -142,7 +142,7 @@ var counterexamples = []sought{
 	{name: "queue range-run-remove", scenario: "queue", lock: "none", queue: "range-run-remove", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 5},
 }
 
-// find is the counterexample of a search.
+// find returns the counterexample of a search.
 func (s sought) find(t *testing.T, c Config) *reports.Counterexample {
 	t.Helper()
 	start := time.Now()
@@ -200,7 +200,7 @@ func TestFewerTriesForceNothingOpen(t *testing.T) {
 	}
 }
 
-// again is how often each schedule is driven on a real server.
+// again returns how often each schedule is driven on a real server.
 func again() int {
 	if long() {
 		return 20
@@ -208,8 +208,8 @@ func again() int {
 	return 3
 }
 
-// TestCounterexamplesReplay: on a real server the schedules end alike. Time passes
-// there, so all have a server and go at once.
+// TestCounterexamplesReplay: on a real server the schedules end alike. Time passes there, so each has a server and all
+// run at once.
 func TestCounterexamplesReplay(t *testing.T) {
 	slots := make(chan bool, 12)
 	var all sync.WaitGroup

@@ -20,11 +20,11 @@ import (
 //     now. The search finds these instants by running the client, so it does not matter how the
 //     client stores them.
 
-// oddStarts are moments late in a second: late for code that cuts the clock of a server to whole
-// seconds, or that rounds it. Searches begin with a whole second.
+// oddStarts are moments late in a second, for code that truncates the clock of a server to whole seconds, or rounds it.
+// Searches begin with a whole second.
 var oddStarts = []time.Duration{400 * time.Millisecond, 900 * time.Millisecond}
 
-// passing is the facts after some time, and what happened meanwhile.
+// passing is the facts after some time, and the events meanwhile.
 type passing struct {
 	facts  uint32
 	lapsed uint8 // leases that ended
@@ -92,8 +92,8 @@ func (w *worker) moments(s state) []time.Duration {
 	return all
 }
 
-// within adds to the instants two in the time up to the first of them: half of it, and the last
-// millisecond. They are whole milliseconds, as Redis counts in these.
+// within adds two instants before the first one: half the time to it, and its last millisecond. They are whole
+// milliseconds, as in Redis.
 func within(now time.Duration, all []time.Duration) []time.Duration {
 	first := all[0]
 	half, last := (now + (first-now)/2).Truncate(time.Millisecond), (first - 1).Truncate(time.Millisecond)
@@ -106,8 +106,8 @@ func within(now time.Duration, all []time.Duration) []time.Duration {
 	return append(more, all...)
 }
 
-// passings appends an action for each moment to which time may pass. While some client can run, it
-// is delayed until that moment, whichever it is; otherwise time passes to the next moment.
+// passings appends an action for each moment to which time may pass. A client that can run is held up until that
+// moment, whichever it is; if none can, time passes to the next moment.
 func (w *worker) passings(s state, to []action) []action {
 	runnable := w.runnable(s)
 	if runnable {
@@ -126,8 +126,8 @@ func (w *worker) passings(s state, to []action) []action {
 	return to
 }
 
-// lasting appends the action by which all clients that can run have crashed, if the bounds allow so
-// many crashes, and time passes for those that wait: nobody waits for a crashed client.
+// lasting appends the action that crashes all clients that can run, if the bounds allow so many crashes; time then
+// passes for those that wait, since they do not wait for a crashed client.
 func (w *worker) lasting(s state, to []action) []action {
 	then, dead, wait := w.bereft(s)
 	if !wait || dead > w.search.bounds.Crashes || len(w.moments(then)) == 0 {
@@ -158,7 +158,7 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 // momentLimit is how many moments are considered in one state.
 const momentLimit = 64
 
-// probeSpans are how far ahead of the present turn tries. Where each try takes a process, it is one.
+// probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.
 func (c *Config) probeSpans() []time.Duration {
 	ttl := c.Run.TTL
 	if c.System != nil {

@@ -22,12 +22,11 @@ import (
 	"oversell/variant"
 )
 
-// naiveLimit is after how many states the naive search gives up.
+// naiveLimit is the number of states after which the naive search gives up.
 const naiveLimit = 1500
 
-// simple is the naive search: states are texts, a client's code is run from its start
-// whenever it is to do something, and what is judged is written down anew. It knows
-// locks of one server whose clients have one thread.
+// simple is the naive search: states are texts, a client's code is run from its start for every step, and the judgement
+// is written independently. It handles locks on one server with clients of one thread.
 type simple struct {
 	t       *testing.T
 	config  Config
@@ -38,7 +37,7 @@ type simple struct {
 	ran     map[string]stand
 }
 
-// situation is a state of it.
+// situation is a state of the naive search.
 type situation struct {
 	redis                      *redismodel.State
 	now                        time.Duration
@@ -67,8 +66,7 @@ type stand struct {
 	held    []Event // calls that count when it goes on
 }
 
-// naively is what it comes to: of the properties that are broken in as few steps any
-// may be told.
+// naively is its result: of the properties that are broken in as few steps it may report any.
 type naively struct {
 	verdict    string
 	properties []variant.Property
@@ -145,7 +143,7 @@ func (s situation) clone() situation {
 	return s
 }
 
-// turn is a situation that a step has led to, and what came of it.
+// turn is a situation after a step, and the result of the step.
 type turned struct {
 	situation
 	broken  variant.Property
@@ -201,7 +199,7 @@ func quietly(r coro.Request) bool {
 	return r.Kind == coro.Clock || r.Kind == coro.Pause && r.Label == "start"
 }
 
-// after are all situations that one step leads to.
+// after returns all situations that one step leads to.
 func (s *simple) after(at situation) (all []turned) {
 	b := s.config.Bounds
 	anyone := false
@@ -241,9 +239,8 @@ func (s *simple) after(at situation) (all []turned) {
 	return all
 }
 
-// ahead are the times after which something comes by itself: a key expires, the lease that
-// was promised to a holder ends, or an instant comes that a key holds, in seconds, or a lease
-// after it, or the second after either.
+// ahead returns the times after which something happens by itself: a key expires, the promised lease of a holder ends,
+// or an instant comes that a key holds, in seconds, or a lease after it, or the second after either.
 func (s *simple) ahead(at situation) (all []time.Duration) {
 	for key := range strings.FieldsSeq("Lock:order note a b line") {
 		v, left, is := at.redis.Value(key)
@@ -273,7 +270,7 @@ func (s *situation) lapse() {
 	}
 }
 
-// steps are those of one client.
+// steps returns the steps of one client.
 func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	b := s.config.Bounds
 	then := turned{situation: at.clone()}
@@ -384,7 +381,7 @@ func (s *simple) execute(then *turned, call sentCall) (reply string) {
 	return reply
 }
 
-// other tells whether another than this client holds the lock.
+// other reports whether another client holds the lock.
 func (s situation) other(but int) bool {
 	for i, h := range s.holds {
 		if i != but && h.inside && h.until > s.now {
@@ -438,8 +435,7 @@ func (s *simple) judge(then *turned, c int, events []Event) {
 	}
 }
 
-// stuck tells whether those who are in the middle of something may have died, and
-// nobody can obtain the lock then.
+// stuck reports whether the busy clients may have died so that no client can then obtain the lock.
 func (s *simple) stuck(at situation) bool {
 	var busy uint
 	for c := range at.seen {
@@ -450,12 +446,11 @@ func (s *simple) stuck(at situation) bool {
 	if !s.look[variant.Progress] || bits.OnesCount(busy) > s.config.Bounds.Crashes {
 		return false
 	}
-	// Whoever waits for the next expiry must obtain it, and whoever tries at every interval.
+	// A client that waits for the next expiry must obtain it, and one that tries at every interval.
 	return !s.obtains(at, time.Hour) || !s.obtains(at, cmp.Or(s.config.Run.Retry, 100*time.Millisecond))
 }
 
-// obtains tells whether the lock is obtained by somebody who waits at most so long before each
-// attempt.
+// obtains reports whether a client that waits at most so long before each attempt obtains the lock.
 func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false
 	x := coro.Start(func(ctx context.Context, w *coro.World) {

@@ -19,8 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// spelled is SET NX of what value makes of a token, and a release that compares with the
-// same, by the script drop.
+// spelled is SET NX of a form of a token, and a release that compares with the same form, by the script drop.
 func spelled(value func(string) string) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -43,7 +42,7 @@ func half(v string) string {
 	return strconv.Itoa(int(h.Sum32() % 2))
 }
 
-// scriptedLock is a lock whose acquisition is a script, which is granted if it returns 1.
+// scriptedLock returns a lock whose acquisition is a script, which is granted if it returns 1.
 func scriptedLock(acquire, release string) scripted {
 	a, d := redis.NewScript(acquire), redis.NewScript(release)
 	return scripted{
@@ -62,7 +61,7 @@ const (
 	luaDrop = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 )
 
-// spellings are locks that do with names what not all do, with verdicts known by hand.
+// spellings are locks with unusual uses of names, with verdicts known by hand.
 var spellings = map[string]struct {
 	lock    scripted
 	look    variant.Property // mutual exclusion unless said otherwise
@@ -160,7 +159,7 @@ var halves = scripted{
 	},
 }
 
-// byOrder looks who holds the lock, and takes it from one whose token it beats.
+// byOrder reads the holder of the lock, and takes the lock from one with a lower token.
 func byOrder(beats func(mine, other string) bool, only bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -192,7 +191,7 @@ var firstOf = scripted{
 	},
 }
 
-// drawing is a lock whose tokens are drawn at random. It keeps them by the given ones.
+// drawing returns a lock whose tokens are drawn at random. It keeps them by the given ones.
 func drawing(draw func() string, anybody bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -208,8 +207,8 @@ func drawing(draw func() string, anybody bool) scripted {
 	}
 }
 
-// TestSpellings: with the reductions and without them, the same verdict, in as many
-// steps. That what holds holds without them, too, is for the long tests.
+// TestSpellings: with and without the reductions, the same verdict, in as many steps. Only the long tests check
+// promises that hold without them.
 func TestSpellings(t *testing.T) {
 	for name, s := range spellings {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +243,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestCoins: what a client decides by chance is told, with both of the commands.
+// TestCoins: a random decision of a client is reported, with both commands.
 func TestCoins(t *testing.T) {
 	keys := map[string]bool{"a": true, "b": true, "c": true, "d": true}
 	for name, c := range map[string]struct {
@@ -289,8 +288,7 @@ func TestCoins(t *testing.T) {
 	}
 }
 
-// listed is a lock for whoever sees a list in the right order, which no client sees if it
-// is always sorted.
+// listed returns a lock for clients that see a list in the right order, which never happens if it is always sorted.
 func listed(list func(ctx context.Context, r redis.UniversalClient) ([]string, error), enters func([]string) bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -304,8 +302,7 @@ func listed(list func(ctx context.Context, r redis.UniversalClient) ([]string, e
 	}
 }
 
-// TestOrdersOfReplies: where a server may answer in any order, all are tried, and what
-// cannot be tried is told.
+// TestOrdersOfReplies: if a server may answer in any order, all orders are tried, and untried ones are reported.
 func TestOrdersOfReplies(t *testing.T) {
 	members := func(all ...any) func(ctx context.Context, r redis.UniversalClient) ([]string, error) {
 		return func(ctx context.Context, r redis.UniversalClient) ([]string, error) {
@@ -390,8 +387,7 @@ func TestOwnValuesAndOrder(t *testing.T) {
 	}
 }
 
-// TestSpelledSchedulesReplay: a schedule in which names are concrete, or drawn at random,
-// goes the same way on a real server.
+// TestSpelledSchedulesReplay: a schedule with concrete or random names takes the same course on a real server.
 func TestSpelledSchedulesReplay(t *testing.T) {
 	for _, name := range []string{"order", "the beginning of a token", "own random tokens, wrong release", "a key for half the tokens"} {
 		t.Run(name, func(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"oversell/system"
 )
 
-// overdueEvery is how often the processes of a search are ended whose time is up, until it has noticed.
+// overdueEvery is how often the processes of a search whose time is up are ended, until the search notices.
 const overdueEvery = 50 * time.Millisecond
 
 // guard ends the processes of a system from the end of ctx or this moment on, so that no single execution
-// keeps the search from its end. What they leave undone is no fault of theirs: see search.fail. It goes on until stop
-// is called.
+// keeps the search from its end. Their failures after that are not errors: see search.fail. It goes on until stop is
+// called.
 func (x *search) guard(ctx context.Context, s *system.System, from time.Time) (stop func()) {
 	if s == nil {
 		return func() {}

@@ -18,13 +18,12 @@ import (
 // Nagarakatte, "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
 // 2010): every thread has a priority, the thread with the highest one that can go on takes the
 // next step, and at d-1 steps drawn in advance the thread that took it gets a priority below
-// all others. They have no faults, and time passes only when nobody can go on. With n threads
+// all others. They have no faults, and time passes only when no thread can go on. With n threads
 // and at most k steps, a bug that needs d steps in one order shows in such a schedule with a
 // probability of at least 1/(n·k^(d-1)).
 //
-// In the other half the order is disturbed in other ways as well at those steps: a message is
-// lost, a request is late, or time passes although somebody could go on. Nothing is promised of
-// those.
+// In the other half the order is also disturbed in other ways at those steps: a message is lost, a request is late, or
+// time passes although a thread could go on. For those there is no such bound.
 
 // exhaustively is the part of a search's time after which it goes on at random.
 const exhaustively = 0.8
@@ -32,7 +31,7 @@ const exhaustively = 0.8
 // maxDepth is the greatest d that is drawn.
 const maxDepth = 6
 
-// longest is how many steps a random schedule may have.
+// longest is the most steps of a random schedule.
 const longest = 2000
 
 // wander searches at random from start until the time is up. It returns nil if there was no
@@ -78,11 +77,10 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 	return w
 }
 
-// wandered is what a random search came to.
+// wandered is the result of a random search.
 type wandered struct {
 	schedules int
-	// faultless are the schedules without faults that were drawn for the final length and number
-	// of threads.
+	// faultless counts the schedules without faults drawn for the final length and number of threads.
 	faultless int
 	length    int // steps of the longest of them
 	threads   int // the most in one of them
@@ -100,12 +98,12 @@ func (w *wandered) add(k *walker, drawnFor int) {
 	}
 	if len(k.actions) > w.length || len(k.priority) > w.threads {
 		w.length, w.threads = max(w.length, len(k.actions)), max(w.threads, len(k.priority))
-		w.faultless = 0 // the steps to break the order at were drawn from too few
+		w.faultless = 0 // its steps were drawn from too few
 	}
 	w.faultless += int(flag(drawnFor == w.length))
 }
 
-// chance is the least probability with which so many schedules without faults show a bug that
+// chance returns the least probability with which so many schedules without faults show a bug that
 // needs d steps in one order.
 func (w *wandered) chance(d int) float64 {
 	one := 1 / (float64(w.threads) * math.Pow(float64(w.length), float64(d-1))) / maxDepth // d is drawn as well
@@ -130,7 +128,7 @@ type walker struct {
 	err       error
 }
 
-// thread is one of a client.
+// thread is a thread of a client.
 type thread struct{ client, number int }
 
 // schedule makes one schedule, by its number, of about so many steps, and returns what it broke. It
@@ -166,12 +164,12 @@ func (k *walker) schedule(number uint64, length int, over func() bool) *finding 
 	return nil
 }
 
-// thread is the one whose step a is.
+// thread returns the one whose step a is.
 func (k *walker) thread(s state, a action) thread {
 	return thread{a.client(), k.w.node(a.client(), s.nodes[a.client()]).Pending[a.thread()].Thread}
 }
 
-// first is the step of the thread with the highest priority. A thread that is new draws one.
+// first returns the step of the thread with the highest priority. A thread that is new draws one.
 // If none can go on, it is what happens by itself.
 func (k *walker) first(s state, all []action, r *rand.Rand) action {
 	best, highest := all[0], math.Inf(-1)
@@ -195,8 +193,8 @@ func (k *walker) first(s state, all []action, r *rand.Rand) action {
 	return best
 }
 
-// disturbance is something else than the step a of a client: a fault, a look at the clock before
-// a, or that time passes. If there is none that changes anything, it is a.
+// disturbance returns another action in place of the step a of a client: a fault, a look at the clock before a, or time
+// passing. If no other action changes anything, it returns a.
 func (k *walker) disturbance(s state, all []action, a action, r *rand.Rand) action {
 	st := k.w.act(s, a)
 	var others []action
@@ -213,8 +211,8 @@ func (k *walker) disturbance(s state, all []action, a action, r *rand.Rand) acti
 	return a
 }
 
-// take lets an action happen; r, unless it is nil, draws the order of an answer that may have
-// several, if the schedule is disturbed. It returns what that broke.
+// take executes an action and returns what that broke. If the schedule is disturbed, r draws the order of an answer
+// that may have several; r may be nil.
 func (k *walker) take(s state, a action, r *rand.Rand) (state, *finding) {
 	st := k.w.act(s, a)
 	if n := len(k.w.search.servers.Orders(st.effect.Orders)); r != nil && k.disturbed && st.effect.Orders != 0 && a.kind() == goes {
@@ -233,7 +231,7 @@ func (k *walker) take(s state, a action, r *rand.Rand) (state, *finding) {
 	return st.next, k.w.ending(st.next)
 }
 
-// again goes a way once more, leaving out what cannot happen, and returns what it broke first.
+// again repeats a schedule, leaving out actions that cannot happen, and returns what it broke first.
 func (k *walker) again(actions []action) *finding {
 	k.actions, k.err = nil, nil
 	s := k.start
@@ -257,7 +255,7 @@ func (k *walker) again(actions []action) *finding {
 	return nil
 }
 
-// shorter leaves out of a schedule all that the breach does not need, one thing at a time.
+// shorter removes from a schedule the actions that the breach does not need, one at a time.
 func (k *walker) shorter(ctx context.Context, f *finding, until time.Time) (*finding, []action) {
 	best := append([]action(nil), k.actions...)
 	for changed := true; changed; {
@@ -274,10 +272,10 @@ func (k *walker) shorter(ctx context.Context, f *finding, until time.Time) (*fin
 	return f, best
 }
 
-// shrinking is for how long after its time a schedule is still made shorter.
+// shrinking is how long after the time limit a schedule is still made shorter.
 const shrinking = 2 * time.Second
 
-// ending is what is broken if everybody stops in s: see end.
+// ending returns what is broken if all clients stop in s: see end.
 func (w *worker) ending(s state) *finding {
 	x := w.search
 	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {

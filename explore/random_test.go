@@ -54,7 +54,7 @@ var moveNames = [...]string{
 
 func (m move) String() string { return moveNames[m] }
 
-// own is what a generated lock sets its key to.
+// own is the value to which a generated lock sets its key.
 type own int
 
 const (
@@ -74,8 +74,7 @@ func (p plan) String() string {
 	return fmt.Sprintf("value %d acquire %v held %v release %v extend %v", p.value, p.acquire, p.held, p.release, p.extend)
 }
 
-// generated is a client's view of a generated lock. Count, Last and First are what it
-// remembers between rounds.
+// generated is a client's view of a generated lock. Count, Last and First are its memory between rounds.
 type generated struct {
 	env         variant.Env
 	plan        *plan
@@ -228,7 +227,7 @@ func (g *generated) Release(ctx context.Context, l lockimpl.Lock) error {
 	return err
 }
 
-// templates are locks as people write them, which plans start from.
+// templates are typical locks from which plans start.
 var templates = []plan{
 	{newToken, []move{setNXPX}, nil, []move{scriptDel}, []move{lookFirst, expire}},
 	{newToken, []move{setNXPX}, nil, []move{getDel}, []move{expire}},
@@ -246,7 +245,7 @@ var templates = []plan{
 	{newToken, []move{note, setNXPX}, []move{recall, dropLast}, nil, nil},
 }
 
-// draw makes a lock and how it is searched.
+// draw makes a lock and the bounds of its search.
 func draw(seed uint64) (plan, Config) {
 	r := rand.New(rand.NewPCG(seed, 0x6578706c6f7265))
 	p := templates[r.IntN(len(templates))]
@@ -308,7 +307,7 @@ func (p plan) config(b reports.Bounds, hold time.Duration, look ...history.Promi
 	return Config{Run: scenarios.Config{Scenario: mutex, Lock: lock, Hold: hold}, Bounds: b, Look: look, Exhaustive: true}
 }
 
-// outcome is what a search comes to.
+// outcome is the result of a search.
 type outcome struct {
 	verdict  string
 	property variant.Property
@@ -335,7 +334,7 @@ func outcomeOf(r reports.Exploration) outcome {
 
 const generatedPrograms = 580
 
-// long tells that there is time.
+// long reports whether there is time.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
 
 // TestReductionsChangeNothing: on generated locks, a search with the reductions, one
@@ -362,7 +361,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 					inconclusive.Add(1)
 				}
 				if plain.property != reduced.property && len(c.Look) > 1 && plain.property != "" {
-					reduced.property = plain.property // which of two that are broken in as many steps is named depends on who is called what
+					reduced.property = plain.property // which of two that are broken in as many steps is named depends on the clients' names
 				}
 				if reduced != plain {
 					t.Errorf("seed %d: with reductions %+v, without %+v: %v %+v %v", seed, reduced, plain, p, c.Bounds, c.Look)
@@ -411,15 +410,15 @@ func both(t *testing.T, seed uint64, p plan, c Config) (reduced, plain outcome, 
 			return reduced, plain, false // too large for a test
 		}
 		if r.Why == unkeyed && c.Plain {
-			return reduced, plain, false // what the naive search watches is not known to be the lock
+			return reduced, plain, false // the naive search may watch another key than the lock's
 		}
 		if strings.Contains(r.Why, "no lease that was promised ran out") {
 			return reduced, plain, false // the naive search does not look for that
 		}
-		if strings.Contains(r.Why, "nothing is known of progress") {
+		if strings.Contains(r.Why, "progress is unknown") {
 			return reduced, plain, false // nor for this
 		}
-		if r.Verdict == reports.Inconclusive && r.Why != unkeyed && !strings.Contains(r.Why, "nobody ever got in") {
+		if r.Verdict == reports.Inconclusive && r.Why != unkeyed && !strings.Contains(r.Why, "no client ever entered its section") {
 			t.Errorf("seed %d (plain %t): %s: %v %+v", seed, c.Plain, r.Why, p, c.Bounds)
 			return reduced, plain, false
 		}

@@ -15,11 +15,11 @@ import (
 	"oversell/variant"
 )
 
-// scripted says what a lock is made of.
+// scripted lists the parts of a lock.
 type scripted struct {
 	acquire func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (granted bool, err error)
 	release func(ctx context.Context, r redis.UniversalClient, v string) error
-	// releases is release for one that remembers what it has set.
+	// releases is release for a lock that remembers the value it set.
 	releases func(ctx context.Context, s *actor, r redis.UniversalClient) error
 }
 
@@ -33,8 +33,7 @@ type actor struct {
 	plays  *stage
 }
 
-// stage hides the functions from what a client remembers: it is looked into like
-// anything else, and says no more than its number.
+// stage hides the functions from a client's memory: it is inspected like any value, and shows only its number.
 type stage struct{ number int }
 
 var (
@@ -84,7 +83,7 @@ func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
 	return release(ctx, s.env.Redis[0], l.Token)
 }
 
-// locked is a search of a scripted lock for mutual exclusion.
+// locked returns a search of a scripted lock for mutual exclusion.
 func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 	mutex, _ := scenarios.Find("mutex")
 	if b.TimeMS == 0 {
@@ -154,7 +153,7 @@ var treacherous = map[string]struct {
 		},
 		reports.Violated,
 	},
-	// Two tokens that nobody remembers are still two.
+	// Two tokens that no client remembers are still two.
 	"two dead tokens": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{

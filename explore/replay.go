@@ -10,7 +10,7 @@ import (
 	"oversell/reports"
 )
 
-// ErrDiverged tells that on a real server a schedule went another way.
+// ErrDiverged reports that a schedule took another course on a real server.
 var ErrDiverged = replay.ErrDiverged
 
 // Replay drives the schedule of a counterexample against real servers, which must
@@ -18,9 +18,8 @@ var ErrDiverged = replay.ErrDiverged
 // its turn comes. Every answer is compared with the search's, except those that
 // depend on the server's clock. Time passes for real.
 //
-// It returns what was broken there, judged by what the servers answered: nil means
-// that the schedule went through and nothing was broken. ErrDiverged says where it went
-// another way.
+// It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
+// completed and nothing was broken. ErrDiverged says where it diverged.
 func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	if err := c.Complete(); err != nil {
 		return nil, err

@@ -43,14 +43,14 @@ type search struct {
 	// exhaustive: it does not go on at random.
 	exhaustive bool
 	masters    int
-	entry      history.Kind // that counts as being put to the test
+	entry      history.Kind // an operation that counts as a test
 	beyond     atomic.Bool  // something would have happened beyond the horizon
 	distant    atomic.Bool  // a key lives longer than the whole search
 	leased     atomic.Bool  // a lease was promised that ends
 	overdue    atomic.Bool  // the processes of a system are ended, since the time is up
 	// starts are moments at which the first client may begin, besides 0.
 	starts []time.Duration
-	// span is after how long a deadline that the servers keep as data is over; 0: there is none.
+	// span is how long after a deadline that the servers keep as data something may be due; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts
 
@@ -77,11 +77,11 @@ type search struct {
 	err   error
 	cut   atomic.Pointer[string] // why the search was ended before its end
 	began time.Time
-	told  atomic.Int64 // when it was told how far it is, since it began
-	peak  int          // the most states that waited to be looked at
-	// reached is how many steps the longest schedules have.
+	told  atomic.Int64 // when progress was last reported, since the search began
+	peak  int          // the most states that waited to be expanded
+	// reached is the number of steps of the longest schedules.
 	reached  int
-	wandered *wandered        // what came of going on at random
+	wandered *wandered        // the result of the random search
 	compared clients.Compared // merged histories that were executed
 }
 
@@ -89,13 +89,13 @@ type search struct {
 type finding struct {
 	from   table.StateID
 	by     action
-	end    bool // it shows at the end of everybody in this state; by means nothing
+	end    bool // it shows if all clients end in this state; by is unused
 	cost   cost
 	dead   uint16
 	breach *rules.Breach
 }
 
-// effort counts what a search does.
+// effort counts the work of a search.
 type effort struct {
 	transitions, entered, sold, advances, expiries, lapses, crashes, lost, late, ends atomic.Int64
 }
@@ -230,16 +230,16 @@ func (x *search) renameInFlight(k inFlightRenaming) uint32 {
 type worker struct {
 	search *search
 	nodes  [][]*clients.Node // by role: a copy of the trie's list
-	brief  [][]brief         // the same, with what is asked of all nodes of a state
+	brief  [][]brief         // the same, with the fields needed of all nodes of a state
 	ahead  []time.Duration   // the moments of the last state
-	begun  struct {          // the last thing that a client was to begin
+	begun  struct {          // the last operation that a client was about to begin
 		key judging
 		v   judgement
 	}
 	coming []coming       // states that may be new
-	near   uint64         // what was read of the table in advance: it means nothing
+	near   uint64         // read from the table in advance, only to fetch the memory
 	found  [piles][]block // states for the next layer, the last block of each pile being filled
-	sort   bool           // into piles: the layer is large
+	sort   bool           // sorted into piles: the layer is large
 	free   []block        // to be filled again
 	tally  tallies
 }
@@ -247,7 +247,7 @@ type worker struct {
 // tallies are a worker's part of the effort.
 type tallies struct{ transitions, entered, sold, advances, expiries, lapses, crashes, lost, late, ends int64 }
 
-// frontier is a state that is to be looked at.
+// frontier is a state that is to be expanded.
 type frontier struct {
 	state state
 	id    table.StateID
@@ -257,13 +257,13 @@ func (x *search) worker() *worker {
 	return &worker{search: x, nodes: make([][]*clients.Node, len(x.tries)), brief: make([][]brief, len(x.tries)), coming: make([]coming, 0, together)}
 }
 
-// brief is what is asked of a node most often, where little memory holds it for all.
+// brief holds the fields of a node that are needed most often, in little memory.
 type brief struct {
 	alive, aliveDrawn uint8
 	foreign           bool
 }
 
-// node is where a client stands.
+// node returns where a client stands.
 func (w *worker) node(client int, id uint32) *clients.Node {
 	role := w.search.roles[client]
 	if int(id) >= len(w.nodes[role]) {
@@ -272,7 +272,7 @@ func (w *worker) node(client int, id uint32) *clients.Node {
 	return w.nodes[role][id]
 }
 
-// stand is node in brief.
+// stand returns the brief of node.
 func (w *worker) stand(client int, id uint32) brief {
 	role := w.search.roles[client]
 	if int(id) >= len(w.brief[role]) {
@@ -281,7 +281,7 @@ func (w *worker) stand(client int, id uint32) brief {
 	return w.brief[role][id]
 }
 
-// learn takes over the nodes that have come since.
+// learn takes over the nodes added since.
 func (w *worker) learn(role uint8) {
 	w.nodes[role] = w.search.tries[role].Nodes()
 	for _, n := range w.nodes[role][len(w.brief[role]):] {
@@ -289,24 +289,24 @@ func (w *worker) learn(role uint8) {
 	}
 }
 
-// passes is what becomes of the facts until a time.
+// passes returns the facts at a later time, and the events until then.
 func (w *worker) passes(facts, now uint32) *passing {
 	k := factsAt{facts, now}
 	return w.search.passed.Get(k, k.Hash())
 }
 
-// changedInFlight is what is in flight after a change.
+// changedInFlight returns the requests in flight after a change.
 func (w *worker) changedInFlight(k inFlightChange) uint32 {
 	return *w.search.inFlightChanged.Get(k, k.Hash())
 }
 
-// judgedEnd is the promise that is broken if everybody stops in s; nil: none.
+// judgedEnd returns the promise that is broken if all clients stop in s; nil: none.
 func (w *worker) judgedEnd(s state) *rules.Breach {
 	k := ending{s.servers, s.facts, s.now}
 	return *w.search.ends.judged.Get(k, k.Hash())
 }
 
-// step is what an action came to.
+// step is the result of an action.
 type step struct {
 	next   state
 	effect servers.Effect // of the command that was executed, if one was
@@ -318,7 +318,7 @@ type step struct {
 	err    error
 }
 
-// act lets an action happen in s.
+// act executes an action in s.
 func (w *worker) act(s state, a action) step {
 	switch a.kind() {
 	case timePasses:
@@ -393,8 +393,8 @@ func (w *worker) act(s state, a action) step {
 	return st
 }
 
-// hangsUp is what the servers hold when a client has closed the connection of a request that
-// had no answer, as its library does. It matters only if something is watched there.
+// hangsUp returns what the servers hold after a client has closed the connection of a request without an answer, as its
+// library does. It matters only if keys are watched there.
 func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
 	if r.Conn == 0 {
 		return servers
@@ -402,8 +402,8 @@ func (x *search) hangsUp(servers uint32, r *coro.Request, id uint32) uint32 {
 	return x.servers.Closed(servers, x.servers.Call(id))
 }
 
-// leaves is hangsUp for a request that is still under way: it keeps the connection to itself,
-// with what is watched there. It returns what the servers hold, and the request.
+// leaves is hangsUp for a request in flight: it keeps the connection, with the keys that are watched there. It returns
+// what the servers hold, and the request.
 func (x *search) leaves(s state, r *coro.Request, id uint32) (holds, under uint32) {
 	if r.Conn == 0 {
 		return s.servers, id
@@ -421,7 +421,7 @@ func (x *search) leaves(s state, r *coro.Request, id uint32) (holds, under uint3
 	return x.servers.Reconnected(s.servers, c.Node, old, c.Connection()), x.servers.CallID(c)
 }
 
-// which is the place of r among the node's requests.
+// which returns the place of r among the node's requests.
 func which(n *clients.Node, r *coro.Request) int {
 	for i := range n.Pending {
 		if r == &n.Pending[i] {
@@ -442,10 +442,10 @@ func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
 	}
 }
 
-// over tells that the request's own time limit has been reached.
+// over reports whether the request's own time limit has been reached.
 func over(r *coro.Request, now time.Duration) bool { return r.Deadline > 0 && r.Deadline <= now }
 
-// silence is what a client observes that gets no answer.
+// silence returns the observation of a client that gets no answer.
 func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 	if over(r, now) {
 		return x.timedOut
@@ -453,7 +453,7 @@ func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
 	return x.silent
 }
 
-// goOn lets a client observe something, and judges what it comes to.
+// goOn gives a client an observation, and judges the events that follow.
 func (w *worker) goOn(st *step, client int, e clients.Edge) {
 	st.edge = e
 	role := w.search.roles[client]
@@ -466,8 +466,8 @@ func (w *worker) goOn(st *step, client int, e clients.Edge) {
 	w.came(st, client, to.Events)
 }
 
-// begin judges what a client is about to do. What it can do next, and all that can
-// happen to it then, begin alike.
+// begin judges what a client is about to do. All its next steps, and all that can happen to it then, have that in
+// common.
 func (w *worker) begin(st *step, client int, events uint32) {
 	if events == 0 {
 		return
@@ -479,7 +479,7 @@ func (w *worker) begin(st *step, client int, events uint32) {
 	w.took(st, events, &w.begun.v)
 }
 
-// came judges what a client came to.
+// came judges the events of a client.
 func (w *worker) came(st *step, client int, events uint32) {
 	if events == 0 {
 		return
@@ -488,7 +488,7 @@ func (w *worker) came(st *step, client int, events uint32) {
 	w.took(st, events, w.search.judged.Get(k, k.Hash()))
 }
 
-// took enters a judgement.
+// took records a judgement.
 func (w *worker) took(st *step, events uint32, j *judgement) {
 	st.events[st.came] = events // before the clock is looked at, after, before the command, and after
 	st.came++
@@ -537,13 +537,13 @@ func (w *worker) pass(s state, a action) step {
 	return st
 }
 
-// look is where a client comes to by looking at the clock.
+// look returns the node that a client reaches by looking at the clock.
 func (w *worker) look(client int, at uint32, which int, now time.Duration) clients.Settled {
 	e := clients.Edge{From: at, Which: uint8(which), Answer: clients.GoOn, Now: now}
 	return *w.search.tries[w.search.roles[client]].Settled(e, e.Hash())
 }
 
-// sends tells whether a client that looks at the clock so often has then sent a command with a
+// sends reports whether a client that looks at the clock so often has then sent a command with a
 // time limit that is not over. While that is under way the client waits, and is not held up.
 func (w *worker) sends(client int, at uint32, which, times int, now time.Duration) bool {
 	to := w.look(client, at, which, now)
@@ -554,7 +554,7 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 	return r.Deadline > 0 && !over(r, now)
 }
 
-// runnable tells whether any client could go on now.
+// runnable reports whether any client could go on now.
 func (w *worker) runnable(s state) bool {
 	for c := range w.search.clients {
 		n := w.node(c, s.nodes[c])
@@ -567,7 +567,7 @@ func (w *worker) runnable(s state) bool {
 	return false
 }
 
-// actions are all that can happen in s, but for who looks ahead: see lookAheads.
+// actions returns all that can happen in s, except for early looks at the clock: see lookAheads.
 func (w *worker) actions(s state, to []action) []action {
 	x, now := w.search, s.time()
 	looker := s.looker
@@ -606,8 +606,8 @@ func (w *worker) actions(s state, to []action) []action {
 	return w.passings(s, to)
 }
 
-// lookAheads are looks at the clock that must come before a to make a difference to what comes of
-// it: a, which led to st, is the step of another thread of the same client.
+// lookAheads appends the looks at the clock that make a difference only if they come before a: a, which led to st, is
+// the step of another thread of the same client.
 func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 	c := a.client()
 	if !w.search.merge || a.kind() > givesUp || st.err != nil || len(w.node(c, s.nodes[c]).Pending) < 2 {
@@ -623,14 +623,14 @@ func (w *worker) lookAheads(s state, a action, st *step, to []action) []action {
 	return to
 }
 
-// commute tells that it makes no difference whether a thread looks at the clock before or after
+// commute reports whether it makes no difference whether a thread looks at the clock before or after
 // another one takes the step a.
 func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	now, n := s.time(), w.node(c, s.nodes[c])
 	own, other := n.Pending[looks].Thread, n.Pending[a.thread()].Thread
 	first := w.look(c, s.nodes[c], looks, now)
 	if !first.Fused || w.node(c, first.Node).Pending[first.Which].Thread != own {
-		return true // it does nothing that others can see in any case
+		return true // in no case does it do anything that others can see
 	}
 	from, i := first.Node, clients.ThreadAt(w.node(c, first.Node).Pending, other)
 	if i >= 0 && clients.Private(n.Pending[a.thread()]) && st.edge.From != s.nodes[c] {
@@ -651,7 +651,7 @@ func (w *worker) commute(s state, c, looks int, a action, st *step) bool {
 	return two.Fused && !one.Failed && one.Node == two.Node
 }
 
-// steps are what a thread of a client can do.
+// steps returns what a thread of a client can do.
 func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to []action) []action {
 	if !clients.Ready(r, now) {
 		return to
@@ -672,7 +672,7 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 	return to
 }
 
-// over tells that nobody has anything left to do.
+// over reports whether no client has anything left to do.
 func (w *worker) over(s state) bool {
 	for c := range w.search.clients {
 		if len(w.node(c, s.nodes[c]).Pending) > 0 {
@@ -682,7 +682,7 @@ func (w *worker) over(s state) bool {
 	return s.inFlight == 0
 }
 
-// expand looks at everything that can happen in a state.
+// expand takes every action that can happen in a state.
 func (w *worker) expand(f frontier, actions []action) []action {
 	x := w.search
 	from := x.visited.Way(f.id)
@@ -718,24 +718,24 @@ func (w *worker) expand(f frontier, actions []action) []action {
 	return actions
 }
 
-// coming is a state that was come to, and that may be new.
+// coming is a state that was reached and may be new.
 type coming struct {
 	state state
 	print table.Fingerprint
 	way   table.Way
 }
 
-// block is a part of a layer, which one worker looks at.
+// block is a part of a layer, which one worker expands.
 type block []frontier
 
 // blockSize is how many states a block has room for.
 const blockSize = 256
 
-// piles is into how many parts a large layer is sorted, by the facts of its states: what is looked up
-// for one state is then near for the next. A search of millions of states takes a fifth less time.
+// piles is the number of parts into which a large layer is sorted, by the facts of its states: entries looked up for
+// one state are then in the cache for the next. A search of millions of states takes a fifth less time.
 const piles = 64
 
-// leave puts a state into the next layer.
+// leave adds a state to the next layer.
 func (w *worker) leave(f frontier) {
 	pile := &w.found[0]
 	if w.sort {
@@ -749,7 +749,7 @@ func (w *worker) leave(f frontier) {
 	(*pile)[last] = append((*pile)[last], f)
 }
 
-// empty is a block with nothing in it.
+// empty returns a block with nothing in it.
 func (w *worker) empty() block {
 	if n := len(w.free); n > 0 {
 		b := w.free[n-1]
@@ -759,11 +759,10 @@ func (w *worker) empty() block {
 	return make(block, 0, blockSize)
 }
 
-// together is how many states are looked up at a time: while the memory of one is
-// waited for, that of the others is under way.
+// together is how many states are looked up at a time, so that their memory accesses overlap.
 const together = 64
 
-// arrived notes the states that were come to since the last time.
+// arrived notes the states reached since the last time.
 func (w *worker) arrived() {
 	x := w.search
 	for _, twice := range []bool{false, true} {
@@ -798,8 +797,8 @@ func (w *worker) count(s state, a action, st step) {
 	}
 }
 
-// end judges what becomes of a state if everybody stops there: those in the middle
-// of something have died, if so many may. A request under way is late, not lost: it still arrives.
+// end judges a state as the last one: clients in the middle of something have died, if so many may. A request under way
+// is late, not lost: it still arrives.
 func (w *worker) end(s state, id table.StateID, c cost) {
 	x := w.search
 	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {
@@ -818,7 +817,7 @@ func (w *worker) end(s state, id table.StateID, c cost) {
 	}
 }
 
-// dead are those who are in the middle of something if everybody stops in s.
+// dead returns the clients that are in the middle of something if all stop in s.
 func (w *worker) dead(s state) uint16 {
 	dead := *w.search.busy.Get(factsID(s.facts), factsID(s.facts).Hash())
 	for c := range w.search.clients {
@@ -846,11 +845,10 @@ func (x *search) report(f finding) {
 	x.found = append(x.found, f)
 }
 
-// workerCount is how many workers a search has.
+// workerCount returns how many workers a search has.
 func workerCount() int { return max(1, min(runtime.GOMAXPROCS(0), 8)) }
 
-// run searches from start, layer by layer, so that what is found first is found in the
-// fewest steps.
+// run searches from start, layer by layer, so the first violation is one in the fewest steps.
 func (x *search) run(ctx context.Context, start state, progress func(reports.Effort)) {
 	if x.began.IsZero() {
 		x.began = time.Now()
@@ -876,7 +874,7 @@ func (x *search) run(ctx context.Context, start state, progress func(reports.Eff
 	x.reached = depth
 }
 
-// layer looks at all states of one layer, and returns those of the next.
+// layer expands all states of one layer, and returns those of the next.
 func (x *search) layer(ctx context.Context, workers []*worker, layer []block, progress func(reports.Effort)) (next []block) {
 	if len(layer) < 2 {
 		workers = workers[:1] // too little for two
@@ -912,11 +910,10 @@ func (x *search) layer(ctx context.Context, workers []*worker, layer []block, pr
 	return next
 }
 
-// tellEvery is how often it is told how far the search is.
+// tellEvery is how often progress is reported.
 const tellEvery = time.Second
 
-// tell tells how far the search is, from time to time. About so many states of the layer are
-// still to be looked at.
+// tell reports progress from time to time. About so many states of the layer are still to be expanded.
 func (x *search) tell(progress func(reports.Effort), waiting int64) {
 	last, now := x.told.Load(), int64(time.Since(x.began))
 	if progress == nil || now-last < int64(tellEvery) || !x.told.CompareAndSwap(last, now) {
@@ -927,7 +924,7 @@ func (x *search) tell(progress func(reports.Effort), waiting int64) {
 	progress(e)
 }
 
-// goesOn tells whether there is a reason to look at the next layer.
+// goesOn reports whether the next layer is to be expanded.
 func (x *search) goesOn(ctx context.Context, depth int) bool {
 	x.mu.Lock()
 	over := len(x.found) > 0 || x.err != nil
@@ -938,7 +935,7 @@ func (x *search) goesOn(ctx context.Context, depth int) bool {
 	return !over && !x.stopped(ctx) && (x.bounds.Depth == 0 || depth < x.bounds.Depth)
 }
 
-// stopped tells, and notes, that a limit of the search has been reached.
+// stopped reports whether a limit of the search has been reached, and notes it.
 func (x *search) stopped(ctx context.Context) bool {
 	if x.cut.Load() != nil {
 		return true
@@ -959,7 +956,7 @@ func (x *search) stopped(ctx context.Context) bool {
 	return true
 }
 
-// rest says what becomes of the time that the search of all schedules leaves.
+// rest says how the search uses the time that remains after the search of all schedules.
 func (x *search) rest() string {
 	if x.exhaustive {
 		return ""
@@ -967,7 +964,7 @@ func (x *search) rest() string {
 	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS).Round(time.Millisecond))
 }
 
-// most is the time that the search of all schedules may take.
+// most returns the time that the search of all schedules may take.
 func (x *search) most() time.Duration {
 	if x.exhaustive {
 		return milliseconds(x.bounds.TimeMS)
@@ -975,11 +972,11 @@ func (x *search) most() time.Duration {
 	return milliseconds(x.bounds.TimeMS * exhaustively)
 }
 
-// countedMemory is the least limit that the memory of the whole process is held against: for
-// smaller ones, that of the states alone counts.
+// countedMemory is the least limit that applies to the memory of the whole process: smaller limits apply to the states
+// alone.
 const countedMemory = 128 << 20
 
-// full tells that the search takes more than so many times the memory that it may.
+// full reports whether the search takes more than this multiple of its memory limit.
 func (x *search) full(times float64) bool {
 	most := int64(float64(int64(x.bounds.MemoryMB)<<20) * times)
 	switch {
@@ -991,7 +988,7 @@ func (x *search) full(times float64) bool {
 	return most >= countedMemory && processMemory() > most
 }
 
-// processMemory is what the process has of the system's memory.
+// processMemory returns the memory that the process has from the system.
 func processMemory() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
@@ -1000,7 +997,7 @@ func processMemory() int64 {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// best is the finding to tell of: the one in the fewest steps with the fewest faults.
+// best returns the finding to report: the one in the fewest steps with the fewest faults.
 func (x *search) best() *finding {
 	var best *finding
 	for i := range x.found {
@@ -1036,7 +1033,7 @@ func (e *effort) add(t *tallies) {
 	*t = tallies{}
 }
 
-// counted is what has been done so far.
+// counted returns the effort so far.
 func (x *search) counted(depth int) reports.Effort {
 	e := &x.effort
 	n := x.visited.Len()
@@ -1050,7 +1047,7 @@ func (x *search) counted(depth int) reports.Effort {
 		ElapsedMS:     float64(time.Since(x.began)) / float64(time.Millisecond),
 	}
 	if n < 10_000 {
-		r.BytesPerState = 0 // it would tell of what is allocated in advance
+		r.BytesPerState = 0 // it would include memory allocated in advance
 	}
 	for _, t := range x.tries {
 		r.Executions += t.Executions()

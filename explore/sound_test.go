@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// sounds hold within their bounds: of each all promises are looked for.
+// sounds hold within their bounds: all promises of each are looked for.
 var sounds = []sought{
 	{name: "lua-release", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Crashes: 2, Advances: 1}},
 	{name: "lua-release, mutex alone", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 1, Late: 1}, look: mutexP},
@@ -84,7 +84,7 @@ func TestSoundOnesHold(t *testing.T) {
 	}
 }
 
-// plainly is SET NX and a release that compares: what others are changed from.
+// plainly is SET NX and a release that compares; the others are variations of it.
 func plainly(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 	err := r.SetArgs(ctx, lockKey, v, redis.SetArgs{Mode: "NX", TTL: time.Second}).Err()
 	if err == redis.Nil {
@@ -154,7 +154,7 @@ func TestInconclusive(t *testing.T) {
 		}}, "cmsgpack"},
 		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return false, r.Set(ctx, noteKey, v, 0).Err()
-		}}, "nobody ever got in"},
+		}}, "no client ever entered its section"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
 		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
 		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},
@@ -176,7 +176,7 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
-// TestDepthThatIsEnough: a bound that cuts nothing off says nothing.
+// TestDepthThatIsEnough: a bound that cuts nothing off has no effect.
 func TestDepthThatIsEnough(t *testing.T) {
 	b := reports.Bounds{Clients: 2, Tries: 1}
 	r, err := Run(t.Context(), locked(b, scripted{acquire: plainly, release: freely}))
@@ -231,7 +231,7 @@ func TestUsage(t *testing.T) {
 
 var _ lockimpl.Locker = (*actor)(nil)
 
-// TestHorizon: what would happen beyond the horizon is not taken for nothing.
+// TestHorizon: events beyond the horizon are not ignored silently.
 func TestHorizon(t *testing.T) {
 	c := sought{lock: "lua-release", ttl: servers.Horizon / 5, bounds: reports.Bounds{Clients: 1, Tries: 7, Advances: 7}}.config(t)
 	r, err := Run(t.Context(), c)
@@ -240,8 +240,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestBoundsCount: so many faults as are allowed, and no more. This lock is granted to
-// whoever has had no answer twice.
+// TestBoundsCount: as many faults as are allowed, and no more. This lock is granted to a client that has had no answer
+// twice.
 func TestBoundsCount(t *testing.T) {
 	twice := scripted{acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 		silences := 0
@@ -269,7 +269,7 @@ func TestBoundsCount(t *testing.T) {
 			t.Errorf("%s: entered %d times, %v; want it entered: %t", c.name, r.Stats.Entered, err, c.enters)
 		}
 		if r.Verdict != reports.Inconclusive {
-			t.Errorf("%s: %s: %s; one client contends with nobody", c.name, r.Verdict, r.Why)
+			t.Errorf("%s: %s: %s; one client has no contention", c.name, r.Verdict, r.Why)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (c *Config) execution(who Who, book *names.Book, scripts *coro.Scripts) Exe
 	return coro.Start(clients.ProgramOf(c.Run, who.Index, c.Bounds, book, c.stopped), coro.Options{Masters: c.Masters, Epoch: Epoch, Token: book.Token, Number: book.Number(names.ClientNumber), Scripts: scripts})
 }
 
-// begin starts the code of a client that the search does not step: its numbers are canonical in any naming.
+// begin starts the code of a client that the search does not step: its numbers are canonical in every naming.
 func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Execution {
 	if c.Start != nil {
 		return c.Start(who)

@@ -8,9 +8,8 @@ import (
 	"oversell/internal/names"
 )
 
-// state is one situation of the whole system: what the servers hold, what each
-// client has seen, what must be remembered to judge it, the time, and what is left
-// of the bounds. All but the time are numbers of things that are stored once.
+// state is the state of the whole system: what the servers hold, what each client has observed, what must be remembered
+// to judge it, the time, and what is left of the bounds. All but the time are numbers of values that are stored once.
 type state struct {
 	servers  uint32
 	facts    uint32
@@ -21,10 +20,9 @@ type state struct {
 	late     uint8
 	moved    uint8 // advances used up
 	stalled  uint8 // how often a client was held up after a look at the clock
-	// looker is set after such a look. Who is held up may as well have looked just before the
-	// next thing with which that does not commute: that time passes or, seldom, that another
-	// thread of the same client goes on. So nothing else may happen first: timeMustPass, or the
-	// client's number and 1; 0: there is none.
+	// looker is set after such a look: timeMustPass, or the client's number and 1; 0: there is none. The client may as
+	// well have looked just before the next event that does not commute with the look: time passes or, seldom, another
+	// thread of the client goes on. So nothing else may happen first.
 	looker uint8
 }
 
@@ -47,8 +45,8 @@ func (s state) fingerprint() table.Fingerprint {
 // lateRequest is a request in flight whose client has given up: the number of its call.
 type lateRequest uint32
 
-// action is one thing that can happen next: its kind, the client or the request, which of its
-// threads, and which of the orders that an answer may have.
+// action is an event that can happen next: its kind, the client or the request, the client's thread, and the order of
+// an answer that may have several.
 type action uint16
 
 type actionKind uint8
@@ -59,9 +57,9 @@ const (
 	losesReply                   // a request is executed, and its reply lost
 	givesUp                      // a client gives up on a request that is under way
 	looks                        // a client looks at the clock, and is held up before it does anything else
-	looksAhead                   // as looks, before another thread of the client goes on
+	looksAhead                   // as looks, but before another thread of the client goes on
 	arrives                      // such a request arrives
-	timePasses                   // until something expires or somebody wakes up
+	timePasses                   // until a key expires or a client wakes up
 )
 
 func newAction(kind actionKind, client, which int) action {
@@ -73,27 +71,27 @@ func (a action) client() int      { return int(a >> 3 & 7) }
 func (a action) which() int       { return int(a >> 6 & 15) }
 func (a action) order() int       { return int(a >> 10) }
 
-// inOrder is the same action with an answer in another order.
+// inOrder returns the same action with an answer in another order.
 func (a action) inOrder(n int) action { return a&(1<<10-1) | action(n)<<10 }
 
-// as is the same action of another kind.
+// as returns the same action with another kind.
 func (a action) as(k actionKind) action { return a&^7 | action(k) }
 
-// threadLimit is how many threads of a client an action tells apart.
+// threadLimit is how many threads of a client an action can distinguish.
 const threadLimit = 1 << 4
 
-// newLooks is a look at the clock. In the place of an order there is how often the client looks until it is held up.
+// newLooks returns a look at the clock. The field of the order holds how often the client looks until it is held up.
 func newLooks(client, thread, times int) action {
 	return newAction(looks, client, thread).inOrder(times)
 }
 
-// thread is which of its client's threads goes on.
+// thread returns which thread of its client goes on.
 func (a action) thread() int { return a.which() }
 
-// times is how often the client looks at the clock.
+// times returns how often the client looks at the clock.
 func (a action) times() int { return a.order() }
 
-// newPassing is that time passes to a moment, by its place among those that come.
+// newPassing returns the passing of time to a moment, given by its index among those ahead.
 func newPassing(place int) action { return newAction(timePasses, place&7, place>>3) }
 
 func (a action) moment() int { return a.client() | a.which()<<3 }
@@ -114,11 +112,9 @@ func (c cost) plus(fault, change bool) cost {
 
 func (k actionKind) fault() bool { return k == losesCall || k == losesReply || k == givesUp }
 
-// canonical is the state with its clients in a fixed order, and how they were
-// renamed for it: states that differ only in who is who are one. Clients of
-// different roles are not exchanged, and none are once one has seen another's
-// name. Of the orders of those who stand at the same place it is the one that gives
-// the lowest numbers.
+// canonical returns the state with its clients in a fixed order, and how they were renamed for it: states that differ
+// only in a permutation of clients are one. Clients of different roles are not exchanged, and none are once one has
+// seen another's name. Clients at the same node are put in the order that gives the lowest numbers.
 func (w *worker) canonical(s state) (state, names.Perm) {
 	n := w.search.clients
 	if !w.search.reduce {
@@ -173,7 +169,7 @@ func (w *worker) canonical(s state) (state, names.Perm) {
 	return best, by
 }
 
-// exchanged is s with what clients have in common in other names.
+// exchanged returns s with the shared parts renamed.
 func (w *worker) exchanged(s state, p names.Perm) state {
 	if p != names.Same {
 		f := factsRenaming{s.facts, p}
@@ -186,7 +182,7 @@ func (w *worker) exchanged(s state, p names.Perm) state {
 	return s
 }
 
-// less orders states by what clients have in common.
+// less orders states by the parts that clients share.
 func (s *state) less(t *state) bool {
 	if s.servers != t.servers {
 		return s.servers < t.servers
@@ -197,8 +193,8 @@ func (s *state) less(t *state) bool {
 	return s.inFlight < t.inFlight
 }
 
-// ordersOf are the perms of n clients that move places only among those who stand at
-// the same place: bit i of ties says that places i and i+1 are the same.
+// ordersOf returns the permutations of n clients that exchange only clients at the same node: bit i of ties says that
+// clients i and i+1 are at the same one.
 func ordersOf(ties uint8, n int) (all []names.Perm) {
 	p := names.Same
 	var place func(i int)

@@ -16,7 +16,7 @@ import (
 	"oversell/system"
 )
 
-// protocol is what the programs of the tests begin with, in Python.
+// protocol is the beginning of the tests' programs, in Python.
 const protocol = `
 import json, os, socket, subprocess, sys, threading, time, urllib.parse, uuid
 url = urllib.parse.urlparse(os.environ["REDIS_URL"])
@@ -58,7 +58,7 @@ def serve():
         print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// ofPython is the search of a lock in Python with this code, which may replace what protocol says. more are
+// ofPython returns the search of a lock in Python with this code, which may replace what protocol says. more are
 // lines of its file.
 func ofPython(t *testing.T, code, more string) Config {
 	t.Helper()
@@ -149,7 +149,7 @@ def acquire(r):
 	}
 }
 
-// TestProgramsThatLeadOut: what a program does by other programs or sockets is not stepped, and the search says so.
+// TestProgramsThatLeadOut: actions through other programs or sockets are not stepped, and the search says so.
 func TestProgramsThatLeadOut(t *testing.T) {
 	for _, how := range []string{`subprocess.check_output(["date"])`, `os.system("date >/dev/null")`, `os.popen("date").read()`, `os.spawnlp(os.P_WAIT, "true", "true")`,
 		`os.posix_spawn("/bin/true", ["true"], os.environ)`} {

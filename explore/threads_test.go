@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// threadPlan describes a lock on several masters that are asked by one thread each. Some of the
-// plans are correct, some are flawed in ways that programmers get wrong.
+// threadPlan describes a lock on several masters, each asked by one thread. Some plans are correct, some have typical
+// mistakes.
 type threadPlan struct {
 	masters  int
 	grants   int  // what makes a grant: see threaded.Acquire
@@ -92,7 +92,7 @@ type threaded struct {
 	first int // the master that answered first
 }
 
-// heard is what a thread has heard.
+// heard is the answer that a thread got.
 type heard struct {
 	began, ended time.Time
 	yes          bool
@@ -200,7 +200,7 @@ func (l *threaded) Release(ctx context.Context, held lockimpl.Lock) error {
 	return nil
 }
 
-// asGoodAs tells that a search with reductions has found what one without them has. It may need
+// asGoodAs reports whether a search with reductions has found what one without them has. It may need
 // fewer actions: one in which a thread looks at the clock early stands for several.
 func (o outcome) asGoodAs(plain outcome) bool {
 	return o.verdict == plain.verdict && o.property == plain.property && o.actions <= plain.actions

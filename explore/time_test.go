@@ -61,7 +61,7 @@ var (
 		redis.call('set', KEYS[1], string.format('%.0f', now + ARGV[1])) return 1`)
 )
 
-// put is SET NX PX on a key.
+// put sends SET NX PX on a key.
 func put(ctx context.Context, env variant.Env, key, v string, ttl time.Duration) error {
 	switch ok, err := env.Redis[0].SetNX(ctx, key, v, ttl).Result(); {
 	case err != nil:
@@ -130,7 +130,7 @@ func stamped(grant bool, early time.Duration) acquiring {
 	}
 }
 
-// classic is SETNX, GET and GETSET of an expiry, by a reading of the clock that comes first.
+// classic sends SETNX, GET and GETSET of an expiry, by an earlier reading of the clock.
 func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 	now := env.Clock.Now()
 	until := now.Add(o.TTL)
@@ -150,7 +150,7 @@ func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	return until, "", err
 }
 
-// watched is a WATCH of a key and a SET in a transaction, on the connection that watches or on
+// watched returns a WATCH of a key and a SET in a transaction, on the connection that watches or on
 // any.
 func watched(same bool) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
@@ -265,11 +265,11 @@ var byHand = []struct {
 		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, o.TTL.Truncate(time.Second))
 	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
 
-	// The lease is over in Redis before it is for the client; nobody finds out unless time
-	// passes, and only the dead could go on.
+	// The lease is over in Redis before it is for the client; no client notices unless time passes, and only dead
+	// clients could go on.
 	{name: "nobody waits for the dead", acquire: waiting, bounds: reports.Bounds{Tries: 1, Crashes: 1}, change: patient, want: reports.Violated},
 	{name: "somebody waits for the living", acquire: waiting, bounds: reports.Bounds{Tries: 1}, change: patient, want: reports.Pass},
-	// The command is carried out, and its client takes it for lost.
+	// The command is executed, and its client takes it for lost.
 	{name: "the answer comes after the time limit", acquire: func(ctx context.Context, env variant.Env, _ lockimpl.Options) (time.Time, string, error) {
 		ctx, cancel := env.Clock.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
@@ -400,7 +400,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestLeasesThatNeverRunOut: of a lease that lasts for longer than the search nothing is proved.
+// TestLeasesThatNeverRunOut: nothing is proved of a lease that lasts longer than the search.
 func TestLeasesThatNeverRunOut(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	long := func(_ variant.Env, start time.Time, _ time.Duration) time.Time { return start.Add(48 * time.Hour) }

@@ -15,19 +15,19 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// A release or an extension by a client that does not hold the lock breaks owner-only-release if it makes
-// a difference to the lock of the client that does. What stands under a key does not tell: a lock may be freed
-// by a field or by a flag elsewhere, and a counter that every release increments is no lock. So two worlds are compared,
-// with the command and without it, now and at the moments that follow until the lease of the holder ends:
+// A release or an extension by a client that does not hold the lock breaks owner-only-release if it makes a difference
+// to the lock of the holder. A key's value does not show that: a lock may be freed by a field or by a flag elsewhere,
+// and a counter that every release increments is not a lock. So two worlds are compared, with the command and without
+// it, now and at later moments until the lease of the holder ends:
 //
 //   - the holder goes on alone, to the end of its release. Its extensions and its release must have the same outcome,
 //     and a new client must obtain the lock afterwards if it does in the other world;
 //   - a new client asks for the lock, alone. It must not obtain it if it does not in the other world.
 //
-// A lease that is made longer shows later, when the lock's key would have expired. By then a client may also be kept out
-// by what is not the holder's, such as the other's own place in a line. So that counts only where servers.touches says
-// that the command changed more than that; and if that says so, any difference counts, also one that shows only where
-// the lock's other keys are gone.
+// A longer lease shows later, when the lock's key would have expired. By then a client may also be kept out by
+// something other than the holder's lock, such as the other client's place in the wait line. So this counts only if
+// servers.touches says that the command changed more than that; then any difference counts, even one that shows only
+// without the lock's other keys.
 
 // loneLimit bounds how many moments are compared.
 const loneLimit = 16
@@ -35,7 +35,7 @@ const loneLimit = 16
 // never is later than all moments of a search.
 const never = time.Duration(1<<63 - 1)
 
-// differences compares what clients come to alone.
+// differences compares how clients fare alone.
 type differences struct {
 	config  Config
 	x       *search
@@ -44,7 +44,7 @@ type differences struct {
 	one     sync.Mutex // one execution at a time
 }
 
-// comparison is of two worlds, and is about a holder.
+// comparison compares two worlds, for one holder.
 type comparison struct {
 	servers, with uint32 // without the command and with it
 	now           time.Duration
@@ -53,7 +53,7 @@ type comparison struct {
 	keyed         bool   // servers.touches says that the command changed what is another's
 }
 
-// holding is what the servers hold at a time.
+// holding is the state of the servers at a time.
 type holding struct {
 	nodes []*redismodel.State
 	now   time.Duration
@@ -67,7 +67,7 @@ type asking struct {
 	role    uint8
 }
 
-// returning is what a client came to alone that held the lock.
+// returning is the result of running the holder of the lock alone.
 type returning struct {
 	outcomes string // of its extensions and its release
 	fine     bool   // each was successful
@@ -131,7 +131,7 @@ func (d *differences) compare(k comparison) bool {
 	return false
 }
 
-// later is the world after some time.
+// later returns the world after some time.
 func (w holding) later(by time.Duration) holding {
 	if by <= 0 {
 		return w
@@ -143,7 +143,7 @@ func (w holding) later(by time.Duration) holding {
 	return l
 }
 
-// moments returns how long it is until something comes by itself in one of the worlds where they differ.
+// moments returns the times until something happens by itself in one of the worlds, where they differ.
 func (d *differences) moments(k comparison, without, with holding) []time.Duration {
 	all := []time.Duration{0}
 	for node := range without.nodes {
@@ -167,7 +167,7 @@ func (d *differences) moments(k comparison, without, with holding) []time.Durati
 	return all[:min(len(all), loneLimit)]
 }
 
-// comes appends how long it is until a key expires, and until the instants are over that stand under it.
+// comes appends the time until a key expires, and until the instants in its value have passed.
 func (d *differences) comes(on *redismodel.State, key string, now time.Duration, to []time.Duration) []time.Duration {
 	v, left, exists := on.Value(key)
 	if exists && left >= 0 {
@@ -193,10 +193,10 @@ func (d *differences) differ(k comparison, without, with holding) bool {
 	}
 	if k.keyed && without.now == k.now {
 		if takes < k.holder.Until {
-			return true // a lock that keeps nobody out is known by its keys only
+			return true // a lock that excludes no client is known only by its keys
 		}
 		if one, other := d.bare(without, with); d.takes(one, role) != d.takes(other, role) {
-			return true // one key of several would do
+			return true // one key of several is enough
 		}
 	}
 	a, b := d.giveBack(without, k), d.giveBack(with, k)
@@ -210,7 +210,7 @@ func (d *differences) differ(k comparison, without, with holding) bool {
 	return !b.fine || takesWith < k.holder.Until && takes >= k.holder.Until || frees(a) && !frees(b)
 }
 
-// bare returns the worlds without those keys of the lock that are the same in both.
+// bare returns the worlds without the lock's keys that are the same in both.
 func (d *differences) bare(a, b holding) (one, other holding) {
 	s := d.x.servers
 	one, other = a, b
@@ -245,7 +245,7 @@ func (d *differences) giveBack(w holding, k comparison) (r returning) {
 	return r
 }
 
-// excludes reports whether a client that obtains the lock where nobody else has done anything keeps a new one out.
+// excludes reports whether a client that obtains the lock on fresh servers keeps a new client out.
 func (d *differences) excludes() bool {
 	for client, role := range d.x.roles[:d.x.clients] {
 		w, got := holding{nodes: d.x.servers.Nodes(d.x.ends.opened)}, false
@@ -260,8 +260,8 @@ func (d *differences) excludes() bool {
 	return false
 }
 
-// alone runs a client from a node without any other, until it has come to an end of an operation that is the last. It
-// is false if it is not known what the client comes to.
+// alone runs a client from a node, without any other, until last reports true for the end of an operation. It returns
+// false if the result is not known.
 func (d *differences) alone(w *holding, client int, id uint32, last func(ended *history.Op) bool) (known bool) {
 	x := d.x
 	t := x.tries[x.roles[client]]
@@ -300,7 +300,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 	return true
 }
 
-// execute has the servers of a world do what a call asks for, and returns the answer in the names of the client.
+// execute has the servers of a world execute a call, and returns the answer in the names of the client.
 func (w *holding) execute(s *servers.Servers, c servers.Call) (reply string, known bool) {
 	after, answer, info := s.Do(w.nodes[c.Node], w.now, c)
 	if info.Unknown != "" {
@@ -321,7 +321,7 @@ func (d *differences) takes(w holding, role uint8) time.Duration {
 	return d.ask(w, role)
 }
 
-// ask is takes by running the client.
+// ask computes takes by running the client.
 func (d *differences) ask(w holding, role uint8) time.Duration {
 	x, index := d.x, int(role)
 	if x.servers.Names.Naming >= names.Concrete {

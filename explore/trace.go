@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// traceOfBest is the trace of the best finding or, if there is none, of the one that was made at random.
+// traceOfBest returns the trace of the best finding or, if there is none, of the one that was made at random.
 func (x *search) traceOfBest(start state, best *finding) (*reports.Counterexample, error) {
 	if best == nil {
 		return x.traceOf(start, x.wandered.actions, x.wandered.found, false)
@@ -27,14 +27,13 @@ func (x *search) traceOfBest(start state, best *finding) (*reports.Counterexampl
 	return x.trace(start, best)
 }
 
-// trace tells how a promise is broken: the schedule from the start, with every
-// client by the number that it began with.
+// trace returns how a promise is broken: the schedule from the start, with every client under the number with which it
+// began.
 func (x *search) trace(start state, f *finding) (*reports.Counterexample, error) {
 	return x.traceOf(start, x.way(f), f, true)
 }
 
-// traceOf is trace for a finding to which these actions lead. canonical: in situations that
-// were made canonical one by one.
+// traceOf is trace for a finding to which these actions lead. canonical: each state on the way was made canonical.
 func (x *search) traceOf(start state, actions []action, f *finding, canonical bool) (*reports.Counterexample, error) {
 	t := teller{w: x.worker(), renames: canonical, who: names.Same, canonical: start, real: start, sent: map[lateRequest][]int{}}
 	c := &reports.Counterexample{Of: f.breach.Of, Property: f.breach.Property, Sentence: f.breach.Why}
@@ -49,7 +48,7 @@ func (x *search) traceOf(start state, actions []action, f *finding, canonical bo
 		if !f.end && i == len(actions)-1 && st.breach == nil {
 			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.Why)
 		}
-		if st.breach != nil { // told again, since clients have changed numbers
+		if st.breach != nil { // judged again, since clients have changed numbers
 			c.Sentence = st.breach.Why
 		}
 	}
@@ -81,19 +80,18 @@ func (x *search) way(f *finding) (actions []action) {
 	return actions
 }
 
-// teller goes a way again, in the canonical situations that the search has seen and,
-// beside them, with clients that keep their numbers.
+// teller repeats a schedule, both in the canonical states of the search and with clients that keep their numbers.
 type teller struct {
 	w         *worker
 	renames   bool       // clients change numbers
-	who       names.Perm // from the number that a client began with to its present one
+	who       names.Perm // from a client's first number to its present one
 	canonical state
 	real      state
 	steps     []reports.Step
-	sent      map[lateRequest][]int // in which steps the requests that are still under way were sent
+	sent      map[lateRequest][]int // the steps that sent the requests in flight
 }
 
-// tell goes one action further.
+// tell takes the next action.
 func (t *teller) tell(a action) (step, error) {
 	real, ok := t.translate(a)
 	if !ok {
@@ -117,8 +115,8 @@ func (t *teller) tell(a action) (step, error) {
 	return st, nil
 }
 
-// inOrder is an action whose answer is in the order that it has in the canonical
-// situation, where names may sort differently, and what it comes to.
+// inOrder returns an action whose answer is in the order that it has in the canonical
+// situation, where names may sort differently, and its result.
 func (t *teller) inOrder(a action, there step) (action, step) {
 	x := t.w.search
 	want := t.who.Inverse().Rename(x.servers.Answer(there.effect.Answer).Reply)
@@ -130,8 +128,7 @@ func (t *teller) inOrder(a action, there step) (action, step) {
 	}
 }
 
-// translate is an action of the canonical situation for the clients as they were
-// numbered at first.
+// translate returns an action of the canonical state for the clients as they were numbered at first.
 func (t *teller) translate(a action) (action, bool) {
 	back := t.who.Inverse()
 	switch a.kind() {
@@ -147,7 +144,7 @@ func (t *teller) translate(a action) (action, bool) {
 	return newAction(a.kind(), back.Of(a.client()), a.which()).inOrder(a.order()), true
 }
 
-// describe appends what an action came to.
+// describe appends the result of an action.
 func (t *teller) describe(before state, a action, st step) {
 	x := t.w.search
 	s := reports.Step{AtMS: millis(before.time()), Client: a.client(), Thread: a.thread()}
@@ -235,12 +232,12 @@ func (t *teller) sends(s *reports.Step, c servers.Call) {
 	s.Node, s.Commands, s.Tx, s.Conn = c.Node, c.Commands, c.Tx, c.Conn
 }
 
-// answerOf is what the servers answered, in everybody's names.
+// answerOf returns what the servers answered, in global names.
 func (x *search) answerOf(e servers.Effect, c servers.Call) string {
 	return names.Global(x.servers.Answer(e.Answer).Reply, c.Client)
 }
 
-// buries tells that all die who could go on.
+// buries appends the crash of every client that could go on.
 func (t *teller) buries(before state) {
 	then, _, _ := t.w.bereft(before)
 	for c := range t.w.search.clients {
@@ -250,7 +247,7 @@ func (t *teller) buries(before state) {
 	}
 }
 
-// passing says how much time passes, and what ends with it.
+// passing describes how much time passes, and what ends in it.
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
 	if t.w.search.servers.Due(before.servers).Expires(st.next.time() - before.time()) {
@@ -259,7 +256,7 @@ func (t *teller) passing(before state, a action, st step) string {
 	return text
 }
 
-// end describes who died, and what is wrong with what is left.
+// end describes which clients died, and what is wrong with the servers' final state.
 func (t *teller) end(f *finding) *rules.Breach {
 	x := t.w.search
 	at := millis(t.real.time())
@@ -279,10 +276,10 @@ func (t *teller) end(f *finding) *rules.Breach {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// scriptCalls finds what a script has the server do.
+// scriptCalls finds the commands that a script calls.
 var scriptCalls = regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]`)
 
-// commands shows what was sent, for people: a script by the commands in it.
+// commands shows in readable form what was sent: a script by the commands in it.
 func (t *teller) commands(c servers.Call) string {
 	parts := make([]string, len(c.Commands))
 	for i, cmd := range c.Commands {
@@ -321,7 +318,7 @@ func (t *teller) command(cmd []string) string {
 	return strings.Join(words, " ")
 }
 
-// marks are what a client's operations came to, in a word or two each.
+// marks returns the results of a client's operations, in a word or two each.
 func marks(events []Event, client int) (all []string) {
 	for _, e := range events {
 		if m := mark(e, client); m != "" {
@@ -365,13 +362,13 @@ func mark(e Event, client int) string {
 	return word + " " + names.Readable(names.Global(what.String(), client))
 }
 
-// cameTo says what a kind of operation has come to when it has succeeded.
+// cameTo describes the result of a successful operation of a kind.
 var cameTo = map[history.Kind]string{
 	history.Acquire: reports.MarkEnter, history.Buy: "SOLD", history.Refund: "RETURNED", history.Enqueue: "ENQUEUED",
 	history.Pop: "GOT", history.Effect: "DONE", history.Ack: "ACKNOWLEDGED", history.NextID: "NUMBER",
 }
 
-// faultsIn are what befalls clients in these bounds, in the words of flaws.
+// faultsIn returns the faults that these bounds allow, in the terms of flaws.
 func faultsIn(b reports.Bounds) []variant.Fault {
 	fs := []variant.Fault{variant.NoFault}
 	if b.Advances > 0 {
@@ -381,7 +378,7 @@ func faultsIn(b reports.Bounds) []variant.Fault {
 		fs = append(fs, variant.Crash)
 	}
 	if b.Lost > 0 {
-		fs = append(fs, variant.DropReply, variant.Resend) // who has no answer sends again
+		fs = append(fs, variant.DropReply, variant.Resend) // a client without an answer sends again
 	}
 	if b.Late > 0 {
 		fs = append(fs, variant.LateRequest, variant.DropReply) // it may arrive before its client sends again

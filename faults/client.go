@@ -14,23 +14,23 @@ import (
 )
 
 // ErrCrashed is the error of every command of a client that has crashed. The command is
-// not sent. It stands for the end of a process: whatever the client's code does about
-// it, clean-up included, reaches no server.
+// not sent. It simulates the end of a process: nothing that the client's code does afterwards, including clean-up,
+// reaches a server.
 var ErrCrashed = errors.New("the client has crashed")
 
-// Client holds what the faults know about one client. It is also a hook of go-redis,
+// Client holds the faults' state of one client. It is also a hook of go-redis,
 // between the client and its connections. One goroutine calls Enter, Leave, Tries,
 // Granted, Releases and GivenUp; the client's commands may come from several.
 type Client struct {
 	in *Injector
 	id int // counted from 1, as in the sentences
-	// base is the clock on which the client is held up; nil: the machine's.
+	// base is the clock by which the client is held up; nil: the machine's.
 	base clock.Clock
 
 	during   atomic.Pointer[doing]
 	state    atomic.Pointer[State]
 	over     atomic.Pointer[func() bool] // tells whether the lease of the grant is over
-	outlived atomic.Pointer[func() bool] // the last grant that was told to have outlived its lease
+	outlived atomic.Pointer[func() bool] // the last grant reported to have outlived its lease
 	answered atomic.Int32                // commands of the client's own thread since the grant
 	dead     atomic.Bool
 	canceled atomic.Bool
@@ -40,13 +40,13 @@ type Client struct {
 	moves atomic.Pointer[move]
 }
 
-// move is a fault that is to move a client's clock, and what came of it.
+// move is a fault that moves a client's clock, and its result.
 type move struct {
 	by   *armed
 	told sync.Once // of the injection, when the client reads the moved clock
 }
 
-// doing is an operation within others.
+// doing is an operation, which may be nested in others.
 type doing struct {
 	kind string
 	in   *doing
@@ -58,10 +58,10 @@ var (
 	idle    = Idle
 )
 
-// Enter says that the client begins an operation, by the kind that histories give
-// it; Leave that the innermost one has ended.
+// Enter reports that the client begins an operation of a kind, as named in histories; Leave reports that the innermost
+// one has ended.
 func (c *Client) Enter(kind string) {
-	c.thawed() // the frozen begin nothing
+	c.thawed() // a frozen client begins nothing
 	within := c.during.Load()
 	if within == nil {
 		c.canceled.Store(false)
@@ -70,7 +70,7 @@ func (c *Client) Enter(kind string) {
 	c.during.Store(&doing{kind, within})
 }
 
-// Leave is the end of what Enter began.
+// Leave ends the operation that Enter began.
 func (c *Client) Leave() {
 	if d := c.during.Load(); d != nil {
 		c.during.Store(d.in)
@@ -81,9 +81,8 @@ func (c *Client) Leave() {
 // Tries marks the client as waiting for a lock.
 func (c *Client) Tries() { c.state.Store(&waiting) }
 
-// Granted says that the client's code has been given a lock: its section begins.
-// over tells whether the lease has ended; nil: it never does. Faults of a holder
-// fire here, too, for a section need not hold a command.
+// Granted reports that the client's code has been granted a lock: its section begins. over reports whether the lease
+// has ended; nil: it never does. Faults of a holder fire here, too, for a section may contain no command.
 func (c *Client) Granted(over func() bool) {
 	c.answered.Store(0)
 	c.over.Store(&over)
@@ -95,9 +94,8 @@ func (c *Client) Granted(over func() bool) {
 	}
 }
 
-// Releases says that the client's code is about to give the lock back: the section is
-// over. A fault that fires after the first command of a section fires here if this
-// section sent no command although other sections do.
+// Releases reports that the client's code is about to give the lock back: the section is over. A fault that fires after
+// the first command of a section fires here if this section sent no command although other sections do.
 func (c *Client) Releases() {
 	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {
 		c.without(point{first: true})
@@ -105,19 +103,19 @@ func (c *Client) Releases() {
 	c.state.Store(&idle)
 }
 
-// GivenUp says that the client has no lock and stops waiting for one.
+// GivenUp reports that the client has no lock and stops waiting for one.
 func (c *Client) GivenUp() { c.state.Store(&idle) }
 
 // Number returns the client's number, counted from 0, as passed when it was made.
 func (c *Client) Number() int { return c.id - 1 }
 
-// Dead tells whether the client has crashed.
+// Dead reports whether the client has crashed.
 func (c *Client) Dead() bool { return c.dead.Load() }
 
 // Ahead is how far the client's clock is ahead of the real one.
 func (c *Client) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
-// doingNow are the operations in which the client is, the innermost first.
+// doingNow returns the client's operations under way, the innermost first.
 func (c *Client) doingNow() (kinds []string) {
 	for d := c.during.Load(); d != nil; d = d.in {
 		kinds = append(kinds, d.kind)
@@ -132,8 +130,7 @@ func (c *Client) stateNow() State {
 	return Idle
 }
 
-// Clock is the client's own clock: base, ahead of it or behind by what the faults
-// say.
+// Clock returns the client's own clock: base, moved ahead or behind by the faults.
 func (c *Client) Clock(base clock.Clock) clock.Clock {
 	c.base = base
 	return skewed{base, c}
@@ -153,7 +150,7 @@ type skewed struct {
 	c *Client
 }
 
-// Now is an injection of the fault that moved the clock, when it is read the first time.
+// Now returns the client's time. The first reading of a moved clock counts as an injection.
 func (s skewed) Now() time.Time {
 	if m := s.c.moves.Load(); m != nil && s.c.ahead.Load() != 0 {
 		m.told.Do(func() {
@@ -173,12 +170,11 @@ func (c *Client) setClock() {
 	}
 }
 
-// startedIn marks the threads that an operation of the client starts beside itself.
+// startedIn marks the background threads that an operation of the client starts.
 type startedIn struct{}
 
-// Go wraps the way in which a client starts a background thread, so that a thread that
-// outlives the operation that started it, such as a renewal, can be told from the
-// client's own.
+// Go wraps the function by which a client starts a background thread, so that a thread that outlives its operation,
+// such as a renewal, can be distinguished from the client's own.
 func (c *Client) Go(run func(func(context.Context)) func(context.Context) error) func(func(context.Context)) func(context.Context) error {
 	return func(f func(context.Context)) func(context.Context) error {
 		in := c.during.Load()
@@ -231,8 +227,7 @@ func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// command sends cmds, unless a fault prevents it, and lets the client see the
-// answer, unless a fault prevents that.
+// command sends cmds and passes the answer to the client, unless faults prevent either.
 func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() error) error {
 	if len(cmds) > 0 && cmds[0].Name() == "hello" {
 		return send() // by which the driver opens a connection
@@ -259,7 +254,7 @@ func (c *Client) command(ctx context.Context, cmds []redis.Cmder, send func() er
 	return err
 }
 
-// resend sends a command once more. It is an injection if the server got it, too.
+// resend sends a command once more. It is an injection only if the server got it.
 func (c *Client) resend(s *armed, send func() error) error {
 	from, state := c.in.now(), c.stateNow()
 	err := send()
@@ -285,12 +280,11 @@ func refuse(cmds []redis.Cmder, err error) error {
 // boundary is one side of a command, or of several in a pipeline.
 type boundary struct {
 	cmds   []redis.Cmder
-	beside bool // they come from a thread beside the client's own
+	beside bool // they come from a background thread
 	first  bool // the client's first answer since the grant
 }
 
-// at lets the faults fire at one side of a command. again is the fault that wants
-// the command sent once more, nil if none does.
+// at lets the faults fire at one side of a command. again is the fault that has the command sent once more, or nil.
 func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 	if err := c.lives(); err != nil || !c.in.active.Load() {
 		return nil, err
@@ -300,7 +294,7 @@ func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 			continue
 		}
 		if s.disruption.Cancel && c.during.Load() == nil || !s.trigger.fires(c.in.now()) {
-			continue // no operation is under way that could be cancelled, or the fault is not due yet
+			continue // there is no operation to cancel, or the fault is not due yet
 		}
 		if s.disruption.Resend {
 			again = s
@@ -327,8 +321,8 @@ func (c *Client) without(p point) {
 	c.thawed()
 }
 
-// at returns the side of a command at which a fault of a client fires. If the sentence
-// names no side, it is the far one, after the command.
+// at returns the side of a command at which a fault of a client fires. If the sentence names no side, it is after the
+// command.
 func (w Where) at() Moment {
 	if w.Moment == AnyMoment {
 		return After
@@ -347,7 +341,7 @@ func (c *Client) matches(s *armed, m Moment, b boundary) bool {
 	return false
 }
 
-// lives is nil while the client may send commands.
+// lives returns nil while the client may send commands.
 func (c *Client) lives() error {
 	switch {
 	case c.dead.Load():
@@ -358,7 +352,7 @@ func (c *Client) lives() error {
 	return nil
 }
 
-// suffer carries out a disruption.
+// suffer applies a disruption to the client.
 func (c *Client) suffer(s *armed) {
 	disruption := s.disruption
 	from, state := c.in.now(), c.stateNow()
@@ -383,8 +377,8 @@ func (c *Client) suffer(s *armed) {
 	c.in.injected(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
 }
 
-// freeze keeps every command of the client from going out or being seen to be
-// answered until a time. It is false if the client is frozen until then already.
+// freeze stops every command and every answer of the client until a time. It returns false if the client is frozen
+// until then already.
 func (c *Client) freeze(until time.Duration) bool {
 	for {
 		old := c.frozen.Load()
@@ -407,7 +401,7 @@ func (c *Client) thawed() {
 	}
 }
 
-// point collects what the faults know about this side of a command.
+// point collects what the faults can know about this side of a command.
 func (c *Client) point(m Moment, cmd redis.Cmder) point {
 	return point{
 		moment: m, names: namesOf(cmd.Args()), key: keyOf(cmd.Args()),

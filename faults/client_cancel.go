@@ -6,7 +6,7 @@ import (
 	"oversell/variant"
 )
 
-// kindCancel ends an operation half-way, as a time limit on it does.
+// kindCancel ends an operation half-way, as its time limit does.
 var kindCancel = Kind{
 	Name: "cancel", Level: OnClient,
 	Syntax:   "cancel [before|after] [COMMAND]" + whoSyntax + whenSyntax,
@@ -16,9 +16,8 @@ var kindCancel = Kind{
 	Provokes: cancelProvokes,
 }
 
-// cancelProvokes: like a crash, a cancellation leaves the operation half done,
-// since the clean-up fails too. But the client lives, does not know whether the
-// last command took effect, and may ask again.
+// cancelProvokes: like a crash, a cancellation leaves the operation half done, since the clean-up fails too. But the
+// client lives, does not know whether the last command took effect, and may try again.
 func cancelProvokes(f Fault, _ time.Duration) []variant.Fault {
 	if f.Where.Moment == Before {
 		return []variant.Fault{variant.Crash}

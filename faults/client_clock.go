@@ -6,12 +6,12 @@ import (
 	"oversell/variant"
 )
 
-// kindClock moves the clocks of clients. An opportunity is a client, not a command
-// of it: a quarter of them is 25%, and all of them if nothing is said.
+// kindClock moves the clocks of clients. An opportunity is a client, not a command: 25% moves a quarter of the clocks,
+// and no percentage moves all.
 var kindClock = Kind{
 	Name: "clock", Level: OnClient,
 	Syntax:   "clock +D|-D [client N] [P%] [at D]",
-	Summary:  "the clocks of the clients, of one or of a part of them, are D ahead or behind for the rest of the run",
+	Summary:  "the clocks of all clients, of one or of some of them, are D ahead or behind for the rest of the run",
 	Takes:    []Part{TakesAmount, TakesClient, TakesChance},
 	Requires: []Part{TakesAmount},
 	Disrupt:  func(f Fault) Disruption { return Disruption{Clock: f.Amount} },

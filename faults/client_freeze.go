@@ -6,8 +6,7 @@ import (
 	"oversell/variant"
 )
 
-// kindFreeze stops all of a client, as a stop-the-world collection of garbage or a
-// migration of its virtual machine does.
+// kindFreeze stops all of a client, as a stop-the-world garbage collection or a migration of its virtual machine does.
 var kindFreeze = Kind{
 	Name: "freeze", Level: OnClient,
 	Syntax:   "freeze [before|after] [COMMAND] D" + whoSyntax + whenSyntax,

@@ -6,8 +6,8 @@ import (
 	"oversell/variant"
 )
 
-// kindResend acts like a driver that repeats a command after its reply was
-// lost: the caller sees the second answer and does not learn of the first.
+// kindResend acts like a driver that repeats a command after its reply was lost: the caller sees only the second
+// answer.
 var kindResend = Kind{
 	Name: "resend", Level: OnClient,
 	Syntax:   "resend [COMMAND]" + whoSyntax + whenSyntax,

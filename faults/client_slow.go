@@ -1,7 +1,6 @@
 package faults
 
-// kindSlow makes a critical section last longer: the client pauses after it has
-// read the data of the section and before it writes.
+// kindSlow makes a critical section last longer: the client pauses between the section's read and its write.
 var kindSlow = Kind{
 	Name: "slow", Level: OnClient,
 	Syntax:   "slow D [client N]" + whenSyntax,

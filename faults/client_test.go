@@ -70,7 +70,7 @@ func (s *hitBy) value(t *testing.T, key string) string {
 	return v
 }
 
-// What the dead had sent counts; nothing that they do afterwards reaches a server.
+// Commands sent before the death count; nothing that a dead client does afterwards reaches a server.
 func TestCrashEndsAllThatAClientDoes(t *testing.T) {
 	s := underFaults(t, "crash after SET key a")
 	if err := s.redis.Set(t.Context(), "a", 1, 0).Err(); !errors.Is(err, ErrCrashed) {
@@ -202,7 +202,7 @@ func TestClockIsAheadForThoseWhoArePicked(t *testing.T) {
 	}
 }
 
-// Stop wakes whoever is held up, and nothing fires afterwards.
+// Stop wakes clients that are held up, and nothing fires afterwards.
 func TestStopWakesThePaused(t *testing.T) {
 	s := underFaults(t, "pause 1m after SET always")
 	var paused sync.WaitGroup
@@ -217,7 +217,7 @@ func TestStopWakesThePaused(t *testing.T) {
 	}
 }
 
-// A script that the server does not know is not executed, and sent again no more so.
+// A script that the server does not know is not executed, not even when sent again.
 func TestAnUnknownScriptIsResentInVain(t *testing.T) {
 	s := underFaults(t, "resend EVAL")
 	if err := s.redis.EvalSha(t.Context(), "0123456789012345678901234567890123456789", nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -8,15 +8,14 @@ import (
 	"oversell/wire"
 )
 
-// Commands answer to more than one name, so that a sentence need not know which
-// of several ways a driver or a script library chose to say the same thing. SET
-// answers to names by its options:
+// Commands answer to more than one name, so that a sentence need not know which of several equivalent commands a driver
+// or a script library sends. SET answers to names by its options:
 //
 //	SET key value NX         SET and SETNX
 //	SET key value EX 10      SET and SETEX
 //	SET key value PX 10000   SET, PSETEX and SETEX
 //
-// and these to names that mean as much or the general case:
+// and these to equivalent or more general names:
 var alsoAnswersTo = map[string][]string{
 	"EVALSHA":    {"EVAL"}, // which is what a driver sends when the server does not know the script
 	"EVAL_RO":    {"EVAL"},
@@ -42,7 +41,7 @@ const (
 	withPX
 )
 
-// setAnswersTo are the names of a SET with some of these options.
+// setAnswersTo lists the names of a SET with some of these options.
 var setAnswersTo = [...][]string{
 	0:                        {"SET"},
 	withNX:                   {"SET", "SETNX"},
@@ -54,7 +53,7 @@ var setAnswersTo = [...][]string{
 	withNX | withEX | withPX: {"SET", "SETNX", "SETEX", "PSETEX"},
 }
 
-// answersTo are the names that the commands of the table answer to, their own first.
+// answersTo lists the names to which the commands of the table answer, their own first.
 var answersTo = func() map[*rediscmd.Command][]string {
 	all := map[*rediscmd.Command][]string{}
 	for _, c := range rediscmd.All() {
@@ -64,7 +63,7 @@ var answersTo = func() map[*rediscmd.Command][]string {
 	return all
 }()
 
-// namesOf are the names that a client's command answers to.
+// namesOf returns the names that a client's command answers to.
 func namesOf(args []any) []string {
 	if len(args) == 0 {
 		return nil
@@ -75,14 +74,14 @@ func namesOf(args []any) []string {
 	}, text)
 }
 
-// namesOnWire are the names that a command seen by a proxy answers to.
+// namesOnWire returns the names that a command seen by a proxy answers to.
 func namesOnWire(c wire.Command) []string {
 	return names(c.Name, c.Args, func(arg []byte, word string) bool {
 		return strings.EqualFold(string(arg), word)
 	}, func(arg []byte) string { return string(arg) })
 }
 
-// names allocates nothing for the commands that locks and sales are made of.
+// names allocates nothing for the usual commands of locks and sales.
 func names[T any](name string, args []T, is func(T, string) bool, text func(T) string) []string {
 	c, known := rediscmd.Find(name)
 	switch {
@@ -97,7 +96,7 @@ func names[T any](name string, args []T, is func(T, string) bool, text func(T) s
 }
 
 func setOptions[T any](args []T, is func(T, string) bool) (options int) {
-	for _, arg := range args[min(3, len(args)):] { // behind the key and the value
+	for _, arg := range args[min(3, len(args)):] { // after the key and the value
 		switch {
 		case is(arg, "NX"):
 			options |= withNX
@@ -110,7 +109,7 @@ func setOptions[T any](args []T, is func(T, string) bool) (options int) {
 	return options
 }
 
-// keyOf is the first key of a client's command; empty if it has none.
+// keyOf returns the first key of a client's command; empty if it has none.
 func keyOf(args []any) string {
 	if len(args) == 0 {
 		return ""

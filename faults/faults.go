@@ -1,20 +1,18 @@
-// Package faults breaks things on purpose, counts what it broke, and heals it.
+// Package faults injects faults, counts them, and heals them.
 //
-// A [Fault] is a sentence: what is done, to whom, and when.
+// A [Fault] is a sentence: what happens, to whom, and when.
 //
 //	crash after SETNX 1%
 //	freeze holder 3s every 2s
 //	drop-reply DECR nth 7
 //	restart node 3 empty at 1s
 //
-// [Parse] reads it; [Kinds] lists what can be done, one file each. A kind fires
-// at one of three levels: a client, between two of its commands ([Client], a hook
-// on its connections); the wire, in a proxy that knows the protocol (package
-// wire); or a server, which needs a target that this program controls.
+// [Parse] reads it; [Kinds] lists the kinds of faults, one file each. A kind fires at one of three levels: a client,
+// between two of its commands ([Client], a hook on its connections); the wire, in a proxy that knows the protocol
+// (package wire); or a server, which needs a target that this program controls.
 //
-// An [Injector] carries out the faults of one run. It keeps a count of how often
-// each fault really fired and whom it hit, because a fault that never fired has
-// shown nothing; it heals what it broke, and says when a system did not recover.
+// An [Injector] carries out the faults of one run. It counts how often each fault fired and whom it hit, because a
+// fault that never fired has shown nothing; it heals the faults, and reports a system that did not recover.
 package faults
 
 import (
@@ -31,24 +29,23 @@ type Level string
 
 // The levels.
 const (
-	// OnClient is between two commands of a client.
+	// OnClient: between two commands of a client.
 	OnClient Level = "client"
-	// OnWire is between a client and a server.
+	// OnWire: between a client and a server.
 	OnWire Level = "wire"
-	// OnServer is a server, or several.
+	// OnServer: at a server, or several.
 	OnServer Level = "server"
 )
 
-// Fault is one sentence of the language, understood. The zero values of Where and
-// When mean "anywhere" and "once, at the first opportunity".
+// Fault is one parsed sentence of the language. The zero values of Where and When mean "anywhere" and "once, at the
+// first opportunity".
 type Fault struct {
-	// Text is the sentence as it was given, with single spaces. It names the
+	// Text is the given sentence, with single spaces. It names the
 	// fault in histories and reports.
 	Text string
 	Kind Kind
-	// Amount is the kind's own duration: how long a pause is, how late a reply,
-	// how far a clock is moved (which may be negative), how long a server that is
-	// restarted stays away.
+	// Amount is the kind's own duration: the length of a pause, the delay of a reply, the step of a clock (which may be
+	// negative), the downtime of a restarted server.
 	Amount time.Duration
 	// Empty says of a restart that the server forgets its data.
 	Empty bool
@@ -59,7 +56,7 @@ type Fault struct {
 // forGood is longer than any run.
 const forGood = 1000 * time.Hour
 
-// lasts is how long the fault is in force before it is healed.
+// lasts returns how long the fault is in force before it is healed.
 func (f Fault) lasts() time.Duration {
 	switch {
 	case f.When.ForGood:
@@ -79,7 +76,7 @@ type Moment string
 const (
 	AnyMoment Moment = ""
 	Before    Moment = "before" // it is sent
-	After     Moment = "after"  // it was answered, and before the client sees that
+	After     Moment = "after"  // it was answered, and the client has not seen the answer
 )
 
 // State is what a client is doing with the lock.
@@ -105,22 +102,20 @@ type Where struct {
 	// Key is a pattern with * and ? that the command's first key must match;
 	// empty: any.
 	Key string
-	// During is the operation in which the client is (acquire, buy, release, …),
-	// as kinds of operations are named in histories; empty: any.
+	// During is the client's operation (acquire, buy, release, …), as named in histories; empty: any.
 	During string
 	// State is the state of the clients that are hit; empty: any.
 	State State
 	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
 	// server.Target.Servers lists them.
 	Client, Node int
-	// Direction is what a cut stops: wire.Requests, wire.Replies or, empty, both.
+	// Direction is the direction that a cut stops: wire.Requests, wire.Replies or, empty, both.
 	Direction wire.Direction
 	// First narrows it to the first command that is answered after a grant.
 	First bool
 }
 
-// When says how often and from when on a fault fires. A fault without any of
-// it fires once.
+// When says how often and from when on a fault fires. The zero value means once.
 type When struct {
 	// At is when the fault first may fire, since the start of the load.
 	At time.Duration
@@ -148,8 +143,8 @@ type Kind struct {
 	// Syntax is the sentence with its parts, for help texts, and Summary what it
 	// does, in one line.
 	Syntax, Summary string
-	// Takes lists the parts of a sentence that mean something to this kind; any other
-	// part is refused. Requires lists the parts that must not be missing.
+	// Takes lists the parts of a sentence that this kind accepts; any other part is refused. Requires lists the parts
+	// that it needs.
 	Takes, Requires []Part
 	// Complete fills in the defaults of a sentence of this kind; nil: there are none.
 	Complete func(f *Fault)
@@ -163,9 +158,9 @@ type Kind struct {
 	// fault causes under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault
 
-	// Disrupt is what a client suffers at a command.
+	// Disrupt returns the disruption of a client at a command.
 	Disrupt func(f Fault) Disruption
-	// Rule is what the proxies do to a command.
+	// Rule returns the proxies' action on a command.
 	Rule func(f Fault) wire.Action
 	// Cuts says that a kind of the wire acts on all connections at once, not on
 	// commands, and has no Rule.
@@ -173,16 +168,13 @@ type Kind struct {
 	// Replica says that the fault needs a replica to promote. Needs checks that in
 	// detail once the servers run.
 	Replica bool
-	// Needs says what the target must be able to do, and is nil when any target
-	// will do.
+	// Needs says what the target must be able to do; nil: any target will do.
 	Needs func(ctx context.Context, f Fault, t *server.Target) error
-	// Lasts is how long the fault is in force before it is healed, when the
-	// sentence does not say "for"; nil: no time.
+	// Lasts is how long the fault is in force before it is healed, if the sentence does not say "for"; nil: no time.
 	Lasts func(f Fault) time.Duration
 	// Inject breaks something, and returns how to heal it. heal is called once, at the
-	// latest when the run ends; nil when nothing needs healing. heal may be non-nil
-	// even with an error, if something was already broken before the error. heal
-	// returns nil only when the system has recovered.
+	// latest when the run ends; nil when nothing needs healing. heal may be non-nil even with an error, if the fault
+	// was partly injected. heal returns nil only when the system has recovered.
 	Inject func(ctx context.Context, f Fault, on Site) (heal func(context.Context) error, err error)
 }
 
@@ -208,10 +200,10 @@ func (b Disruption) needsCommand() bool { return b.Cancel || b.Resend || b.Clock
 // its background threads.
 func (b Disruption) ofThread() bool { return b.Pause > 0 || b.Cancel }
 
-// holdsUp tells whether the disruption takes time from the client.
+// holdsUp reports whether the disruption takes time from the client.
 func (b Disruption) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 
-// effect says what the disruption does to a client in this state.
+// effect names the effect of the disruption on a client in this state.
 func (b Disruption) effect(s State) string {
 	switch {
 	case b.Crash && s == Holding:
@@ -233,15 +225,12 @@ type Site struct {
 	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
 	Key string
-	// Await waits until a client holds a lock that was granted after the call of
-	// Await, or until ctx ends.
+	// Await waits until a client holds a lock granted after the call of Await, or until ctx ends.
 	Await func(ctx context.Context) error
-	// Chosen is the server that the sentence names, or else the one that serves
-	// as the first master now.
+	// Chosen is the server that the sentence names, or else the present first master.
 	Chosen int
-	// Inject calls Brought to tell in a few words what the injection did to the run,
-	// and how often, and Vain to tell why it had no effect and does not count. Both
-	// may also be called while the fault is healed.
+	// Inject calls Brought to report in a few words the injection's effect on the run, and how often, and Vain to
+	// report why it had no effect and does not count. Both may also be called while the fault is healed.
 	Brought func(what string, n int64)
 	Vain    func(why string)
 }

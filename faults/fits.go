@@ -9,7 +9,7 @@ import (
 	"oversell/wire"
 )
 
-// Wrong is an error about a part of the fault's sentence, with its position. It
+// Wrong returns an error about a part of the fault's sentence, with its position. It
 // points at the first word if the sentence lacks the part.
 func (f Fault) Wrong(p Part, format string, args ...any) error {
 	r := &reader{sentence: f.Text, words: wordsOf(f.Text)}
@@ -22,9 +22,8 @@ func (f Fault) Wrong(p Part, format string, args ...any) error {
 	return r.errorAt(at, format, args...)
 }
 
-// FitsServers is nil if the fault can matter on these servers, or names none of
-// them. others are the faults of the run, and masters is how many of independent
-// masters its clients use; 0: all.
+// FitsServers returns nil if the fault can matter on these servers, or names none of
+// them. others are the faults of the run, and masters is how many independent masters its clients use; 0: all.
 func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) error {
 	n := f.Where.Node
 	if n == 0 {
@@ -47,8 +46,8 @@ func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) err
 	return nil
 }
 
-// NeedsCommand tells whether the fault fires at commands only. The others fire at
-// times, or at any client that holds a lock.
+// NeedsCommand reports whether the fault fires only at commands. The others fire at times, or at any client that holds
+// a lock.
 func (f Fault) NeedsCommand() bool {
 	switch {
 	case f.Kind.timed():

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// FuzzParse: a sentence is a fault, or is refused in one line; what a fault prints is
-// read as the same fault.
+// FuzzParse: a sentence is a fault, or is refused in one line; a printed fault parses as the same fault.
 func FuzzParse(f *testing.F) {
 	for _, k := range Kinds {
 		f.Add(k.Syntax)

@@ -18,7 +18,7 @@ import (
 	"oversell/server"
 )
 
-// Options say what an Injector works on.
+// Options configure an Injector.
 type Options struct {
 	Faults []Fault
 	// Seed fixes every random choice.
@@ -26,62 +26,56 @@ type Options struct {
 	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
 	Key string
-	// Near is any key in the hash slot of the run: where a cluster keeps what it is
-	// about. Empty will do elsewhere.
+	// Near is any key in the hash slot of the run's keys in a cluster. It may be empty elsewhere.
 	Near string
-	// Masters is how many of independent masters the clients use; 0: all.
+	// Masters is how many independent masters the clients use; 0: all.
 	Masters int
-	// Bare says that the sections of the clients hold no command of Redis. What is to
-	// fire after the first command of one then fires at its beginning.
+	// Bare says that the clients' sections contain no Redis command. Faults that fire after the first command of a
+	// section then fire at its beginning.
 	Bare bool
-	// Record is told of every injection when it is over. Calls come one after the
-	// other.
+	// Record is called with every injection when it is over. Calls are sequential.
 	Record func(Injection)
 }
 
 // Injection is one time that a fault fired.
 type Injection struct {
 	Fault Fault
-	// At says whom: "client 3", "node 2", "connection 7".
+	// At says what was hit: "client 3", "node 2", "connection 7".
 	At string
-	// Client is the number of the client that was hit, from 1; 0: none, or
-	// nobody knows.
+	// Client is the number of the client that was hit, from 1; 0: none or unknown.
 	Client int
 	// From and To are the times since the start of the load at which the fault
 	// fired and at which it was healed.
 	From, To time.Duration
-	// Until is when the system had no excuse any more: To, or, of a fault that lasts
-	// for good, the time at which what was to be broken was broken. 0 for faults of
-	// clients, which are no excuse for the others.
+	// Until is when the fault stopped excusing errors: To or, for a fault that lasts for good, the time at which it was
+	// injected. 0 for faults of clients, which do not excuse the others.
 	Until time.Duration
 }
 
-// Count is what became of one fault in a run.
+// Count is the result of one fault in a run.
 type Count struct {
 	Fault Fault
-	// Fired is how often it fired so that it could matter. Holders and Waiters count
+	// Fired is how often it fired in a way that could matter. Holders and Waiters count
 	// the injections that hit a client while it held the lock, or while it was trying
-	// to obtain it. A fault of a server hits a holder when anybody holds the lock.
+	// to obtain it. A fault of a server hits a holder if any client holds the lock.
 	Fired, Holders, Waiters int64
-	// Vain is how often it was carried out and came to nothing, and VainWhy says why
-	// that was so the first time.
+	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time.
 	Vain    int64
 	VainWhy string
 	// Effects lists the known effects of the injections on the run.
 	Effects []Effect
-	// Failed says what went wrong when it was to fire, or when it was healed:
-	// the first such error.
+	// Failed is the first error of its injection or healing.
 	Failed string
 }
 
-// Effect is something that injections did to a run, and how often.
+// Effect is an effect of injections on a run, and how often it occurred.
 type Effect struct {
 	What string // "sections lengthened"
 	N    int64
 }
 
-// Effect returns in words what the injections did to the run: "sections lengthened: 12,
-// leases outlived: 3". It is empty if nothing is known.
+// Effect describes the effects of the injections on the run: "sections lengthened: 12, leases outlived: 3". It returns
+// "" if none are known.
 func (c Count) Effect() string {
 	parts := make([]string, len(c.Effects))
 	for i, e := range c.Effects {
@@ -104,7 +98,7 @@ type Injector struct {
 	began   atomic.Int64 // when Start was called, since epoch
 	active  atomic.Bool  // from Start to Stop
 	inForce atomic.Int32 // faults of servers and of the wire
-	calm    atomic.Int64 // until when errors are put down to one that is over
+	calm    atomic.Int64 // until when errors are attributed to one that is over
 
 	// alive ends when the injector no longer waits for faults to be healed.
 	alive   context.Context
@@ -138,7 +132,7 @@ type armed struct {
 	disruption Disruption // of a fault of clients
 
 	fired, holders, waiters atomic.Int64
-	ordered                 atomic.Int64 // of the wire or of clocks: what was judged, and may have come to nothing
+	ordered                 atomic.Int64 // of the wire or of clocks: ordered, and perhaps without an effect
 	moved                   bool         // of a clock fault: it is in force; guarded by Injector.mu
 
 	mu      sync.Mutex
@@ -148,7 +142,7 @@ type armed struct {
 	effects []Effect
 }
 
-// brought notes what an injection did to the run.
+// brought notes an injection's effect on the run.
 func (s *armed) brought(what string, n int64) {
 	if n <= 0 {
 		return
@@ -162,7 +156,7 @@ func (s *armed) brought(what string, n int64) {
 	s.effects = append(s.effects, Effect{what, n})
 }
 
-// vain notes that the fault was carried out and came to nothing.
+// vain notes that the fault was carried out without an effect.
 func (s *armed) vain(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,16 +175,16 @@ type hit struct {
 	until    time.Duration
 }
 
-// New checks the faults against the target and puts proxies before its servers if
-// a fault of the wire wants them. An error of class server.ErrUsage says which
-// fault cannot be had there, and where it can. Close ends what New began.
+// New checks the faults against the target and puts proxies before its servers if a fault of the wire needs them. An
+// error of class server.ErrUsage says which fault is impossible there, and where it is possible. Close ends the
+// injector.
 func New(ctx context.Context, o Options) (*Injector, error) {
 	in := &Injector{o: o, epoch: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), settled: make(chan struct{}), clients: map[int]*Client{}, conns: map[string]int{}, heirs: map[int]int{}}
 	in.alive, in.abandon = context.WithCancel(context.Background())
 	in.acting, in.rest = context.WithCancel(context.Background())
 	for i, f := range o.Faults {
 		if err := in.possible(ctx, f); err != nil {
-			if !errors.As(err, new(*ParseError)) { // which quotes the sentence itself
+			if !errors.As(err, new(*ParseError)) { // it quotes the sentence itself
 				err = fmt.Errorf("fault %q: %w", f.Text, err)
 			}
 			return nil, err
@@ -216,7 +210,7 @@ func New(ctx context.Context, o Options) (*Injector, error) {
 	return in, nil
 }
 
-// possible refuses a fault that this target cannot have.
+// possible refuses a fault that is impossible on this target.
 func (in *Injector) possible(ctx context.Context, f Fault) error {
 	if err := f.FitsServers(in.o.Target.Servers(), in.o.Faults, in.o.Masters); err != nil {
 		return refusal{err}
@@ -227,7 +221,7 @@ func (in *Injector) possible(ctx context.Context, f Fault) error {
 	return f.Kind.Needs(ctx, f, in.o.Target)
 }
 
-// HitsClients tells whether any fault hits clients, at their commands.
+// HitsClients reports whether any fault hits clients, at their commands.
 func (in *Injector) HitsClients() bool { return len(in.onClients) > 0 }
 
 // Client returns the Client with this number, counted from 0.
@@ -246,8 +240,7 @@ func (in *Injector) Client(id int) *Client {
 	return c
 }
 
-// Replace says that a client takes the place of another one and uses its connections.
-// The old client does nothing any more.
+// Replace reports that a client replaces another one and uses its connections. The old client does nothing any more.
 func (in *Injector) Replace(old, by *Client) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -255,7 +248,7 @@ func (in *Injector) Replace(old, by *Client) {
 	in.heirs[old.id] = by.id
 }
 
-// Dialed tells that a connection is a client's, counted from 0.
+// Dialed reports that a connection belongs to a client, counted from 0.
 func (in *Injector) Dialed(id int, conn net.Conn) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -283,7 +276,7 @@ func (s *armed) picks(c *Client) bool {
 	return w.Chance == 0 || float64(mix(s.trigger.seed+uint64(c.id))>>11)/(1<<53) < w.Chance
 }
 
-// Start lets the faults fire from now on: the load begins.
+// Start enables the faults: the load begins.
 func (in *Injector) Start() { in.StartAt(time.Now()) }
 
 // StartAt is Start for a load that began at the given time. The times of injections
@@ -297,10 +290,10 @@ func (in *Injector) StartAt(began time.Time) {
 	}
 }
 
-// beforeLoad is how long the clients wait at most for the faults that are due at 0s.
+// beforeLoad is the longest wait of the clients for the faults that are due at 0s.
 const beforeLoad = 250 * time.Millisecond
 
-// start lets the faults fire. The channel is closed when those at 0s have fired.
+// start enables the faults. The channel is closed when those at 0s have fired.
 func (in *Injector) start(began time.Time) <-chan struct{} {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
@@ -334,12 +327,12 @@ func (in *Injector) start(began time.Time) <-chan struct{} {
 	return fired
 }
 
-// Settled is closed when every fault that has a time has fired, once at least, and
-// was healed: before that, the run must not end.
+// Settled returns a channel that is closed when every fault with a time has fired at least once and was healed: the run
+// must not end before.
 func (in *Injector) Settled() <-chan struct{} { return in.settled }
 
-// Halt stops the faults: nothing fires any more, clients that are held up go on, and
-// faults in force are healed in the background. Clients may still be at work.
+// Halt stops the faults: no fault fires any more, clients that are held up go on, and faults in force are healed in the
+// background. Clients may still be active.
 func (in *Injector) Halt() {
 	in.startStop.Lock()
 	defer in.startStop.Unlock()
@@ -350,7 +343,7 @@ func (in *Injector) Halt() {
 	in.active.Store(false)
 }
 
-// Stop is Halt, when all clients have ended, and waits until all is healed.
+// Stop calls Halt when all clients have ended, and waits until all faults are healed.
 func (in *Injector) Stop() {
 	in.Halt()
 	in.doneOnce.Do(func() { close(in.done) })
@@ -365,14 +358,13 @@ func (in *Injector) Abandon() {
 	in.severAll()
 }
 
-// Close is Stop, and then ends the proxies, and with them the connections that go
-// through them.
+// Close calls Stop, and then ends the proxies and the connections through them.
 func (in *Injector) Close() error {
 	in.Stop()
 	return in.unplug()
 }
 
-// Counts are what became of each fault, in the order in which they were given.
+// Counts returns the results of the faults, in the given order.
 func (in *Injector) Counts() []Count {
 	counts := make([]Count, len(in.o.Faults))
 	for _, s := range in.all() {
@@ -407,16 +399,16 @@ func (in *Injector) all() (all []*armed) {
 	return all
 }
 
-// Disturbed tells whether a fault of a server or of the wire is in force at the
-// moment, or was so shortly ago that clients may not have recovered from it.
+// Disturbed reports whether a fault of a server or of the wire is in force, or was so recently that clients may not
+// have recovered from it.
 func (in *Injector) Disturbed() bool {
 	return in.inForce.Load() > 0 || in.now() < time.Duration(in.calm.Load())
 }
 
-// afterShock is how long after the end of a fault errors are put down to it.
+// afterShock is how long after the end of a fault errors are attributed to it.
 const afterShock = 2 * time.Second
 
-// injected counts an injection and tells of it.
+// injected counts an injection and reports it.
 func (in *Injector) injected(s *armed, h hit) {
 	s.fired.Add(1)
 	switch h.state {
@@ -460,7 +452,7 @@ func (in *Injector) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// now is the time since the start of the load.
+// now returns the time since the start of the load.
 func (in *Injector) now() time.Duration { return time.Since(in.epoch) - time.Duration(in.began.Load()) }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -48,17 +48,17 @@ func Find(name string) (Kind, bool) {
 	return Kinds[i], true
 }
 
-// What many sentences have in common, for Kind.Syntax.
+// Common parts of Kind.Syntax.
 const (
 	whoSyntax  = " [key PATTERN] [in OPERATION] [holder|waiter] [client N]"
 	nodeSyntax = " [node N]"
 	whenSyntax = " [at D] [every D] [nth N|P%] [times N|once|always]"
 )
 
-// anyCommand are the parts of a fault that hits clients at their commands.
+// anyCommand lists the parts of a fault that hits clients at their commands.
 var anyCommand = []Part{TakesMoment, TakesCommand, TakesKey, TakesDuring, TakesState, TakesClient, TakesChance, TakesNth}
 
-// onTheWire are the parts of a fault that hits commands on their way.
+// onTheWire lists the parts of a fault that hits commands on the wire.
 var onTheWire = append(without(anyCommand, TakesMoment), TakesNode)
 
 func withAmount(parts []Part) []Part { return slices.Concat(parts, []Part{TakesAmount}) }
@@ -69,11 +69,11 @@ func without(parts []Part, part Part) []Part {
 
 func amount(f Fault) time.Duration { return f.Amount }
 
-// verb is the word with which sentences of this kind begin. Two kinds may share
-// a verb: one that acts on a client and one that acts on a node.
+// verb returns the first word of sentences of this kind. Two kinds may share a verb: one that acts on a client and one
+// that acts on a node.
 func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
 
-// timed tells whether faults of this kind fire at times, and not at commands.
+// timed reports whether faults of this kind fire at times, and not at commands.
 func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
 
 // repeats reports whether a fault of this kind can hit the same client a second

@@ -11,12 +11,12 @@ import (
 // ParseError says which word of a sentence is wrong, and why.
 type ParseError struct {
 	Sentence string
-	// Offset is where the word begins, in bytes, and Length how many it has.
+	// Offset is where the word begins and Length its length, both in bytes.
 	Offset, Length int
 	Message        string
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *ParseError) Error() string {
 	if e.Length == 0 {
 		return fmt.Sprintf("fault %q %s", e.Sentence, e.Message)
@@ -26,7 +26,7 @@ func (e *ParseError) Error() string {
 
 func (e *ParseError) word() string { return e.Sentence[e.Offset : e.Offset+e.Length] }
 
-// Caret is the sentence with a mark under the word, in two lines, for terminals.
+// Caret returns the sentence with a mark under the word, in two lines, for terminals.
 func (e *ParseError) Caret() string {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
@@ -45,7 +45,7 @@ type word struct {
 	offset int
 }
 
-// is tells whether the word is one of some, in capitals or not.
+// is reports whether the word is one of those given, ignoring case.
 func (w word) is(words ...string) bool {
 	return slices.ContainsFunc(words, func(s string) bool { return strings.EqualFold(w.text, s) })
 }
@@ -70,7 +70,7 @@ func wordsOf(sentence string) (words []word) {
 	return words
 }
 
-// plain is the sentence with single spaces.
+// plain returns the sentence with single spaces.
 func plain(words []word) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -86,7 +86,7 @@ type reader struct {
 	next     int
 }
 
-// fillers may stand between the parts, so that a sentence reads well.
+// fillers are allowed between the parts, so that a sentence reads well.
 var fillers = []string{"a", "an", "of", "on", "the", "then"}
 
 // take returns the next word that is not a filler.
@@ -99,7 +99,7 @@ func (r *reader) take() (word, bool) {
 	}
 }
 
-// raw is the next word, whatever it is.
+// raw returns the next word, whatever it is.
 func (r *reader) raw() (word, bool) {
 	if r.next == len(r.words) {
 		return word{}, false

@@ -24,9 +24,8 @@ import (
 //	nth N, P%, always         which of the opportunities
 //	times N, once             how often at most
 //
-// Keywords may be in capitals, commands in small letters, and the words a, an, of,
-// on, the and then may stand where they read well. A fault that does not say how
-// often fires once.
+// Keywords may be in capitals, commands in small letters, and the words a, an, of, on, the and then are allowed between
+// parts. A fault without a number of times fires once.
 func Parse(sentence string) (Fault, error) {
 	r := &reader{sentence: sentence, words: wordsOf(sentence)}
 	verb, ok := r.raw()
@@ -51,7 +50,7 @@ func Parse(sentence string) (Fault, error) {
 	return f, r.complete(&f, parts)
 }
 
-// String is the sentence.
+// String returns the sentence.
 func (f Fault) String() string { return f.Text }
 
 // MarshalText implements encoding.TextMarshaler, for JSON and YAML.
@@ -67,7 +66,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// kindsOf are the kinds that begin with a verb: at most two.
+// kindsOf returns the kinds that begin with a verb: at most two.
 func kindsOf(verb word) (kinds []Kind) {
 	for _, k := range Kinds {
 		if verb.is(k.verb()) {
@@ -77,7 +76,7 @@ func kindsOf(verb word) (kinds []Kind) {
 	return kinds
 }
 
-// verbs are the words with which sentences begin.
+// verbs returns the words with which sentences begin.
 func verbs() (all []string) {
 	for _, k := range Kinds {
 		if !slices.Contains(all, k.verb()) {
@@ -118,7 +117,7 @@ func (r *reader) parts() (parts []part, err error) {
 	}
 }
 
-// check tells whether the parts fit the kind, and each other.
+// check reports whether the parts fit the kind, and each other.
 func (r *reader) check(k Kind, verb word, parts []part) error {
 	for _, p := range parts {
 		if !k.takes(p.takes) {
@@ -143,7 +142,7 @@ func (k Kind) takes(p Part) bool {
 	return slices.Contains(k.Takes, p)
 }
 
-// meaningless returns the error about a part that means nothing to the kind.
+// meaningless returns the error about a part that the kind does not take.
 func (r *reader) meaningless(k Kind, p part) error {
 	if p.takes == TakesFor && k.takes(TakesAmount) {
 		return r.errorAt(p.word, `means nothing here; the duration stands alone, without "for": %s`, k.Syntax)
@@ -151,7 +150,7 @@ func (r *reader) meaningless(k Kind, p part) error {
 	return r.errorAt(p.word, "means nothing here: %s", k.Syntax)
 }
 
-// contradictions finds two parts that do not go together.
+// contradictions finds two parts that exclude each other.
 func (r *reader) contradictions(parts []part) error {
 	for _, pair := range [][2]Part{
 		{TakesNth, TakesChance}, {TakesNth, partEvery}, {TakesNth, partTimes},
@@ -189,8 +188,7 @@ func find(parts []part, kind Part) *part {
 	return nil
 }
 
-// complete fills in the parts that the sentence leaves out, and checks the fault as
-// a whole.
+// complete fills in missing parts, and checks the fault as a whole.
 func (r *reader) complete(f *Fault, parts []part) error {
 	if amount := find(parts, TakesAmount); amount != nil {
 		if err := r.checkAmount(f, amount); err != nil {
@@ -226,8 +224,7 @@ func (r *reader) timetable(f *Fault, parts []part) error {
 	return nil
 }
 
-// checkAmount: clocks go both ways, a restart may take no time, and everything else
-// takes some.
+// checkAmount: a clock's step may be negative, a restart may take no time, and every other duration is positive.
 func (r *reader) checkAmount(f *Fault, amount *part) error {
 	limit := "time"
 	if f.Kind.verb() == kindClock.Name {
@@ -249,7 +246,7 @@ func (r *reader) checkAmount(f *Fault, amount *part) error {
 	return nil
 }
 
-// commandNames are the known commands, in capitals.
+// commandNames returns the known commands, in capitals.
 func commandNames() (names []string) {
 	for _, c := range rediscmd.All() {
 		if !strings.Contains(c.Name, "|") {

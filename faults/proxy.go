@@ -11,9 +11,8 @@ import (
 	"oversell/wire"
 )
 
-// ProxyOptions say where a proxy stands and what it does. Such a proxy works by
-// itself, for clients in any language: it sees connections and commands, but does
-// not know what operation a client carries out.
+// ProxyOptions say where a proxy stands and what it does. Such a proxy works alone, for clients in any language: it
+// sees connections and commands, but does not know a client's operation.
 type ProxyOptions struct {
 	// Listen is where clients connect to, host:port, and To where the server is.
 	Listen, To string
@@ -21,7 +20,7 @@ type ProxyOptions struct {
 	Faults []Fault
 	// Seed fixes every random choice.
 	Seed uint64
-	// Injected is told of every injection. Calls come one after the other.
+	// Injected is called with every injection. Calls are sequential.
 	Injected func(ProxyInjection)
 }
 
@@ -30,13 +29,13 @@ type ProxyInjection struct {
 	Fault Fault
 	// At is when, since the proxy began to listen.
 	At time.Duration
-	// Conn is the number of the connection, and Command and Key are what it said
-	// there; zero for a cut, which hits them all.
+	// Conn is the number of the connection, and Command and Key those of the command; zero for a cut, which hits all
+	// connections.
 	Conn         int64
 	Command, Key string
 }
 
-// ForProxy is nil if a proxy can carry out a fault by itself.
+// ForProxy returns nil if a proxy can carry out a fault by itself.
 func ForProxy(f Fault) error {
 	switch w := f.Where; {
 	case f.Kind.Level != OnWire:
@@ -80,7 +79,7 @@ func joined(names []string) string {
 	return s
 }
 
-// Proxy is one that carries out faults by itself. Close ends it.
+// Proxy is a proxy that carries out faults by itself. Close ends it.
 type Proxy struct {
 	o       ProxyOptions
 	wire    *wire.Proxy
@@ -102,7 +101,7 @@ type rule struct {
 	fired   atomic.Int64
 }
 
-// pending is what was ordered and has not been seen to take effect.
+// pending counts actions that were ordered and have not yet taken effect.
 type pending struct {
 	rule      *rule
 	conn      int64
@@ -131,7 +130,7 @@ func ListenProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where the proxy listens.
+// Addr returns where the proxy listens.
 func (p *Proxy) Addr() string { return p.wire.Addr() }
 
 // Close ends the proxy and its connections. Further calls do nothing.
@@ -141,7 +140,7 @@ func (p *Proxy) Close() error {
 	return p.wire.Close()
 }
 
-// Counts are how often each fault fired, in the order in which they were given.
+// Counts returns how often each fault fired, in the given order.
 func (p *Proxy) Counts() []Count {
 	counts := make([]Count, len(p.rules))
 	for i, r := range p.rules {
@@ -160,7 +159,7 @@ func (p *Proxy) judge(c wire.Command) wire.Action {
 		if r.fault.Kind.Cuts {
 			continue
 		}
-		at.moment = r.fault.Where.Moment // which the rule sees to
+		at.moment = r.fault.Where.Moment // the rule handles it
 		if !r.fault.Where.matches(at) || !r.trigger.fires(p.now()) {
 			continue
 		}
@@ -190,7 +189,7 @@ func (p *Proxy) tookEffect(c wire.Command, a wire.Action) {
 	p.injected(r, ProxyInjection{Fault: r.fault, At: p.now(), Conn: c.Conn, Command: c.Name, Key: c.Key})
 }
 
-// injected counts an injection and tells of it. The caller holds p.mu.
+// injected counts an injection and reports it. The caller holds p.mu.
 func (p *Proxy) injected(r *rule, s ProxyInjection) {
 	r.fired.Add(1)
 	if p.o.Injected != nil {
@@ -233,7 +232,7 @@ func (p *Proxy) restore(r *rule) {
 	}
 }
 
-// sleep is false when the proxy was closed before the time was over.
+// sleep returns false when the proxy was closed before the time was over.
 func (p *Proxy) sleep(d time.Duration) bool {
 	t := time.NewTimer(max(0, d))
 	defer t.Stop()

@@ -23,7 +23,7 @@ var kindClientKill = Kind{
 		case err != nil:
 			return nil, fmt.Errorf("close the connections of clients of server %d: %w", on.Chosen, err)
 		case n == 0:
-			return nil, fmt.Errorf("close the connections of clients of server %d: nobody is connected", on.Chosen)
+			return nil, fmt.Errorf("close the connections of clients of server %d: no client is connected", on.Chosen)
 		}
 		on.brought("connections closed", n)
 		return nil, nil

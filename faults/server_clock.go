@@ -12,20 +12,17 @@ import (
 	"oversell/variant"
 )
 
-// kindClockNode moves the wall clock of a server, by which keys expire. Timers on the
-// server's monotonic clock are not affected. It fires while the lock under test has a
-// lease, if it gets one in time.
+// kindClockNode moves the wall clock of a server, by which keys expire. Timers on the server's monotonic clock are not
+// affected. It fires while the lock under test has a lease, if that is granted in time.
 //
-// Healing the fault is a jump in the other direction. So that this jump does not count
-// against the variant, every key keeps the time that it had left. Moments that are kept
-// as data, as in the scores of a sorted set, look like any other number and stay what
-// they are; with variants that keep some, "for" is refused. Unless the sentence says
-// "for", it is put off until all clients have ended. A node of a cluster that was set
-// back does not look at the others until it is as late again as it was.
+// Healing the fault is a jump in the other direction. So that this jump does not count against the variant, every key
+// keeps its remaining time. Times stored as data, as in the scores of a sorted set, look like any other number and do
+// not change; with variants that store times, "for" is refused. Without "for", healing is put off until all clients
+// have ended. A node of a cluster that was set back ignores the others until its clock reaches the old time again.
 var kindClockNode = Kind{
 	Name: "clock-node", Level: OnServer, HealLast: true,
 	Syntax:   "clock +D|-D node N [at D] [for D|for good]",
-	Summary:  "the clock of a server jumps ahead by D, or back, and stays so to the end of the run, or is set right after a time, when every key keeps the time that it had left",
+	Summary:  "the clock of a server jumps ahead by D, or back, until the end of the run or for a time; when it is corrected, every key keeps its remaining time",
 	Takes:    []Part{TakesNode, TakesAmount, TakesFor},
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) { f.When.ForGood = f.When.For == 0 },
@@ -56,8 +53,8 @@ var kindClockNode = Kind{
 	},
 }
 
-// awaitLeases waits a while, if there is a lock under test, until the server keeps keys
-// that have an end, and tells how many these are.
+// awaitLeases waits a while, if there is a lock under test, until the server has keys that expire, and returns their
+// number.
 func (s Site) awaitLeases(ctx context.Context) (leases int64) {
 	waiting, cancel := context.WithTimeout(ctx, opportunity)
 	defer cancel()
@@ -69,8 +66,7 @@ func (s Site) awaitLeases(ctx context.Context) (leases int64) {
 	}
 }
 
-// clockReadings is how many commands have asked the server for the time, or told it to
-// act by it.
+// clockReadings returns how many commands have read the server's time, or used it.
 func (s Site) clockReadings(ctx context.Context) int64 {
 	n, _ := s.statistic(ctx, "commandstats", "calls=", "cmdstat_time:", "cmdstat_xadd:", "cmdstat_xreadgroup:", "cmdstat_xclaim:", "cmdstat_xautoclaim:")
 	return n
@@ -85,12 +81,11 @@ var lengthenSource string
 //go:embed server_clock_restore.lua
 var restoreSource string
 
-// keepLeases has a server's clock jump by a time so that every key has as much time
-// left afterwards as before. Clients cannot write meanwhile, if the server supports
-// that (since 6.2).
+// keepLeases makes a server's clock jump so that every key keeps its remaining time. Clients cannot write meanwhile, if
+// the server supports that (since 6.2).
 //
-// Before a jump ahead, the keys get as much more time. After one back they are given
-// what they had: before that, it would have ended them.
+// Before a jump ahead, the keys' times are extended. After a jump back they are restored: restoring them before would
+// expire the keys.
 func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump func() error) error {
 	conn := c.Conn()
 	defer conn.Close()
@@ -105,7 +100,7 @@ func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump fun
 		conn.Do(ctx, "CLIENT", "UNPAUSE")
 		return err
 	}
-	if _, err := timesLeft(ctx, conn); err != nil { // by which those that are over go: they must not come back
+	if _, err := timesLeft(ctx, conn); err != nil { // it removes expired keys, which must not come back
 		return err
 	}
 	conn.Do(ctx, hold...)
@@ -121,7 +116,7 @@ func keepLeases(ctx context.Context, c *redis.Client, by time.Duration, jump fun
 	return err
 }
 
-// timesLeft are the keys that have an end, each with the milliseconds that it has left.
+// timesLeft returns the keys that expire, each with its remaining milliseconds.
 func timesLeft(ctx context.Context, c *redis.Conn) (left []any, err error) {
 	for keys := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !keys.Next(ctx) {
@@ -137,9 +132,8 @@ func timesLeft(ctx context.Context, c *redis.Conn) (left []any, err error) {
 	}
 }
 
-// clockProvokes: a jump ahead ends leases early. A jump back prolongs them, so a lock
-// that a dead client held stays locked; and if the jump is undone, it ends other leases
-// early.
+// clockProvokes: a jump ahead ends leases early. A jump back prolongs them, so a dead client's lock stays locked; and
+// undoing the jump ends other leases early.
 func clockProvokes(Fault, time.Duration) []variant.Fault {
 	return []variant.Fault{variant.ClockJump}
 }

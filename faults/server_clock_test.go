@@ -32,8 +32,7 @@ func TestMendingAClockKeepsLeases(t *testing.T) {
 	}
 }
 
-// A clock that moves when no key has a lease and nobody asks for the time has done
-// nothing.
+// A clock that moves when no key has a lease and no command reads the time has no effect.
 func TestAClockThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Clocks: true})

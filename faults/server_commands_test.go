@@ -31,7 +31,7 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// Scripts are flushed where that can be done, as another server may be down.
+// Scripts are flushed on the servers that answer, since another one may be down.
 func TestScriptFlushWithADeadServer(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2"})
@@ -62,7 +62,7 @@ func TestClientKill(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	if _, err := injectAt(t, Site{Target: tg}, "client-kill"); err == nil {
 		t.Log("somebody else was connected") // an idle connection of the administrator
-	} else if want := "close the connections of clients of server 1: nobody is connected"; err.Error() != want {
+	} else if want := "close the connections of clients of server 1: no client is connected"; err.Error() != want {
 		t.Errorf("without clients: %v; want %q", err, want)
 	}
 }

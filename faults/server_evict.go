@@ -17,13 +17,12 @@ import (
 )
 
 // kindEvict makes a server evict the lock's key for lack of memory while a client
-// holds the lock. Only keys with a time to live are dropped, those whose time is
-// over soonest first; so another lock may go as well, but no stock. A lock whose key
-// has no lease cannot be hit.
+// holds the lock. Only keys with a time to live are evicted, those that expire soonest first; so another lock may be
+// evicted as well, but no stock. A lock whose key has no expiry cannot be hit.
 var kindEvict = Kind{
 	Name: "evict", Level: OnServer, OfLock: true,
 	Syntax:   "evict" + timedSyntax,
-	Summary:  "a server drops the key of a lock that is held, for want of memory",
+	Summary:  "a server drops the key of a held lock for lack of memory",
 	Takes:    []Part{TakesNode},
 	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Evict} },
 	Needs:    needsKeys(server.CanAdminister, server.CanLose),
@@ -32,8 +31,7 @@ var kindEvict = Kind{
 	},
 }
 
-// evict tries at each grant until it succeeds, because a lock may be released before
-// it can be hit.
+// evict tries at each grant until it succeeds, because a lock may be released before it is hit.
 func evict(ctx context.Context, on Site) error {
 	if on.Key == "" {
 		return errors.New("evict the lock's key: this run has no lock")
@@ -62,25 +60,25 @@ var (
 	errNoLease  = errors.New("it has no lease, so it could only be evicted together with the stock")
 )
 
-// squeeze takes memory from a server until a key is gone.
+// squeeze lowers a server's memory limit until a key is gone.
 type squeeze struct {
 	c      *redis.Conn
 	key    string
 	before map[string]string
 }
 
-// noLease is what the driver makes of the answer -1 to PTTL.
+// noLease is the driver's value for the reply -1 to PTTL.
 const noLease = -1
 
-// untilGone takes little at first, so that little else goes.
+// untilGone lowers the limit little at first, so that few other keys are evicted.
 func (s squeeze) untilGone(ctx context.Context) error {
 	if left, err := s.c.PTTL(ctx, s.key).Result(); err != nil {
 		return err
 	} else if left == noLease {
 		return errNoLease
 	}
-	// The first use of a command takes memory for its statistics: hence a rehearsal,
-	// with a limit that is not reached.
+	// The first use of a command takes memory for its statistics; so it is tried first with a limit that is not
+	// reached.
 	if _, err := s.press(ctx, math.MaxInt64); err != nil {
 		return err
 	}
@@ -96,9 +94,8 @@ func (s squeeze) untilGone(ctx context.Context) error {
 	}
 }
 
-// press limits the memory for the time of a command. All its commands are sent at
-// once, so the server executes them in one go: no other client meets the limit, and
-// the limit is lifted even if this process dies. It tells whether the key was
+// press limits the memory during one command. All its commands are sent at once, so the server executes them together:
+// no other client meets the limit, and the limit is lifted even if this process dies. It reports whether the key was
 // evicted.
 func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
 	const evicted = "evicted_keys"
@@ -109,7 +106,7 @@ func (s squeeze) press(ctx context.Context, limit int64) (bool, error) {
 	p := s.c.Pipeline()
 	had := p.Exists(ctx, s.key)
 	_ = configure(ctx, p, "maxmemory-samples", "64", "maxmemory-policy", "volatile-ttl", "maxmemory", strconv.FormatInt(limit, 10))
-	_ = restoreMemory(ctx, p, s.before) // room is made before a command is executed
+	_ = restoreMemory(ctx, p, s.before) // memory is freed before a command is executed
 	has := p.Exists(ctx, s.key)
 	if _, err := p.Exec(ctx); err != nil {
 		return false, err
@@ -131,7 +128,7 @@ func (s squeeze) counter(ctx context.Context, section, name string) (int64, erro
 	value, _, _ = strings.Cut(value, "\r")
 	n, err := strconv.ParseInt(value, 10, 64)
 	if !ok || err != nil {
-		return 0, cmp.Or(err, fmt.Errorf("INFO tells nothing of %s", name))
+		return 0, cmp.Or(err, fmt.Errorf("INFO does not report %s", name))
 	}
 	return n, nil
 }

@@ -8,13 +8,12 @@ import (
 	"oversell/variant"
 )
 
-// kindFailover replaces a primary that died by its replica. One that was running
-// already we cannot kill; there, sentinels or nodes of a cluster are told to fail
-// over.
+// kindFailover replaces a dead primary by its replica. A primary that oversell did not start cannot be killed; there,
+// sentinels or nodes of a cluster are told to fail over.
 var kindFailover = Kind{
 	Name: "failover", Level: OnServer,
 	Syntax:   "failover" + timedSyntax,
-	Summary:  "the primary dies as of kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
+	Summary:  "the primary dies as by kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
 	Replica:  true,
@@ -49,8 +48,8 @@ func (s Site) replaced(err error) {
 	}
 }
 
-// failoverProvokes: the replica may lack the last writes, and commands that were
-// under way may have been executed without a reply.
+// failoverProvokes: the replica may lack the last writes, and commands in flight may have been executed without a
+// reply.
 func failoverProvokes(Fault, time.Duration) []variant.Fault {
 	return []variant.Fault{variant.Failover, variant.DropReply}
 }

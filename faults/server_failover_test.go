@@ -69,7 +69,7 @@ func TestSplitBrain(t *testing.T) {
 	}
 }
 
-// A primary that nobody deposed stays one, whatever was begun.
+// A primary that was not deposed remains one, whatever was begun.
 func TestSplitBrainWithoutAGrant(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "replica"})
@@ -89,8 +89,7 @@ func TestSplitBrainWithoutAGrant(t *testing.T) {
 	wantReply(t, tg.Admin(1), "1", "WAIT", 1, 5000)
 }
 
-// Whatever is done to servers that stand in for each other, they find together
-// again, also when one has taken another's place meanwhile.
+// Servers that can replace each other recover from every fault, even if one has replaced another meanwhile.
 func TestEverythingHeals(t *testing.T) {
 	t.Parallel()
 	sentences := []string{
@@ -171,8 +170,7 @@ func wantRole(t *testing.T, tg *server.Target, number int, want string) {
 	}
 }
 
-// awaitReply waits for an answer to a client that has to find out first where the
-// new master is.
+// awaitReply waits for an answer to a client that must first find the new master.
 func awaitReply(t *testing.T, tg *server.Target, c redis.UniversalClient, want string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -7,12 +7,12 @@ import (
 	"oversell/server"
 )
 
-// kindFreezeNode stops a server for a time: its machine is suspended, or swaps.
-// Clients stay connected and wait.
+// kindFreezeNode stops a server for a time, as if its machine were suspended or swapping. Clients stay connected and
+// wait.
 var kindFreezeNode = Kind{
 	Name: "freeze-node", Level: OnServer,
 	Syntax:   "freeze D node N [at D] [every D] [times N|once]",
-	Summary:  "a server stops for D as of SIGSTOP; its connections stay open, and what was sent meanwhile is executed afterwards",
+	Summary:  "a server stops for D as by SIGSTOP; its connections stay open, and what was sent meanwhile is executed afterwards",
 	Takes:    []Part{TakesNode, TakesAmount},
 	Requires: []Part{TakesAmount},
 	Provokes: stallProvokes,
@@ -33,5 +33,5 @@ var kindFreezeNode = Kind{
 	},
 }
 
-// unanswered is the effect of a server that answers nothing for a time.
+// unanswered is the effect of a server that does not answer for a time.
 const unanswered = "milliseconds without an answer"

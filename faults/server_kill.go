@@ -12,7 +12,7 @@ import (
 var kindKill = Kind{
 	Name: "kill", Level: OnServer,
 	Syntax:   "kill [for D|for good]" + timedSyntax,
-	Summary:  "a server dies as of kill -9, and comes back after D (1s) with what it had on disk",
+	Summary:  "a server dies as by kill -9, and comes back after D (1s) with what it had on disk",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: deathProvokes,
 	Needs:    needs(server.CanStop),
@@ -30,8 +30,8 @@ var kindKill = Kind{
 	},
 }
 
-// revive starts a killed server again. Its port may be taken for a moment: until
-// then it was free for anybody's outgoing connection.
+// revive starts a killed server again. Its port may be taken for a moment: any process could use it for an outgoing
+// connection.
 func (s Site) revive(ctx context.Context, number int, empty bool) error {
 	err := s.insist(ctx, func(ctx context.Context) error { return s.Target.Start(ctx, number, empty) })
 	if err != nil {
@@ -40,11 +40,9 @@ func (s Site) revive(ctx context.Context, number int, empty bool) error {
 	return s.settle(ctx, number)
 }
 
-// deathProvokes: commands that were executed in the last moment have no reply. And
-// the server may come back without its data: whether it keeps any is not known
-// here. But a server that stays away for a whole lease comes back when the grants
-// that it may have forgotten are over, and is as good as new; therefore that is the
-// sound way to restart a node of Redlock.
+// deathProvokes: commands executed in the last moment have no reply. And the server may come back without its data:
+// whether it persists any is not known here. But a server that stays away for a whole lease comes back when the grants
+// that it may have forgotten are over; so that is the sound way to restart a node of Redlock.
 func deathProvokes(f Fault, lease time.Duration) []variant.Fault {
 	if f.lasts() >= lease {
 		return []variant.Fault{variant.DropReply}

@@ -35,7 +35,7 @@ func TestOOM(t *testing.T) {
 	wantReply(t, c, "OOM", "EVAL", "return redis.call('SET', KEYS[1], 'a')", 1, "lock")
 	wantReply(t, c, "1", "PEXPIRE", "k", "60000")
 	wantReply(t, c, "1", "GET", "k")
-	if heal, err := injectAt(t, Site{Target: tg}, "oom for 1s"); heal != nil || err == nil || err.Error() != "take the memory of server 1: it has none already, by another fault" {
+	if heal, err := injectAt(t, Site{Target: tg}, "oom for 1s"); heal != nil || err == nil || err.Error() != "take the memory of server 1: another fault has already taken its memory" {
 		t.Errorf("a second time: %v", err)
 	}
 	heal()
@@ -97,7 +97,7 @@ func TestEvictFails(t *testing.T) {
 		}
 	}
 	defer broken(t, Site{Target: tg}, "oom for 1s")()
-	if _, err := injectAt(t, Site{Target: tg, Key: "k", Await: await}, "evict"); err == nil || err.Error() != "evict k from server 1: it has none already, by another fault" {
+	if _, err := injectAt(t, Site{Target: tg, Key: "k", Await: await}, "evict"); err == nil || err.Error() != "evict k from server 1: another fault has already taken its memory" {
 		t.Errorf("evict without memory: %v", err)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"oversell/server"
 )
 
-// kindOOM leaves a server without memory: it refuses what would need more. What
-// needs none goes on: reads, DEL, EXPIRE.
+// kindOOM leaves a server without memory: it refuses commands that need more. Others still work: reads, DEL, EXPIRE.
 var kindOOM = Kind{
 	Name: "oom", Level: OnServer,
 	Syntax:   "oom for D" + timedSyntax,
@@ -32,7 +31,7 @@ var kindOOM = Kind{
 		if err != nil {
 			return nil, err
 		}
-		told := on.refusals(ctx, "OOM", "no command that needs memory came by")
+		told := on.refusals(ctx, "OOM", "no command that needs memory arrived")
 		heal := func(ctx context.Context) error {
 			err := on.insist(ctx, func(ctx context.Context) error { return restoreMemory(ctx, c, before) })
 			if err != nil {
@@ -46,8 +45,7 @@ var kindOOM = Kind{
 	},
 }
 
-// memoryUndo are the settings that are to be put back, with what the change makes of
-// them. The limit comes first, as in restoreMemory.
+// memoryUndo returns the settings to restore, with their changed values. The limit comes first, as in restoreMemory.
 func memoryUndo(before map[string]string, change []string) (settings []server.Setting) {
 	for _, name := range memorySettingNames {
 		s := server.Setting{Name: name, Was: before[name]}
@@ -62,23 +60,22 @@ func memoryUndo(before map[string]string, change []string) (settings []server.Se
 // noMemory is a limit that is always exceeded; 0 would be none.
 const noMemory = "1"
 
-// memorySettings are the present ones, which must be put back later. It fails when
-// they are those of kindOOM, which that fault is going to put back.
+// memorySettings returns the present settings, which must be restored later. It fails if they are those of kindOOM,
+// which that fault will restore.
 func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, error) {
 	now, err := settings(ctx, c, "maxmemory*")
 	if err != nil {
 		return nil, err
 	}
 	if now["maxmemory"] == noMemory {
-		return nil, errors.New("it has none already, by another fault")
+		return nil, errors.New("another fault has already taken its memory")
 	}
 	return now, nil
 }
 
 var memorySettingNames = []string{"maxmemory", "maxmemory-policy", "maxmemory-samples"}
 
-// restoreMemory puts the settings back. The limit comes first: with it, nothing
-// else has an effect.
+// restoreMemory restores the settings. The limit comes first: while it is in force, nothing else has an effect.
 func restoreMemory(ctx context.Context, c redis.Cmdable, before map[string]string) error {
 	var pairs []string
 	for _, name := range memorySettingNames {

@@ -23,7 +23,7 @@ var kindReadOnly = Kind{
 	Needs:    needsReadOnly,
 	Inject: func(ctx context.Context, _ Fault, on Site) (func(context.Context) error, error) {
 		c := on.admin()
-		told := on.refusals(ctx, "READONLY", "no command that writes came by")
+		told := on.refusals(ctx, "READONLY", "no command that writes arrived")
 		before, err := on.Target.Following(ctx, on.Chosen)
 		if err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 var kindRestart = Kind{
 	Name: "restart", Level: OnServer,
 	Syntax:   "restart [empty] [after D]" + timedSyntax,
-	Summary:  "a server dies as of kill -9 and is started again, after D, with what it had on disk or empty",
+	Summary:  "a server dies as by kill -9 and is started again, after D, with what it had on disk or empty",
 	Takes:    []Part{TakesNode, TakesEmpty, TakesAmount},
 	Provokes: deathProvokes,
 	Needs:    needs(server.CanStop),
@@ -28,9 +28,8 @@ var kindRestart = Kind{
 	},
 }
 
-// restart brings a server back, and not before its time even if the run was
-// stopped: a fault that keeps a forgetful node away until the leases have run
-// out must not end early, since it exists to show that nothing goes wrong then.
+// restart brings a server back, not before its time even if the run was stopped: a fault that keeps a node without its
+// data away until the leases have run out must not end early, since it is meant to show that nothing goes wrong then.
 func restart(ctx context.Context, f Fault, on Site, back time.Time) error {
 	select {
 	case <-time.After(time.Until(back)):

@@ -11,7 +11,7 @@ import (
 )
 
 // kindScriptFlush makes servers forget the scripts that clients call by their hash.
-// Clients are told so (NOSCRIPT) and send the script again.
+// Clients get NOSCRIPT and send the script again.
 var kindScriptFlush = Kind{
 	Name: "script-flush", Level: OnServer,
 	Syntax:   "script-flush" + timedSyntax,
@@ -35,7 +35,7 @@ var kindScriptFlush = Kind{
 			}
 			done = done || err == nil
 		}
-		if done { // others may be down, by another fault
+		if done { // others may be down by another fault
 			if on.brought("scripts forgotten", scripts); counted && scripts == 0 {
 				on.vain("no server had a script loaded")
 			}

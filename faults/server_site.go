@@ -15,10 +15,10 @@ import (
 	"oversell/variant"
 )
 
-// timedSyntax are the parts that every fault of a server takes.
+// timedSyntax lists the parts that every fault of a server takes.
 const timedSyntax = nodeSyntax + " [at D] [every D] [times N|once]"
 
-// needs is a Kind.Needs: what must be possible.
+// needs returns a Kind.Needs: what must be possible.
 func needs(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
 	return func(ctx context.Context, _ Fault, t *server.Target) error {
 		for _, a := range abilities {
@@ -30,7 +30,7 @@ func needs(abilities ...server.Ability) func(context.Context, Fault, *server.Tar
 	}
 }
 
-// needsKeys is needs, of a fault that can hit only a server that keeps keys.
+// needsKeys is needs for a fault that can hit only a server with keys.
 func needsKeys(abilities ...server.Ability) func(context.Context, Fault, *server.Target) error {
 	able := needs(abilities...)
 	return func(ctx context.Context, f Fault, t *server.Target) error {
@@ -53,16 +53,15 @@ func (r refusal) Unwrap() error { return r.error }
 
 func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// clustered reports whether the servers are a cluster: they share the keys and agree
-// among themselves which node serves which.
+// clustered reports whether the servers are a cluster: they share the keys and agree which node serves which.
 func clustered(t *server.Target) bool { return t.Topology == "cluster" }
 
-// linked tells whether servers of the target stand in for each other.
+// linked reports whether servers of the target can replace each other.
 func linked(t *server.Target) bool {
 	return t.Topology == "replica" || t.Topology == "sentinel" || clustered(t)
 }
 
-// group is the number of the master that a server was, or followed, at first.
+// group returns the number of the master that a server first was or followed.
 func group(t *server.Target, number int) int {
 	if s := t.Servers()[number-1]; s.Of != 0 {
 		return s.Of
@@ -70,8 +69,8 @@ func group(t *server.Target, number int) int {
 	return number
 }
 
-// keeper returns the number of the server that serves a key now. If independent
-// masters each keep it, it is the first of them.
+// keeper returns the number of the server that now serves a key. If independent masters each have it, it is the first
+// of them.
 func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	if !clustered(t) || key == "" {
 		return t.Primary(ctx, 1)
@@ -79,20 +78,19 @@ func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
 	var last error
 	for _, s := range t.Servers() {
 		if last = t.Admin(s.Number).Exists(ctx, key).Err(); last == nil {
-			return s.Number, nil // the others say MOVED
+			return s.Number, nil // the others reply MOVED
 		}
 	}
 	return 0, fmt.Errorf("find the node that keeps %s: %w", key, last)
 }
 
-// admin is a client of the server that is hit.
+// admin returns a client of the server that is hit.
 func (s Site) admin() *redis.Client { return s.Target.Admin(s.Chosen) }
 
 const (
 	// retryAfter is the pause between two tries to heal something.
 	retryAfter = 50 * time.Millisecond
-	// patience is how long a system may take to settle, before it is told again
-	// who follows whom.
+	// patience is how long a system may take to settle before replicas are told again which master to follow.
 	patience = 5 * time.Second
 )
 
@@ -109,9 +107,8 @@ func (s Site) vain(why string) {
 	}
 }
 
-// statistic sums up the numbers behind a word in those lines of what the server says
-// of itself that begin with one of some prefixes. It reports false if the server says
-// nothing in that section.
+// statistic sums the numbers after a word in the lines of an INFO section that begin with one of some prefixes. It
+// returns false if the section is empty.
 func (s Site) statistic(ctx context.Context, section, word string, prefixes ...string) (sum int64, known bool) {
 	text, err := s.admin().Info(ctx, section).Result()
 	if err != nil {
@@ -129,8 +126,7 @@ func (s Site) statistic(ctx context.Context, section, word string, prefixes ...s
 	return sum, strings.Contains(text, "#")
 }
 
-// connections is how many clients are connected to the server, apart from us; 0 if it
-// does not tell.
+// connections returns how many clients are connected to the server, apart from us; 0 if unknown.
 func (s Site) connections(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
@@ -138,9 +134,8 @@ func (s Site) connections(ctx context.Context) int64 {
 	return max(0, n-1)
 }
 
-// refusals counts how many commands a server refuses with a class of errors, from the
-// call until that of its result. An injection that only refuses commands comes to nothing
-// if it refuses none.
+// refusals counts the commands that a server refuses with a class of errors, from the call until the call of its
+// result. An injection that only refuses commands has no effect if it refuses none.
 func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(context.Context)) {
 	const section = "errorstats"
 	prefix := "errorstat_" + class + ":"
@@ -150,7 +145,7 @@ func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(
 		if !known || !still { // servers before 6.2 do not count
 			return
 		}
-		if after >= before { // else it was restarted meanwhile
+		if after >= before { // otherwise it was restarted meanwhile
 			after -= before
 		}
 		if s.brought("commands refused", after); after == 0 {
@@ -159,8 +154,8 @@ func (s Site) refusals(ctx context.Context, class, otherwise string) (told func(
 	}
 }
 
-// insist tries until it succeeds, or ctx or the target ends. The server to be healed
-// may be out of reach for a while, because another fault is in force there.
+// insist tries until it succeeds, or ctx or the target ends. The server may be unreachable for a while, because another
+// fault is in force there.
 func (s Site) insist(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
@@ -187,10 +182,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settle makes a server that was out of action follow the server that serves in its
-// place now, and waits until all is healthy. A failover may still be under way, so it
-// looks again if that takes long. With independent masters it waits for this one
-// only: another one may be dead for good.
+// settle makes a server that was down follow the server that replaced it, and waits until all is healthy. A failover
+// may still be under way, so it checks again if that takes long. With independent masters it waits only for this one:
+// another one may be dead for good.
 func (s Site) settle(ctx context.Context, number int) error {
 	if !linked(s.Target) {
 		return s.insist(ctx, func(ctx context.Context) error { return s.Target.Admin(number).Ping(ctx).Err() })
@@ -205,8 +199,8 @@ func (s Site) settle(ctx context.Context, number int) error {
 	})
 }
 
-// rejoin makes a server a replica of the one that serves in its place. Nodes of a
-// cluster do so by themselves at once, and sentinels see to it after 10 seconds.
+// rejoin makes a server a replica of the one that replaced it. Nodes of a cluster do so by themselves at once;
+// sentinels do it after 10 seconds.
 func (s Site) rejoin(ctx context.Context, number int) error {
 	t := s.Target
 	all := t.Servers()
@@ -220,7 +214,7 @@ func (s Site) rejoin(ctx context.Context, number int) error {
 	return follow(ctx, t.Admin(number), all[primary-1].Addr)
 }
 
-// settings are those of a server's settings that match a pattern.
+// settings returns a server's settings that match a pattern.
 func settings(ctx context.Context, c redis.Cmdable, pattern string) (map[string]string, error) {
 	values, err := c.ConfigGet(ctx, pattern).Result()
 	if err == nil && len(values) == 0 {
@@ -232,8 +226,8 @@ func settings(ctx context.Context, c redis.Cmdable, pattern string) (map[string]
 	return values, nil
 }
 
-// configure changes settings, name and value by turns, in this order: servers
-// before 7.0 take one at a time.
+// configure changes settings, given as alternating names and values, in this order: servers before 7.0 take one at a
+// time.
 func configure(ctx context.Context, c redis.Cmdable, pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if err := c.ConfigSet(ctx, pairs[i], pairs[i+1]).Err(); err != nil {
@@ -247,11 +241,9 @@ func configure(ctx context.Context, c redis.Cmdable, pairs ...string) error {
 // is nearer; see server.ConnOptions.
 const clientPatience = 5 * time.Second
 
-// stallProvokes returns the faults that a server causes if it answers nothing for
-// some time and then goes on. The commands that arrived in its sockets meanwhile are
-// executed afterwards, even if their clients have given up. Then the leases that ran
-// out meanwhile are over, but their holders work on: nothing told them, and their
-// renewals came too late.
+// stallProvokes returns the faults that a server causes if it does not answer for some time and then goes on. It
+// executes the commands that arrived meanwhile, even if their clients have given up. Leases that ran out meanwhile are
+// over, but their holders work on: they were not told, and their renewals came too late.
 func stallProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
 	if f.Amount >= clientPatience {
 		fs = append(fs, variant.DropReply, variant.LateRequest)

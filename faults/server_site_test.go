@@ -124,7 +124,7 @@ func wantReply(t *testing.T, c redis.Cmdable, want string, args ...any) {
 	}
 }
 
-// hold is one time that somebody believed to hold the lock.
+// hold is one time that a client believed to hold the lock.
 type hold struct {
 	client   int
 	from, to time.Time
@@ -206,21 +206,21 @@ func (c *crowd) await(ctx context.Context) error {
 	for n := c.grants.Load(); c.grants.Load() == n; {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until somebody obtains the lock: %w", ctx.Err())
+			return fmt.Errorf("wait until a client obtains the lock: %w", ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}
 	return nil
 }
 
-// awaitAndKeep is await, after which nobody gives the lock back.
+// awaitAndKeep is await, after which no client gives the lock back.
 func (c *crowd) awaitAndKeep(ctx context.Context) error {
 	err := c.await(ctx)
 	c.keeping.Store(err == nil)
 	return err
 }
 
-// overlaps counts the holds during which somebody else obtained the lock.
+// overlaps counts the holds during which another client obtained the lock.
 func overlaps(holds []hold) (n int) {
 	slices.SortFunc(holds, func(a, b hold) int { return a.from.Compare(b.from) })
 	for i := 1; i < len(holds); i++ {

@@ -13,28 +13,23 @@ import (
 	"oversell/server"
 )
 
-// kindSplitBrain leaves two masters, of which one does not know of the last lock
-// that the other granted.
+// kindSplitBrain leaves two masters, one of which does not have the last lock that the other granted.
 //
-// A failover alone loses a lock only by luck: a replica on the same machine is
-// microseconds behind. So the primary first loses its replicas. When a client has
-// obtained a lock after that, the primary is frozen, because sentinels and nodes of
-// a cluster do not depose a primary that answers. A replica takes its place, and
-// then it is resumed.
+// A failover alone loses a lock only by chance: a replica on the same machine is microseconds behind. So the primary
+// first loses its replicas. When a client has obtained a lock after that, the primary is frozen, because sentinels and
+// nodes of a cluster do not depose a primary that answers. A replica takes its place, and then it is resumed.
 //
-// The new primary may know of an older lock, which was given back since. Until the
-// lease of that lock is over, no client could obtain the lock from the new primary.
-// That is not waited for: the lease is ended.
+// The new primary may have an older lock, which has been given back. Until the lease of that lock is over, no client
+// could obtain the lock from the new primary. The fault does not wait: it ends the lease.
 //
-// How long the old primary goes on as a master depends. Without sentinels or a
+// How long the old primary goes on as a master depends on the topology. Without sentinels or a
 // cluster it goes on until it is demoted explicitly; half of its clients are made to
 // connect again, which leads them to the new primary. Sentinels demote it after 10
-// seconds. In a cluster it hears of its successor within milliseconds; what is left
-// of the fault there is the lock that was lost.
+// seconds. In a cluster it hears of its successor within milliseconds; the only effect there is the lost lock.
 var kindSplitBrain = Kind{
 	Name: "split-brain", Level: OnServer,
 	Syntax:   "split-brain [for D]" + timedSyntax,
-	Summary:  "a replica that lacks the last lock is promoted, and the old primary goes on as a master, too, for D (2s)",
+	Summary:  "a replica that lacks the last lock is promoted, and the old primary also goes on as a master for D (2s)",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: failoverProvokes,
 	Replica:  true,
@@ -51,12 +46,12 @@ var kindSplitBrain = Kind{
 	},
 }
 
-// brain is a primary that is to be deposed without learning of it.
+// brain is a primary that is deposed without learning of it.
 type brain struct {
 	Site
 	master, old int
 	primary     *redis.Client
-	// known is what each replica knew of the lock at last, by its number.
+	// known is the last value of the lock on each replica, by its number.
 	known map[int][]byte
 }
 
@@ -74,7 +69,7 @@ func (b *brain) split(ctx context.Context) error {
 	return b.scatter(ctx)
 }
 
-// replace puts a replica in the place of the frozen primary.
+// replace replaces the frozen primary by a replica.
 func (b *brain) replace(ctx context.Context) error {
 	if err := b.forget(ctx); err != nil {
 		return err
@@ -93,7 +88,7 @@ func (b *brain) replace(ctx context.Context) error {
 	return b.endLease(ctx, successor)
 }
 
-// grantUnseen waits until a client has obtained a lock that no replica knows of.
+// grantUnseen waits until a client has obtained a lock that no replica has.
 func (b *brain) grantUnseen(ctx context.Context) error {
 	for {
 		if err := b.part(ctx); err != nil {
@@ -112,21 +107,19 @@ func (b *brain) grantUnseen(ctx context.Context) error {
 	}
 }
 
-// lag is how long replicas may lack their primary. Sentinels do not promote one that
-// has for 10 times as long as it takes them to hold a primary for dead, and when ours
-// look for a dead one the latter is 500 milliseconds.
+// lag is how long replicas may be cut off from their primary. Sentinels do not promote one that was cut off for 10
+// times down-after-milliseconds, and ours use 500 milliseconds when they look for a dead primary.
 const lag = 4 * time.Second
 
-// inFlight is how long a client may take, at most, to report a grant. After that
-// time no client reports a grant that the replicas know.
+// inFlight is the longest time in which a client reports a grant. After that no client reports a grant that the
+// replicas have.
 const inFlight = 100 * time.Millisecond
 
-// unseenWrites is for how long a primary goes on without its replicas where there
-// is no lock to wait for.
+// unseenWrites is how long a primary goes on without its replicas if there is no lock to wait for.
 const unseenWrites = 300 * time.Millisecond
 
-// awaitUnseen waits for a grant that the replicas do not know of. It reports that
-// they must be let in again before it can go on.
+// awaitUnseen waits for a grant that the replicas do not have. It reports whether they must be admitted again before it
+// can go on.
 func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
 	if b.Key == "" {
 		return false, pause(ctx, unseenWrites)
@@ -147,9 +140,8 @@ func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
 	}
 }
 
-// unseen tells whether the lock is held, and remembers what the replicas know of it:
-// not that it is held so, for they were cut off before it was granted, but perhaps
-// that it was held before.
+// unseen reports whether the lock is held, and remembers the replicas' value: not this grant, for they were cut off
+// before it, but perhaps an earlier one.
 func (b *brain) unseen(ctx context.Context) (bool, error) {
 	now, err := b.lock(ctx, b.old)
 	if err != nil || now == nil {
@@ -164,12 +156,12 @@ func (b *brain) unseen(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// lock is what a server keeps under the lock's key, nil if nothing.
+// lock returns a server's value of the lock's key, nil if there is none.
 func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 	conn := b.Target.Admin(number).Conn()
 	defer conn.Close()
 	var err error
-	if clustered(b.Target) { // where a replica would send us to its master
+	if clustered(b.Target) { // there a replica would redirect us to its master
 		err = conn.ReadOnly(ctx).Err()
 	}
 	var value []byte
@@ -182,9 +174,8 @@ func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 	return value, nil
 }
 
-// forget removes the old lock that the replicas know of, if any, before clients can
-// ask for it: its holder has given it back, and only the primary knows. A replica of
-// a cluster takes no such command; there endLease does it later.
+// forget removes the old lock that the replicas have, if any, before clients can ask for it: its holder has given it
+// back, and only the primary knows. A replica of a cluster refuses such a command; there endLease does it later.
 func (b *brain) forget(ctx context.Context) error {
 	if clustered(b.Target) {
 		return nil
@@ -205,7 +196,7 @@ func (b *brain) forget(ctx context.Context) error {
 	return nil
 }
 
-// endLease removes the old lock that the new primary knows of, if any.
+// endLease removes the old lock that the new primary has, if any.
 func (b *brain) endLease(ctx context.Context, successor int) error {
 	old := b.known[successor]
 	if old == nil {
@@ -224,7 +215,7 @@ func (b *brain) endLease(ctx context.Context, successor int) error {
 	return nil
 }
 
-// replicas are the numbers of all others that keep the same keys.
+// replicas returns the numbers of all other servers with the same keys.
 func (b *brain) replicas() (numbers []int) {
 	for _, s := range b.Target.Servers() {
 		if s.Role != server.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
@@ -237,11 +228,9 @@ func (b *brain) replicas() (numbers []int) {
 // wrongPassword is a password that the primary does not accept: it has none set.
 const wrongPassword = "nobody-is-let-in"
 
-// part cuts the replicas off from the primary: with a password that it does not
-// accept they cannot log in again. (To take the right to replicate away from them
-// would do as well, and the primary keeps it in one place; but giving it back in the
-// midst of an attempt to connect leaves replicas that believe in a primary of the
-// times before PSYNC, and never say again how far they are.)
+// part cuts the replicas off from the primary: with a password that it does not accept they cannot log in again.
+// (Revoking their right to replicate, in one place on the primary, would also work; but restoring it during an attempt
+// to connect leaves replicas that take the primary for one without PSYNC, and never report their offset again.)
 func (b *brain) part(ctx context.Context) error {
 	err := b.setPassword(ctx, wrongPassword)
 	if err == nil {
@@ -253,7 +242,7 @@ func (b *brain) part(ctx context.Context) error {
 	return nil
 }
 
-// admit lets the replicas in again.
+// admit lets the replicas log in again.
 func (b *brain) admit(ctx context.Context) error { return b.setPassword(ctx, "") }
 
 func (b *brain) setPassword(ctx context.Context, password string) error {
@@ -265,9 +254,8 @@ func (b *brain) setPassword(ctx context.Context, password string) error {
 	return nil
 }
 
-// scatter makes every second client of the old primary connect again, which leads
-// it to the new one. Where sentinels or a cluster tell clients of the new one, they
-// need no such help.
+// scatter makes every second client of the old primary connect again, which leads it to the new one. If sentinels or a
+// cluster tell clients of the new one, this is not needed.
 func (b *brain) scatter(ctx context.Context) error {
 	if b.Target.Topology != "replica" {
 		return nil
@@ -288,7 +276,7 @@ func (b *brain) scatter(ctx context.Context) error {
 	return nil
 }
 
-// connectionIDs are those of a reply to CLIENT LIST, which has a line for each.
+// connectionIDs returns the ids in a reply to CLIENT LIST, one a line.
 func connectionIDs(list string) (ids []string) {
 	for line := range strings.Lines(list) {
 		first, _, _ := strings.Cut(line, " ")
@@ -299,7 +287,7 @@ func connectionIDs(list string) (ids []string) {
 	return ids
 }
 
-// reunite ends the split, however far it had come.
+// reunite ends the split at whatever stage it is.
 func (b *brain) reunite(ctx context.Context) error {
 	if err := b.Target.Thaw(b.old); err != nil {
 		return err

@@ -15,16 +15,15 @@ import (
 	"oversell/wire"
 )
 
-// part is a part of a sentence that was understood.
+// part is a parsed part of a sentence.
 type part struct {
 	takes Part
-	// word is the one that errors about the part point at.
+	// word is the word to which errors about the part point.
 	word word
 	set  func(*Fault)
 }
 
-// Parts that no list of Kind.Takes holds: they concern the time, and mean
-// something, or nothing, for reasons of their own.
+// Parts that are in no list of Kind.Takes: they concern the time, and have rules of their own.
 const (
 	partEvery Part = "every D"
 	partTimes Part = "how often"
@@ -33,7 +32,7 @@ const (
 // always is "P%" with probability 1. The word distinguishes it from 100%.
 const always = "always"
 
-// keywords begin a part, or are one.
+// keywords begin a part or are one.
 var keywords = []string{
 	"before", "after", "key", "in", "holder", "waiter", "client", "node", "empty", "requests", "replies",
 	"at", "every", "for", "nth", "times", "once", always,
@@ -83,8 +82,7 @@ func (r *reader) part(w word) ([]part, error) {
 
 func one(p Part, w word, set func(*Fault)) ([]part, error) { return []part{{p, w, set}}, nil }
 
-// bare reads a part that no keyword announces: a duration, a percentage or a
-// command.
+// bare reads a part without a keyword: a duration, a percentage or a command.
 func (r *reader) bare(w word) ([]part, error) {
 	switch {
 	case strings.HasSuffix(w.text, "%"):
@@ -142,7 +140,7 @@ func (r *reader) key(w word) ([]part, error) {
 	return one(TakesKey, w, func(f *Fault) { f.Where.Key = pattern.text })
 }
 
-// operations are what clients can be in the midst of.
+// operations are the operations in which clients can be.
 var operations = func() (names []string) {
 	for k := history.NoKind + 1; !strings.HasPrefix(k.String(), "?"); k++ {
 		if k != history.Fault {
@@ -170,7 +168,7 @@ func (r *reader) number(p Part, w word, set func(*Fault, int64)) ([]part, error)
 	}
 	n, err := strconv.ParseInt(v.text, 10, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange): // n is the nearest number that there is
+	case errors.Is(err, strconv.ErrRange): // n is the nearest number that exists
 	case err != nil || n < 1:
 		return nil, r.errorAt(v, "is not a number of 1 or more, as in: %s 3", w.lower())
 	}
@@ -198,15 +196,14 @@ func (r *reader) lasting(w word) ([]part, error) {
 	return r.time(TakesFor, w, briefest, func(f *Fault, d time.Duration) { f.When.For = d })
 }
 
-// atDuration tells whether the next word is a duration, or wants to be one.
+// atDuration reports whether the next word is a duration or looks like one.
 func (r *reader) atDuration() bool {
 	rest := *r
 	w, ok := rest.take()
 	return ok && strings.ContainsRune("+-.0123456789", rune(w.text[0])) && !strings.HasSuffix(w.text, "%")
 }
 
-// durationBehind reads a duration behind a keyword, which must not be less than
-// least.
+// durationBehind reads a duration of at least least after a keyword.
 func (r *reader) durationBehind(w word, least time.Duration) (time.Duration, error) {
 	v, ok := r.take()
 	if !ok {
@@ -253,8 +250,8 @@ func (r *reader) percentage(w word) (float64, error) {
 
 var commandForm = regexp.MustCompile(`^[A-Z][A-Z0-9.|_-]*$`)
 
-// command reads the name of a command. Those of modules and of newer servers are
-// not known; to tell them from misspelt words they must look deliberate.
+// command reads the name of a command. Commands of modules and of newer servers are not known; to distinguish them from
+// misspelt words they must be in capitals.
 func (r *reader) command(w word) (string, error) {
 	upper := strings.ToUpper(w.text)
 	name, _, _ := strings.Cut(upper, "|")
@@ -271,8 +268,7 @@ func (r *reader) command(w word) (string, error) {
 	return upper, nil
 }
 
-// notUnderstood is about a word that is no part of the language, and tells what it
-// may have been meant for.
+// notUnderstood returns the error about a word that is not in the language, with a suggestion.
 func (r *reader) notUnderstood(w word) error {
 	if slices.Contains(verbs(), w.lower()) {
 		return r.errorAt(w, "begins another fault: give each a sentence of its own")
@@ -286,7 +282,7 @@ func (r *reader) notUnderstood(w word) error {
 	return r.errorAt(w, "is not understood")
 }
 
-// likeliest is the word of the language that a misspelt one is most like.
+// likeliest returns the word of the language that is most like a misspelt one.
 func likeliest(word string) string {
 	lower, upper := strings.ToLower(word), strings.ToUpper(word)
 	for _, in := range [][]string{slip(lower, keywords), slip(upper, commandNames()), nearest(lower, keywords), nearest(upper, commandNames())} {
@@ -302,8 +298,7 @@ func slip(word string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !oneSlip(word, n) })
 }
 
-// nearest returns the names most similar to a word, without the names that are so
-// short that they resemble any word.
+// nearest returns the names most similar to a word, without names so short that they resemble any word.
 func nearest(word string, names []string) []string {
 	return variant.Nearest(word, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return len(n) < 3 || max(len(n), len(word))-min(len(n), len(word)) > 2
@@ -318,7 +313,7 @@ func nearestOr(name string, names []string) string {
 	return "it is one of " + strings.Join(names, ", ")
 }
 
-// oneSlip tells whether two words differ by one letter, or by two that changed
+// oneSlip reports whether two words differ by one letter, or by two that changed
 // places.
 func oneSlip(a, b string) bool {
 	if len(a) > len(b) {

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// breaking and healing bound how long it may take to break something and to
-	// have everything recovered.
+	// breaking and healing bound the time of an injection and of the recovery.
 	breaking = 20 * time.Second
 	healing  = 30 * time.Second
-	// opportunity is how long a run is kept going for a fault of a client or of the
-	// wire that has a time, so that it finds something to fire at.
+	// opportunity is how long a run is kept going for a fault of a client or of the wire that has a time, so that it
+	// finds a chance to fire.
 	opportunity = 2 * time.Second
 )
 
-// follow fires whenever the schedule says so. It calls broke when the fault has fired, and first
+// follow fires at the times of the schedule. It calls broke when the fault has fired, and first
 // when it has been healed as well, or when neither will happen.
 func (in *Injector) follow(s *armed, broke, first func()) {
 	defer first()
@@ -33,7 +32,7 @@ func (in *Injector) follow(s *armed, broke, first func()) {
 		}
 		in.breakAndHeal(s, broke, first)
 		tried++ // dates that were missed do not count towards Times
-		for {   // what fell into the time of this injection is left out
+		for {   // times during this injection are skipped
 			next, more := w.schedule(n + 1)
 			if !more || next >= in.now() {
 				break
@@ -73,7 +72,7 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 			state = late
 		}
 		if s.fault.When.ForGood {
-			first() // this is all that there is to wait for, and all that excuses anybody
+			first() // the run waits only for this, and only this excuses errors
 			in.calm.Store(int64(in.now() + afterShock))
 			in.inForce.Add(-1)
 			defer in.inForce.Add(1)
@@ -94,7 +93,7 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 		s.vain(*why)
 		return
 	}
-	if err != nil && heal != nil { // it broke something, if not all that it should have
+	if err != nil && heal != nil { // it was injected, at least in part
 		in.tell(Injection{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
 	}
 	if err == nil {
@@ -106,7 +105,7 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 	}
 }
 
-// inject breaks something. It ends early when the run is stopped.
+// inject injects the fault. It ends early when the run is stopped.
 func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Context) error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), breaking)
 	defer cancel()
@@ -146,8 +145,7 @@ func (in *Injector) awaitFirst(s *armed) {
 	in.sleep(context.Background(), s.fault.Amount)
 }
 
-// moveClocks has the clients that the fault picks move their clocks, for the rest of
-// the run: see Client.setClock.
+// moveClocks makes the clients that the fault picks move their clocks, for the rest of the run: see Client.setClock.
 func (in *Injector) moveClocks(s *armed) {
 	if !in.sleep(context.Background(), s.fault.When.At-in.now()) {
 		return
@@ -163,8 +161,7 @@ func (in *Injector) moveClocks(s *armed) {
 	}
 }
 
-// crowd returns the state of the clients together: one of them holds a lock, or one of them
-// tries to obtain it, or neither.
+// crowd returns the state of all clients together: one holds a lock, or one tries to obtain it, or neither.
 func (in *Injector) crowd() State {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -186,7 +183,7 @@ type grants struct {
 	awaited chan struct{} // closed at the next grant; nil: no fault waits for it
 }
 
-// granted says that a client has obtained a lock.
+// granted reports that a client has obtained a lock.
 func (in *Injector) granted() {
 	in.holds.mu.Lock()
 	defer in.holds.mu.Unlock()
@@ -208,6 +205,6 @@ func (g *grants) await(ctx context.Context) error {
 	case <-awaited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait until somebody obtains the lock: %w", ctx.Err())
+		return fmt.Errorf("wait until a client obtains the lock: %w", ctx.Err())
 	}
 }

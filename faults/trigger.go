@@ -6,21 +6,18 @@ import (
 	"time"
 )
 
-// trigger decides at which of the opportunities that its fault finds it fires. It is
-// asked at every matching command of every client, and so takes no lock: a fault
-// that has fired as often as it may costs one load of a number that no longer
-// changes.
+// trigger decides at which of its opportunities a fault fires. It is called at every matching command of every client,
+// and so takes no lock: a fault that has fired as often as allowed costs one load of a number that no longer changes.
 type trigger struct {
 	when   When
 	limit  int64 // of injections; 0: none
 	seed   uint64
-	seen   atomic.Int64 // opportunities so far, where they are counted
+	seen   atomic.Int64 // opportunities so far, if they are counted
 	fired  atomic.Int64 // injections so far
 	period atomic.Int64 // the latest that had its injection, counted from 1
 }
 
-// newTrigger makes a trigger. With the same seed it is lucky at the same
-// opportunities.
+// newTrigger makes a trigger. The same seed picks the same opportunities.
 func newTrigger(w When, seed uint64) *trigger {
 	t := &trigger{when: w, limit: w.Times, seed: seed}
 	if w.Times == 0 && w.Every == 0 && w.Chance == 0 {
@@ -29,7 +26,7 @@ func newTrigger(w When, seed uint64) *trigger {
 	return t
 }
 
-// fires tells whether the fault fires at this opportunity, which comes at now since
+// fires reports whether the fault fires at this opportunity, which comes at now since
 // the start of the load. Commands before [When.At] are not opportunities.
 func (t *trigger) fires(now time.Duration) bool {
 	w := &t.when
@@ -48,14 +45,14 @@ func (t *trigger) fires(now time.Duration) bool {
 	return t.fired.Add(1) <= t.limit || t.limit == 0
 }
 
-// lucky draws for one opportunity. The draw depends on the seed and on how many
-// came before, so that clients need not queue for a generator.
+// lucky draws for one opportunity. The draw depends on the seed and on the number of earlier ones, so that clients need
+// not wait for a generator.
 func (t *trigger) lucky() bool {
 	n := uint64(t.seen.Add(1))
 	return float64(mix(t.seed+n*0x9e3779b97f4a7c15)>>11)/(1<<53) < t.when.Chance
 }
 
-// claims is true for one caller in each period.
+// claims returns true to one caller in each period.
 func (t *trigger) claims(period int64) bool {
 	for {
 		last := t.period.Load()
@@ -68,21 +65,19 @@ func (t *trigger) claims(period int64) bool {
 	}
 }
 
-// mix is the finalizer of splitmix64: every bit of x bears upon every bit of the
-// result.
+// mix applies the finalizer of splitmix64: every bit of x affects every bit of the result.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// firstScheduled is when a fault that is not triggered by commands fires, when
-// its sentence gives no time: the load has got going by then. A sentence that only
-// says how often gives its first injection after the first such time.
+// firstScheduled is when a fault that is not triggered by commands fires if its sentence gives no time: the load is
+// steady by then. A sentence that only gives a period fires first after the first period.
 const firstScheduled = 500 * time.Millisecond
 
 // schedule is date n, counted from 0, of a fault that is not triggered by commands,
-// and whether there is such a date. How many of the dates it keeps is told by Times.
+// and whether there is such a date. Times limits how many of the dates it keeps.
 func (w When) schedule(n int) (time.Duration, bool) {
 	if n == 0 {
 		return w.At, true

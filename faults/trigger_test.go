@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// strikesAt are the opportunities, out of n that come a millisecond apart, at which
+// strikesAt returns the opportunities, out of n that come a millisecond apart, at which
 // a fault fires.
 func strikesAt(w When, seed uint64, n int) (at []int) {
 	t := newTrigger(w, seed)
@@ -44,8 +44,7 @@ func TestTriggerFires(t *testing.T) {
 	}
 }
 
-// TestTriggerPeriodsWithoutOpportunity: a period in which nothing came by is not
-// made up for.
+// TestTriggerPeriodsWithoutOpportunity: a period without an opportunity is not made up for.
 func TestTriggerPeriodsWithoutOpportunity(t *testing.T) {
 	tr := newTrigger(When{Every: 10 * ms}, 1)
 	var got []bool
@@ -81,7 +80,7 @@ func TestTriggerChance(t *testing.T) {
 	}
 }
 
-// TestTriggerConcurrently: what is limited stays so when everybody asks at once.
+// TestTriggerConcurrently: limits hold under concurrent calls.
 func TestTriggerConcurrently(t *testing.T) {
 	const clients, asks = 16, 2000
 	for _, c := range []struct {

@@ -13,16 +13,16 @@ type point struct {
 	names []string
 	// key is its first key; empty if it has none.
 	key string
-	// during are the operations in which the client is, the innermost first.
+	// during are the client's operations under way, the innermost first.
 	during []string
 	state  State
 	// client and node are 0 if they are not known.
 	client, node int
-	// first says that this is the first command that was answered since the grant.
+	// first says that this is the first command answered since the grant.
 	first bool
 }
 
-// matches tells whether a fault that is narrowed to w may fire at p.
+// matches reports whether a fault that is narrowed to w may fire at p.
 func (w Where) matches(p point) bool {
 	return (w.Moment == AnyMoment || w.Moment == p.moment) &&
 		(w.State == AnyState || w.State == p.state) &&
@@ -42,11 +42,11 @@ func (w Where) matchesGrant(p point) bool {
 		(w.During == "" || slices.Contains(p.during, w.During))
 }
 
-// like tells whether text is like pattern, in which * stands for any text and ?
-// for any one character. Nothing else is special: keys are full of brackets.
+// like reports whether text matches pattern, in which * stands for any text and ? for any one character. Nothing else
+// is special: keys often have brackets.
 func like(pattern, text string) bool {
 	p, t := 0, 0
-	star, from := -1, 0 // the last * and where what it stands for ends
+	star, from := -1, 0 // the last * and the end of the text that it matches
 	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
@@ -71,7 +71,7 @@ func like(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// width is the number of bytes of the first character.
+// width returns the number of bytes of the first character.
 func width(s string) int {
 	_, n := utf8.DecodeRuneInString(s)
 	return n

@@ -11,15 +11,14 @@ import (
 var kindCut = Kind{
 	Name: "cut", Level: OnWire, Cuts: true,
 	Syntax:   "cut [requests|replies] for D|for good [node N] [at D] [every D] [times N|once]",
-	Summary:  "nothing passes between the clients and a node, or all nodes, in one direction or in both",
+	Summary:  "nothing passes between the clients and a node, or all nodes, in one or both directions",
 	Takes:    []Part{TakesDirection, TakesNode, TakesFor},
 	Requires: []Part{TakesFor},
 	Provokes: cutProvokes,
 }
 
-// cutProvokes: a client does not wait for ever. A reply that is held is lost to one
-// that has given up, and a request that is held counts after that. A holder that is
-// cut off can neither release nor renew.
+// cutProvokes: a client does not wait for ever. A held reply is lost to a client that has given up, and a held request
+// takes effect after that. A holder that is cut off can neither release nor renew.
 func cutProvokes(f Fault, lease time.Duration) []variant.Fault {
 	fs := []variant.Fault{variant.DropReply}
 	if f.Where.Direction != wire.Replies {

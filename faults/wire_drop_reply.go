@@ -7,8 +7,7 @@ import (
 	"oversell/wire"
 )
 
-// kindDropReply loses the answer to a command that counted: the case that a client
-// cannot tell from a command that was lost.
+// kindDropReply loses the answer to an executed command. A client cannot distinguish that from a lost command.
 var kindDropReply = Kind{
 	Name: "drop-reply", Level: OnWire,
 	Syntax:   "drop-reply [COMMAND]" + whoSyntax + nodeSyntax + whenSyntax,

@@ -14,7 +14,7 @@ var kindDropRequest = Kind{
 	Summary: "the command never reaches the server, and the client's connection is closed",
 	Takes:   onTheWire,
 	Rule:    func(Fault) wire.Action { return wire.Action{Verb: wire.DropRequest} },
-	// The client gets an error and nothing has happened. It cannot know that,
-	// which every variant must stand without any flaw.
+	// The client gets an error and nothing has happened. It cannot know that; every variant must handle it without any
+	// flaw.
 	Provokes: func(Fault, time.Duration) []variant.Fault { return nil },
 }

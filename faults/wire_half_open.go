@@ -7,8 +7,7 @@ import (
 	"oversell/wire"
 )
 
-// kindHalfOpen is a peer that vanished without a word: the connection stands, and
-// nothing comes through.
+// kindHalfOpen is a peer that vanished silently: the connection stays open, and nothing passes.
 var kindHalfOpen = Kind{
 	Name: "half-open", Level: OnWire,
 	Syntax:   "half-open [COMMAND] [for D|for good]" + whoSyntax + nodeSyntax + whenSyntax,
@@ -18,9 +17,8 @@ var kindHalfOpen = Kind{
 	Provokes: halfOpenProvokes,
 }
 
-// halfOpenProvokes: the client hangs until its own time limit, cut off from the
-// server. What was held back counts later if the connection comes back to life, and
-// never otherwise.
+// halfOpenProvokes: the client hangs until its own time limit, cut off from the server. Held commands take effect later
+// if the connection recovers, and never otherwise.
 func halfOpenProvokes(f Fault, lease time.Duration) (fs []variant.Fault) {
 	if f.When.For > 0 {
 		fs = append(fs, variant.LateRequest, variant.DropReply)

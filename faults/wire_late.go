@@ -7,8 +7,8 @@ import (
 	"oversell/wire"
 )
 
-// kindLate is a command that lingers in a buffer of the network: its client has
-// given up, and perhaps moved on, when the server gets it.
+// kindLate is a command that stays in a network buffer: its client has given up, and perhaps moved on, when the server
+// gets it.
 var kindLate = Kind{
 	Name: "late", Level: OnWire,
 	Syntax:   "late [COMMAND] D" + whoSyntax + nodeSyntax + whenSyntax,
@@ -16,7 +16,7 @@ var kindLate = Kind{
 	Takes:    withAmount(onTheWire),
 	Requires: []Part{TakesAmount},
 	Rule:     func(f Fault) wire.Action { return wire.Action{Verb: wire.Late, After: f.Amount} },
-	// The command counts, in the end, and its client has had no reply.
+	// The command takes effect in the end, and its client has no reply.
 	Provokes: func(Fault, time.Duration) []variant.Fault {
 		return []variant.Fault{variant.LateRequest, variant.DropReply}
 	},

@@ -6,8 +6,7 @@ import (
 	"oversell/wire"
 )
 
-// kindTrickle is a line so bad that a driver sees parts of a reply, one after the
-// other.
+// kindTrickle is a line so bad that a driver receives a reply in parts.
 var kindTrickle = Kind{
 	Name: "trickle", Level: OnWire,
 	Syntax:   "trickle [requests|replies] [COMMAND] D" + whoSyntax + nodeSyntax + whenSyntax,

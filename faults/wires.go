@@ -16,17 +16,17 @@ type wires struct {
 
 	mu      sync.Mutex
 	cuts    []*Fault                 // in force
-	pending map[connection][]ordered // judged, and not seen to take effect so far
+	pending map[connection][]ordered // ordered, and not yet in effect
 }
 
-// ordered is what a fault is to do to a command.
+// ordered is a fault's action on a command.
 type ordered struct {
 	by        *armed
 	name, key string
 	action    wire.Action
 }
 
-// connection is one of a proxy's.
+// connection is a connection of a proxy.
 type connection struct {
 	node int
 	conn int64
@@ -63,8 +63,8 @@ func (in *Injector) interpose(ctx context.Context) error {
 	return nil
 }
 
-// cut stops what passes between the clients and one server or all of them. The
-// injection has no effect if nothing is sent before it is healed.
+// cut stops the traffic between the clients and one server or all of them. The injection has no effect if nothing is
+// sent before it is healed.
 func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context) error, err error) {
 	at = "every node"
 	if f.Where.Node != 0 {
@@ -90,7 +90,7 @@ func (in *Injector) cut(f Fault, on Site) (at string, heal func(context.Context)
 	}, nil
 }
 
-// arrived is how many bytes the proxies have received that a cut would hold.
+// arrived returns how many bytes the proxies have received that a cut would hold.
 func (in *Injector) arrived(f Fault) (bytes int64) {
 	for number, p := range in.proxies {
 		if f.Where.Node != 0 && f.Where.Node != number {
@@ -164,8 +164,8 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 	return wire.Action{}
 }
 
-// pointOnWire is what can be told of a command on its way. On which side of it the
-// fault fires is for the fault's rule to say.
+// pointOnWire returns what is known of a command on the wire. The fault's rule decides on which side of it the fault
+// fires.
 func (in *Injector) pointOnWire(s *armed, node int, c wire.Command) point {
 	p := point{moment: s.fault.Where.Moment, names: namesOnWire(c), key: c.Key, node: node}
 	if client := in.who(c.Client); client != nil {
@@ -174,7 +174,7 @@ func (in *Injector) pointOnWire(s *armed, node int, c wire.Command) point {
 	return p
 }
 
-// tookEffect counts what judge ordered when it has happened.
+// tookEffect counts an action that judge ordered when it has happened.
 func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 	at := connection{node, c.Conn}
 	in.wires.mu.Lock()
@@ -184,7 +184,7 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 		return
 	}
 	s := in.pending[at][i].by
-	in.pending[at] = in.pending[at][i+1:] // what came before has come to nothing
+	in.pending[at] = in.pending[at][i+1:] // the earlier actions had no effect
 	in.wires.mu.Unlock()
 	now := in.now()
 	in.calm.Store(int64(now + afterShock))
@@ -197,7 +197,7 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 	in.injected(s, h)
 }
 
-// effectOf says what an action does to a command.
+// effectOf names the effect of an action on a command.
 func effectOf(v wire.Verb) string {
 	switch v {
 	case wire.DropRequest, wire.Reset:

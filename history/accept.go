@@ -6,15 +6,14 @@ import (
 	"oversell/variant"
 )
 
-// acceptor checks a history while it is read. It remembers recent operations, and at most one
-// bit for each identity. validator accepts every history that acceptor accepts. A history that
-// acceptor does not accept may still be valid: acceptor cannot decide about an operation that
-// refers to one long ago, or that stands in the file before the one it refers to, about
-// identities that are texts, and about some rare cases. Then the history is read into memory,
-// and validator has the last word.
+// acceptor checks a history while it is read. It remembers recent operations, and at most one bit for each identity.
+// validator accepts every history that acceptor accepts. A history that acceptor does not accept may still be valid:
+// acceptor cannot decide on an operation that refers to one long ago, or that is in the file before the one it refers
+// to, on identities that are texts, and on some rare cases. Then the history is read into memory, and validator
+// decides.
 type acceptor struct {
 	h       *Header
-	once    bool // a refund sent twice is for a monitor
+	once    bool // a monitor judges a refund sent twice
 	clients []recentOps
 	keyed   [classes]struct{ any, key bool }
 	asked   numberSet // sessions that a client tried to acquire
@@ -22,7 +21,7 @@ type acceptor struct {
 	grants, holds, orders, pops identities
 }
 
-// newAcceptor returns nil when the header makes no sense.
+// newAcceptor returns nil if the header is invalid.
 func newAcceptor(h *History) *acceptor {
 	v := validator{h: h}
 	if v.header() != nil {
@@ -42,7 +41,7 @@ func (a *acceptor) op(op *Op) bool {
 	return a.named(op) && a.inTime(op) && a.refers(op)
 }
 
-// named accepts a key where the others of the class have one, and none where they have none.
+// named accepts a key if the other operations of the class have one, and none if they have none.
 func (a *acceptor) named(op *Op) bool {
 	k := &a.keyed[op.Kind.class()]
 	has := op.Key != Value{}
@@ -163,8 +162,8 @@ type recentOp struct {
 	outcome   Outcome
 }
 
-// inTime accepts an operation that is called after the one before has returned, or around
-// some recent ones that work on something else.
+// inTime accepts an operation that is called after the one before has returned, or around some recent ones on other
+// objects.
 func (a *acceptor) inTime(op *Op) bool {
 	if op.Kind == Fault || op.Kind == Join {
 		return true
@@ -190,8 +189,8 @@ func (a *acceptor) inTime(op *Op) bool {
 	return true
 }
 
-// own tells whether the client of an operation of a lock was itself granted it just before.
-// One client may have recorded it long before others recorded what they did meanwhile.
+// own reports whether the client of a lock's operation was itself granted the lock just before. One client may have
+// recorded it long before others recorded their operations of that time.
 func (a *acceptor) own(op *Op) bool {
 	if op.Client < 0 || int(op.Client) >= len(a.clients) {
 		return false
@@ -204,13 +203,13 @@ func (a *acceptor) own(op *Op) bool {
 	return false
 }
 
-// same is sameRequest, of operations of one client.
+// same is sameRequest for operations of one client.
 func (b *recentOp) same(op *Op) bool {
 	x := Op{Client: op.Client, Kind: b.kind, Call: b.call, Return: b.ret, Session: b.session, Outcome: b.outcome}
 	return sameRequest(&x, op)
 }
 
-// around tells whether op surely encloses what had not returned before its call.
+// around reports whether op surely encloses the operations that had not returned before its call.
 func (c *recentOps) around(op *Op) bool {
 	for i := c.n - 1; i >= 0; i-- {
 		if i < c.n-len(c.ops) {
@@ -227,8 +226,7 @@ func (c *recentOps) around(op *Op) bool {
 	return true
 }
 
-// identities are the operations under which something can be referred to, each by a number
-// of its own, for each key.
+// identities holds the operations to which others can refer, each by a number of its own, for each key.
 type identities struct {
 	last *identitiesOf
 	all  []*identitiesOf
@@ -238,10 +236,10 @@ type identitiesOf struct {
 	key      Value
 	known    numberSet
 	recent   []given       // by the last bits of the number
-	returned time.Duration // the latest return of those that are not recent any more
+	returned time.Duration // the latest return of those that are no longer recent
 }
 
-// given is one that was given not long ago.
+// given is a recent identity.
 type given struct {
 	id        int64
 	call, ret time.Duration
@@ -277,11 +275,11 @@ func (x *identities) of(key Value) *identitiesOf {
 	return x.last
 }
 
-// find tells whether an identity is known, and returns it if it is recent.
+// find reports whether an identity is known, and returns it if it is recent.
 func (x *identities) find(key, id Value) (e *given, known bool) {
 	n, number := id.Num()
 	k := x.of(key)
-	if k == nil || !number { // nothing is sure
+	if k == nil || !number { // it is not certain
 		return nil, true
 	}
 	if !k.known.has(n) {
@@ -329,7 +327,7 @@ func (x *identities) after(op *Op, id Value) bool {
 	e, known := x.find(op.Key, id)
 	switch {
 	case !known:
-		return false // it may stand further behind
+		return false // it may come later
 	case e != nil:
 		return op.Call > e.call && (e.outcome != OK || op.Call > e.ret)
 	}
@@ -337,7 +335,7 @@ func (x *identities) after(op *Op, id Value) bool {
 	return k != nil && op.Call > k.returned
 }
 
-// numberSet is a set of numbers that come in runs: a full run of 32,768 takes next to nothing.
+// numberSet is a set of numbers that come in runs: a full run of 32,768 takes almost no memory.
 type numberSet struct {
 	chunks map[int64]*numberChunk
 	last   *numberChunk

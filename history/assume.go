@@ -15,9 +15,9 @@ import (
 	"oversell/variant"
 )
 
-// Assumed are the promises that a history of JSON lines is judged by when its header has no
-// "promises", by the object that its operations are about: of each object the one that
-// a single count shows to be broken. Every other property is measured all the same.
+// Assumed lists the promises by which a history of JSON lines is judged if its header has no "promises", by the object
+// of its operations: for each object the one whose violation a single count shows. Every other property is still
+// measured.
 var Assumed = []Promise{
 	{variant.Lock, variant.MutualExclusion},
 	{variant.Sale, variant.NoOversell},
@@ -26,11 +26,11 @@ var Assumed = []Promise{
 	{variant.Dispatch, variant.OneHolderPerTask},
 }
 
-// objectOf is the object that operations of a class are about.
+// objectOf is the object of the operations of a class.
 var objectOf = [classes]variant.Object{onLock: variant.Lock, onSale: variant.Sale, onQueue: variant.Queue, onIDs: variant.IDs, onPool: variant.Dispatch}
 
-// complete completes a history that this program did not write: what its header leaves
-// out, and from when its times count. What was assumed or ignored is remarked.
+// complete completes a history that this program did not write: missing fields of its header, and the zero of its
+// times. It adds remarks on what it assumed or ignored.
 func (l *lineReader) complete(h *History) error {
 	if l.sealed || h.Damaged {
 		return nil
@@ -44,8 +44,8 @@ func (l *lineReader) complete(h *History) error {
 	return nil
 }
 
-// foreign looks at the fields of a line that there are not: one that was mistaken for one
-// that there is, is an error, and the others are told in the end.
+// foreign checks the unknown fields of a line: one that seems to mean a known field is an error, and the others are
+// reported at the end.
 func (l *lineReader) foreign(told exactjson.Names, fields []string) error {
 	if l.sealed || len(told.Unknown) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (l *lineReader) foreign(told exactjson.Names, fields []string) error {
 	return nil
 }
 
-// headerFields and opFields are the fields that a header and an operation have.
+// headerFields and opFields are the fields of a header and of an operation.
 var (
 	headerFields = fieldNames[Header]()
 	opFields     = slices.DeleteFunc(fieldNames[opLine](), func(f string) bool { return f == "trailer" || f == "cut" || f == "damaged" })
@@ -69,9 +69,8 @@ func fieldNames[T any]() []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// guess completes what the header of a history from another tool leaves out, and remarks
-// on it: which objects the operations are about, and what is promised of them. given are
-// the fields that the header has.
+// guess completes the header of a history from another tool, with remarks: the objects of the operations, and their
+// promises. given are the fields of the header.
 func (l *lineReader) guess(h *History) error {
 	var first [classes]int // operation, plus one
 	for i := range h.Ops {
@@ -81,7 +80,7 @@ func (l *lineReader) guess(h *History) error {
 	}
 	given := func(field string) bool { return slices.Contains(l.told.Given, field) }
 	stock, promises := given("stock"), given("promises")
-	silent := !promises && !given("objects") // about what it holds
+	silent := !promises && !given("objects") // about its contents
 	for c, of := range objectOf {
 		if first[c] == 0 || of == "" || h.Header.Has(of) || !silent && (of != variant.Sale || !stock) {
 			continue
@@ -109,12 +108,11 @@ func (l *lineReader) guess(h *History) error {
 }
 
 // lateStart is how late the first operation of a history may be for its times to count
-// from the start of the run. Nothing happens for so long only where a clock is told that
-// counts from something else.
+// from the start of the run. Nothing happens for so long only if the clock counts from something else.
 const lateStart = time.Minute
 
-// rebase counts the times of a history from its first operation, if they count from
-// something long before it, such as the start of the machine or of the year 1970.
+// rebase makes the times of a history count from its first operation, if they count from something long before it, such
+// as the start of the machine or of the year 1970.
 func rebase(h *History) {
 	if len(h.Ops) == 0 {
 		return
@@ -136,14 +134,13 @@ func rebase(h *History) {
 	h.Remarks = append(h.Remarks, fmt.Sprintf("the first operation is at %d ns: all times here count from it", int64(start)))
 }
 
-// strangers are fields of a history that its format does not have, in the order in which
-// they come up.
+// strangers are unknown fields of a history, in the order of their appearance.
 type strangers struct {
 	names []string
 	at    []int // the line of the first
 }
 
-// mostStrangers is how many of them are told.
+// mostStrangers is how many of them are reported.
 const mostStrangers = 5
 
 func (s *strangers) add(line int, names []string) {
@@ -155,7 +152,7 @@ func (s *strangers) add(line int, names []string) {
 	}
 }
 
-// remark says that the unknown fields were ignored; empty if there are none.
+// remark says that the unknown fields were ignored; "" if there are none.
 func (s *strangers) remark() string {
 	if len(s.names) == 0 {
 		return ""
@@ -170,7 +167,7 @@ func (s *strangers) remark() string {
 	return "ignored what histories have no fields for: " + english.WordSeries(told, "and")
 }
 
-// meant are names under which other tools may know fields whose absence changes verdicts.
+// meant maps names that other tools may use to fields whose absence changes verdicts.
 var meant = map[string]string{
 	"quantity": "amount", "qty": "amount", "count": "amount", "pieces": "amount",
 	"order": "arg", "orderid": "arg", "task": "arg", "taskid": "arg",
@@ -181,8 +178,7 @@ var meant = map[string]string{
 }
 
 // mistaken returns an error if an unknown field looks like a missing one: it has a similar
-// spelling, or a name that means the same. Without that field, the history could be judged
-// differently from what was meant.
+// spelling, or a name that means the same. Without that field, the verdict could differ from the one intended.
 func mistaken(unknown, absent []string) error {
 	for _, name := range unknown {
 		if of := intended(name, absent); of != "" {
@@ -192,7 +188,7 @@ func mistaken(unknown, absent []string) error {
 	return nil
 }
 
-// intended is the absent field that a name seems to mean; empty if there is none.
+// intended returns the absent field that a name seems to mean; "" if there is none.
 func intended(name string, absent []string) string {
 	plain := bare(name)
 	if of := meant[plain]; slices.Contains(absent, of) {

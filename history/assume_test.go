@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// foreignText is a history as another tool writes it.
+// foreignText returns a history as another tool writes it.
 func foreignText(header string, ops ...string) string {
 	return fmt.Sprintf(`{"schema":"oversell-history/1"%s}`+"\n%s\n"+`{"trailer":{"operations":%d}}`+"\n", header, strings.Join(ops, "\n"), len(ops))
 }

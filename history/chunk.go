@@ -2,9 +2,8 @@ package history
 
 import "sync/atomic"
 
-// chunkSize chooses between the two sizes of chunk. Thousands of clients that
-// do a few operations between two sweeps must not cost megabytes each; few
-// clients that do many must not fetch chunks all the time.
+// chunkSize chooses between the two sizes of chunk. Thousands of clients with a few operations between two sweeps must
+// not cost megabytes each; few clients with many must not fetch chunks all the time.
 type chunkSize uint8
 
 const (
@@ -16,9 +15,8 @@ const (
 // chunkOps is the number of operations in a chunk of each size.
 var chunkOps = [chunkSizes]int{small: 16, large: 128}
 
-// chunk is a link of a recorder's queue. The client fills ops from the front;
-// the sweep reads what is published. When it is full, next leads on, and the
-// client never looks back.
+// chunk is a link of a recorder's queue. The client fills ops from the front; the sweep reads the published ones. When
+// it is full, the client goes on to next and does not use it again.
 type chunk struct {
 	size      chunkSize
 	ops       []Op
@@ -31,7 +29,7 @@ func newChunk(s chunkSize) *chunk {
 	return &chunk{size: s, ops: make([]Op, chunkOps[s])}
 }
 
-// reset makes a chunk as new; nobody else may hold it.
+// reset empties a chunk; it must not be in use.
 func (c *chunk) reset() {
 	c.published.Store(0)
 	c.swept.Store(false)

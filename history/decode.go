@@ -10,8 +10,7 @@ import (
 	"oversell/internal/phrase"
 )
 
-// decoder reads one payload after the other. The first thing that does not fit
-// is kept in err, and from then on every number is 0.
+// decoder reads one payload after the other. It keeps the first error in err; then every number is 0.
 type decoder struct {
 	payload []byte
 	pos     int
@@ -95,7 +94,7 @@ func (d *decoder) symbols() error {
 	return d.err
 }
 
-// opCount is the number of operations that a payload announces, if it can hold
+// opCount returns the number of operations that a payload announces, if it can hold
 // that many.
 func opCount(payload []byte) (int, error) {
 	n, width := binary.Uvarint(payload)

@@ -1,18 +1,16 @@
-// Package history is the record of a run: every operation that every client
-// attempted, when, and what it was told ([Op]); how clients record without
-// disturbing the load ([Log], [Recorder]); and the file that survives the
-// process ([Writer], [Read]).
+// Package history is the record of a run: every operation that every client attempted, with its times and its answer
+// ([Op]); how clients record without disturbing the load ([Log], [Recorder]); and the file that survives the process
+// ([Writer], [Read]).
 //
-// Everything that happened is one list of operations, and every judgement is
-// made from that list alone. The list is ordered by completion: an operation
-// stands where its client learned the outcome or gave up waiting for it.
+// A run is one list of operations, and every judgement is made from that list alone. The list is ordered by completion:
+// an operation comes where its client learned the outcome or gave up waiting for it.
 //
 // # From a client to the file
 //
 // A client's goroutine copies each operation into a chunk of memory that only
 // it writes to, and publishes it with one atomic store; it never waits, locks
-// or allocates for that. One other goroutine sweeps over all clients every so
-// often and hands what it finds to a sink, usually [Writer.Append]:
+// or allocates for that. Another goroutine sweeps over all clients periodically and passes new operations to a sink,
+// usually [Writer.Append]:
 //
 //	log := history.NewLog(time.Now())
 //	file, err := history.Create(path, header)
@@ -28,12 +26,10 @@
 //	stop() // when all clients have returned: cancels ctx, which brings the last sweep
 //	err = errors.Join(<-drained, file.Finish(trailer))
 //
-// [Log.Water] tells after each sweep how far the file is complete, so that it can be judged
-// in completion order while it grows. [Open] reads a long one from the disk, a few thousand
-// operations at a time.
+// [Log.Water] reports after each sweep how far the file is complete, so that it can be judged in completion order while
+// it grows. [Open] reads a long one from the disk, a few thousand operations at a time.
 //
-// What a sweep has handed over survives a kill -9 of the process; what was
-// recorded after the last sweep does not.
+// Operations passed on by a sweep survive a kill -9 of the process; those recorded after the last sweep do not.
 //
 // # File format
 //
@@ -51,20 +47,18 @@
 // at most 1 MiB. A symbols frame lists texts, each with its length as a varint
 // before it; they are numbered from 0 in order of appearance, over the whole
 // file. An operations frame holds operations as varints, times as differences to
-// the one before in the same frame; appendOp, in encode.go, says how. The
-// trailer holds, beside what [Trailer] says, "operations", the number of
-// operations, and "sha256", the digest in hexadecimal of all bytes before its
+// the one before in the same frame; appendOp, in encode.go, says how. The trailer holds, besides the fields of
+// [Trailer], "operations", the number of operations, and "sha256", the digest in hexadecimal of all bytes before its
 // frame.
 //
-// Every frame is written with a single write, so what was written before a kill -9 stays
-// readable. A file that ends without a trailer, or inside a frame, is cut off: the
-// operations in it count, and nothing is concluded from missing ones. If a frame fails its
-// checksum, does not have the next number, or makes no sense, or if the trailer has another
-// count or digest, the file is not what was written: it is damaged ([History].Damaged), and
-// nothing is concluded from it at all.
+// Every frame is written with a single write, so frames written before a kill -9 stay readable. A file that ends
+// without a trailer, or inside a frame, is cut off: the operations in it count, and nothing is concluded from missing
+// ones. If a frame fails its checksum, does not have the next number, or is invalid, or if the trailer has another
+// count or digest, the file is not as it was written: it is damaged ([History].Damaged), and nothing is concluded from
+// it.
 //
-// Files of version 1 had neither numbers nor counts: a missing frame could not
-// be noticed. They are not read ([ErrVersion]).
+// Files of version 1 had neither numbers nor counts, so that a missing frame could not be noticed. They are not read
+// ([ErrVersion]).
 //
 // # JSON lines
 //
@@ -94,13 +88,11 @@
 //	session     string or whole number; absent when there is none
 //	amount, fence   as in [Op]; absent when zero
 //
-// The arg of a next-id names the request, so that a request that is sent again can be told
-// from a new one; without it the operation is a request of its own. A generator may answer
-// a request again with the number that it gave before: to the client that got the first
-// answer, to any client after a try without an answer, and to any client with the reason
-// "repeated". If two clients obtain one number for one request in any other way, both were
-// given it as a new number, which is a duplicate. The same holds for one number of two
-// requests.
+// The arg of a next-id names the request, to distinguish a request that is sent again from a new one; without it the
+// operation is a request of its own. A generator may answer a request again with the number that it gave before: to the
+// client that got the first answer, to any client after a try without an answer, and to any client with the reason
+// "repeated". If two clients obtain one number for one request in any other way, both were given it as a new number,
+// which is a duplicate. The same holds for one number of two requests.
 //
 // The last line is {"trailer":{"operations":N}}, with the number of operations;
 // a history of this program has all of [Trailer] there, and as its last field
@@ -109,10 +101,9 @@
 // off. One with another number of operations, or another digest, is damaged.
 // No line is longer than 1 MiB.
 //
-// docs/history.md explains all fields, and tests compare it with this package. In histories
-// of other programs, [ReadJSONL] completes what the header leaves out: the objects and
-// promises that the operations suggest ([Assumed]), and from when times count. It tells so in
-// [History].Remarks.
+// docs/history.md explains all fields, and tests compare it with this package. In histories of other programs,
+// [ReadJSONL] completes the header: the objects and promises that the operations suggest ([Assumed]), and the zero of
+// the times. It says so in [History].Remarks.
 //
 // Names of fields are exact: "Outcome" is not "outcome". Other fields are ignored, with a
 // remark. A field that looks like one that the line lacks is an error, and so is a field
@@ -124,17 +115,15 @@
 //
 // # Sales
 //
-// A refund gives back an order, or a part of it, that was bought. An order may be given
-// back in several parts, which together come to no more than it. Where once-per-order is
-// promised, an order has one refund: another one is the same refund sent again, and if both
-// had an effect the promise is broken. An answer "repeated" is no further refund, and one
+// A refund gives back an order that was bought, or a part of it. An order may be given back in several parts, whose sum
+// is at most the order. If once-per-order is promised, an order has one refund: another one is the same refund sent
+// again, and if both had an effect the promise is broken. An answer "repeated" is not a further refund, and a refund
 // without an answer may have had no effect.
 //
-// A read-state tells how many pieces of a product the server counts: "left" to be sold,
-// "reserved" for orders that are not paid, and "sold", which is net of what was given back.
-// The stock is the sum of the three.
+// A read-state reports how many pieces of a product the server counts: "left" to be sold, "reserved" for orders that
+// are not paid, and "sold", net of refunds. The stock is the sum of the three.
 //
-// # What makes sense
+// # Validity
 //
 // Reading refuses a history that contradicts itself, because every verdict from it could be
 // wrong ([ErrInvalid], with the line, or the number of the operation):
@@ -145,8 +134,7 @@
 //     its queue. Work at the same time is recorded under another client number.
 //   - A grant of a lock (an acquire that is not refused) has a session in its arg
 //     that no other grant of that lock has; neither 0 nor an empty text. So have
-//     a take its hold and a pop its request, in session. What refers to a grant is
-//     called after it.
+//     a take its hold and a pop its request, in session. Operations that refer to a grant are called after it.
 //   - Amounts are positive. All purchases of one order of a product are of the same
 //     amount. A refund is of an order that was bought, and for no more than that. Unless
 //     once-per-order is promised, nor are all answered refunds of an order together.
@@ -155,5 +143,5 @@
 //     outcome, if there is one, is "pass" or "violated".
 //   - The reason fits the outcome and the kind.
 //
-// Of a history that was cut off, what is referred to may be missing.
+// In a history that was cut off, an operation that others refer to may be missing.
 package history

@@ -21,7 +21,7 @@ func document(t *testing.T) string {
 	return string(text)
 }
 
-// table is the cells of the table whose first line begins with this text.
+// table returns the cells of the table whose first line begins with this text.
 func table(t *testing.T, head string) (rows [][]string) {
 	t.Helper()
 	_, rest, found := strings.Cut(document(t), "\n"+head)
@@ -44,7 +44,7 @@ func table(t *testing.T, head string) (rows [][]string) {
 
 var inCode = regexp.MustCompile("`([^`]*)`")
 
-// code is what of a cell stands in code.
+// code returns what of a cell stands in code.
 func code(cell string) (words []string) {
 	for _, m := range inCode.FindAllStringSubmatch(cell, -1) {
 		words = append(words, m[1])
@@ -52,7 +52,7 @@ func code(cell string) (words []string) {
 	return words
 }
 
-// column is what a table's column has in code, in all rows.
+// column returns what a table's column has in code, in all rows.
 func column(rows [][]string, i int) (words []string) {
 	for _, row := range rows {
 		words = append(words, code(row[i])...)
@@ -70,7 +70,7 @@ func section(t *testing.T, name string) string {
 	return body
 }
 
-// fieldsIn are the fields that the table at the beginning of a section explains.
+// fieldsIn returns the fields that the table at the beginning of a section explains.
 func fieldsIn(t *testing.T, name string) (words []string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(section(t, name), "|---|---|\n")

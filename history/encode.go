@@ -22,8 +22,8 @@ const minOpBytes = 6
 // are stored plus one to make room for it.
 const bigNumber = 1
 
-// memory is what encoder and decoder both remember from the operations before
-// in the same frame, to store differences.
+// memory is the state that encoder and decoder both keep of the earlier operations in the same frame, to store
+// differences.
 type memory struct {
 	client      int32
 	key         Value
@@ -130,8 +130,7 @@ func appendNumbers(b []byte, c *memory, op *Op) (_ []byte, has byte) {
 	return b, has
 }
 
-// symbols numbers the texts of a file in order of appearance. It keeps them
-// all: texts are meant to be few.
+// symbols numbers the texts of a file in order of appearance. It keeps them all: texts are meant to be few.
 type symbols struct {
 	indexes map[Value]uint32
 	fresh   []Value // not in the file yet
@@ -142,7 +141,7 @@ type symbols struct {
 	oldest uint8 // place in recent
 }
 
-// index is the number of a text. Most lookups are for one of a few texts.
+// index returns the number of a text. Most lookups are for one of a few texts.
 func (s *symbols) index(text Value) uint32 {
 	for i := range s.recent {
 		if s.recent[i].text == text {

@@ -12,9 +12,8 @@ import (
 
 // Follower reads a history file while it is being written. It is for one goroutine.
 //
-// A file grows frame by frame, and a frame is taken when all of it is there. The end of
-// the file may hold half a frame at any moment. [Read] calls that cut off; a Follower
-// waits for the rest.
+// A file grows frame by frame, and a frame is taken when it is complete. The file may end inside a frame at any moment.
+// [Read] calls that cut off; a Follower waits for the rest.
 type Follower struct {
 	path string
 	file *os.File
@@ -34,17 +33,15 @@ func NewFollower(path string) *Follower {
 	return f
 }
 
-// pollBytes is how much of a file one Poll reads at the most: some 50,000 operations.
+// pollBytes is the most that one Poll reads: some 50,000 operations.
 const pollBytes = 1 << 20
 
-// Poll takes what was written since the last one, up to about a megabyte, and does not
-// wait for more. The operations come as they stand in the file: those of one client in
-// order, those of different clients in no particular one. The slice is the caller's
-// until the next Poll.
+// Poll takes the frames written since the last one, up to about a megabyte, and does not wait for more. The operations
+// come in the order of the file: those of one client in order, those of different clients in no particular order. The
+// slice is valid until the next Poll.
 //
-// The error is io.EOF when the history is over, by its trailer or by a frame that cannot
-// be trusted; see Trailer and Cut. Other errors are those of [Read]. After an error all
-// later calls return the same.
+// The error is io.EOF when the history is over, by its trailer or by an invalid frame; see Trailer and Cut. Other
+// errors are those of [Read]. After an error all later calls return the same.
 func (f *Follower) Poll() ([]Op, error) {
 	f.h.Ops = f.h.Ops[:0]
 	if f.err == nil {
@@ -94,7 +91,7 @@ func (f *Follower) poll() error {
 	return err
 }
 
-// read appends what is new in the file to data.
+// read appends new bytes of the file to data.
 func (f *Follower) read() (err error) {
 	if f.file == nil {
 		f.file, err = os.Open(f.path)
@@ -119,7 +116,7 @@ func (f *Follower) read() (err error) {
 
 func (f *Follower) named(err error) error { return fmt.Errorf("follow history %s: %w", f.path, err) }
 
-// Header is the header, or nil as long as it has not been read.
+// Header returns the header, or nil as long as it has not been read.
 func (f *Follower) Header() *Header {
 	if !f.had {
 		return nil
@@ -127,14 +124,13 @@ func (f *Follower) Header() *Header {
 	return &f.h.Header
 }
 
-// Trailer is the trailer, or nil as long as it has not been read.
+// Trailer returns the trailer, or nil as long as it has not been read.
 func (f *Follower) Trailer() *Trailer { return f.h.Trailer }
 
-// Cut says, in a sentence like that of History.Cut, which frame ended the history
-// because it cannot be trusted; empty if none did.
+// Cut says, in a sentence like that of History.Cut, which invalid frame ended the history; "" if none did.
 func (f *Follower) Cut() string { return f.h.Cut }
 
-// Behind is the number of bytes of the file that no Poll has read yet.
+// Behind returns the number of bytes of the file that no Poll has read yet.
 func (f *Follower) Behind() int64 {
 	if f.file == nil {
 		return 0
@@ -154,9 +150,8 @@ func (f *Follower) Close() error {
 	return f.file.Close()
 }
 
-// Follow reads a history file while it is being written, and looks every so often
-// whether there is more. It calls took after each look that found something: the header,
-// operations, the end. It returns nil when the history is over (then f.Trailer or f.Cut
+// Follow reads a history file while it is being written, and polls it periodically. It calls took after each poll that
+// found something: the header, operations, the end. It returns nil when the history is over (then f.Trailer or f.Cut
 // tells how), and otherwise the error of ctx, of took, or of [Follower.Poll].
 func Follow(ctx context.Context, path string, every time.Duration, took func(f *Follower, ops []Op) error) error {
 	f := NewFollower(path)
@@ -189,7 +184,7 @@ func Follow(ctx context.Context, path string, every time.Duration, took func(f *
 }
 
 // SortByCompletion puts operations into completion order, in which monitors read them:
-// by Return, then Call, then Client; what is equal in all three keeps its order.
+// by Return, then Call, then Client; it is stable.
 func SortByCompletion(ops []Op) { sortByCompletion(ops) }
 
 // ByCompletion compares two operations by that order.

@@ -25,7 +25,7 @@ func pollAll(t testing.TB, f *Follower) (all []Op, err error) {
 	}
 }
 
-// growing is a file that a test lets grow as it likes.
+// growing returns a file that a test lets grow as it likes.
 func growing(t testing.TB) (path string, grow func([]byte)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "history.bin")

@@ -15,10 +15,10 @@ const (
 	frameHead   = 17       // bytes before the payload
 	maxPayload  = 16 << 20 // bytes
 	maxHeader   = 1 << 20  // bytes of the header, as a frame's payload or a line
-	maxFrameOps = 4096     // what a Writer puts into one frame
+	maxFrameOps = 4096     // of a frame by a Writer
 )
 
-// frameKind tells what a frame holds.
+// frameKind is the kind of a frame's contents.
 type frameKind byte
 
 const (
@@ -30,8 +30,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headSum covers the head up to its own checksum. A length is trusted only when this is
-// right: an altered one must not look like a file that ends too early.
+// headSum covers the head up to its own checksum. A length is used only if this is right: an altered one must not look
+// like a file that ends too early.
 func headSum(frame []byte) uint32 { return crc32.Checksum(frame[:9], castagnoli) }
 
 // payloadSum covers the head and the payload.
@@ -56,14 +56,13 @@ type frame struct {
 	payload []byte
 }
 
-// end is the offset of the next frame.
+// end returns the offset of the next frame.
 func (f frame) end() int { return f.at + frameHead + len(f.payload) }
 
 // incomplete is the problem of a frame that the end of the file cuts off.
 const incomplete = "is incomplete"
 
-// nextFrame reads the frame at offset at of a file's bytes. When there is none
-// that can be trusted it tells why.
+// nextFrame reads the frame at offset at of a file's bytes. If there is no valid one it says why.
 func nextFrame(data []byte, at int) (f frame, problem string) {
 	f, size, problem := headAt(data, at)
 	if problem != "" {

@@ -10,9 +10,8 @@ import (
 	"oversell/internal/phrase"
 )
 
-// frames reads the frames of a file one after the other, and checks that they are as they
-// were written: each has the next number, and the trailer holds the count of the operations
-// and a digest of everything before it.
+// frames reads the frames of a file one after the other, and checks that they are as written: each has the next number,
+// and the trailer holds the count of the operations and a digest of everything before it.
 type frames struct {
 	h    *History
 	d    decoder
@@ -55,7 +54,7 @@ func (r *frames) took(b []byte) {
 	r.sum.Write(b)
 }
 
-// all reads everything up to the trailer, or to the first frame that cannot be trusted.
+// all reads everything up to the trailer, or to the first invalid frame.
 func (r *frames) all(data []byte, at int) {
 	h := r.h
 	defer func() { r.sum.Write(data[at:]) }()
@@ -80,7 +79,7 @@ func (r *frames) all(data []byte, at int) {
 	h.Cut = fmt.Sprintf("cut off after %s: the file ends at byte %s without a trailer", phrase.Count(len(h.Ops), "operation"), group(at))
 }
 
-// take reads one frame, or tells why it is not as it was written.
+// take reads one frame, or says why it is not as it was written.
 func (r *frames) take(f frame) (problem string) {
 	if f.number != r.next {
 		return fmt.Sprintf("has the number %d and not %d: frames are missing, doubled or out of order", f.number, r.next)
@@ -112,18 +111,17 @@ func (r *frames) take(f frame) (problem string) {
 	return ""
 }
 
-// sealed is a trailer as it stands in a file: with what shows that everything before it
-// is as it was written.
+// sealed is a trailer as in a file: with the proof that everything before it is as written.
 type sealed struct {
 	Trailer
-	// Operations is their number; nil: the trailer does not tell it.
+	// Operations is their number; nil: the trailer has none.
 	Operations *int `json:"operations"`
 	// SHA256 is the digest of all bytes before the trailer's frame or, in JSON lines, before
 	// this field; empty: not known.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// problem says how a trailer contradicts what came before it.
+// problem says how a trailer contradicts the frames before it.
 func (s *sealed) problem(ops int, digest string) string {
 	switch {
 	case s.Operations == nil:
@@ -147,8 +145,7 @@ func (h *History) endAt(ops, at, size int, problem string) {
 		phrase.Count(ops, "operation"), group(at), problem, phrase.Count(size-at, "byte")))
 }
 
-// Damage marks the history as damaged, so that it has no trailer. how says in a sentence
-// what is wrong.
+// Damage marks the history as damaged, so that it has no trailer. how describes the damage in a sentence.
 func (h *History) Damage(how string) {
 	h.Damaged, h.Trailer, h.Cut = true, nil, how
 }

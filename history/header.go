@@ -11,9 +11,8 @@ import (
 // would misread it.
 const Schema = "oversell-history/1"
 
-// Header says what a history is a history of, and holds all that judging it
-// needs, so that a file can be judged again on another machine, by another
-// build in which the variants may have changed.
+// Header describes the run of a history, and holds everything that judging it needs, so that a file can be judged again
+// on another machine, by another build in which the variants may have changed.
 type Header struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
@@ -22,8 +21,8 @@ type Header struct {
 	Queue    string `json:"queue,omitempty"`
 	IDs      string `json:"ids,omitempty"`
 	Dispatch string `json:"dispatch,omitempty"`
-	// Objects are the kinds of objects that the history has operations on. A variant that is
-	// named above, or a promise, implies its object; see [Header.Has].
+	// Objects are the kinds of objects of the history's operations. A variant named above, or a promise, implies its
+	// object; see [Header.Has].
 	Objects []variant.Object `json:"objects,omitempty"`
 	// SQL is the kind and version of the database, if there was one.
 	SQL string `json:"sql,omitempty"`
@@ -43,8 +42,8 @@ type Header struct {
 	Pool    int       `json:"pool"`
 	Started time.Time `json:"started"`
 
-	// Stock is the pieces on sale. A header in JSON that is about a sale must tell it, also
-	// if it is 0: every purchase of a stock that was left out would be an oversell.
+	// Stock is the pieces on sale. A header in JSON about a sale must have it, even if it is 0: without it every
+	// purchase would be an oversell.
 	Stock    int64 `json:"stock"`
 	Quantity int   `json:"quantity,omitempty"` // the largest order
 	// Resend and Refund are probabilities per order.
@@ -54,23 +53,20 @@ type Header struct {
 	// instead of trying them again.
 	RefuseStale bool `json:"refuse_stale,omitempty"`
 
-	// Visibility is how long a consumer has for a task, Delay the longest time
-	// after which one is due, Attempts how often it is delivered at the most.
+	// Visibility is how long a consumer has for a task, Delay the longest time after which one is due, Attempts the
+	// most deliveries of one.
 	Visibility time.Duration `json:"visibility_ns,omitempty"`
 	Delay      time.Duration `json:"delay_ns,omitempty"`
 	Attempts   int           `json:"attempts,omitempty"`
-	// Repeat and Die are probabilities: that an id is enqueued again, and that a
-	// consumer dies with a task in its hands. Overwrite lets a repeated id
-	// replace its entry.
+	// Repeat and Die are probabilities: that an id is enqueued again, and that a consumer dies while it has a task.
+	// Overwrite lets a repeated id replace its entry.
 	Repeat    float64 `json:"repeat,omitempty"`
 	Die       float64 `json:"die,omitempty"`
 	Overwrite bool    `json:"overwrite,omitempty"`
-	// Abandon is how many tasks of a dispatch are never submitted by the first who are
-	// given them.
+	// Abandon is how many tasks of a dispatch are never submitted by their first users.
 	Abandon int `json:"abandon,omitempty"`
-	// Batch is how many ids an enqueue has and how many tasks a pop takes, at the
-	// most; 0: one. Withdraw and Peek are probabilities: that a producer withdraws the
-	// task it enqueued, and that a consumer peeks before it takes one.
+	// Batch is the most ids of an enqueue and the most tasks of a pop; 0: one. Withdraw and Peek are probabilities:
+	// that a producer withdraws the task it enqueued, and that a consumer peeks before it takes one.
 	Batch    int     `json:"batch,omitempty"`
 	Withdraw float64 `json:"withdraw,omitempty"`
 	Peek     float64 `json:"peek,omitempty"`
@@ -79,9 +75,8 @@ type Header struct {
 	Wait  time.Duration `json:"wait_ns,omitempty"`
 	Retry time.Duration `json:"retry_ns,omitempty"`
 	Hold  time.Duration `json:"hold_ns,omitempty"`
-	// Duration ends the run after this time, Ops after so many rounds of all clients; 0:
-	// it does not. Timeout is how long a client waits for an answer; 0: as usual.
-	// Judging needs none of them; repeating the run does.
+	// Duration ends the run after this time, Ops after so many rounds of all clients; 0: no such end. Timeout is how
+	// long a client waits for an answer; 0: as usual. Judging needs none of them; repeating the run does.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Ops      int64         `json:"ops,omitempty"`
 	Timeout  time.Duration `json:"timeout_ns,omitempty"`
@@ -89,42 +84,38 @@ type Header struct {
 	// Arrival how they are spread; empty: the load is closed.
 	Rate    string `json:"rate,omitempty"`
 	Arrival string `json:"arrival,omitempty"`
-	// Grace is what the progress property adds to the TTL.
+	// Grace is the time that the progress property adds to the TTL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
-	// Drift is how far the clients' clock and the servers' may disagree, and
-	// how late a server may be to expire a key: refusals stay legal this long
-	// after a lease has run out.
+	// Drift is how far the clients' clock and the servers' may disagree, and how late a server may expire a key:
+	// refusals stay legal this long after a lease has run out.
 	Drift time.Duration `json:"drift_ns,omitempty"`
 
-	// Renews says that the lock prolongs its lease in the background. Histories show only
-	// the renewals that the holder has learned of.
+	// Renews says that the lock prolongs its lease in the background. Histories show only the renewals that the holder
+	// learned of.
 	Renews bool `json:"renews,omitempty"`
 	// Faults are the faults that the run injects, a sentence each.
 	Faults []string `json:"faults,omitempty"`
-	// Redial is how long after the end of a fault of a server clients may take to
-	// notice: progress is judged from then on.
+	// Redial is how long after the end of a server's fault clients may take to notice: progress is judged from then on.
 	Redial time.Duration `json:"redial_ns,omitempty"`
 
-	// Promises are the properties that fail the run when broken; every other
-	// one is measured and reported as not claimed.
+	// Promises are the properties that fail the run if broken; every other one is measured and reported as not claimed.
 	Promises []Promise `json:"promises"`
 	// Expected is the declared outcome of this combination: "pass", or
 	// "violated" with the flaws that lead there.
 	Expected      string   `json:"expected"`
 	ExpectedFlaws []string `json:"expected_flaws,omitempty"`
-	// Declared are the promises that flaws declare broken under what this run brings.
+	// Declared are the promises that flaws declare broken under the conditions of this run.
 	Declared []Promise `json:"declared,omitempty"`
-	// KnownToBreak are conditions under which flaws declare that promises break, and
-	// which this run does not bring: a pass says nothing about them.
+	// KnownToBreak are conditions that this run lacks, under which flaws declare that promises break: a pass says
+	// nothing about them.
 	KnownToBreak []Untried `json:"known_to_break,omitempty"`
 }
 
-// Untried is a condition that a run does not bring.
+// Untried is a condition that a run lacks.
 type Untried struct {
 	// Under is a fault, or an option of a run, in the vocabulary of flaws.
 	Under string `json:"under"`
-	// Breaks are the promises that are known to break under it, and Why tells how the
-	// first of them does.
+	// Breaks are the promises known to break under it, and Why says how the first one does.
 	Breaks []Promise `json:"breaks"`
 	Why    string    `json:"why"`
 }
@@ -135,7 +126,7 @@ type Promise struct {
 	Property variant.Property `json:"property"`
 }
 
-// Promised tells whether the header holds this promise.
+// Promised reports whether the header holds this promise.
 func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	for _, q := range h.Promises {
 		if q.Of == of && q.Property == p {
@@ -145,9 +136,8 @@ func (h *Header) Promised(of variant.Object, p variant.Property) bool {
 	return false
 }
 
-// Declares tells whether a flaw declares this promise broken under what the run brings. An
-// older history holds the expected outcome only; if it declares flaws, Declares returns
-// true for every promise.
+// Declares reports whether a flaw declares this promise broken under the conditions of the run. An older history has
+// only the expected outcome; if it declares flaws, Declares returns true for every promise.
 func (h *Header) Declares(of variant.Object, p variant.Property) bool {
 	if len(h.Declared) == 0 {
 		return len(h.ExpectedFlaws) > 0
@@ -166,7 +156,7 @@ func (h *Header) PromisedOf(of variant.Object) bool {
 	return false
 }
 
-// Has tells whether the history is about an object: the header lists it, names a
+// Has reports whether the history is about an object: the header lists it, names a
 // variant of it, or holds a promise of it.
 func (h *Header) Has(of variant.Object) bool {
 	return slices.Contains(h.Objects, of) || h.Variant(of) != "" || h.PromisedOf(of)
@@ -194,30 +184,30 @@ func (h *Header) Variant(of variant.Object) string {
 type Trailer struct {
 	// Interrupted says that the user stopped the run before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Aborted says what else ended the run before its end: a server that died, an answer
-	// that never came. Such a run passes nothing.
+	// Aborted says what else ended the run early: a server that died, an answer that never came. Such a run never
+	// passes.
 	Aborted string `json:"aborted,omitempty"`
 	// Elapsed is how long the load ran, from the start of the first client to
 	// the end of the last.
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// Commands is how many commands the clients sent meanwhile, those within a
-	// pipeline included, those within a script not; 0: not counted.
+	// Commands is how many commands the clients sent in that time, including those within a pipeline, not those within
+	// a script; 0: not counted.
 	Commands int64 `json:"commands,omitempty"`
 	// CommandMedian and CommandTail are the median and the 99th percentile of how long
 	// commands took, from when clients asked for them until replies were delivered, in an
 	// engine that measures it; 0: not measured.
 	CommandMedian time.Duration `json:"command_p50_ns,omitempty"`
 	CommandTail   time.Duration `json:"command_p99_ns,omitempty"`
-	// Unrecovered says what had not recovered from a fault when the run ended.
+	// Unrecovered says what had not recovered from a fault at the end of the run.
 	Unrecovered string `json:"unrecovered,omitempty"`
 	// Notes are facts about the run that no operation shows, in sentences.
 	Notes []string `json:"notes,omitempty"`
-	// Faults tell what became of each fault of the header, in that order.
+	// Faults are the results of the faults of the header, in that order.
 	Faults []FaultCount `json:"faults,omitempty"`
 	// Servers holds what the servers reported of their own work during the run. A server
 	// that reports nothing is missing.
 	Servers []ServerLoad `json:"servers,omitempty"`
-	// Arrivals are how the arrivals of an open load were begun; nil: the load was closed.
+	// Arrivals says how the arrivals of an open load were begun; nil: the load was closed.
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// Pool is the cost of sharing connections between clients; nil: it is not known, or
 	// each client had its own.
@@ -226,8 +216,7 @@ type Trailer struct {
 
 // PoolUse is the cost of sharing connections between clients.
 type PoolUse struct {
-	// Sent is how many commands and pipelines the clients sent, and Took the sum of their
-	// durations, until the answers.
+	// Sent is how many commands and pipelines the clients sent, and Took the sum of their durations, until the answers.
 	Sent int64         `json:"sent"`
 	Took time.Duration `json:"took_ns"`
 	// Waited is how many of them had to wait for a connection, and Wait the sum of these
@@ -236,7 +225,7 @@ type PoolUse struct {
 	Wait   time.Duration `json:"wait_ns"`
 }
 
-// Arrivals are how the arrivals of an open load were begun: a step of a client each.
+// Arrivals says how the arrivals of an open load were begun: each is a step of a client.
 type Arrivals struct {
 	// Begun is how many arrivals were begun, and Missed how many were due but never begun.
 	// Waited is how many of those begun were due when no client was free.
@@ -259,7 +248,7 @@ type Arrivals struct {
 	Step Spans `json:"step_ns"`
 }
 
-// Spans are percentiles of lengths of time.
+// Spans are percentiles of durations.
 type Spans struct {
 	P50  time.Duration `json:"p50"`
 	P90  time.Duration `json:"p90"`
@@ -268,62 +257,59 @@ type Spans struct {
 	Max  time.Duration `json:"max"`
 }
 
-// ServerLoad is what a server said of its own work during a run, in the order of time.
+// ServerLoad is a server's own reports of its work during a run, in the order of time.
 type ServerLoad struct {
 	// Server names it: "server 1".
 	Server  string       `json:"server"`
 	Samples []LoadSample `json:"samples"`
 }
 
-// LoadSample is how much a server has done since it was started.
+// LoadSample is a server's work since it was started.
 type LoadSample struct {
-	// At is when it said so, since the start of the run.
+	// At is the time of the report, since the start of the run.
 	At time.Duration `json:"at_ns"`
 	// CPU is the processor time that its process has used.
 	CPU time.Duration `json:"cpu_ns"`
-	// Commands is how many commands it has executed: of all its clients, and those
-	// within scripts, too.
+	// Commands is how many commands it has executed, of all its clients and within scripts.
 	Commands int64 `json:"commands"`
 }
 
-// FaultCount is what became of one fault in a run.
+// FaultCount is the result of one fault in a run.
 type FaultCount struct {
 	// Name is the fault's sentence, Level where it fires: client, wire, server.
 	Name  string `json:"name"`
 	Level string `json:"level"`
-	// Fired is how often it fired so that it could matter. Holders and Waiters count the
+	// Fired is how often it fired in a way that could matter. Holders and Waiters count the
 	// injections that hit a client while it held the lock, or while it was trying to obtain
 	// it.
 	Fired   int64 `json:"fired"`
 	Holders int64 `json:"holders"`
 	Waiters int64 `json:"waiters"`
-	// Vain is how often it was carried out and came to nothing, and VainWhy says why
-	// the first time. Effect says what the injections did to the run.
+	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time. Effect describes
+	// the effect of the injections on the run.
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
 	Effect  string `json:"effect,omitempty"`
-	// Failed says what went wrong when it was to fire or to be healed.
+	// Failed is the error of its injection or healing.
 	Failed string `json:"failed,omitempty"`
 }
 
 // History is a recorded run, read back.
 type History struct {
 	Header Header
-	// Ops are all the operations in completion order: by Return, with an
-	// unknown operation standing where its client gave up. Of a history that [Open] left
-	// on the disk it is nil: see [History.Each].
+	// Ops are all operations in completion order: by Return, with an unknown operation where its client gave up. It is
+	// nil if [Open] left the history on the disk: see [History.Each].
 	Ops []Op
-	// Trailer is nil when the history was cut off before it or is damaged, and when it
-	// came as JSON lines without one that counts the operations.
+	// Trailer is nil if the history was cut off before it or is damaged, or if JSON lines had none that counts the
+	// operations.
 	Trailer *Trailer
-	// Cut says, in a sentence, where and why reading stopped before the end;
-	// empty when it did not. All operations before the cut are in Ops.
+	// Cut says, in a sentence, where and why reading stopped before the end; "" if it did not. All operations before
+	// the cut are in Ops.
 	Cut string
-	// Damaged says that the history is not what was written: something in it was
-	// deleted, doubled, moved or altered. Then Cut tells what, Trailer is nil, and nothing
-	// follows from the operations: neither a pass nor a violation.
+	// Damaged says that the history is not as it was written: a part was deleted, doubled, moved or altered. Then Cut
+	// says what, Trailer is nil, and nothing follows from the operations: neither a pass nor a violation.
 	Damaged bool
-	// SHA256 is the digest of the bytes that the history was read from, in hexadecimal.
+	// SHA256 is the digest of the bytes from which the history was read, in hexadecimal.
 	SHA256 string
 	// Remarks are facts about the file, in sentences.
 	Remarks []string

@@ -136,7 +136,7 @@ func (m *memoryFile) Sync() error   { m.synced = true; return nil }
 func (m *memoryFile) Close() error  { m.closed = true; return nil }
 func (m *memoryFile) bytes() []byte { return bytes.Join(m.writes, nil) }
 
-// encoded is a whole history file in memory, and its frames' sizes.
+// encoded returns a whole history file in memory, and its frames' sizes.
 func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFile {
 	t.Helper()
 	m := new(memoryFile)
@@ -154,7 +154,7 @@ func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFi
 	return m
 }
 
-// completed is what reading ops back must give.
+// completed returns what reading ops back must give.
 func completed(ops []Op) []Op {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, byCompletion)

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// index finds operations by their key and an identity. It is an open hash table of the
-// operations' numbers: maps of identities would take longer than reading them does.
+// index finds operations by their key and an identity. It is an open hash table of the operations' numbers: building
+// maps would take longer than reading the history.
 type index struct {
 	ops   []Op
 	of    func(*Op) Value // the identity of an operation
-	most  int             // how many operations will be put in
+	most  int             // the most operations in it
 	slots []int32         // numbers of operations, plus one; 0: free
 	seed  maphash.Seed
 	key   Value // whose hash is known
@@ -22,7 +22,7 @@ func newIndex(ops []Op, most int, of func(*Op) Value) index {
 	return index{ops: ops, of: of, most: most}
 }
 
-// make makes the table, when it is needed first.
+// make makes the table, at its first use.
 func (x *index) make() {
 	width := bits.Len(uint(2*x.most + 1))
 	x.slots, x.seed = make([]int32, 1<<width), maphash.MakeSeed()
@@ -44,7 +44,7 @@ func mixed(h uint64) uint64 {
 	return h ^ h>>29
 }
 
-// slot is where the operation with this key and identity stands, or is to stand.
+// slot returns the place of the operation with this key and identity.
 func (x *index) slot(key, id Value) *int32 {
 	if x.slots == nil {
 		x.make()
@@ -73,8 +73,7 @@ func (x *index) find(key, id Value) int {
 	return int(*x.slot(key, id)) - 1
 }
 
-// put puts operation i in, unless another is there: then it returns that one's number,
-// and otherwise -1.
+// put adds operation i and returns -1, unless another is there: then it returns that one's number.
 func (x *index) put(i int, op *Op, id Value) int {
 	s := x.slot(op.Key, id)
 	if *s != 0 {

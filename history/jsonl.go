@@ -42,7 +42,7 @@ func WriteJSONL(w io.Writer, h *History) error {
 			return err
 		}
 	}
-	if err := errors.Join(h.Err(), out.Flush()); err != nil { // everything before the trailer is in sum then
+	if err := errors.Join(h.Err(), out.Flush()); err != nil { // then everything before the trailer is in sum
 		return err
 	}
 	if err := writeEnd(out, h, sum); err != nil {
@@ -51,8 +51,8 @@ func WriteJSONL(w io.Writer, h *History) error {
 	return out.Flush()
 }
 
-// sealedHeader is a header as it stands in JSON lines. Sealed says that the trailer holds
-// a digest, so that one whose digest was removed is noticed.
+// sealedHeader is a header in JSON lines. Sealed says that the trailer holds a digest, so that a removed digest is
+// noticed.
 type sealedHeader struct {
 	Header
 	Sealed bool `json:"sealed,omitempty"`
@@ -83,8 +83,7 @@ func writeEnd(out *bufio.Writer, h *History, sum hash.Hash) error {
 	return err
 }
 
-// digestField comes before the digest in the line of a trailer. All bytes before it are
-// digested.
+// digestField precedes the digest in the line of a trailer. All bytes before it are digested.
 const digestField = `,"sha256":"`
 
 func writeLine(out *bufio.Writer, v any) error {
@@ -118,7 +117,7 @@ func appendOpLine(b []byte, op *Op) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendSession writes a number as a number: so it was written before there were texts.
+// appendSession writes a number as a number, as it was written before sessions could be texts.
 func appendSession(b []byte, session Value) []byte {
 	if n, ok := session.Num(); ok {
 		return appendNonZero(b, "session", n)
@@ -154,7 +153,7 @@ func appendText(b []byte, name, text string) []byte {
 	return append(b, '"')
 }
 
-// isPlain tells whether a text is the same within the quotes of JSON.
+// isPlain reports whether a text is the same within the quotes of JSON.
 func isPlain[T string | []byte](text T) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

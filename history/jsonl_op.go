@@ -36,7 +36,7 @@ type opLine struct {
 	Damaged bool    `json:"damaged"`
 }
 
-// field is one of the fields that a line has of its operation.
+// field is a field of an operation's line.
 type field uint16
 
 const (
@@ -57,7 +57,7 @@ const (
 	fieldReason
 )
 
-// fields is an operation as it stands in a line.
+// fields is an operation as in a line.
 type fields struct {
 	op                    Op // Return is not set
 	has                   field
@@ -65,7 +65,7 @@ type fields struct {
 	ret, gaveUp           int64
 }
 
-// fields are those of the line.
+// fields returns the operation of the line.
 func (o *opLine) fields() *fields {
 	f := &fields{kind: o.Kind, outcome: o.Outcome, reason: o.Reason}
 	f.op = Op{Key: o.Key.Value, Arg: o.Arg.Value, Result: o.Result.Value, Session: o.Session.Value}
@@ -98,8 +98,8 @@ func (o *opLine) fields() *fields {
 	return f
 }
 
-// complete makes the operation complete. open says that the line does not tell when its
-// client gave up waiting; Return is the call then.
+// complete completes the operation. open says that the line does not say when its client gave up waiting; then Return
+// is the call.
 func (f *fields) complete() (op *Op, open bool, err error) {
 	if f.has&fieldClient == 0 {
 		return nil, false, errors.New(`"client" is missing: every operation needs the number of its client`)
@@ -172,8 +172,7 @@ func (f *fields) values() error {
 	return nil
 }
 
-// leased checks that a grant tells the end of its lease, if the leases of the history
-// end.
+// leased checks that a grant has the end of its lease, if the leases of the history end.
 func (f *fields) leased() error {
 	switch k := f.op.Kind; {
 	case f.has&fieldUntil != 0, f.op.Outcome != OK, k != Acquire && k != Extend && k != Take:
@@ -182,7 +181,7 @@ func (f *fields) leased() error {
 	return errors.New(`"until_ns" is missing: the header has a "ttl_ns", and so it must tell until when this was granted, counted from the start of the attempt that succeeded; 0 if it has no end`)
 }
 
-// missing is the name of a required field that is absent; empty if there is none.
+// missing returns the name of an absent required field; "" if there is none.
 func (f *fields) missing(n need) string {
 	switch {
 	case n&needsArg != 0 && f.has&fieldArg == 0:
@@ -193,8 +192,8 @@ func (f *fields) missing(n need) string {
 	return ""
 }
 
-// jsonValue reads a Value from a string or a whole number. Whether two other numbers
-// are the same cannot be known: programs round and spell them differently.
+// jsonValue reads a Value from a string or a whole number. Other numbers cannot be compared: programs round and spell
+// them differently.
 type jsonValue struct {
 	Value
 	given bool
@@ -224,14 +223,13 @@ func (v *jsonValue) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes an operation as a line of JSON lines has it, so that a witness
-// reads like the history that it comes from.
+// MarshalJSON writes an operation as in a line of JSON lines, so that a witness reads like its history.
 func (o Op) MarshalJSON() ([]byte, error) {
 	line := appendOpLine(nil, &o)
 	return line[:len(line)-1], nil
 }
 
-// UnmarshalJSON reads an operation as it stands in a line of JSON lines.
+// UnmarshalJSON reads an operation as in a line of JSON lines.
 func (o *Op) UnmarshalJSON(b []byte) error {
 	var l opLine
 	if err := exactjson.Unmarshal(b, &l); err != nil {

@@ -19,16 +19,15 @@ import (
 )
 
 // ReadJSONL reads a history written as JSON lines, in the format that the
-// package documentation describes. A line that is wrong is an error that gives
-// its number, unless it is the last one and has no end: that is how a file
-// looks that was cut off. So is one without a trailer that counts the operations.
+// package documentation describes. A wrong line is an error with its number, unless it is the last one and has no end:
+// then the file was cut off. A file without a trailer that counts the operations is cut off, too.
 func ReadJSONL(r io.Reader) (*History, error) { return finish(decodeJSONL(r)) }
 
 // decodeJSONL reads the operations in the order of their lines.
 func decodeJSONL(r io.Reader) (*History, *places, error) {
 	l := lineReader{in: bufio.NewReaderSize(r, 1<<16), sum: sha256.New()}
 	if mark, _ := l.in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-		_, _ = l.in.Discard(len(byteOrderMark)) // which is no part of the text
+		_, _ = l.in.Discard(len(byteOrderMark)) // which is not part of the text
 	}
 	h := new(History)
 	if err := l.header(&h.Header); err != nil {
@@ -59,10 +58,10 @@ func decodeJSONL(r io.Reader) (*History, *places, error) {
 	return h, &places{true, l.lines}, nil
 }
 
-// byteOrderMark is what some tools write at the beginning of a text in UTF-8.
+// byteOrderMark is written by some tools at the beginning of a text in UTF-8.
 const byteOrderMark = "\ufeff"
 
-// lineReader goes through the lines of a stream.
+// lineReader reads the lines of a stream.
 type lineReader struct {
 	in     *bufio.Reader
 	line   []byte // until the next call of next
@@ -123,7 +122,7 @@ func (l *lineReader) read() ([]byte, error) {
 	return l.long, err
 }
 
-// maxLine bounds every line: that of the header, too.
+// maxLine bounds every line, including the header.
 const maxLine = maxHeader
 
 func (l *lineReader) tooLong() error {
@@ -181,7 +180,7 @@ func (l *lineReader) header(h *Header) error {
 	return nil
 }
 
-// take takes in one line behind the header.
+// take reads one line after the header.
 func (l *lineReader) take(h *History) error {
 	ended := h.Trailer != nil || h.Cut != ""
 	f := &l.fields
@@ -250,8 +249,8 @@ func (l *lineReader) end(h *History, o *opLine) {
 	}
 }
 
-// giveUp sets the time at which clients gave up waiting, where the history does not
-// tell it: right before their next operation, or at the end of the history.
+// giveUp sets the time at which clients gave up waiting, if the history does not have it: right before their next
+// operation, or at the end of the history.
 func giveUp(ops []Op, open []int32) {
 	if len(open) == 0 {
 		return

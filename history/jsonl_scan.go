@@ -2,10 +2,9 @@ package history
 
 import "bytes"
 
-// scan reads a line of JSON that is as this program writes it: one object, the known
-// fields, whole numbers, and strings without escapes. It reports false for any other
-// line. Package json then reads that line, several times more slowly, or says what
-// is wrong with it.
+// scan reads a line of JSON as this program writes it: one object, the known fields, whole numbers, and strings without
+// escapes. It reports false for any other line. Package json then reads that line, several times more slowly, or says
+// what is wrong with it.
 func (f *fields) scan(line []byte) bool {
 	*f = fields{}
 	s := scanner{rest: line}
@@ -81,7 +80,7 @@ func (f *fields) time(s *scanner, is field, to *int64) (ok bool) {
 	return ok
 }
 
-// scanner goes through a line.
+// scanner reads a line.
 type scanner struct{ rest []byte }
 
 // blanks skips white space.
@@ -162,8 +161,8 @@ func (s *scanner) value() (Value, bool) {
 	return Text(string(text)), true
 }
 
-// wholeNumber reads a number of up to 18 digits as its decimal form has it, without
-// leading zeros, and returns its length; 0 if there is none.
+// wholeNumber reads a number of up to 18 digits in decimal form, without leading zeros, and returns its length; 0 if
+// there is none.
 func wholeNumber(b []byte) (n int64, size int) {
 	negative := len(b) > 0 && b[0] == '-'
 	i := 0

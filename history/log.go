@@ -8,8 +8,7 @@ import (
 	"oversell/clock"
 )
 
-// Log collects what all the clients of one run record. It is safe for
-// concurrent use.
+// Log collects the records of all clients of one run. It is safe for concurrent use.
 type Log struct {
 	clock clock.Clock // nil: the machine's
 	start time.Time
@@ -36,12 +35,11 @@ func NewLogOn(c clock.Clock, start time.Time) *Log {
 	return &Log{clock: c, start: start}
 }
 
-// Start is when the run began: the zero of all times in its operations.
+// Start returns when the run began: the zero of all times in its operations.
 func (l *Log) Start() time.Time { return l.start }
 
-// Since converts a reading of the run's clock, such as the end of a lease, to
-// the time since the start of the run. The zero time, which means that there is
-// no such moment, becomes 0.
+// Since converts a reading of the run's clock, such as the end of a lease, to the time since the start of the run. The
+// zero time, which means no such moment, becomes 0.
 func (l *Log) Since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -49,7 +47,7 @@ func (l *Log) Since(t time.Time) time.Duration {
 	return t.Sub(l.start)
 }
 
-// now is the present time since the start of the run.
+// now returns the present time since the start of the run.
 func (l *Log) now() time.Duration {
 	if l.clock == nil {
 		return time.Since(l.start) // one cheap reading; Now would take two
@@ -67,19 +65,17 @@ func (l *Log) Recorder(client int32) *Recorder {
 	return r
 }
 
-// Drain is one sweep: everything recorded before the call, and not handed over
-// before, goes to sink in slices of at most 4096 operations. The operations of
-// one client come in the order in which they were recorded; those of different
-// clients in no particular order. The slice is sink's only until it returns.
+// Drain makes one sweep: it passes everything recorded before the call, and not passed on before, to sink in slices of
+// at most 4096 operations. The operations of one client come in the order of recording; those of different clients in
+// no particular order. sink must not keep the slice.
 //
-// When sink fails, Drain returns its error at once. Nothing is lost: the slice
-// that failed and all that follows stay in memory, where recording goes on, and
-// are handed over by the next Drain.
+// If sink fails, Drain returns its error at once. Nothing is lost: the failed slice and all following operations stay
+// in memory, where recording goes on, and the next Drain passes them on.
 func (l *Log) Drain(sink func([]Op) error) error {
 	l.sweeping.Lock()
 	defer l.sweeping.Unlock()
 	l.batch.sink = sink
-	if err := l.batch.flush(); err != nil { // what an earlier sink refused
+	if err := l.batch.flush(); err != nil { // the operations that an earlier sink refused
 		return err
 	}
 	now := l.now() // before the recorders are listed: a later recorder records later calls
@@ -98,9 +94,8 @@ func (l *Log) Drain(sink func([]Op) error) error {
 }
 
 // DrainEvery calls Drain every d (at least a millisecond) until ctx is done,
-// and then once more, so that everything recorded before ctx was cancelled has
-// been handed over when it returns nil. An error of the sink ends it, with that
-// error: the run is then to be stopped, since what it records only fills memory.
+// and then once more, so that everything recorded before ctx was cancelled has been passed on when it returns nil. It
+// returns at once with an error of the sink: the caller must then stop the run, since its records only fill memory.
 func (l *Log) DrainEvery(ctx context.Context, d time.Duration, sink func([]Op) error) error {
 	tick := time.NewTicker(max(d, time.Millisecond))
 	defer tick.Stop()
@@ -143,8 +138,8 @@ func (l *Log) recycle(c *chunk) {
 	l.free[c.size] = append(l.free[c.size], c)
 }
 
-// batch gathers the few operations of each of many clients into slices worth a
-// call of the sink. Operations stay in it until the sink has taken them.
+// batch gathers the few operations of each of many clients into larger slices for the sink. Operations stay in it until
+// the sink has taken them.
 type batch struct {
 	ops   []Op
 	sink  func([]Op) error

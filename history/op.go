@@ -8,14 +8,13 @@ import (
 	"unique"
 )
 
-// Outcome is what a client knows of its operation. The zero value is Unknown,
-// and only a declared answer changes that: when in doubt, the operation may or
-// may not have taken effect, now or at any later time.
+// Outcome is a client's knowledge of its operation. The zero value is Unknown, and only a declared answer changes that:
+// in doubt, the operation may or may not have taken effect, now or at any later time.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Unknown Outcome = iota // no answer, or an error: it may take effect for ever after
+	Unknown Outcome = iota // no answer, or an error: it may take effect at any later time
 	OK                     // done
 	Refused                // declined by a declared answer, without effect; see Reason
 )
@@ -36,7 +35,7 @@ const (
 	Changed         // the task was enqueued again since, or is gone
 )
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
 // The kinds. Numbers are stored in files: append, never reorder.
@@ -70,11 +69,11 @@ type Value struct {
 
 var noText unique.Handle[string]
 
-// Int is the value of a number.
+// Int returns the value of a number.
 func Int(n int64) Value { return Value{num: n} }
 
-// Text is the value of a text. It interns: make one once and use it often.
-// A text that is a plain decimal number is that number.
+// Text returns the value of a text. It interns, so make a value once and reuse it. A text that is a plain decimal
+// number becomes that number.
 func Text(s string) Value {
 	// An error of ParseInt holds a copy of the text.
 	if s != "" && s[len(s)-1]-'0' <= 9 {
@@ -85,7 +84,7 @@ func Text(s string) Value {
 	return Value{text: unique.Make(s)}
 }
 
-// Num is the number, and whether the value is one.
+// Num returns the number, and whether the value is one.
 func (v Value) Num() (int64, bool) { return v.num, v.text == noText }
 
 // String is the text, or the number in decimal.
@@ -96,7 +95,7 @@ func (v Value) String() string {
 	return v.text.Value()
 }
 
-// unicode tells whether the text is UTF-8.
+// unicode reports whether the text is UTF-8.
 func (v Value) unicode() bool { return v.text == noText || utf8.ValidString(v.text.Value()) }
 
 // Rewrite implements printable.Rewriter.
@@ -110,7 +109,7 @@ func (v Value) Rewrite(text func(string) string) any {
 	return v
 }
 
-// Op is one operation as its client saw it. All times are since the start of
+// Op is one operation as seen by its client. All times are since the start of
 // the run, on one monotonic clock; the times of one client strictly rise.
 type Op struct {
 	Client  int32
@@ -123,14 +122,13 @@ type Op struct {
 	Result  Value
 	// Fence is the fencing token granted (Acquire) or shown (Buy, Refund); 0: none.
 	Fence int64
-	// Session is the acquisition under which a Buy or Refund ran, as in the Arg of
-	// its Acquire, or the request or hold that the operation belongs to: a number
-	// or a text. The zero value, the number 0, means none.
+	// Session is the acquisition under which a Buy or Refund ran, as in the Arg of its Acquire, or the operation's
+	// request or hold: a number or a text. The zero value, the number 0, means none.
 	Session Value
 	Due     time.Duration // when it should have started
 	Call    time.Duration // when it started
-	// Return is when the answer came or, for an unknown outcome, when the
-	// client gave up waiting; the effect of an unknown one may come later. See End.
+	// Return is when the answer came or, for an unknown outcome, when the client gave up waiting; its effect may come
+	// later. See End.
 	Return time.Duration
 	// Until is the end of the lease promised to the client: for Acquire and
 	// Extend as granted, for Release as last renewed. It is the start of the
@@ -138,10 +136,10 @@ type Op struct {
 	Until time.Duration
 }
 
-// Forever is the end of an operation whose outcome is unknown.
+// Forever is the end of an operation with an unknown outcome.
 const Forever = time.Duration(1<<63 - 1)
 
-// End is the latest time at which the operation can have taken effect: its
+// End returns the latest time at which the operation can have taken effect: its
 // return, or Forever when the outcome is unknown.
 func (o Op) End() time.Duration {
 	if o.Outcome == Unknown {
@@ -150,7 +148,7 @@ func (o Op) End() time.Duration {
 	return o.Return
 }
 
-// Pieces is Amount, with 0 read as 1.
+// Pieces returns Amount, or 1 for 0.
 func (o Op) Pieces() int64 {
 	if o.Amount == 0 {
 		return 1
@@ -195,13 +193,13 @@ func (k Kind) String() string { return name(kindNames[:], uint8(k)) }
 // ParseOutcome, ParseReason and ParseKind are the inverses of String.
 func ParseOutcome(s string) (Outcome, error) { return parse[Outcome]("outcome", outcomeNames[:], s) }
 
-// ParseReason is the inverse of Reason.String.
+// ParseReason returns the inverse of Reason.String.
 func ParseReason(s string) (Reason, error) { return parse[Reason]("reason", reasonNames[:], s) }
 
 // ParseKind is the inverse of Kind.String.
 func ParseKind(s string) (Kind, error) { return parse[Kind]("kind", kindNames[:], s) }
 
-// String shows the operation in one line, for logs and failed tests.
+// String formats the operation in one line, for logs and failed tests.
 func (o Op) String() string {
 	s := fmt.Sprintf("[%v..%v] client %d %s", o.Call, o.Return, o.Client, o.Kind)
 	if o.Key != (Value{}) {

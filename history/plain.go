@@ -12,7 +12,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// plain puts an error of package json into the words of this format.
+// plain puts an error of package json into the terms of this format.
 func plain(err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		if syntax.Error() == "unexpected end of JSON input" {

@@ -13,27 +13,27 @@ import (
 	"oversell/internal/printable"
 )
 
-// The ways in which something is no history that this build can judge. A
-// history that is merely cut off is no error: see History.Cut.
+// The errors for files that are not a history that this build can judge. A history that is only cut off is not an
+// error: see History.Cut.
 var (
 	// ErrNotHistory: the bytes are something else.
 	ErrNotHistory = errors.New("not a history")
 	// ErrVersion: a history in a format that this build does not read.
 	ErrVersion = errors.New("a history of another version")
-	// ErrNoHeader: a history whose header is cut off or damaged. What its
-	// operations mean is not known, so that nothing can be judged.
+	// ErrNoHeader: a history whose header is cut off or damaged. The meaning of its operations is unknown, so nothing
+	// can be judged.
 	ErrNoHeader = errors.New("the header is unreadable, so nothing can be judged")
-	// ErrDamaged: a history whose header is not what was written. It comes with
-	// ErrNoHeader. Damage after the header is not an error; see History.Damaged.
+	// ErrDamaged: a history whose header is not as it was written. It comes with ErrNoHeader. Damage after the header
+	// is not an error; see History.Damaged.
 	ErrDamaged = errors.New("damaged")
 )
 
 // Read reads the history in a file, in either form: a history file or JSON
-// lines. Errors other than the system's wrap [ErrNotHistory], [ErrVersion],
-// [ErrNoHeader] or [ErrInvalid], or name a line of JSON and what is wrong with it.
+// lines. Errors other than the system's wrap [ErrNotHistory], [ErrVersion], [ErrNoHeader] or [ErrInvalid], or name a
+// line of JSON and its fault.
 //
-// A history that Read returns without an error makes sense in all respects that the
-// monitors rely on, or it is marked as damaged; see the package documentation.
+// A history that Read returns without an error is valid in everything on which the monitors rely, or it is marked as
+// damaged; see the package documentation.
 func Read(path string) (*History, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func decode(r io.Reader) (*History, *places, error) {
 	if len(first) > 0 && first[0] == '{' || bytes.HasPrefix(first, []byte(byteOrderMark)) {
 		return decodeJSONL(in)
 	}
-	if err := checkMagic(first[:min(len(first), len(magic))]); err != nil { // before reading all of something else
+	if err := checkMagic(first[:min(len(first), len(magic))]); err != nil { // before reading a whole other file
 		return nil, nil, err
 	}
 	if _, _, problem := headAt(first, len(magic)); problem != "" {
@@ -74,7 +74,7 @@ func decode(r io.Reader) (*History, *places, error) {
 	return decodeBinary(data.Bytes())
 }
 
-// sizeOf is the size of r when it is a regular file of sensible size, else 0.
+// sizeOf returns the size of r when it is a regular file of sensible size, else 0.
 func sizeOf(r io.Reader) int {
 	f, ok := r.(fs.File)
 	if !ok {

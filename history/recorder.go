@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Recorder is the way into a [Log] of one client, or of several that take turns. All its
-// methods belong to one goroutine at a time.
+// Recorder records in a [Log] for one client, or for several that take turns. Only one goroutine at a time may call its
+// methods.
 type Recorder struct {
 	log    *Log
 	client int32
 	last   time.Duration // the latest reading of Now
 
-	// What a sweep must know of operations that are not recorded yet; 0: nothing. See Water.
+	// For a sweep: the operations that are not recorded yet; 0: none. See Water.
 	read atomic.Int64 // the reading of Now under way, or not yet used, is this or later
 	open atomic.Int64 // of the operations under way, the earliest was called then
 
@@ -33,26 +33,25 @@ type Recorder struct {
 	_ [64]byte // keeps two clients' recorders off one cache line
 }
 
-// Now is the time since the start of the run. It is strictly greater than every
-// earlier reading of this recorder: where the clock stands still, or ticks too
-// coarsely, it moves on by a nanosecond. Call and Return of every operation are
-// to be such readings. Noted says that Begun, Settled or Record has been told of the reading;
-// until then [Log.Water] takes it for the return of an operation that is about to be recorded.
+// Now returns the time since the start of the run. It is strictly greater than every earlier reading of this recorder:
+// if the clock stands still, or ticks too coarsely, it moves on by a nanosecond. Call and Return of every operation
+// must be such readings. Call Noted once Begun, Settled or Record has had the reading; until then [Log.Water] takes it
+// for the return of an operation that is about to be recorded.
 func (r *Recorder) Now() time.Duration {
 	r.read.Store(int64(r.last + 1))
 	r.last = max(r.log.now(), r.last+1)
 	return r.last
 }
 
-// Begun says that an operation began at call, a reading of Now. Several may be under way,
-// where a recorder serves several clients.
+// Begun reports that an operation began at call, a reading of Now. Several may be under way if a recorder serves
+// several clients.
 func (r *Recorder) Begun(call time.Duration) {
 	if r.under = append(r.under, call); len(r.under) == 1 {
 		r.open.Store(int64(call))
 	}
 }
 
-// Settled says that the operation that began at call is over, and has been recorded.
+// Settled reports that the operation that began at call is over, and has been recorded.
 func (r *Recorder) Settled(call time.Duration) {
 	at, _ := slices.BinarySearchFunc(r.under, call, func(c, call time.Duration) int { return cmp.Compare(c.Abs(), call) })
 	if at < len(r.under) {
@@ -74,12 +73,11 @@ func (r *Recorder) Settled(call time.Duration) {
 	r.open.Store(int64(r.under[0]))
 }
 
-// Noted says that the log knows the operation that began or ended at the last reading of Now.
+// Noted reports that the log has the operation that began or ended at the last reading of Now.
 func (r *Recorder) Noted() { r.read.Store(0) }
 
 // Record keeps a copy of op as an operation of this recorder's client; it sets
-// op.Client. It neither blocks nor fails and, once the log has grown to what
-// the load needs between two sweeps, allocates nothing.
+// op.Client. It neither blocks nor fails and, once the log has grown to the load between two sweeps, does not allocate.
 //
 // A Return that is not after its Call is moved to a nanosecond after it: an
 // interval may be recorded too wide, which only makes a check weaker, but never
@@ -88,8 +86,7 @@ func (r *Recorder) Record(op *Op) {
 	if r.n == len(r.head.ops) {
 		r.advance()
 	}
-	// Copied first, corrected there: a processor is slow to copy what it has
-	// just written to in smaller pieces.
+	// Copied first, corrected there: a processor is slow to copy memory just written in smaller pieces.
 	kept := &r.head.ops[r.n]
 	*kept = *op
 	kept.Client = r.client
@@ -101,8 +98,7 @@ func (r *Recorder) Record(op *Op) {
 	r.head.published.Store(uint32(r.n))
 }
 
-// As makes the recorder record for another client from now on, which takes the place of the
-// first.
+// As makes the recorder record for another client from now on, which replaces the first.
 func (r *Recorder) As(client int32) { r.client = client }
 
 // advance goes on to a new chunk. If the sweep has not even begun to take the full chunk, the

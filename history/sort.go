@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// sortByCompletion puts operations into completion order: by Return, then Call,
-// then Client; what is equal in all three keeps its order.
+// sortByCompletion puts operations into completion order: by Return, then Call, then Client; it is stable.
 //
 // A million operations of 112 bytes are too heavy to swap around: a radix sort
 // orders their keys, in a time that does not depend on how the clients'
@@ -23,7 +22,7 @@ func completionOrder(ops []Op) []sortKey {
 	return radixSort(keysOf(ops))
 }
 
-// sortInto moves the operations to their places, and uses order up.
+// sortInto moves the operations to their places; it overwrites order.
 func sortInto(ops []Op, order []sortKey) {
 	if order != nil {
 		permute(ops, order)
@@ -35,7 +34,7 @@ func byCompletion(a, b Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
 }
 
-// sortKey stands for an operation.
+// sortKey represents an operation.
 type sortKey struct {
 	ret uint64 // since the earliest return
 	at  uint32
@@ -62,7 +61,7 @@ func radixSort(keys []sortKey) []sortKey {
 	}
 	other := make([]sortKey, len(keys))
 	for shift := 0; shift < bits.Len64(latest); shift += width {
-		var next [1 << width]int // where the next key with this digit goes
+		var next [1 << width]int // the place of the next key with this digit
 		for _, k := range keys {
 			next[k.ret>>shift%(1<<width)]++
 		}
@@ -80,7 +79,7 @@ func radixSort(keys []sortKey) []sortKey {
 	return keys
 }
 
-// permute moves the operation at order[i].at to i, for all i, and uses order up.
+// permute moves the operation at order[i].at to i, for all i; it overwrites order.
 func permute(ops []Op, order []sortKey) {
 	for i := range ops {
 		if order[i].at == uint32(i) {

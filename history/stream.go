@@ -11,9 +11,9 @@ import (
 )
 
 // stream is a history that stays in its file. Opening it reads the file once: it checks every
-// frame, the digest and the conditions that the monitors rely on (see acceptor), and notes
-// for each block of operations the earliest call and the earliest return. With that, reading
-// it in completion order takes the operations of a few blocks at a time.
+// frame, the digest and the conditions that the monitors rely on (see acceptor), and notes for each block of operations
+// the earliest call and the earliest return. So reading it in completion order needs the operations of only a few
+// blocks at a time.
 type stream struct {
 	file   *os.File
 	texts  []Value
@@ -22,7 +22,7 @@ type stream struct {
 	err    error // of reading it again
 }
 
-// block is some frames in a row.
+// block is several consecutive frames.
 type block struct {
 	at int64 // offset in the file
 	// called and returned are the earliest of this block and all that follow.
@@ -30,7 +30,7 @@ type block struct {
 }
 
 const (
-	// blockOps is how many operations a block has at least, but for the last one.
+	// blockOps is the least number of operations in a block, except the last one.
 	blockOps = 4096
 	// inMemory is how many operations are kept in memory rather than read again each time:
 	// some 150 MB.
@@ -39,11 +39,10 @@ const (
 
 // Open is [Read] for histories of any length: a file of more than a million operations
 // stays on the disk, and Ops is nil. [History.Len], [History.Each] and [History.Batches]
-// read either. Close it in the end.
+// read either. Close it at the end.
 //
-// Open still reads into memory every file that is not a complete history file as this program
-// writes it: JSON lines, a history that is cut off, damaged or contradicts itself, and one with
-// texts as identities.
+// Open still reads into memory every file that is not a complete history file as this program writes it: JSON lines, a
+// history that is cut off, damaged or contradictory, and one with texts as identities.
 func Open(path string) (*History, error) { return open(path, inMemory) }
 
 // open is Open with another bound.
@@ -72,7 +71,7 @@ func (h *History) Close() error {
 	return h.stream.file.Close()
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (h *History) Len() int {
 	if h.stream != nil {
 		return h.stream.ops
@@ -80,8 +79,8 @@ func (h *History) Len() int {
 	return len(h.Ops)
 }
 
-// Err is the first error of reading operations again: the file was changed meanwhile, or cannot be
-// read any more. All conclusions from those operations are void.
+// Err returns the first error of reading operations again: the file was changed meanwhile, or is no longer readable.
+// All conclusions from those operations are void.
 func (h *History) Err() error {
 	if h.stream == nil {
 		return nil
@@ -120,7 +119,7 @@ func (h *History) Batches(n int) iter.Seq2[[]Op, time.Duration] {
 	}
 }
 
-// lowWaters is, for the start of each batch of n and for the end, the earliest call from there on.
+// lowWaters returns, for the start of each batch of n and for the end, the earliest call from there on.
 func lowWaters(ops []Op, n int) []time.Duration {
 	low := make([]time.Duration, (len(ops)+n-1)/n+1)
 	earliest := Forever
@@ -241,7 +240,7 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 			s.err = s.read(n, func(ops []Op, low time.Duration) bool {
 				select {
 				case b := <-free:
-					full <- batch{append(b[:0], ops...), low} // there is room: two at most are under way
+					full <- batch{append(b[:0], ops...), low} // there is room: at most two are under way
 					return true
 				case <-over:
 					return false
@@ -273,7 +272,7 @@ func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
 	}
 	in.at = s.blocks[0].at
 	d := decoder{texts: s.texts}
-	var ops []Op // taken, and not told
+	var ops []Op // taken, and not passed on
 	for i := range s.blocks {
 		end := int64(1<<63 - 1)
 		ripe, called := Forever, Forever

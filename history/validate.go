@@ -12,15 +12,15 @@ import (
 	"oversell/variant"
 )
 
-// ErrInvalid says that a history contradicts itself: it records something that cannot have
-// happened, or things that cannot be told apart, so every verdict from it could be wrong.
+// ErrInvalid says that a history contradicts itself: it records an impossible event, or identities that cannot be
+// distinguished, so every verdict from it could be wrong.
 var ErrInvalid = errors.New("invalid history")
 
 // latest bounds all times of a history, some 73 years, so that sums of a few of them do
 // not overflow. Only a lease may end later: at [Forever].
 const latest = time.Duration(1 << 61)
 
-// places tells where the operations of a history stand.
+// places gives the places of the operations in the file.
 type places struct {
 	lined bool    // in lines
 	lines []int32 // by operation in the order of the file
@@ -40,8 +40,8 @@ func (p *places) header() string {
 	return "header"
 }
 
-// finish checks a history that was read, and puts it into completion order. A damaged one
-// is not checked: it is not what was written.
+// finish checks a history that was read, and puts it into completion order. It does not check a damaged one, which is
+// not as it was written.
 func finish(h *History, at *places, err error) (*History, error) {
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func finish(h *History, at *places, err error) (*History, error) {
 	return h, nil
 }
 
-// validator checks, in the order of the file, the conditions that all monitors rely on.
+// validator checks, in the order of the file, the conditions on which all monitors rely.
 //
 // A history that was cut off lacks the operations in flight, so in it a reference to a
 // missing operation is not a contradiction.
@@ -74,7 +74,7 @@ type validator struct {
 	holds   index // takes that may have succeeded, by hold
 	orders  index // purchases: of each order one that may have succeeded, the earliest, if any
 	pops    index // requests, one operation each
-	late    []int // operations to be checked when all the others are known
+	late    []int // operations to check when all the others are known
 	refunds index // answered ones, the first of each order
 	// sessions are the sessions that a client tried to acquire, built when they are needed.
 	sessions map[Value]bool
@@ -256,7 +256,7 @@ func answer(op *Op) error {
 	return nil
 }
 
-// class is what an operation works on.
+// class is the class of objects that an operation works on.
 type class uint8
 
 const (
@@ -279,11 +279,11 @@ var classOf = [256]class{
 
 func (k Kind) class() class { return classOf[k] }
 
-// repeats tells which operations may succeed by repeating an earlier effect.
+// repeats says which operations may succeed by repeating an earlier effect.
 var repeats = [classes]bool{onSale: true, onQueue: true, onIDs: true, onPool: true}
 
-// foreign lists the reasons that no operation of a class is refused for. An operation may
-// be refused because of a lock inside it.
+// foreign lists the reasons for which no operation of a class is refused. An operation may be refused because of a lock
+// inside it.
 var foreign = [classes][]Reason{
 	onLock: {SoldOut, Empty, Changed},
 	onSale: {Empty, Changed}, onQueue: {SoldOut}, onIDs: {SoldOut, Changed}, onPool: {SoldOut},
@@ -304,7 +304,7 @@ var needs = [256]need{
 	Pop: needsResult, NextID: needsResult, Take: needsResult,
 }
 
-// needed says which fields each kind needs.
+// needed lists the fields that each kind needs.
 var needed = [256]string{
 	Acquire: "an acquisition needs the identity of its session", Extend: "an extension needs the identity of its session",
 	Release: "a release needs the identity of its session", Join: "a place in a line needs the identity of its session",
@@ -313,12 +313,12 @@ var needed = [256]string{
 	Effect: "it needs the task", Submit: "it needs the task", Pop: "a delivery needs the task", NextID: "it needs the number", Take: "it needs the task",
 }
 
-// blank tells whether the value is an empty text.
+// blank reports whether the value is an empty text.
 func (v Value) blank() bool { return v == blankText }
 
 var blankText = Text("")
 
-// identity checks that something is named.
+// identity checks that an operation has an identity.
 func identity(id Value, of Kind, what string) error {
 	switch id {
 	case Value{}:
@@ -347,7 +347,7 @@ func (v *validator) grant(x *index, i int, op *Op, id Value, what string) error 
 	return nil
 }
 
-// under checks an operation on what was granted under an identity.
+// under checks an operation on a grant by its identity.
 func (v *validator) under(x *index, i int, op *Op, id Value, what string) error {
 	if op.Outcome == Refused && op.Kind != Submit && id == (Value{}) {
 		return nil
@@ -365,8 +365,7 @@ func (v *validator) under(x *index, i int, op *Op, id Value, what string) error 
 	return v.refers(i, op)
 }
 
-// refers checks an operation against the one that it refers to, which may stand behind
-// it in the file.
+// refers checks an operation against the one that it refers to, which may come later in the file.
 func (v *validator) refers(i int, op *Op) error {
 	switch op.Kind {
 	case Refund:
@@ -379,8 +378,8 @@ func (v *validator) refers(i int, op *Op) error {
 	return v.after(v.grants.find(op.Key, op.Arg), op)
 }
 
-// after checks that an operation came after the grant that it refers to. A reference
-// without a grant is not an error: a program can do that.
+// after checks that an operation came after the grant that it refers to. A reference without a grant is not an error:
+// programs can do that.
 func (v *validator) after(grant int, op *Op) error {
 	if grant < 0 {
 		return nil
@@ -427,7 +426,7 @@ func (v *validator) refund(n int, op *Op) error {
 	case op.Pieces() > buy.Pieces():
 		return fmt.Errorf("order %q gives back %s, and was of %s on %s", printable.Short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
-	case op.Outcome == Unknown: // it may have had no effect, and an effect may have come at any time since its call
+	case op.Outcome == Unknown: // it may have had no effect, or one at any time since its call
 	case buy.Outcome == Refused:
 		return fmt.Errorf("order %q is refunded, and every purchase of it was refused, as on %s", printable.Short(op.Arg.String()), v.at.of(i))
 	case op.Return < buy.Call:
@@ -437,8 +436,7 @@ func (v *validator) refund(n int, op *Op) error {
 }
 
 // sum checks, at refund n of a purchase, that the refunds of an order do not come to more than it. Those without an
-// answer may have done nothing. Where each order is promised to be refunded once, more than
-// one is for a monitor to judge.
+// answer may have had no effect. If once-per-order is promised, a monitor judges further ones.
 func (v *validator) sum(n, bought int, op *Op) error {
 	if op.Outcome != OK || op.Reason == Repeated || v.h.Header.Promised(variant.Sale, variant.OncePerOrder) {
 		return nil
@@ -461,8 +459,7 @@ func (v *validator) sum(n, bought int, op *Op) error {
 	return nil
 }
 
-// pop checks that a request for tasks is one request: several deliveries may come of it,
-// at once and to one client.
+// pop checks that a request for tasks is one request: it may have several deliveries, at once and to one client.
 func (v *validator) pop(i int, op *Op) error {
 	if op.Session == (Value{}) || op.Outcome == Refused {
 		return nil
@@ -478,7 +475,7 @@ func (v *validator) pop(i int, op *Op) error {
 	return nil
 }
 
-// ack checks that a task is acknowledged under the request by which it was handed out.
+// ack checks that a task is acknowledged under the request that took it.
 func (v *validator) ack(op *Op) error {
 	if op.Session == (Value{}) {
 		return nil
@@ -549,8 +546,8 @@ func (v *validator) named(i int, op *Op) error {
 	return fmt.Errorf("it has the key %q, and the %s on %s has none", printable.Short(op.Key.String()), v.h.Ops[without].Kind, v.at.of(without))
 }
 
-// sameRequest tells whether two operations came of one request to a queue: a pop of several
-// tasks, a peek at several, an enqueue of a list.
+// sameRequest reports whether two operations belong to one request to a queue: a pop of several tasks, a peek at
+// several, an enqueue of a list.
 func sameRequest(a, b *Op) bool {
 	if a.Kind != b.Kind || a.Client != b.Client || a.Call != b.Call || a.Return != b.Return || a.Session != b.Session {
 		return false
@@ -564,10 +561,9 @@ func sameRequest(a, b *Op) bool {
 	return false
 }
 
-// clients checks that the times of each client strictly rise: it calls an operation after
-// the one before has returned, or in the midst of one that works on something else, as a
-// consumer takes a lock inside its queue. Faults belong to no client, and a join is
-// recorded by the acquisition that it belongs to.
+// clients checks that the times of each client strictly rise: it calls an operation after the one before has returned,
+// or during one on another object, as a consumer takes a lock inside its queue. Faults belong to no client, and a join
+// is recorded by its acquisition.
 type clients struct {
 	ops    []Op
 	dense  []lifetime
@@ -575,7 +571,7 @@ type clients struct {
 	unsure bool // the operations of some client overlap
 }
 
-// lifetime holds what is known about a client.
+// lifetime is the record of a client.
 type lifetime struct {
 	last   time.Duration // the latest return so far
 	op     int32         // the operation before, plus one
@@ -649,7 +645,7 @@ func (c *clients) nested(at *places) (int, error) {
 				continue
 			}
 			if outer.Call == op.Call || op.Return >= outer.Return || outer.Kind.class() == op.Kind.class() {
-				return int(i), fmt.Errorf("client %d calls %s at %d ns, and its %s on %s returned at %d ns only: the times of one client must strictly rise; who works at the same time needs a number of its own",
+				return int(i), fmt.Errorf("client %d calls %s at %d ns, and its %s on %s returned at %d ns only: the times of one client must strictly rise; concurrent work needs a client number of its own",
 					op.Client, op.Kind, op.Call, outer.Kind, at.of(int(open[k])), outer.Return)
 			}
 		}

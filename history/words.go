@@ -7,7 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Moment writes a time of a run or a length of time, as all sentences about histories do:
+// Moment writes a time of a run or a duration, as in all sentences about histories:
 // in milliseconds below ten seconds, in seconds from there on, always with three decimals.
 func Moment(d time.Duration) string {
 	if d == Forever {

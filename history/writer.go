@@ -26,16 +26,15 @@ type Writer struct {
 	err     error
 }
 
-// file is what a Writer needs of an *os.File.
+// file is the part of *os.File that a Writer needs.
 type file interface {
 	io.WriteCloser
 	Sync() error
 }
 
-// Create begins a history file. When it returns, the header is in the file, and
-// everything appended later can be read back whenever the process dies. A file
-// that exists is never overwritten, since it may be the only record of a run:
-// the error is then fs.ErrExist. An empty Schema in the header is filled in.
+// Create begins a history file. When it returns, the header is in the file, and everything appended later can be read
+// back even if the process dies. It never overwrites a file, which may be the only record of a run: the error is then
+// fs.ErrExist. An empty Schema in the header is filled in.
 func Create(path string, h Header) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
 	if err != nil {
@@ -60,9 +59,8 @@ func (w *Writer) begin(h Header) {
 	w.appendJSON([]byte(magic), headerFrame, h)
 }
 
-// Append writes operations, in frames of at most 4096, each with one write. It
-// buffers nothing: what it has returned from is in the file, out of reach of a
-// kill -9. It keeps no reference to ops.
+// Append writes operations, in frames of at most 4096, each with one write. It buffers nothing: when it returns, the
+// operations are in the file and survive a kill -9. It keeps no reference to ops.
 func (w *Writer) Append(ops []Op) error {
 	for len(ops) > 0 && w.err == nil {
 		n := min(len(ops), maxFrameOps)
@@ -72,8 +70,8 @@ func (w *Writer) Append(ops []Op) error {
 	return w.err
 }
 
-// Finish writes the trailer, makes sure that everything is on the disk, and
-// closes the file, in any case. After an earlier failure it returns that one.
+// Finish writes the trailer, syncs the file to disk, and always closes it. After an earlier failure it returns that
+// error.
 func (w *Writer) Finish(t Trailer) error {
 	w.end(t)
 	if w.err == nil {
@@ -90,13 +88,12 @@ func (w *Writer) Finish(t Trailer) error {
 	return w.err
 }
 
-// end writes the trailer, with what shows that everything before it is as written.
+// end writes the trailer, with the proof that everything before it is as written.
 func (w *Writer) end(t Trailer) {
 	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil))})
 }
 
-// appendOps writes one frame of operations, after one with the texts that
-// appear in it for the first time.
+// appendOps writes one frame of operations, after one with their new texts.
 func (w *Writer) appendOps(ops []Op) {
 	b := append(w.buf[:0], make([]byte, frameHead)...)
 	b = binary.AppendUvarint(b, uint64(len(ops)))
@@ -110,8 +107,7 @@ func (w *Writer) appendOps(ops []Op) {
 	w.ops += len(ops)
 }
 
-// appendSymbols writes the texts that are not in the file yet, in frames of
-// about a megabyte.
+// appendSymbols writes the texts that are not in the file yet, in frames of about a megabyte.
 func (w *Writer) appendSymbols() {
 	fresh := w.symbols.fresh
 	for len(fresh) > 0 && w.err == nil {

@@ -11,12 +11,12 @@ import (
 // blockSize is how many numbers a client fetches at once.
 const blockSize = 20
 
-// block fetches numbers in blocks and hands them out without asking. Numbers are
-// unique, and neither gapless nor in the order of the calls.
+// block fetches numbers in blocks and hands them out without a command. Numbers are unique, but have gaps and are not
+// in the order of the calls.
 type block struct {
 	env       variant.Env
 	key       string
-	next, end int64 // what is left of the block: next..end
+	next, end int64 // the rest of the block: next..end
 }
 
 func newBlock(env variant.Env, counter string) Generator {

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// getSet reads the last number and writes the next. It leans on the lock entirely.
+// getSet reads the last number and writes the next. It relies entirely on the lock.
 type getSet struct {
 	env variant.Env
 	key string
@@ -33,7 +33,7 @@ func (g getSet) Next(ctx context.Context, _ string, _ lockimpl.Lock) (int64, err
 
 func (g getSet) Last(ctx context.Context) (int64, error) { return last(ctx, g.env.Redis[0], g.key) }
 
-// last is the number under key, 0 where there is none.
+// last returns the number under key, 0 where there is none.
 func last(ctx context.Context, c redis.UniversalClient, key string) (int64, error) {
 	n, err := c.Get(ctx, key).Int64()
 	if errors.Is(err, redis.Nil) {

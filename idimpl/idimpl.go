@@ -1,6 +1,5 @@
-// Package idimpl holds the number generators under test: globally increasing
-// ids, and the floor numbers of a forum thread (1, 2, 3 … without a gap and
-// without a repeat). One generator is one file; [Variants] lists them all.
+// Package idimpl holds the id generators under test: globally increasing ids, and the floor numbers of a forum thread
+// (1, 2, 3 … without a gap and without a repeat). One generator is one file; [Variants] lists them all.
 package idimpl
 
 import (
@@ -13,12 +12,11 @@ import (
 // Generator is one client's view of a counter. It is used by one goroutine at a
 // time. Any error leaves open whether a number was used up.
 type Generator interface {
-	// Next returns the next number of the counter, the first being 1. request
-	// identifies the wish: a generator that knows requests gives the same number
-	// to the same request. l is the lock that the caller holds, the zero Lock
-	// when it holds none.
+	// Next returns the next number of the counter; the first is 1. request identifies the request: a generator that
+	// knows requests gives the same number to the same request. l is the lock that the caller holds, the zero Lock if
+	// it holds none.
 	Next(ctx context.Context, request string, l lockimpl.Lock) (int64, error)
-	// Last reads the highest number that the server knows to be given out.
+	// Last reads the highest number that the server has given out.
 	Last(ctx context.Context) (int64, error)
 }
 
@@ -27,7 +25,7 @@ type Variant struct {
 	Name, Source, Summary string
 	// Promises are what its authors claim; a broken one fails a run.
 	Promises []variant.Property
-	// Flaws are the ways in which it must be caught.
+	// Flaws are its known ways to break promises; checks must catch them.
 	Flaws []variant.Flaw
 	Needs variant.Needs
 	// Control marks a generator that is wrong on purpose.
@@ -37,5 +35,5 @@ type Variant struct {
 	New func(env variant.Env, counter string) Generator
 }
 
-// keyOf is the counter's key.
+// keyOf returns the counter's key.
 func keyOf(counter string) string { return "Id:" + counter }

@@ -16,7 +16,7 @@ var scriptLua string
 
 var nextScript = redis.NewScript(scriptLua)
 
-// script numbers a request and writes both down in one step.
+// script gives a request a number and stores both, in one step.
 type script struct {
 	env  variant.Env
 	keys []string

@@ -15,7 +15,7 @@ const (
 var Variants = []Variant{
 	{
 		Name: "get-set", Source: "ours: numbers as the listings write their sale",
-		Summary:  "GET the last number, SET the next; leans on the lock entirely",
+		Summary:  "GET the last number, SET the next; relies entirely on the lock",
 		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
@@ -36,7 +36,7 @@ var Variants = []Variant{
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
 			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},
-			{Property: variant.NoGaps, Fault: variant.Retry, Why: "the driver counts again when it sends the command again, and nobody is told the first number"},
+			{Property: variant.NoGaps, Fault: variant.Retry, Why: "the driver counts again when it sends the command again, and no client gets the first number"},
 		},
 		New: newIncr,
 	},
@@ -55,7 +55,7 @@ var Variants = []Variant{
 		Promises: []variant.Property{variant.UniqueIDs},
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
-			{Property: variant.NoGaps, Fault: variant.NoFault, Why: "the numbers of a block that its client has not used up when it stops are given to nobody"},
+			{Property: variant.NoGaps, Fault: variant.NoFault, Why: "the numbers of a block that its client has not used up when it stops are never given out"},
 			{Property: variant.RealTimeOrder, Fault: variant.NoFault, Why: "a client hands out its block while others hand out higher ones"},
 			{Property: variant.Linearizable, Fault: variant.NoFault, Why: "a client hands out its block while others hand out higher ones"},
 		},

@@ -11,20 +11,20 @@ import (
 	"oversell/variant"
 )
 
-// keyOf is the documents' key for a lock's name.
+// keyOf returns the documents' key for a lock's name.
 func keyOf(name string) string { return "Lock:" + name }
 
 // Key is the key under which every shipped lock keeps the lock of this name, on
 // each of its masters.
 func Key(name string) string { return keyOf(name) }
 
-// granted is the lock that an attempt started at start has won.
+// granted returns the lock that an attempt started at start has won.
 func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
 	return Lock{Key: name, Token: token, Via: via, Until: start.Add(ttl)}
 }
 
 // acquire repeats attempt until it does anything but report ErrHeld, or the
-// waiting time or the tries are used up. attempt is told when it starts.
+// waiting time or the tries are used up. attempt gets the time at which it starts.
 func acquire(ctx context.Context, env variant.Env, name string, o Options, attempt func(start time.Time) (Lock, error)) (Lock, error) {
 	start := env.Clock.Now()
 	deadline := start.Add(o.Wait)
@@ -48,11 +48,11 @@ func acquire(ctx context.Context, env variant.Env, name string, o Options, attem
 	}
 }
 
-// errNoMajority ends an attempt on several nodes of which too few answered. It is
-// worth another, and is no refusal.
+// errNoMajority ends an attempt on several nodes of which too few answered. It is not a refusal, and the client tries
+// again.
 var errNoMajority = errors.New("no majority of the nodes answered")
 
-// changed turns the count that a release or an extend reports into its answer.
+// changed turns the count reported by a release or an extend into its answer.
 func changed(what, name string, n int64, err error) error {
 	switch {
 	case err != nil:
@@ -63,7 +63,7 @@ func changed(what, name string, n int64, err error) error {
 	return nil
 }
 
-// extended is l with its lease moved to ttl after start, if the server changed it.
+// extended returns l with its lease moved to ttl after start, if the server changed it.
 func extended(l Lock, start time.Time, ttl time.Duration, n int64, err error) (Lock, error) {
 	if err := changed("extend", l.Key, n, err); err != nil {
 		return l, err
@@ -72,14 +72,14 @@ func extended(l Lock, start time.Time, ttl time.Duration, n int64, err error) (L
 	return l, nil
 }
 
-// setNX is SET key value NX EX ttl, as the documents write it; a lease that is
-// not a whole number of seconds goes as PX.
+// setNX sends SET key value NX EX ttl, as the documents write it; a lease that is not a whole number of seconds is sent
+// as PX.
 func setNX(ctx context.Context, c redis.UniversalClient, key, value string, ttl time.Duration) (bool, error) {
 	return did(c.SetArgs(ctx, key, value, redis.SetArgs{Mode: "NX", TTL: ttl}).Err())
 }
 
-// plainSetNX is SETNX itself. The driver's method of that name sends SET NX, which
-// does the same but is not the command that the documents print.
+// plainSetNX sends SETNX itself. The driver's method of that name sends SET NX, which does the same but is not the
+// command in the documents.
 func plainSetNX(ctx context.Context, c redis.UniversalClient, key string, value any) (bool, error) {
 	cmd := redis.NewBoolCmd(ctx, "setnx", key, value)
 	_ = c.Process(ctx, cmd) // the command holds its error
@@ -94,7 +94,7 @@ func did(err error) (bool, error) {
 	return err == nil, err
 }
 
-// count is a boolean reply as a count of changed keys.
+// count returns a boolean reply as a count of changed keys.
 func count(ok bool, err error) (int64, error) {
 	if ok {
 		return 1, err
@@ -102,14 +102,14 @@ func count(ok bool, err error) (int64, error) {
 	return 0, err
 }
 
-// blindExpire sets the time to live of key without asking whose it is.
+// blindExpire sets the time to live of key without checking its owner.
 func blindExpire(ctx context.Context, env variant.Env, l Lock, ttl time.Duration) (Lock, error) {
 	start := env.Clock.Now()
 	n, err := count(env.Redis[0].PExpire(ctx, keyOf(l.Key), ttl).Result())
 	return extended(l, start, ttl, n, err)
 }
 
-// blindDelete releases by DEL without asking whose the key is.
+// blindDelete releases by DEL without checking the owner of the key.
 func blindDelete(ctx context.Context, env variant.Env, l Lock) error {
 	n, err := env.Redis[0].Del(ctx, keyOf(l.Key)).Result()
 	return changed("release", l.Key, n, err)

@@ -9,21 +9,20 @@ import (
 	"oversell/variant"
 )
 
-// fair serves waiters in the order in which they came. A waiter keeps its place
-// with every attempt; one that has been silent for longer than the patience is
-// taken for dead and loses it. Who asks only once does not join the line, and is served
-// only when nobody stands in it.
+// fair serves waiters in the order in which they came. A waiter keeps its place with every attempt; one that is silent
+// for longer than the patience is considered dead and loses it. A client that asks only once does not join the line and
+// is served only when the line is empty.
 type fair struct {
 	luaRelease
-	// reap is false in the control, where a dead head blocks the line.
+	// reap is false in the control: there a dead head blocks the line.
 	reap bool
 }
 
 func newFair(env variant.Env) Locker       { return fair{luaRelease{token{env}}, true} }
 func newFairNoReap(env variant.Env) Locker { return fair{luaRelease{token{env}}, false} }
 
-// patience is how long a waiter that looks every retry may be silent: several
-// looks, and no less than what a busy machine may take over one.
+// patience returns how long a waiter that looks every retry may be silent: several looks, and at least the time of one
+// look on a busy machine.
 func patience(retry time.Duration) time.Duration { return max(5*retry, time.Second) }
 
 func (f fair) Acquire(ctx context.Context, name string, o Options) (Lock, error) {

@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// Each test here is a schedule on a real Redis that shows one flaw, and the
-// same schedule survived by the lock that has it not.
+// Each test here is a schedule on a real Redis that shows one flaw, and the same schedule with a lock that does not
+// have it.
 
 // stage is one lock name, and its clients.
 type stage struct {
@@ -143,7 +143,7 @@ func (c *client) ends(want error) {
 	}
 }
 
-// holder is a client that holds the lock, acquired without stepping.
+// holder returns a client that holds the lock, acquired without stepping.
 func (s *stage) holder() *client {
 	s.Helper()
 	c := s.client()
@@ -168,7 +168,7 @@ func (s *stage) admin() *redis.Client {
 	return c
 }
 
-// entry tells whether one more client gets in now.
+// entry reports whether one more client gets in now.
 func (s *stage) entry() error {
 	s.Helper()
 	c := s.client()
@@ -412,8 +412,8 @@ func TestBlindExtendChangesAnothersLease(t *testing.T) {
 	}, "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
-// TestAskingOnceJoinsNoLine: whoever asks only once is served when nobody stands in line, and
-// leaves nothing behind for others to wait for.
+// TestAskingOnceJoinsNoLine: a client that asks only once is served when the line is empty, and leaves nothing behind
+// for which others wait.
 func TestAskingOnceJoinsNoLine(t *testing.T) {
 	on(t, func(s *stage) {
 		ctx := s.Context()

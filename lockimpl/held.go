@@ -9,8 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// held is what the documents' lock object remembers: the value it wrote under
-// each name. L1 and L2 differ in three places, which are fields here.
+// held is the memory of the documents' lock object: the value it wrote under each name. L1 and L2 differ in three
+// places, which are fields here.
 type held struct {
 	env    variant.Env
 	values map[string]string
@@ -23,7 +23,7 @@ type held struct {
 	isOurs func(name, current string) bool
 }
 
-// errEmptyName refuses a lock without a name, as the documents' code does.
+// errEmptyName rejects a lock without a name, as the documents' code does.
 var errEmptyName = errors.New("the name of a lock must not be empty")
 
 // Acquire is the documents' lock(name, timeout, expire, retryEvery). Both times

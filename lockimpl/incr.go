@@ -7,16 +7,15 @@ import (
 	"oversell/variant"
 )
 
-// incr is L4: the first to count holds the lock. With maxTimes > 0, whoever
-// counts that far and finds no expiry forces the lock open. The document's comment says
-// that this happens to more than maxTimes tries, its code compares with >=: at least
-// maxTimes. This is the code.
+// incr is L4: the first client to count holds the lock. With maxTimes > 0, a client that counts that far and finds no
+// expiry forces the lock open. The document's comment says this takes more than maxTimes tries; its code compares with
+// >=: at least maxTimes. This follows the code.
 type incr struct {
 	env      variant.Env
 	maxTimes int64
 }
 
-// forceAfter is the maxTimes of incr-max. The document leaves it to the reader.
+// forceAfter is the maxTimes of incr-max. The document does not give it.
 const forceAfter = 5
 
 func newIncr(env variant.Env) Locker    { return incr{env: env} }

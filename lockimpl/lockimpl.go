@@ -1,10 +1,8 @@
-// Package lockimpl holds the locks under test: those of the source documents,
-// faithfully with their flaws, the corrected forms, and the controls that
-// every check must be able to catch.
+// Package lockimpl holds the locks under test: those of the source documents, with their flaws, the corrected forms,
+// and the controls that every check must catch.
 //
 // One lock is one file, with its scripts as .lua files beside it. [Variants]
-// lists them all; there is no other registration. A lock touches the world
-// only through the [variant.Env] that it is given.
+// lists them all; there is no other registration. A lock acts only through the [variant.Env] that it is given.
 package lockimpl
 
 import (
@@ -15,16 +13,15 @@ import (
 	"oversell/variant"
 )
 
-// ErrHeld refuses an Acquire: somebody else holds the lock, and the time or the
-// tries for waiting are used up. The refused client holds nothing.
+// ErrHeld refuses an Acquire: another client holds the lock, and the waiting time or the tries are used up. The refused
+// client holds nothing.
 var ErrHeld = errors.New("lock is held")
 
 // ErrLost refuses an Extend or a Release: the lock was not, or no longer, the
 // caller's, and nothing was changed.
 var ErrLost = errors.New("lock is lost")
 
-// Lock is a granted lock. It is a plain value: a stale one can be shown again,
-// and must then be refused.
+// Lock is a granted lock. It is a plain value: a stale one can be used again, and must then be refused.
 type Lock struct {
 	Key   string
 	Token string
@@ -35,9 +32,8 @@ type Lock struct {
 	Until time.Time
 	// Via names the command or the script that granted the lock, for reports.
 	Via string
-	// Joined is when a lock with a waiting line told the client that it had its
-	// place in it: whoever arrives later must be served later. Zero for locks
-	// without a line.
+	// Joined is when a lock with a wait line told the client that it had its place in it: clients that arrive later
+	// must be served later. Zero for locks without a line.
 	Joined time.Time
 }
 
@@ -53,8 +49,8 @@ type Options struct {
 	MaxTries int
 }
 
-// Locker is one client's view of a lock. It is used by one goroutine at a time;
-// the documents' `held[name]` lives in it.
+// Locker is one client's view of a lock. It is used by one goroutine at a time; it contains the documents'
+// `held[name]`.
 //
 // Any error other than ErrHeld and ErrLost leaves the outcome open: the command
 // may have been, or may yet be, executed.
@@ -64,13 +60,11 @@ type Locker interface {
 	// Extend moves the end of the lease to ttl from now and returns the lock
 	// with its new Until, or ErrLost.
 	Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error)
-	// Release gives the lock back, or returns ErrLost when there was nothing of
-	// the caller's to give back.
+	// Release gives the lock back, or returns ErrLost if the caller did not hold it.
 	Release(ctx context.Context, l Lock) error
 }
 
-// Named is the documents' own surface, which works by name alone: the lock
-// remembers what it acquired.
+// Named is the documents' own interface, which takes only names: the lock remembers what it acquired.
 type Named interface {
 	// Unlock releases name if IsLocking, and reports whether anything was deleted.
 	Unlock(ctx context.Context, name string) (bool, error)
@@ -91,16 +85,15 @@ type Loser interface {
 
 // Renewer is a lock that renews leases in the background.
 type Renewer interface {
-	// Renewed is l with the end of the lease as last renewed.
+	// Renewed returns l with the end of the lease as last renewed.
 	Renewed(l Lock) Lock
 }
 
 // Variant describes a lock under test.
 type Variant struct {
-	// Name is how the command line and reports call it.
+	// Name is its name on the command line and in reports.
 	Name string
-	// Was are names that it had in earlier versions. They are understood where a name is
-	// given, and are never printed as its name.
+	// Was lists its names in earlier versions. They are accepted as input and never printed.
 	Was []string
 	// Source says where the code comes from.
 	Source string
@@ -108,13 +101,12 @@ type Variant struct {
 	Summary string
 	// Promises are what its authors claim. A broken promise fails a run.
 	Promises []variant.Property
-	// Flaws are the ways in which it must be caught.
+	// Flaws are its known ways to break promises; checks must catch them.
 	Flaws []variant.Flaw
 	Needs variant.Needs
 	// Fences says that Acquire grants rising fencing tokens.
 	Fences bool
-	// Renews says that leases are renewed in the background, so that a section
-	// does not outlive its lease by being long.
+	// Renews says that leases are renewed in the background, so that a long section does not outlive its lease.
 	Renews bool
 	// Control marks a lock that is wrong on purpose, to show that a check can fail.
 	Control bool

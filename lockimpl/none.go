@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// none grants everybody everything: what happens without protection.
+// none grants every request: it shows what happens without protection.
 type none struct{ env variant.Env }
 
 func newNone(env variant.Env) Locker { return none{env} }

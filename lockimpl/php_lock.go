@@ -8,8 +8,8 @@ import (
 )
 
 // newPHPLock is L2, the code of document 1: the lease is the right number,
-// the takeover sets an expiry, and isLocking compares. The value is still a
-// whole-second time fixed at the call, so it identifies nobody.
+// the takeover sets an expiry, and isLocking compares. The value is still a whole-second time fixed at the call, so it
+// does not identify its owner.
 func newPHPLock(env variant.Env) Locker {
 	h := &held{env: env, values: map[string]string{}}
 	h.setExpiry = func(ctx context.Context, key string, expire time.Duration, _ int64) error {

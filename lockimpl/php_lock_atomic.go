@@ -2,7 +2,7 @@ package lockimpl
 
 import "oversell/variant"
 
-// newPHPLockAtomic is the documents' lock with its idea kept: SETNX, then an
+// newPHPLockAtomic returns the documents' lock with its idea kept: SETNX, then an
 // expiry, and takeover of a dead owner, in one script with the server's time.
 func newPHPLockAtomic(env variant.Env) Locker {
 	return scripted{

@@ -17,15 +17,14 @@ type redlock struct{ env variant.Env }
 
 func newRedlock(env variant.Env) Locker { return redlock{env} }
 
-// quorum is the majority.
+// quorum returns the size of a majority.
 func (r redlock) quorum() int { return len(r.env.Redis)/2 + 1 }
 
 // nodeTimeout bounds the time for one node, far below the lease, so that a
 // blocked node is skipped.
 func nodeTimeout(ttl time.Duration) time.Duration { return max(ttl/20, 5*time.Millisecond) }
 
-// drift is what the nodes' clocks may disagree by within a lease, plus 2 ms for
-// the resolution of expiry.
+// drift returns the allowed difference of the nodes' clocks within a lease, plus 2 ms for the resolution of expiry.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
@@ -37,13 +36,13 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 		if n >= r.quorum() && r.env.Clock.Now().Before(l.Until) {
 			return l, nil
 		}
-		// Not acquired: release everywhere, those that seemed to refuse included.
+		// Not acquired: release on all nodes, including those that seemed to refuse.
 		_, undo := r.release(context.WithoutCancel(ctx), l, o.TTL)
 		switch {
 		case ctx.Err() != nil:
 			return Lock{}, errors.Join(context.Cause(ctx), err, undo)
 		case n < r.quorum() && len(r.env.Redis)-no >= r.quorum():
-			// Too few answered to say that it is held.
+			// Too few nodes answered to say that it is held.
 			return Lock{}, fmt.Errorf("%w: %w", errNoMajority, errors.Join(err, undo))
 		}
 		return Lock{}, ErrHeld
@@ -70,8 +69,7 @@ func (r redlock) Release(ctx context.Context, l Lock) error {
 	return changed("release", l.Key, 0, r.unlessRefused(no, err))
 }
 
-// unlessRefused is err, or nil when so many nodes said no that the others do not
-// matter.
+// unlessRefused returns err, or nil if so many nodes refused that the others do not matter.
 func (r redlock) unlessRefused(no int, err error) error {
 	if no >= r.quorum() {
 		return nil
@@ -79,7 +77,7 @@ func (r redlock) unlessRefused(no int, err error) error {
 	return err
 }
 
-// release releases everywhere; the error joins the failures.
+// release releases on all nodes; the error joins the failures.
 func (r redlock) release(ctx context.Context, l Lock, ttl time.Duration) (int, error) {
 	n, _, err := r.all(ctx, ttl, r.releaseOn(l))
 	return n, err
@@ -92,8 +90,8 @@ func (r redlock) releaseOn(l Lock) func(context.Context, redis.UniversalClient) 
 	}
 }
 
-// all asks every node at once, each within the node time-out, and counts those
-// that said yes and those that said no. The error joins the failures of the rest.
+// all asks every node at once, each within the node time-out, and counts the nodes that said yes and that said no. The
+// error joins the failures of the rest.
 func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Context, redis.UniversalClient) (bool, error)) (yes, no int, err error) {
 	type answer struct {
 		yes bool
@@ -110,7 +108,7 @@ func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Co
 	}
 	var errs []error
 	for i, join := range joins {
-		// Every ask ends by its own time limit, so this waits for it whatever ctx says.
+		// Every ask ends by its own time limit, so this wait ignores ctx.
 		if err := join(context.WithoutCancel(ctx)); err != nil {
 			return 0, 0, err
 		}

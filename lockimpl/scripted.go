@@ -9,9 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// scripted is a lock whose every step is one script over one key. The acquiring
-// script takes the token and the lease in milliseconds; via names its positive
-// replies.
+// scripted is a lock that takes each step by one script over one key. The acquiring script takes the token and the
+// lease in milliseconds; via names its positive replies.
 type scripted struct {
 	env                            variant.Env
 	onAcquire, onExtend, onRelease *redis.Script

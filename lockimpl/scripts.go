@@ -58,5 +58,5 @@ var (
 	fairLeaveScript = redis.NewScript(fairLeaveLua)
 )
 
-// ms is a duration as a script's argument, in whole milliseconds.
+// ms returns a duration as a script's argument, in whole milliseconds.
 func ms(d time.Duration) int64 { return d.Milliseconds() }

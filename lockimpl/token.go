@@ -10,8 +10,7 @@ import (
 )
 
 // token is the acquiring half of L6 to L8: SET key token NX EX ttl, with a
-// fresh token for every attempt, so that a late request of an earlier attempt
-// can never pass for the present one.
+// fresh token for every attempt, so that a late request of an earlier attempt is never taken for the present one.
 type token struct{ env variant.Env }
 
 func (t token) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
@@ -20,7 +19,7 @@ func (t token) Acquire(ctx context.Context, name string, o Options) (Lock, error
 	})
 }
 
-// setToken is one attempt to set the lock to this token.
+// setToken makes one attempt to set the lock to this token.
 func setToken(ctx context.Context, env variant.Env, name, token string, start time.Time, ttl time.Duration) (Lock, error) {
 	set, err := setNX(ctx, env.Redis[0], keyOf(name), token, ttl)
 	if err != nil {
@@ -32,14 +31,14 @@ func setToken(ctx context.Context, env variant.Env, name, token string, start ti
 	return granted(name, token, "SET NX EX", start, ttl), nil
 }
 
-// scriptExtend is compare and PEXPIRE in one script.
+// scriptExtend compares the token and sends PEXPIRE, in one script.
 func scriptExtend(ctx context.Context, env variant.Env, s *redis.Script, l Lock, ttl time.Duration) (Lock, error) {
 	start := env.Clock.Now()
 	n, err := s.Run(ctx, env.Redis[0], []string{keyOf(l.Key)}, l.Token, ms(ttl)).Int64()
 	return extended(l, start, ttl, n, err)
 }
 
-// scriptRelease is compare and DEL in one script.
+// scriptRelease compares the token and sends DEL, in one script.
 func scriptRelease(ctx context.Context, env variant.Env, s *redis.Script, l Lock) error {
 	n, err := s.Run(ctx, env.Redis[0], []string{keyOf(l.Key)}, l.Token).Int64()
 	return changed("release", l.Key, n, err)

@@ -7,9 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// tokenDel is L6, document 3's first mistake: a unique token, released by DEL
-// without a look at it. Extending, which the document does not print, is blind
-// in the same way.
+// tokenDel is L6, document 3's first mistake: a unique token, released by DEL without reading it. Extending, which the
+// document does not print, does not read it either.
 type tokenDel struct{ token }
 
 func newTokenDel(env variant.Env) Locker { return tokenDel{token{env}} }

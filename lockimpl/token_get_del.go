@@ -14,7 +14,7 @@ type tokenGetDel struct{ token }
 
 func newTokenGetDel(env variant.Env) Locker { return tokenGetDel{token{env}} }
 
-// check is GET and the comparison: ErrLost if the lock is not l's.
+// check sends GET and compares: it returns ErrLost if the lock is not l's.
 func (t tokenGetDel) check(ctx context.Context, what string, l Lock) error {
 	current, err := t.env.Redis[0].Get(ctx, keyOf(l.Key)).Result()
 	ours, err := did(err)

@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// tokenPerClient is a control: luaRelease with one token for all the client's
-// attempts, so that a release that arrives late fits the client's own next lock.
+// tokenPerClient is a control: luaRelease with one token for all the client's attempts, so that a late release fits the
+// client's own next lock.
 type tokenPerClient struct {
 	luaRelease
 	own string

@@ -15,30 +15,29 @@ const (
 	ours  = "ours"
 )
 
-// demands are what document 3 asks of every lock, and what whoever copies one
-// believes to get.
+// demands are what document 3 demands of every lock, and what its readers expect.
 var demands = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 
-// sound are the demands, kept by a lock whose every answer is exact.
+// sound lists the demands, for a lock with exact answers.
 var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress, variant.Linearizable}
 
-// Why locks break; the same mechanism has the same words everywhere.
+// Why locks break: one sentence for each mechanism.
 const (
-	whyDel           = "DEL asks nobody: a holder that outlived its lease deletes its successor's lock, and the next contender walks in beside the successor"
+	whyDel           = "DEL does not check the owner: a holder that outlived its lease deletes its successor's lock, and the next contender enters beside the successor"
 	whyDecades       = "the lease of a dead holder runs for decades"
-	whyBlindExtend   = "extending asks nobody: it prolongs whatever lock stands under the name"
-	whyLine          = "the line stood on the server that lost its data: who comes next begins a new one"
-	whySecondRefused = "the client sees the second answer, by which another holds the lock: nobody sets the expiry of its key"
+	whyBlindExtend   = "extending does not check the owner: it prolongs any lock under the name"
+	whyLine          = "the wait line was on the server that lost its data: the next client begins a new one"
+	whySecondRefused = "the client sees the second answer, by which another holds the lock: no client sets the expiry of its key"
 	whyRetry         = "a command that the driver sends again is answered as if another had sent it first: one's own lock is held, one's own release comes too late"
 	whyForgot        = "a server without its data grants a lock again that is held"
 	whyEvicted       = "the server dropped the key of a lock that is held, and grants it again"
 	whyJump          = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
 	whyLonger        = "a server's clock that steps back makes the lease of a dead holder longer"
-	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks everybody behind it"
+	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks all clients behind it"
 	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
-// oneMaster are the flaws of every lock that lives on a single master.
+// oneMaster lists the flaws of every lock on a single master.
 var oneMaster = flaws(
 	grantedAgain(variant.Failover, whyFailover),
 	grantedAgain(variant.RestartEmpty, whyForgot),
@@ -46,12 +45,12 @@ var oneMaster = flaws(
 	[]variant.Flaw{{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry}},
 )
 
-// expiring are the flaws of every lock on a single master whose lease the server counts.
+// expiring lists the flaws of every lock on a single master with a lease that the server counts.
 var expiring = flaws(oneMaster, grantedAgain(variant.ClockJump, whyJump), []variant.Flaw{
 	{Property: variant.Progress, Fault: variant.ClockJump, Why: whyLonger},
 })
 
-// grantedAgain are the flaws of a lock that is granted while it is held.
+// grantedAgain returns the flaws of a lock that is granted while it is held.
 func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 	return []variant.Flaw{
 		{Property: variant.MutualExclusion, Fault: fault, Why: why},
@@ -59,12 +58,12 @@ func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 	}
 }
 
-// releasedByDel are the flaws of a lock that is released by DEL: whatever lets another
-// client in lets the first holder delete that client's lock.
+// releasedByDel lists the flaws of a lock that is released by DEL: every fault that lets another client in lets the
+// first holder delete that client's lock.
 var releasedByDel = flaws(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
 
-// onOthers are the flaws of a lock whose release or extension asks nobody, under all that
-// grants a lock again while it is held.
+// onOthers returns the flaws of a lock that does not check the owner on release or extension, under every fault that
+// grants a held lock again.
 func onOthers(why string) (all []variant.Flaw) {
 	for _, fault := range []variant.Fault{variant.Failover, variant.RestartEmpty, variant.Evict, variant.ClockJump} {
 		all = append(all, variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
@@ -72,14 +71,14 @@ func onOthers(why string) (all []variant.Flaw) {
 	return all
 }
 
-// lostLine are the flaws of a lock that keeps a line, when its server loses the line.
+// lostLine lists the flaws of a lock with a wait line whose server loses the line.
 var lostLine = []variant.Flaw{
 	{Property: variant.FIFO, Fault: variant.Failover, Why: whyLine},
 	{Property: variant.FIFO, Fault: variant.RestartEmpty, Why: whyLine},
 }
 
-// wrongDelete are the flaws of every lock whose release can delete another's
-// lock under this fault, and so let a third client in.
+// wrongDelete returns the flaws of every lock whose release can delete another client's lock under this fault, and so
+// let a third client in.
 func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
 	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
 }
@@ -106,10 +105,10 @@ var Variants = []Variant{
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
-			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes whoever holds the lock"},
+			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes any holder's lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
-		}, oneMaster), // a lease of decades outlives every step of a clock
+		}, oneMaster), // a lease of decades outlasts every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
 		New:   newPHPLockPrinted,
 	},
@@ -148,7 +147,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "incr-max", Source: doc4 + `, forced open from the 5th count on (its comment says "more than", its code "at least")`,
-		Summary:  "as incr, but whoever counts to the maximum and finds no expiry deletes the key",
+		Summary:  "as incr, but a client that counts to the maximum and finds no expiry deletes the key",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
@@ -222,7 +221,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "watchdog", Source: ours,
-		Summary:  "lua-release with a renewal that compares, tells of a loss, and ends before the release",
+		Summary:  "lua-release with a renewal that compares, reports a loss, and ends before the release",
 		Promises: sound,
 		Flaws:    expiring,
 		Renews:   true,
@@ -256,7 +255,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "watchdog-naive", Source: "ours, control", Control: true,
-		Summary:  "a renewal that does not compare, outlives the release, and tells nobody of a loss",
+		Summary:  "a renewal that does not compare, outlives the release, and reports no loss",
 		Promises: demands,
 		Flaws: flaws([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
@@ -289,8 +288,7 @@ func Find(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// Today is the name of today for one that a variant had in an earlier version; any other
-// name is as it was.
+// Today returns the present name for a variant's earlier name; it returns any other name unchanged.
 func Today(name string) string {
 	if v, ok := Find(name); ok {
 		return v.Name

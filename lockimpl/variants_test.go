@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// TestWhatFollowsIsDeclared: a lock that is granted while it is held has no legal history
-// of its answers, either; who declares the one and promises both declares the other.
+// TestWhatFollowsIsDeclared: a lock that is granted while it is held has no legal history of its answers, either: a
+// variant that promises both and declares the one flaw must declare the other.
 func TestWhatFollowsIsDeclared(t *testing.T) {
 	for _, v := range Variants {
 		if !slices.Contains(v.Promises, variant.Linearizable) {

@@ -52,8 +52,8 @@ func (w watchdog) rest(ctx context.Context, l Lock) error {
 	return nil
 }
 
-// Extend ends the renewal, extends, and begins to renew for the new length. A
-// channel that Lost returned before says nothing of what comes after.
+// Extend ends the renewal, extends, and begins to renew for the new length. A channel that Lost returned earlier says
+// nothing about the new lease.
 func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	if err := w.rest(ctx, l); err != nil {
 		return l, err
@@ -72,8 +72,8 @@ func (w watchdog) Release(ctx context.Context, l Lock) error {
 	return w.luaRelease.Release(ctx, l)
 }
 
-// Lost is closed when a renewal found the lock lost, or could not renew it
-// before the lease ran out.
+// Lost returns a channel that is closed when a renewal found the lock lost, or could not renew it before the lease ran
+// out.
 func (w watchdog) Lost(l Lock) <-chan struct{} {
 	if r := w.renewals[l.Token]; r != nil {
 		return r.lost
@@ -81,7 +81,7 @@ func (w watchdog) Lost(l Lock) <-chan struct{} {
 	return nil
 }
 
-// Renewed is l with the lease as last renewed.
+// Renewed returns l with the lease as last renewed.
 func (w watchdog) Renewed(l Lock) Lock {
 	if r := w.renewals[l.Token]; r != nil {
 		r.mu.Lock()
@@ -116,8 +116,7 @@ func (r *renewal) run(ctx context.Context, l luaRelease) {
 	}
 }
 
-// renew makes one attempt and says how long to pause before the next, or that
-// there is nothing left to renew.
+// renew makes one attempt and returns the pause before the next, or that there is nothing left to renew.
 func (r *renewal) renew(ctx context.Context, l luaRelease) (pause time.Duration, more bool) {
 	pause = r.ttl / 3
 	ctx, cancel := l.env.Clock.WithTimeout(ctx, pause)

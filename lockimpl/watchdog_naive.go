@@ -8,8 +8,8 @@ import (
 )
 
 // watchdogNaive is a control: its renewal neither compares the token nor ends
-// with the release, so it goes on to prolong whatever lock stands under the
-// name, also that of a client that has died; and it tells nobody of a loss.
+// with the release, so it keeps prolonging any lock under the name, even that of a client that has died; and it does
+// not report a loss.
 type watchdogNaive struct{ luaRelease }
 
 func newWatchdogNaive(env variant.Env) Locker { return watchdogNaive{luaRelease{token{env}}} }
@@ -27,7 +27,7 @@ func (w watchdogNaive) Acquire(ctx context.Context, name string, o Options) (Loc
 	return l, nil
 }
 
-// Extend is as blind as the renewal.
+// Extend does not compare the token either.
 func (w watchdogNaive) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	return blindExpire(ctx, w.env, l, ttl)
 }

@@ -12,9 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// base holds the fields that all queues have in common. The name stays whole
-// inside each key, so that a hash tag in it keeps a queue's keys on one node of
-// a cluster.
+// base holds the fields common to all queues. Each key contains the whole name, so that a hash tag in it keeps a
+// queue's keys on one node of a cluster.
 type base struct {
 	env variant.Env
 	o   Options
@@ -24,16 +23,16 @@ func newBase(env variant.Env, o Options) base { return base{env, o.withDefaults(
 
 func (b base) rdb() redis.UniversalClient { return b.env.Redis[0] }
 
-// keyOf is the documents' key for a queue's name, and the name of its lock.
+// keyOf returns the documents' key for a queue's name, and the name of its lock.
 func keyOf(name string) string { return "Queue:" + name }
 
-// LockName is what the lock of a queue with [Variant.Locked] is called.
+// LockName returns the name of the lock of a queue with [Variant.Locked].
 func LockName(name string) string { return keyOf(name) }
 
-// journalOf is the hash of what each request took.
+// journalOf returns the hash of what each request took.
 func journalOf(name string) string { return "Journal:" + keyOf(name) }
 
-// failed says in an error what was attempted. Declared answers stay as they are.
+// failed wraps an error with what was attempted. It returns declared answers unchanged.
 func failed(what, name string, err error) error {
 	for _, declared := range []error{nil, ErrEmpty, ErrLocked, ErrChanged, ErrLost} {
 		if errors.Is(err, declared) {
@@ -43,7 +42,7 @@ func failed(what, name string, err error) error {
 	return fmt.Errorf("%s queue %q: %w", what, name, err)
 }
 
-// badCall refuses a call.
+// badCall returns an ErrBadCall.
 func badCall(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrBadCall}, args...)...)
 }
@@ -105,7 +104,7 @@ func claimed(t Task) error {
 	return nil
 }
 
-// entered are these ids as entered with this score.
+// entered returns tasks with these ids and this score.
 func entered(score float64, ids []string) []Task {
 	tasks := make([]Task, len(ids))
 	for i, id := range ids {
@@ -114,7 +113,7 @@ func entered(score float64, ids []string) []Task {
 	return tasks
 }
 
-// tasksOf are members of a sorted set as tasks.
+// tasksOf returns members of a sorted set as tasks.
 func tasksOf(members []redis.Z, attempt int) []Task {
 	tasks := make([]Task, len(members))
 	for i, m := range members {
@@ -123,7 +122,7 @@ func tasksOf(members []redis.Z, attempt int) []Task {
 	return tasks
 }
 
-// orEmpty is a Pop's answer.
+// orEmpty returns the answer of a Pop: ErrEmpty if there are no tasks.
 func orEmpty(tasks []Task) ([]Task, error) {
 	if len(tasks) == 0 {
 		return nil, ErrEmpty

@@ -84,7 +84,7 @@ func connect(t *testing.T, target *server.Target) *redis.Client {
 	return c
 }
 
-// world is the Env of one client. Waiting for a lock is a short look again, by the
+// world returns the Env of one client. Waiting for a lock is a short look again, by the
 // machine's clock.
 func world(t *testing.T, target *server.Target, clk clock.Clock) variant.Env {
 	t.Helper()
@@ -98,5 +98,5 @@ func world(t *testing.T, target *server.Target, clk clock.Clock) variant.Env {
 	}
 }
 
-// newName is a name that nobody uses yet.
+// newName returns a name that nobody uses yet.
 func newName() string { return "{ov-" + rand.Text()[:6] + "}mail" }

@@ -13,8 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// Each test here is a schedule on a real Redis that shows one flaw, and the same
-// schedule survived by the queue that has it not.
+// Each test here is a schedule on a real Redis that shows one flaw, and the same schedule with a queue that does not
+// have it.
 
 // The printed lock lets B in beside A, between A's SETNX and EXPIRE.
 
@@ -150,7 +150,7 @@ func TestStaleScoreCannotDequeue(t *testing.T) {
 		}
 		s.waits()
 	}, "zset-locked", "zset-locked/lua-release", "zset-atomic", "reliable", "range-run-remove")
-	// Where the lock does not keep clients apart, it can.
+	// If the lock does not exclude, it can.
 	on(t, func(s *stage) {
 		in := s.client().enqueue("x")
 		d := s.dequeueing("x", in[0].Score)
@@ -172,7 +172,7 @@ func TestStaleScoreCannotDequeue(t *testing.T) {
 	}, "zset-atomic")
 }
 
-// A consumer takes a task and is never heard of again.
+// A consumer takes a task and never acts again.
 
 func TestConsumerDiesAfterPop(t *testing.T) {
 	on(t, func(s *stage) {
@@ -224,7 +224,7 @@ func TestConsumerDiesAfterPop(t *testing.T) {
 	}, "range-run-remove")
 }
 
-// A pop that was carried out, and whose client got no reply.
+// A pop that was executed, and whose client got no reply.
 
 func TestJournalSettlesAnUnansweredPop(t *testing.T) {
 	on(t, func(s *stage) {
@@ -364,7 +364,7 @@ func TestWorkersClock(t *testing.T) {
 	}, "zset-atomic", "reliable", "range-run-remove")
 }
 
-// What the documents' code lets pass.
+// Arguments that the documents' code accepts.
 func TestPrintedQueueTakesAnything(t *testing.T) {
 	on(t, func(s *stage) {
 		c := s.client()
@@ -392,8 +392,7 @@ func TestPrintedQueueTakesAnything(t *testing.T) {
 	}, "zset-locked", "zset-locked/lua-release")
 }
 
-// The documents' time-out is that of the call. Whoever finds the lock taken waits so long;
-// a pop does not wait.
+// The documents' time-out is that of the call. A call that finds the lock taken waits so long; a pop does not wait.
 func TestTimeoutsPerCall(t *testing.T) {
 	on(t, func(s *stage) {
 		var waited []time.Duration

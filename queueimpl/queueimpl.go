@@ -1,21 +1,17 @@
-// Package queueimpl holds the task queues under test: that of the source
-// documents, faithfully with its flaws, its corrected forms, and a control.
+// Package queueimpl holds the task queues under test: the queue of the source documents with its flaws, its corrected
+// forms, and a control.
 //
 // A queue holds tasks by name and by id, each with the time at which it is due.
-// What all of them can do is [Queue]; what only some can do is a small interface
-// of its own ([Delayer], [Dequeuer], [Peeker], [Deduper], [Acker], ...), which a
-// caller discovers by a type assertion. No queue pretends: one that cannot delay
-// has no method for it.
+// All of them implement [Queue]; each further ability is a small interface of its own ([Delayer], [Dequeuer], [Peeker],
+// [Deduper], [Acker], ...), which a caller discovers by a type assertion. A queue that cannot delay has no method for
+// it.
 //
-// Two designs stand against each other. A queue that removes a task as it hands
-// it out delivers at most once, and a consumer that dies with the task in its
-// hands loses it. A queue that only lends the task, for a visibility time-out,
-// and removes it when it is acknowledged, delivers at least once, so its
-// consumers must be idempotent ([Variant.AtLeastOnce]).
+// There are two designs. A queue that removes a task when it hands it out delivers at most once, and a consumer that
+// dies while it works on the task loses it. A queue that only lends the task, for a visibility time-out, and removes it
+// when it is acknowledged, delivers at least once, so its consumers must be idempotent ([Variant.AtLeastOnce]).
 //
 // One queue is one file, with its scripts as .lua files beside it; [Variants]
-// lists them all. A queue touches the world only through the [variant.Env] that
-// it is given.
+// lists them all. A queue acts only through the [variant.Env] that it is given.
 package queueimpl
 
 import (
@@ -34,40 +30,39 @@ import (
 // ErrEmpty answers a Pop: no task is due. Nothing changed.
 var ErrEmpty = errors.New("no task is due")
 
-// ErrLocked refuses a call: the queue's lock was not to be had, so nothing was
-// looked at and nothing changed. It says nothing about tasks.
+// ErrLocked refuses a call: the queue's lock was not obtained, so nothing was read and nothing changed. It says nothing
+// about tasks.
 var ErrLocked = errors.New("queue is locked")
 
-// ErrChanged refuses a Dequeue: no task with this id waits with this score. It
-// was taken, or enqueued again since. Nothing changed.
+// ErrChanged refuses a Dequeue: no task with this id waits with this score. It was taken, or has been enqueued again.
+// Nothing changed.
 var ErrChanged = errors.New("task has changed")
 
 // ErrLost refuses an Ack or an Extend: the task is not, or no longer, the
 // caller's. Nothing changed.
 var ErrLost = errors.New("claim is lost")
 
-// ErrBadCall refuses a call that makes no sense, before any command was sent.
+// ErrBadCall refuses an invalid call before any command is sent.
 var ErrBadCall = errors.New("bad call")
 
-// Task is a task as the queue handed it out. It is a plain value: a stale one
-// can be shown again, and must then be refused.
+// Task is a task as the queue handed it out. It is a plain value: a stale one can be used again, and must then be
+// refused.
 type Task struct {
 	ID string
 	// Score is when the task is due, in seconds since the epoch. It stays the
 	// same through redeliveries, so ID and Score together name one entry.
 	Score float64
-	// Attempt counts the deliveries of this entry, this one included, from 1. It
-	// is 0 where nothing was delivered or nothing is counted.
+	// Attempt counts the deliveries of this entry, this one included, from 1. It is 0 if there was no delivery or the
+	// queue does not count.
 	Attempt int
-	// Receipt names the claim under which the caller has the task; empty when the
-	// task was handed out for good.
+	// Receipt names the caller's claim on the task; empty if the queue removed the task when it handed it out.
 	Receipt string
 	// Until is the end of the visibility time-out promised to the caller: the start
 	// of the call plus the time-out, by the caller's clock. Zero without a claim.
 	Until time.Time
 }
 
-// State is what the server holds.
+// State lists the tasks on the server.
 type State struct {
 	Waiting []Task // due or not, in order
 	Claimed []Task // given to a consumer and not acknowledged; some may have run out
@@ -79,10 +74,9 @@ type State struct {
 // ErrEmpty, ErrLocked, ErrChanged, ErrLost and ErrBadCall are definite. Any other
 // error leaves the outcome open: commands may have been, or may yet be, executed.
 type Queue interface {
-	// Enqueue enters tasks that are due at once. It returns those that it entered,
-	// each with its score; an id that is ignored because it is there already is not
-	// among them. With an error that leaves the outcome open, it returns those that it
-	// may have entered, if it knows their scores.
+	// Enqueue enters tasks that are due at once. It returns those that it entered, each with its score, without ids
+	// that it ignored because they were there already. With an error that leaves the outcome open, it returns those
+	// that it may have entered, if it knows their scores.
 	Enqueue(ctx context.Context, name string, ids ...string) (entered []Task, err error)
 	// Pop returns up to count tasks that are due, or ErrEmpty.
 	Pop(ctx context.Context, name string, count int) ([]Task, error)
@@ -90,25 +84,25 @@ type Queue interface {
 	State(ctx context.Context, name string) (State, error)
 }
 
-// Delayer is a queue whose tasks can be due later.
+// Delayer is a queue with tasks that can be due later.
 type Delayer interface {
-	// EnqueueAfter is Enqueue of tasks that are due after this time. A queue may refuse a
-	// time below zero, or take it for one that has passed.
+	// EnqueueAfter is Enqueue of tasks that are due after this time. A queue may refuse a negative time, or treat it as
+	// one that has passed.
 	EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) (entered []Task, err error)
 }
 
-// Timed is a queue whose calls each have a time-out of their own for the queue's lock,
-// as the documents' have. A time-out that is not above zero is refused.
+// Timed is a queue whose calls each take a time-out for the queue's lock, as in the documents. A time-out that is not
+// positive is refused.
 type Timed interface {
 	// EnqueueWithin is EnqueueAfter that waits this long for the lock.
 	EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) (entered []Task, err error)
 	// DequeueWithin is like Dequeue, but waits up to timeout for the lock.
 	DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error
-	// PopWithin is Pop with a time-out, of which the queue says what it does with it.
+	// PopWithin is Pop with a time-out; the queue documents how it uses it.
 	PopWithin(ctx context.Context, name string, count int, timeout time.Duration) ([]Task, error)
 }
 
-// Repeat says what becomes of an id that is enqueued while it is in the queue.
+// Repeat says what happens to an id that is enqueued while it is in the queue.
 type Repeat string
 
 // The rules for repeated ids.
@@ -119,43 +113,40 @@ const (
 
 // Deduper is a queue that keeps one entry per id.
 type Deduper interface {
-	// Repeats is the rule that this queue follows, by [Options.Overwrite].
+	// Repeats returns the rule that this queue follows, by [Options.Overwrite].
 	Repeats() Repeat
 }
 
 // Dequeuer is a queue from which a waiting task can be withdrawn.
 type Dequeuer interface {
-	// Dequeue removes the task if it waits with exactly this score; otherwise
-	// it is ErrChanged.
+	// Dequeue removes the task if it waits with exactly this score; otherwise it returns ErrChanged.
 	Dequeue(ctx context.Context, name, id string, score float64) error
 }
 
-// Peeker is a queue that shows what is due without changing anything.
+// Peeker is a queue that shows due tasks without changing anything.
 type Peeker interface {
-	// Peek returns up to count tasks that are due; none is no error.
+	// Peek returns up to count tasks that are due; having none is not an error.
 	Peek(ctx context.Context, name string, count int) ([]Task, error)
 }
 
 // Acker is a queue that keeps its tasks until they are acknowledged.
 type Acker interface {
-	// Ack says that the task is done: it is removed and never delivered again. The ack
-	// counts, even when the visibility time-out has run out, unless the task was handed
-	// out again or enqueued again since: then Ack returns ErrLost.
+	// Ack says that the task is done: it is removed and never delivered again. The ack counts even after the visibility
+	// time-out, unless the task has been handed out or enqueued again: then Ack returns ErrLost.
 	Ack(ctx context.Context, name string, t Task) error
 }
 
 // Extender is a queue whose claims can be prolonged.
 type Extender interface {
 	// Extend starts the visibility time-out again and returns the task with its
-	// new Until. A claim that has run out is ErrLost.
+	// new Until. For a claim that has run out it returns ErrLost.
 	Extend(ctx context.Context, name string, t Task) (Task, error)
 }
 
-// Reclaimer is a queue that can return tasks whose claim has run out without
-// handing them to somebody. Its Pop does so by itself.
+// Reclaimer is a queue that can return tasks with an expired claim without handing them out. Its Pop also returns them.
 type Reclaimer interface {
-	// Reclaim returns them all, and tells how many claims it ended; those of tasks
-	// that became dead letters count, too.
+	// Reclaim returns them all, and reports how many claims it ended, including those of tasks that became dead
+	// letters.
 	Reclaim(ctx context.Context, name string) (n int, err error)
 }
 
@@ -166,13 +157,13 @@ type DeadLetters interface {
 	Dead(ctx context.Context, name string) ([]Task, error)
 }
 
-// Journaler is a queue that remembers what a pop took, so that one whose reply
-// was lost can be settled at the end of a run.
+// Journaler is a queue that records the tasks of each pop, so that a pop whose reply was lost can be settled at the end
+// of a run.
 type Journaler interface {
 	// PopAs is Pop under a request id, unique to this call. The same request sent
 	// again gets the same tasks, and takes no others.
 	PopAs(ctx context.Context, name, request string, count int) ([]Task, error)
-	// Popped returns what the request took; nothing if it has taken nothing so far.
+	// Popped returns the tasks that the request took; none if it has taken none so far.
 	Popped(ctx context.Context, name, request string) ([]Task, error)
 }
 
@@ -184,16 +175,15 @@ type Options struct {
 	// Lock makes the lock that guards a queue with [Variant.Locked]; nil means the
 	// printed one.
 	Lock func(variant.Env) lockimpl.Locker
-	// LockOptions say how it is acquired. Zero fields mean the documents' 15 s of
-	// lease and 10 s of waiting, and a new attempt every 100 ms. Pop never waits.
+	// LockOptions say how it is acquired. Zero fields mean the documents' lease of 15 s and wait of 10 s, and a new
+	// attempt every 100 ms. Pop never waits.
 	LockOptions lockimpl.Options
 	// Overwrite lets an id that is enqueued again replace its earlier entry.
 	Overwrite bool
 	// Visibility is how long a consumer has for a task; 0 means DefaultVisibility.
 	// The server counts in whole milliseconds.
 	Visibility time.Duration
-	// MaxAttempts is after how many deliveries without an Ack a task becomes a
-	// dead letter; 0 means never.
+	// MaxAttempts is the number of deliveries without an Ack after which a task becomes a dead letter; 0 means never.
 	MaxAttempts int
 }
 
@@ -216,7 +206,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// repeats is the rule for repeated ids.
+// repeats returns the rule for repeated ids.
 func (o Options) repeats() Repeat {
 	if o.Overwrite {
 		return Overwritten
@@ -229,18 +219,17 @@ type Variant struct {
 	Name, Source, Summary string
 	// Promises are what its authors claim; a broken one fails a run.
 	Promises []variant.Property
-	// Flaws are the ways in which it must be caught.
+	// Flaws are its known ways to break promises; checks must catch them.
 	Flaws []variant.Flaw
 	Needs variant.Needs
-	// Locked says that every change is made under a lock, made by Options.Lock and
-	// called "Queue:" and the queue's name, so that the queue is as good as that.
+	// Locked says that every change is made under a lock, made by Options.Lock and named "Queue:" and the queue's name.
+	// The queue is only as good as that lock.
 	Locked bool
-	// AtLeastOnce says that a task is delivered again when its consumer is not heard
-	// of in time, and that consumers must be idempotent by task id. That is their
-	// part of the promise effect-once. The other queues' consumers rely on the queue.
+	// AtLeastOnce says that a task is delivered again if its consumer does not answer in time, and that consumers must
+	// be idempotent by task id: that is their part of the promise effect-once. Consumers of the other queues rely on
+	// the queue.
 	AtLeastOnce bool
-	// TakesAnything says that empty ids within a list, and delays below zero, are taken
-	// as any other. Other queues refuse them.
+	// TakesAnything says that the queue accepts empty ids within a list and negative delays. Other queues refuse them.
 	TakesAnything bool
 	// Control marks a queue that is wrong on purpose.
 	Control bool
@@ -248,8 +237,8 @@ type Variant struct {
 	New func(variant.Env, Options) Queue
 }
 
-// Sample is a Queue to find out by type assertions what the queue can do. Its Env leads
-// nowhere, so that New may look at it; no call is to be made on it.
+// Sample returns a Queue for type assertions that find out what the queue can do. Its Env leads nowhere, but New may
+// read it; do not call its methods.
 func (v Variant) Sample(change ...func(*Options)) Queue {
 	env := variant.Env{Clock: clock.Real{}, Token: func() string { return "sample" }}
 	for range max(v.Needs.Masters, 1) {
@@ -266,7 +255,7 @@ func (v Variant) Sample(change ...func(*Options)) Queue {
 // command.
 const nowhere = "127.0.0.1:0"
 
-// Can lists what the queue can do beyond [Queue], in words for reports.
+// Can lists the queue's abilities beyond [Queue], in words for reports.
 func (v Variant) Can() []string {
 	q := v.Sample()
 	var can []string
@@ -297,8 +286,7 @@ func is[T any](q Queue) bool {
 	return ok
 }
 
-// Accepts reports, as an ErrBadCall, an option that makes no sense, or that
-// this queue would have to ignore.
+// Accepts returns an ErrBadCall for an invalid option, or one that this queue would have to ignore.
 func (v Variant) Accepts(o Options) error {
 	q := v.Sample()
 	l := o.LockOptions

@@ -6,17 +6,15 @@ import (
 	"oversell/variant"
 )
 
-// rangeRunRemove looks at what is due, lets the consumer run it, and removes it
-// afterwards: a consumer that dies loses nothing. But until the removal the
-// next one that looks gets the same task.
+// rangeRunRemove reads the tasks that are due, lets the consumer run them, and removes them afterwards: a consumer that
+// dies loses nothing. But until the removal the next reader gets the same task.
 type rangeRunRemove struct{ zset }
 
 func newRangeRunRemove(env variant.Env, o Options) Queue {
 	return rangeRunRemove{zset{newBase(env, o)}}
 }
 
-// Pop looks, and removes nothing. The receipt is the id, which is all that the
-// removal will ask for.
+// Pop reads and removes nothing. The receipt is the id: the removal needs nothing else.
 func (q rangeRunRemove) Pop(ctx context.Context, name string, count int) ([]Task, error) {
 	if err := firstOf(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)

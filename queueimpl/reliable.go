@@ -13,27 +13,24 @@ import (
 	"oversell/variant"
 )
 
-// reclaimBatch bounds how many claims one step of a script ends, so that none
-// holds up the server's other clients for long.
+// reclaimBatch bounds how many claims one step of a script ends, so that no step blocks the server for long.
 const reclaimBatch = 16
 
 // reliable lends tasks. A claim lasts for the visibility time-out, by the server's
 // clock, and has a receipt of its own; the task is removed when the claim's holder
 // acknowledges it, and waits again with its old due time when the claim has run
-// out. After MaxAttempts deliveries it becomes a dead letter, which enqueueing the
-// id again brings back to life.
+// out. After MaxAttempts deliveries it becomes a dead letter; enqueueing the id again revives it.
 //
-// An id is in the queue from its Enqueue to its Ack, so enqueueing it again
-// meanwhile is ignored, or, as an option, replaces the task: then the present
-// claim is lost.
+// An id is in the queue from its Enqueue to its Ack. Enqueueing it again meanwhile is ignored or, as an option,
+// replaces the task: then the present claim is lost.
 //
-// A task is delivered again when its consumer died, and also when it was merely
-// slow. Consumers are therefore idempotent by task id.
+// A task is delivered again when its consumer has died, and also when it was only slow. So consumers must be idempotent
+// by task id.
 type reliable struct{ base }
 
 func newReliable(env variant.Env, o Options) Queue { return reliable{newBase(env, o)} }
 
-// keys are those that all scripts get; see reliable_common.lua.
+// keys returns the keys that all scripts get; see reliable_common.lua.
 func (q reliable) keys(name string) []string {
 	key := keyOf(name)
 	return []string{key, "Claimed:" + key, "Tasks:" + key, "Dead:" + key, "Receipt:" + key, journalOf(name)}
@@ -56,7 +53,7 @@ func (q reliable) EnqueueAfter(ctx context.Context, name string, after time.Dura
 // Repeats implements Deduper.
 func (q reliable) Repeats() Repeat { return q.o.repeats() }
 
-// Dequeue implements Dequeuer. A claimed task has changed.
+// Dequeue implements Dequeuer. For a claimed task it returns ErrChanged.
 func (q reliable) Dequeue(ctx context.Context, name, id string, score float64) error {
 	if err := firstOf(named(name), identified(id), finite(score)); err != nil {
 		return failed("dequeue from", name, err)
@@ -133,8 +130,8 @@ func (q reliable) Reclaim(ctx context.Context, name string) (n int, err error) {
 	}
 }
 
-// Peek implements Peeker. It shows what waits: a task whose claim has run out
-// waits again when a Pop or a Reclaim has ended the claim.
+// Peek implements Peeker. It shows waiting tasks: a task whose claim has run out waits again when a Pop or a Reclaim
+// has ended the claim.
 func (q reliable) Peek(ctx context.Context, name string, count int) ([]Task, error) {
 	if err := firstOf(named(name), counted(count)); err != nil {
 		return nil, failed("peek into", name, err)
@@ -146,7 +143,7 @@ func (q reliable) Peek(ctx context.Context, name string, count int) ([]Task, err
 	return tasks, failed("peek into", name, err)
 }
 
-// State implements Queue. All is read at one instant.
+// State implements Queue. It reads everything at one instant.
 func (q reliable) State(ctx context.Context, name string) (State, error) {
 	if err := named(name); err != nil {
 		return State{}, failed("state of", name, err)
@@ -170,8 +167,8 @@ func (q reliable) Dead(ctx context.Context, name string) ([]Task, error) {
 	return sets[0], nil
 }
 
-// read gets some of the sorted sets, numbered as in keys, with what is known of
-// their tasks' deliveries, in one transaction.
+// read reads some of the sorted sets, numbered as in keys, with the records of their tasks' deliveries, in one
+// transaction.
 func (q reliable) read(ctx context.Context, name string, numbers ...int) ([][]Task, error) {
 	keys := q.keys(name)
 	members := make([]*redis.ZSliceCmd, len(numbers))
@@ -198,8 +195,7 @@ func (q reliable) read(ctx context.Context, name string, numbers ...int) ([][]Ta
 	return sets, nil
 }
 
-// delivered completes a task from "attempts:receipt:due"; an empty text is that of
-// a task that was never delivered.
+// delivered completes a task from "attempts:receipt:due"; the text is empty if the task was never delivered.
 func delivered(t *Task, text string) error {
 	if text == "" {
 		return nil

@@ -69,7 +69,7 @@ var (
 	streamsBuryScript = redis.NewScript(streamsBuryLua)
 )
 
-// flag is a bool as a script's argument.
+// flag returns a bool as a script's argument.
 func flag(b bool) int {
 	if b {
 		return 1
@@ -77,11 +77,10 @@ func flag(b bool) int {
 	return 0
 }
 
-// scoreArg is a score as a script's argument: exactly this number.
+// scoreArg returns a score as a script's argument: exactly this number.
 func scoreArg(score float64) string { return strconv.FormatFloat(score, 'g', -1, 64) }
 
-// enter runs a script that enters tasks: it replies their score and the ids
-// that it entered.
+// enter runs a script that enters tasks and replies their score and the ids that it entered.
 func (b base) enter(ctx context.Context, s *redis.Script, keys []string, after time.Duration, ids []string) ([]Task, error) {
 	args := []any{after.Microseconds(), flag(b.o.Overwrite)}
 	for _, id := range ids {
@@ -101,12 +100,10 @@ func (b base) enter(ctx context.Context, s *redis.Script, keys []string, after t
 	return entered(score, reply[1:]), nil
 }
 
-// fields is how many texts stand for one task in a script's reply: its id, its
-// score, its attempt and its receipt.
+// fields is the number of texts for one task in a script's reply: its id, its score, its attempt and its receipt.
 const fields = 4
 
-// tasksIn reads what a script replied, or what a journal holds. Claims are
-// counted from start.
+// tasksIn reads a script's reply or a journal's entry. Claims are counted from start.
 func (b base) tasksIn(reply []string, start time.Time) ([]Task, error) {
 	if len(reply)%fields != 0 {
 		return nil, fmt.Errorf("a script replied %q: want a list of tasks", reply)
@@ -174,7 +171,7 @@ func (b base) popped(ctx context.Context, name, request string) ([]Task, error) 
 	}
 	tasks, err := b.tasksIn(reply, time.Time{})
 	for i := range tasks {
-		tasks[i].Until = time.Time{} // nobody was promised anything
+		tasks[i].Until = time.Time{} // no claim was promised
 	}
 	return tasks, failed("journal of", name, err)
 }

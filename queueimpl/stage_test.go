@@ -94,7 +94,7 @@ type client struct {
 
 func (s *stage) client() *client { return s.clientAt(clock.Real{}) }
 
-// clientAt is a client with a clock of its own. It does not wait for locks.
+// clientAt returns a client with a clock of its own. It does not wait for locks.
 func (s *stage) clientAt(clk clock.Clock) *client {
 	s.Helper()
 	s.clients++
@@ -200,7 +200,7 @@ func (s *stage) waits(ids ...string) []queueimpl.Task {
 	return state.Waiting
 }
 
-// lost expects that nobody has the task, and nobody will be given it.
+// lost expects that no client has the task or will be given it.
 func (s *stage) lost() {
 	s.Helper()
 	s.waits()
@@ -228,7 +228,7 @@ func (s *stage) comes(id string) queueimpl.Task {
 	}
 }
 
-// admin is a plain client.
+// admin returns a plain client.
 func (s *stage) admin() *redis.Client {
 	s.Helper()
 	return connect(s.T, s.target)

@@ -21,18 +21,16 @@ const group = "workers"
 // XAUTOCLAIM for entries whose consumer has been silent for the visibility
 // time-out. Consumers must be idempotent, as with reliable.
 //
-// A stream keeps entries in the order in which they came, and that is all it
-// knows of them. So this queue cannot delay, does not notice an id that is
-// enqueued again, and cannot withdraw an id. A claim can only be taken over,
-// not returned, so there is no Reclaim. There is no journal, either: what an
-// unanswered pop took is pending, and comes back.
+// A stream only keeps entries in the order of their arrival. So this queue cannot delay, does not notice an id that is
+// enqueued again, and cannot withdraw an id. A claim can only be taken over, not returned, so there is no Reclaim.
+// There is no journal: the tasks of an unanswered pop are pending, and come back.
 //
-// The Score of an entry is its stream id, in which the sequence number counts as
-// microseconds, so that the order of scores is that of the stream.
+// The Score of an entry is its stream id, with the sequence number as microseconds, so that scores have the order of
+// the stream.
 type streams struct {
 	base
 	consumer string
-	// cursor is where the next look for silent consumers' entries goes on.
+	// cursor is where the next scan for silent consumers' entries continues.
 	cursor map[string]string
 }
 
@@ -91,7 +89,7 @@ func (q *streams) Pop(ctx context.Context, name string, count int) ([]Task, erro
 	return orEmpty(tasks)
 }
 
-// open makes the stream and its group. Somebody else may just have done so.
+// open makes the stream and its group. Another client may have done so already.
 func (q *streams) open(ctx context.Context, name string) error {
 	err := q.rdb().XGroupCreateMkStream(ctx, keyOf(name), group, "0").Err()
 	if err != nil && strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -112,8 +110,8 @@ func (q *streams) pop(ctx context.Context, name string, count int) ([]Task, erro
 	if tasks = append(tasks, fresh...); len(tasks) > 0 {
 		return tasks, nil
 	}
-	// While there is work, one look at a part of the pending entries is enough. It
-	// reports that there is none only after it has looked at all of them.
+	// While there is work, it reads only one part of the pending entries. It answers ErrEmpty only after it has read
+	// all of them.
 	for q.cursor[name] = ""; ; {
 		tasks, err := q.takeOver(ctx, name, count)
 		if err != nil || len(tasks) > 0 || q.cursor[name] == "" {
@@ -122,7 +120,7 @@ func (q *streams) pop(ctx context.Context, name string, count int) ([]Task, erro
 	}
 }
 
-// fresh reads entries that were not delivered to any consumer yet.
+// fresh reads entries that were not yet delivered to any consumer.
 func (q *streams) fresh(ctx context.Context, name string, count int) ([]Task, error) {
 	read, err := q.rdb().XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: group, Consumer: q.consumer, Streams: []string{keyOf(name), ">"}, Count: int64(count),
@@ -147,8 +145,8 @@ func (q *streams) fresh(ctx context.Context, name string, count int) ([]Task, er
 	return tasks, nil
 }
 
-// takeOver looks at the next part of the pending entries, and takes over those of
-// silent consumers. It moves the cursor, which is empty after the last part.
+// takeOver reads the next part of the pending entries, and takes over those of silent consumers. It moves the cursor,
+// which is empty after the last part.
 func (q *streams) takeOver(ctx context.Context, name string, count int) ([]Task, error) {
 	from := q.cursor[name]
 	if from == "" {
@@ -187,7 +185,7 @@ func (q *streams) takeOver(ctx context.Context, name string, count int) ([]Task,
 	return tasks, nil
 }
 
-// attempt is the delivery count of an entry that is ours, else 0.
+// attempt returns the delivery count of an entry that is ours, else 0.
 func (q *streams) attempt(ctx context.Context, name, entry string) (int, error) {
 	pending, err := q.rdb().XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: keyOf(name), Group: group, Start: entry, End: entry, Count: 1, Consumer: q.consumer,
@@ -198,7 +196,7 @@ func (q *streams) attempt(ctx context.Context, name, entry string) (int, error) 
 	return int(pending[0].RetryCount), nil
 }
 
-// bury makes an entry a dead letter. That it is no longer ours is no error.
+// bury makes an entry a dead letter. It is not an error if the entry is no longer ours.
 func (q *streams) bury(ctx context.Context, name, entry, id string) error {
 	return q.did(ctx, nil, streamsBuryScript, []string{keyOf(name), "Dead:" + keyOf(name)},
 		group, entry, q.consumer, id, q.o.MaxAttempts)
@@ -231,7 +229,7 @@ func (q *streams) State(ctx context.Context, name string) (State, error) {
 	if err := all.Err(); err != nil {
 		return State{}, failed("state of", name, err)
 	}
-	// Without a group nobody has popped yet.
+	// Without a group there was no pop yet.
 	if err := pending.Err(); err != nil && !strings.HasPrefix(err.Error(), "NOGROUP") {
 		return State{}, failed("state of", name, err)
 	}
@@ -283,7 +281,7 @@ func (q *streams) taskOf(m redis.XMessage, attempt int) (Task, error) {
 	return taskOf(m, q.consumer, attempt)
 }
 
-// taskOf is an entry as a task, claimed by this consumer.
+// taskOf returns an entry as a task, claimed by this consumer.
 func taskOf(m redis.XMessage, consumer string, attempt int) (Task, error) {
 	score, err := entryScore(m.ID)
 	if err != nil {

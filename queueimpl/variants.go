@@ -6,12 +6,12 @@ import "oversell/variant"
 const (
 	whyTwoRanges    = "two consumers read the same range before either has removed anything, and both run the task"
 	whyTwoAnswers   = "one entry is handed out twice, which no order of the calls allows"
-	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and nobody is given it"
+	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and no consumer is given it"
 	whyTwoAdds      = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
 	whyOverrun      = "the section outlives its lease, so two clients are inside: "
-	whyDies         = "Pop has removed the task: a consumer that dies with it in its hands takes it along"
-	whyNoReply      = "the task was removed and the reply was lost: nobody works on it"
-	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that nobody is waiting for"
+	whyDies         = "Pop has removed the task: a consumer that dies while it has the task loses it"
+	whyNoReply      = "the task was removed and the reply was lost: no consumer works on it"
+	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that no client is waiting for"
 	whyForgets      = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
 	whyOwnClock     = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
 	whyOwnClockLag  = "a consumer whose clock is behind is told that nothing is due while a task is"
@@ -26,14 +26,13 @@ const (
 	whyEmptied      = "a server without its data has no tasks"
 )
 
-// oneServer are the flaws of every queue that lives on one server.
+// oneServer lists the flaws of every queue on one server.
 var oneServer = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Failover, Why: whyFailover},
 	{Property: variant.NoLostTask, Fault: variant.RestartEmpty, Why: whyEmptied},
 }
 
-// handsOutOnce are the flaws of a queue whose consumers rely on its handing out
-// each task once.
+// handsOutOnce lists the flaws of a queue whose consumers rely on getting each task once.
 var handsOutOnce = flaws(oneServer, []variant.Flaw{
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverPop},
@@ -43,15 +42,14 @@ var handsOutOnce = flaws(oneServer, []variant.Flaw{
 	{Property: variant.Linearizable, Fault: variant.Resend, Why: whySecondAnswer},
 })
 
-// removesAtOnce are the flaws of a queue whose Pop removes what it hands out.
+// removesAtOnce lists the flaws of a queue whose Pop removes what it hands out.
 var removesAtOnce = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Crash, Why: whyDies},
 	{Property: variant.NoLostTask, Fault: variant.DropReply, Why: whyNoReply},
 	{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: whyLatePop},
 }
 
-// twoInside are the flaws of a queue that needs its clients kept apart, where they
-// are not.
+// twoInside returns the flaws of a queue that needs mutual exclusion, if its lock does not provide it.
 func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	repeats := variant.WithRepeats
 	if under != "" {
@@ -66,7 +64,7 @@ func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	}
 }
 
-// stuckUnder are the flaws under locks that a crash can leave taken for good.
+// stuckUnder returns the flaws under locks that a crash can leave held for ever.
 func stuckUnder(locks ...string) []variant.Flaw {
 	var all []variant.Flaw
 	for _, lock := range locks {
@@ -87,7 +85,7 @@ func flaws(groups ...[]variant.Flaw) []variant.Flaw {
 var Variants = []Variant{
 	{
 		Name:     "zset-locked",
-		Source:   variant.TextListing + "; where the lock is not to be had the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
+		Source:   variant.TextListing + "; if the lock is not obtained the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
 		Summary:  "a sorted set by due time; every change is several commands under a lock, by the client's clock",
 		Promises: variant.PropertiesOf(variant.Queue),
 		Flaws: flaws(

@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// zset is the documents' sorted set with each change in one script, which the
-// server runs without interruption, by the server's own clock. It lacks a Pop.
+// zset is the documents' sorted set with each change in one script, which the server runs without interruption, by the
+// server's own clock. It has no Pop.
 type zset struct{ base }
 
 // Enqueue implements Queue.
@@ -54,9 +54,8 @@ func (q zset) State(ctx context.Context, name string) (State, error) {
 	return State{Waiting: tasks}, failed("state of", name, err)
 }
 
-// zsetAtomic takes tasks out in one script, too, so it needs no lock. One of
-// the documents' flaws remains: a task is lost if its consumer dies while it
-// holds the task, or gets no reply; the journal tells which tasks those were.
+// zsetAtomic also takes tasks out in one script, so it needs no lock. One of the documents' flaws remains: a task is
+// lost if its consumer dies while it holds the task, or gets no reply; the journal shows these tasks.
 type zsetAtomic struct{ zset }
 
 func newZsetAtomic(env variant.Env, o Options) Queue { return zsetAtomic{zset{newBase(env, o)}} }

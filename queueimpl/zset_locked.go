@@ -17,16 +17,15 @@ import (
 // in which every change is several commands under a lock. The clock is the
 // client's own.
 //
-// It is as good as its lock. What no lock can mend: Pop removes what it hands
-// out, so a consumer that dies takes its tasks along.
+// It is only as good as its lock. One flaw no lock can fix: Pop removes what it hands out, so a consumer that dies
+// loses its tasks.
 //
-// As in the documents, the answer to the unlocking is ignored, while an error in
-// between leaves the function there and then, and the lock to its lease.
+// As in the documents, the answer to the unlocking is ignored, and an error in between returns at once and leaves the
+// lock to its lease.
 //
-// This differs from the listing in one place. If the lock is held, the listing logs and
-// returns false; but the line that logs reads "Logger:get(…)" with one colon, which PHP
-// takes for a label and a call of a function "get" that does not exist. So the printed
-// code ends the request with a fatal error there. Here the answer is ErrLocked.
+// This differs from the listing in one place. If the lock is held, the listing logs and returns false; but its logging
+// line reads "Logger:get(…)" with one colon, which PHP parses as a label and a call of a function "get" that does not
+// exist. So the printed code ends the request with a fatal error there. This queue returns ErrLocked.
 type zsetLocked struct {
 	base
 	lock lockimpl.Locker
@@ -37,7 +36,7 @@ func newZsetLocked(env variant.Env, o Options) Queue {
 	return &zsetLocked{base: b, lock: b.o.Lock(env)}
 }
 
-// printedLock is the documents' own lock.
+// printedLock returns the documents' own lock.
 func printedLock(env variant.Env) lockimpl.Locker {
 	v, ok := lockimpl.Find("php-lock-printed")
 	if !ok {
@@ -67,7 +66,7 @@ func (q *zsetLocked) under(ctx context.Context, name string, wait time.Duration,
 	return answer
 }
 
-// phpEmpty is PHP's empty(), for which "0" is as good as nothing.
+// phpEmpty is PHP's empty(), which counts "0" as empty.
 func phpEmpty(s string) bool { return s == "" || s == "0" }
 
 // named refuses what the documents' code refuses.
@@ -85,7 +84,7 @@ func (q *zsetLocked) identified(id string) error {
 	return nil
 }
 
-// patient refuses a time-out that is not above zero, as the documents do.
+// patient refuses a time-out that is not positive, as the documents do.
 func patient(timeout time.Duration) error {
 	if timeout <= 0 {
 		return badCall("a time-out of %v: it must be above zero", timeout)
@@ -93,9 +92,8 @@ func patient(timeout time.Duration) error {
 	return nil
 }
 
-// listed refuses what the documents' code refuses of ids: no list, and a single id that
-// PHP takes for empty. What stands in a list of several is not looked at, so that an
-// empty id enters the queue.
+// listed refuses the ids that the documents' code refuses: no list, and a single id that PHP counts as empty. The
+// documents' code does not check a list of several, so an empty id in it enters the queue.
 func (q *zsetLocked) listed(ids []string) error {
 	switch len(ids) {
 	case 0:
@@ -106,7 +104,7 @@ func (q *zsetLocked) listed(ids []string) error {
 	return nil
 }
 
-// now is the client's clock as a score.
+// now returns the client's clock as a score.
 func (q *zsetLocked) now(after time.Duration) float64 {
 	return float64(q.env.Clock.Now().UnixMicro()+after.Microseconds()) / 1e6
 }
@@ -134,7 +132,7 @@ func (q *zsetLocked) EnqueueWithin(ctx context.Context, name string, timeout, af
 		score = q.now(after)
 		for _, id := range ids {
 			added, err := q.add(ctx, key, score, id)
-			if added || err != nil { // without an answer it may be in, with this score
+			if added || err != nil { // without an answer it may have entered, with this score
 				in = append(in, id)
 			}
 			if err != nil {
@@ -146,8 +144,7 @@ func (q *zsetLocked) EnqueueWithin(ctx context.Context, name string, timeout, af
 	return entered(score, in), failed("enqueue into", name, err)
 }
 
-// add is ZSCORE, and ZADD if the id is not there; or, as the documents' prose
-// has it, ZADD in any case.
+// add sends ZSCORE, and ZADD if the id is not there; or, as in the documents' prose, always ZADD.
 func (q *zsetLocked) add(ctx context.Context, key string, score float64, id string) (bool, error) {
 	if !q.o.Overwrite {
 		err := q.rdb().ZScore(ctx, key, id).Err()
@@ -167,8 +164,8 @@ func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64
 	return q.DequeueWithin(ctx, name, id, score, q.o.LockOptions.Wait)
 }
 
-// DequeueWithin is the documents' dequeue(name, id, score, timeout). A score of zero is
-// refused, as PHP takes it for empty.
+// DequeueWithin is the documents' dequeue(name, id, score, timeout). A score of zero is refused, since PHP counts it as
+// empty.
 func (q *zsetLocked) DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error {
 	err := firstOf(q.named(name), q.identified(id), finite(score), patient(timeout))
 	if err == nil && score == 0 {
@@ -195,8 +192,7 @@ func (q *zsetLocked) DequeueWithin(ctx context.Context, name, id string, score f
 	}))
 }
 
-// PopWithin is the documents' pop(name, count, timeout), which does nothing with its
-// time-out.
+// PopWithin is the documents' pop(name, count, timeout), which ignores its time-out.
 func (q *zsetLocked) PopWithin(ctx context.Context, name string, count int, _ time.Duration) ([]Task, error) {
 	return q.Pop(ctx, name, count)
 }
@@ -236,8 +232,8 @@ func (q *zsetLocked) Peek(ctx context.Context, name string, count int) ([]Task, 
 	return tasks, failed("peek into", name, err)
 }
 
-// due is ZRANGEBYSCORE itself. The driver's ways to say the same are deprecated,
-// or another command than the documents print.
+// due sends ZRANGEBYSCORE itself. The driver's methods for it are deprecated, or send another command than the
+// documents print.
 func (q *zsetLocked) due(ctx context.Context, key string, count int) ([]Task, error) {
 	now := strconv.FormatFloat(q.now(0), 'f', -1, 64)
 	cmd := redis.NewZSliceCmd(ctx, "zrangebyscore", key, "-inf", now, "withscores", "limit", 0, count)

@@ -6,7 +6,7 @@ import (
 	"oversell/server/topology"
 )
 
-// alarm makes them watchful.
+// alarm makes the sentinels or cluster nodes watchful.
 func (t *Target) alarm(ctx context.Context) {
 	if t.Kind == Address {
 		return
@@ -15,7 +15,7 @@ func (t *Target) alarm(ctx context.Context) {
 	_ = t.shape.Become(ctx, topology.Watchful) // a server that was not told only reacts more slowly
 }
 
-// mend has them repair what they were made watchful for.
+// mend makes them correct a former primary that came back.
 func (t *Target) mend(ctx context.Context) {
 	if t.alarmed.Load() {
 		_ = t.shape.Become(ctx, topology.Mending)

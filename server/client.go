@@ -4,14 +4,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options are the settings with which every client of this program talks to a
-// master. It is the only place that states them, and hands out a fresh copy, so
-// that a caller can put a proxy's address into it. It contains the password:
-// never print it. It panics if there is no such node.
+// Options returns the settings with which every client of this program talks to a
+// master. It is the only place that sets them, and returns a fresh copy, so that a caller can put a proxy's address
+// into it. It contains the password: never print it. It panics if there is no such node.
 //
 // If the address is that of the first primary, new connections lead to the server that is the
-// primary at that time. On a cluster they lead to its first master, which answers for its
-// share of the keys only.
+// primary at that time. On a cluster they lead to its first master, which serves only its share of the keys.
 //
 // An error on the wire leaves the outcome of its command unknown: the server may
 // have executed it, may do so later, or never.
@@ -19,9 +17,8 @@ func (t *Target) Options(node int, o ConnOptions) *redis.Options {
 	return t.shape.Options(node, o)
 }
 
-// Client makes a client of one node, with the settings of [Target.Options], that
-// finds its way on the target's topology; see the package comment. It does not
-// connect yet; see [Warm]. The caller closes it.
+// Client makes a client of one node, with the settings of [Target.Options], that follows the target's topology; see the
+// package comment. It does not connect yet; see [Warm]. The caller closes it.
 func (t *Target) Client(node int, o ConnOptions) redis.UniversalClient {
 	return t.shape.Client(node, o)
 }
@@ -35,8 +32,8 @@ func (t *Target) Clients(o ConnOptions) []redis.UniversalClient {
 	return all
 }
 
-// Addresses are those of the nodes (host:port) for programs with a Redis client of their own:
-// a proxy's where connections go through one (see [Target.Route]).
+// Addresses returns the addresses of the nodes (host:port) for programs with their own Redis client: the proxy's where
+// connections go through one (see [Target.Route]).
 func (t *Target) Addresses() []string {
 	all := make([]string, t.Nodes())
 	for i := range all {

@@ -13,14 +13,14 @@ import (
 	"oversell/server/topology"
 )
 
-// Ability is something that can be done to the servers of a target.
+// Ability is an action that is possible on the servers of a target.
 type Ability string
 
 // The abilities.
 const (
 	// CanStop: servers can be killed, frozen and started again, because they are ours.
 	CanStop Ability = "stop"
-	// CanLose: what the servers hold may be lost, because they are ours.
+	// CanLose: the servers' data may be lost, because they are ours.
 	CanLose Ability = "lose"
 	// CanFailOver: there is a replica to promote.
 	CanFailOver Ability = "fail over"
@@ -30,8 +30,8 @@ const (
 	CanAdminister Ability = "administer"
 )
 
-// Can is nil when the target has the ability, and says otherwise why it has not
-// and which target has, with class [ErrUsage].
+// Can returns nil if the target has the ability; otherwise an error of class [ErrUsage] says why not and which target
+// has it.
 func (t *Target) Can(ctx context.Context, a Ability) error {
 	switch a {
 	case CanStop:
@@ -64,7 +64,7 @@ func (t *Target) canStop() error {
 
 func (t *Target) canLose() error {
 	if t.Kind == Address {
-		return errclass.Usagef("what the server at %s holds is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
+		return errclass.Usagef("the data of the server at %s is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
 	}
 	return t.canStop()
 }
@@ -88,13 +88,11 @@ func (t *Target) Servers() []Member {
 	return all
 }
 
-// Admin is a client of one server for administrative commands and for looking at
-// its state. It is connected to the server itself, past every proxy, and is
-// closed with the target. It panics if there is no such server.
+// Admin returns a client of one server for administrative commands and for reading its state. It is connected to the
+// server itself, past every proxy, and is closed with the target. It panics if there is no such server.
 func (t *Target) Admin(number int) *redis.Client { return t.group.Servers[number-1].Admin }
 
-// Kill ends a server as kill -9 does and waits until it is gone. The target does
-// not count as ended by that. It needs [CanStop].
+// Kill ends a server as kill -9 does and waits until it is gone. That does not end the target. It needs [CanStop].
 func (t *Target) Kill(number int) error {
 	s, err := t.ours(number)
 	if err != nil {
@@ -107,15 +105,12 @@ func (t *Target) Kill(number int) error {
 	return nil
 }
 
-// Start starts a killed server again on its port, and waits until it answers and
-// has loaded its data; with empty it forgets what it had kept. It does not wait
-// for replicas to catch up: see AwaitHealthy. It needs [CanStop].
+// Start starts a killed server again on its port, and waits until it answers and has loaded its data; with empty it
+// forgets its data. It does not wait for replicas to catch up: see AwaitHealthy. It needs [CanStop].
 //
-// A server that keeps no append-only file ([Spec.Persist]) comes back empty in
-// any case. It takes up its place: on a replica topology it follows the server
-// that is the primary by now, on a cluster it remains the node that it was, and
-// on a sentinel topology it comes back as what it was started as, and the
-// sentinels make it follow their choice.
+// A server without an append-only file ([Spec.Persist]) always comes back empty. It takes up its place: on a replica
+// topology it follows the present primary, on a cluster it remains the same node, and on a sentinel topology it comes
+// back in its first role, and the sentinels make it follow their primary.
 func (t *Target) Start(ctx context.Context, number int, empty bool) error {
 	s, err := t.ours(number)
 	if err != nil {
@@ -147,8 +142,7 @@ func (t *Target) Freeze(number int) error {
 	return nil
 }
 
-// Thaw is the end of Freeze. It does nothing for a server that is not frozen (any
-// more).
+// Thaw ends a Freeze. It does nothing if the server is not frozen.
 func (t *Target) Thaw(number int) error {
 	s, err := t.ours(number)
 	if err != nil {
@@ -164,8 +158,7 @@ func (t *Target) Thaw(number int) error {
 	return nil
 }
 
-// Jump sets how far a server's wall clock is ahead of the real time, or, below
-// zero, behind it. It needs [CanJump].
+// Jump sets how far a server's wall clock is ahead of the real time, or, if negative, behind it. It needs [CanJump].
 func (t *Target) Jump(number int, ahead time.Duration) error {
 	if err := t.canJump(); err != nil {
 		return err
@@ -177,9 +170,8 @@ func (t *Target) Jump(number int, ahead time.Duration) error {
 	return s.Jump(ahead)
 }
 
-// Primary is the number of the server that serves now as what master number was
-// when the target was opened: that very server, or a promoted replica of it.
-// While a failover is under way that is the latest that is known.
+// Primary returns the number of the server that now serves in the role that this master had when the target was opened:
+// the same server, or a promoted replica of it. During a failover that is the last one known.
 func (t *Target) Primary(ctx context.Context, master int) (int, error) {
 	m, err := t.master(master)
 	if err != nil {
@@ -192,11 +184,9 @@ func (t *Target) Primary(ctx context.Context, master int) (int, error) {
 	return s.Number, nil
 }
 
-// Promote makes a replica the master of its group, and new connections go to it.
-// On a sentinel topology and a cluster it only waits until they have elected a new
-// one, which presumes that the old one is gone or frozen; at an address it tells
-// them to. It returns the number of the server that was promoted. It needs
-// [CanFailOver].
+// Promote makes a replica the master of its group, and new connections go to it. On a sentinel topology and a cluster
+// it only waits until they have elected a new one, so the old one must be gone or frozen; at an address it tells them
+// to elect one. It returns the number of the promoted server. It needs [CanFailOver].
 func (t *Target) Promote(ctx context.Context, master int) (int, error) {
 	if err := t.shape.CanFailOver(); err != nil {
 		return 0, err
@@ -218,8 +208,8 @@ func (t *Target) Promote(ctx context.Context, master int) (int, error) {
 
 // AwaitHealthy waits until every server that was not killed answers, every master
 // of the topology is served by exactly one server, the others that follow it are
-// connected to it and have caught up, and sentinels and cluster nodes agree on all
-// that. The error, when ctx ends first, says what was still missing.
+// connected to it and have caught up, and sentinels and cluster nodes agree on that. If ctx ends first, the error says
+// what was still missing.
 //
 // Sentinels and clusters turn a former primary that comes back into a replica by
 // themselves. On a replica topology, which has no failover of its own, this method
@@ -235,14 +225,13 @@ func (t *Target) AwaitHealthy(ctx context.Context) error {
 	return nil
 }
 
-// Route has every connection of clients that are made from now on go through via,
-// which maps the address of a server to where to dial instead; what it does not
-// know it returns unchanged. It is how proxies come between.
+// Route makes every connection of clients made from now on go through via, which maps the address of a server to the
+// address to dial; it returns unknown addresses unchanged. Proxies are inserted by it.
 func (t *Target) Route(via func(addr string) string) {
 	t.group.Route(via)
 }
 
-// numbered is the server of that number.
+// numbered returns the server with that number.
 func (t *Target) numbered(number int) (*instance.Server, error) {
 	if number < 1 || number > len(t.group.Servers) {
 		return nil, errclass.Usagef("there is no server %d: the target has %d, counted from 1", number, len(t.group.Servers))
@@ -250,7 +239,7 @@ func (t *Target) numbered(number int) (*instance.Server, error) {
 	return t.group.Servers[number-1], nil
 }
 
-// ours is a server that we can break.
+// ours returns a server that we can break.
 func (t *Target) ours(number int) (*instance.Server, error) {
 	s, err := t.numbered(number)
 	if err != nil {
@@ -262,7 +251,7 @@ func (t *Target) ours(number int) (*instance.Server, error) {
 	return s, nil
 }
 
-// master is a server that was a master when the target was opened.
+// master returns a server that was a master when the target was opened.
 func (t *Target) master(number int) (*instance.Server, error) {
 	s, err := t.numbered(number)
 	if err != nil {
@@ -276,7 +265,7 @@ func (t *Target) master(number int) (*instance.Server, error) {
 
 var errEnded = errors.New("the target has ended")
 
-// untilDone is ctx, but ends with the target.
+// untilDone returns a ctx that also ends with the target.
 func (t *Target) untilDone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -289,8 +278,7 @@ func (t *Target) untilDone(ctx context.Context) (context.Context, context.Cancel
 	return ctx, func() { cancel(nil) }
 }
 
-// Hide takes the passwords of the servers out of a text: some servers repeat in an
-// error what they were sent.
+// Hide removes the passwords of the servers from a text: some servers repeat in an error what they received.
 func (t *Target) Hide(text string) string {
 	for _, s := range t.group.Servers {
 		text = s.Endpoint().Hide(text)

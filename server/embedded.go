@@ -18,10 +18,9 @@ import (
 
 const embeddedCaveat = "miniredis emulates Redis in memory: its throughput and latency say nothing about Redis, and faults of a server cannot be tried on it"
 
-// OpenEmbedded starts n in-memory emulations whose time is clk's: what TIME
-// answers, and when keys expire. Under a clock.Virtual nothing expires until the
-// clock is advanced, and then at once. The error is of class [ErrEnvironment],
-// or [ErrUsage] if n is not between 1 and [MaxMasters].
+// OpenEmbedded starts n in-memory emulations that use clk for TIME and for the expiry of keys. Under a clock.Virtual
+// nothing expires until the clock is advanced, and then at once. The error is of class [ErrEnvironment], or [ErrUsage]
+// if n is not between 1 and [MaxMasters].
 func OpenEmbedded(clk clock.Clock, n int) (*Target, error) {
 	if n < 1 || n > MaxMasters {
 		return nil, errclass.Usagef("start %d emulations: the number of masters must be between 1 and %d", n, MaxMasters)
@@ -57,11 +56,11 @@ func openEmbedded(clk clock.Clock, n int, why string) (*Target, error) {
 	return t, nil
 }
 
-// miniredisVersion is what go.mod says, for binaries without build information,
-// as tests are. A test compares.
+// miniredisVersion is the version in go.mod, for binaries without build information, such as tests. A test compares
+// them.
 const miniredisVersion = "v2.40.0"
 
-// embeddedVersion is the version of miniredis that was linked in.
+// embeddedVersion returns the version of miniredis that was linked in.
 func embeddedVersion() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range build.Deps {
@@ -73,14 +72,12 @@ func embeddedVersion() string {
 	return "miniredis " + miniredisVersion
 }
 
-// follow makes a started emulation live by a clock. The time is set before each
-// command, not by a ticker: a key that is set between two ticks would lose the
-// whole interval at the second one, expire before the lease that its client was
-// promised, and make a correct lock look broken.
+// follow makes a started emulation use a clock. The time is set before each command, not by a ticker: a key that is set
+// between two ticks would lose the whole interval at the second one, expire before the promised lease, and make a
+// correct lock look broken.
 //
-// Moving the time costs the emulation a walk over all its keys. Commands that
-// arrive during such a walk therefore share the next one: all a command needs is
-// a time not earlier than its own arrival.
+// Moving the time makes the emulation visit all its keys. So commands that arrive meanwhile share the next visit: a
+// command only needs a time not earlier than its own arrival.
 func follow(m *miniredis.Miniredis, clk clock.Clock) {
 	m.SetTime(clk.Now())
 	m.ClockTTL(true)
@@ -96,15 +93,14 @@ func follow(m *miniredis.Miniredis, clk clock.Clock) {
 		if last.Before(arrival) {
 			last = clk.Now()
 			m.SetTime(last)
-			m.DB(0) // touching any database expires keys in all of them
+			m.DB(0) // any access to a database expires keys in all of them
 		}
 		return false // go on with the command
 	})
 }
 
-// insideScript tells a command that a script calls from one that a client sent.
-// miniredis knows but has no accessor for it, hence the look at its field; the
-// tests notice if that ever changes.
+// insideScript reports whether a script called a command, and not a client. miniredis has no accessor for that, so this
+// reads its field; the tests notice if it changes.
 func insideScript(p *miniserver.Peer) bool {
 	ctx := reflect.ValueOf(p.Ctx)
 	if ctx.Kind() != reflect.Pointer || ctx.IsNil() {

@@ -2,5 +2,5 @@
 
 package server
 
-// fileLimit is how many files this process may have open, 0 if unknown.
+// fileLimit returns how many files this process may have open, 0 if unknown.
 func fileLimit() int { return 0 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// fileLimit is how many files this process may have open, 0 if unknown. Go
+// fileLimit returns how many files this process may have open, 0 if unknown. Go
 // raises the soft limit to the hard limit when a program starts.
 func fileLimit() int {
 	var l syscall.Rlimit

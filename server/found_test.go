@@ -11,7 +11,7 @@ import (
 	"oversell/server/instance"
 )
 
-// addressesOf are those of servers, as a user would give them.
+// addressesOf returns those of servers, as a user would give them.
 func addressesOf(tg *Target, numbers ...int) string {
 	var all []string
 	for _, n := range numbers {

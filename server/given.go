@@ -11,8 +11,7 @@ import (
 	"oversell/server/topology"
 )
 
-// openGiven opens servers that were running already, mends what is left there of runs
-// that were killed or refuses it, and starts a guard.
+// openGiven opens running servers, repairs or refuses the leftovers of killed runs there, and starts a guard.
 func openGiven(ctx context.Context, p plan) (*Target, error) {
 	t, err := openAddresses(ctx, p)
 	if err != nil {
@@ -68,12 +67,12 @@ func openAddresses(ctx context.Context, p plan) (*Target, error) {
 		t.Why = fmt.Sprintf("%s answers at the %d given addresses %s", instance.Named(t.ServerVersion), len(servers), strings.Join(t.Addrs, ", "))
 	}
 	if t.ServerVersion == "unknown" {
-		t.Caveat = "the server does not tell its version and role, so it is taken for a master on trust"
+		t.Caveat = "the server does not report its version and role, so it is assumed to be a master"
 	}
 	return t, nil
 }
 
-// openFound makes a target of a topology that was found.
+// openFound makes a target from a topology that was found.
 func openFound(f topology.Found, err error) (*Target, error) {
 	if err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func allDifferent(endpoints []instance.Endpoint, answers []instance.Info) error 
 	return nil
 }
 
-// orphan tells whether a server is a replica of nobody, as one that was made read-only.
+// orphan reports whether a server is a replica of [Nobody], like one that was made read-only.
 func orphan(in instance.Info) bool {
 	return in["role"] == "slave" && net.JoinHostPort(in["master_host"], in["master_port"]) == Nobody
 }

@@ -18,32 +18,31 @@ import (
 	"oversell/server/topology"
 )
 
-// A guard process can be killed, too, or the machine can go down. The changes to undo
-// are therefore also recorded on the server until they are undone. As long as the guard
-// lives, it has a connection, with the guard's name, to every server. A record whose
-// connection is missing is a leftover of a run that is dead.
+// A guard process can be killed, too, or the machine can go down. So the changes to undo are also recorded on the
+// server until they are undone. While the guard lives, it has a connection, with the guard's name, to every server. A
+// record without such a connection is a leftover of a dead run.
 
 // recordsKey is the hash of the records, one for each duty of each guard.
 const recordsKey = "oversell:undo"
 
-// record is what stands on a server of a duty.
+// record is a duty as recorded on a server.
 type record struct {
 	Undo Undo `json:"undo"`
-	// Addr is that of the server that it is about, and Addrs are those of all servers
-	// then, in the order of their numbers. The next run may number them in another way.
+	// Addr is the address of the changed server; Addrs are those of all servers then, in the order of their numbers.
+	// The next run may number them differently.
 	Addr  string   `json:"addr,omitempty"`
 	Addrs []string `json:"addrs,omitempty"`
-	// Named: the guard has a connection by its name. Without that name, another process
-	// cannot tell whether the guard lives.
+	// Named: the guard has a connection with its name. Without that name, another process cannot know whether the guard
+	// lives.
 	Named bool   `json:"named"`
 	Host  string `json:"host"`
 	Since string `json:"since"`
 }
 
-// connectionName is that of a guard's connections.
+// connectionName returns the name of a guard's connections.
 func connectionName(id string) string { return "oversell-" + id }
 
-// introduce opens the connections that tell that the guard lives, and keeps them open.
+// introduce opens the connections that show that the guard lives, and keeps them open.
 func (k *undoing) introduce() {
 	for _, s := range k.t.group.Data() {
 		named := make(chan bool, 1)
@@ -90,11 +89,11 @@ func (k *undoing) stay(s *instance.Server, first chan<- bool) {
 
 func (k *undoing) field(id int64) string { return fmt.Sprintf("%s/%d", k.id, id) }
 
-// noting is how long it may take to write a record: a server may refuse it, because it
-// is read-only, say. The guard itself does not need it.
+// noting is how long writing a record may take: a server may refuse it, for example if it is read-only. The guard
+// itself does not need the record.
 const noting = 500 * time.Millisecond
 
-// note writes a record, on the server that it is about if possible.
+// note writes a record, on the changed server if possible.
 func (k *undoing) note(ctx context.Context, id int64, d *duty) {
 	host, _ := os.Hostname()
 	k.mu.Lock()
@@ -127,8 +126,7 @@ func (k *undoing) forget(ctx context.Context, id int64, d *duty) {
 	})
 }
 
-// somewhere does something with one server after the other that keeps data, beginning
-// with a chosen one, until it is done.
+// somewhere calls f for one server with data after the other, beginning with a chosen one, until f is done.
 func (t *Target) somewhere(ctx context.Context, chosen int, do func(context.Context, *redis.Client) bool) {
 	ctx, cancel := context.WithTimeout(ctx, noting)
 	defer cancel()
@@ -157,7 +155,7 @@ func (t *Target) somewhere(ctx context.Context, chosen int, do func(context.Cont
 // leftover is a record of a run that may be dead.
 type leftover struct {
 	record
-	at    []*instance.Server // who has it
+	at    []*instance.Server // the server that has it
 	field string
 }
 
@@ -181,7 +179,7 @@ func (t *Target) leftovers(ctx context.Context, mend bool) error {
 		return nil
 	}
 	living, known := t.living(ctx, found)
-	fields := slices.SortedFunc(maps.Keys(found), func(a, b string) int { // a server must be in order to remove keys
+	fields := slices.SortedFunc(maps.Keys(found), func(a, b string) int { // a server must be restored before keys can be removed
 		return cmp.Or(strings.Compare(found[a].Undo.Keys, found[b].Undo.Keys), strings.Compare(a, b))
 	})
 	for _, field := range fields {
@@ -204,15 +202,14 @@ func (t *Target) leftovers(ctx context.Context, mend bool) error {
 	return nil
 }
 
-// The connections of a guard come back at once when a server has closed them; so it is
-// looked for them more than once.
+// A guard reopens its connections at once when a server has closed them, so this looks more than once.
 const (
 	looks        = 5
 	betweenLooks = 200 * time.Millisecond
 )
 
-// living returns the guards with records on the servers that still have connections.
-// known is false when we may not ask.
+// living returns the guards with records on the servers that still have connections. known is false if the account may
+// not list them.
 func (t *Target) living(ctx context.Context, found map[string]*leftover) (ids []string, known bool) {
 	wanted := map[string]bool{}
 	for field := range found {
@@ -241,7 +238,7 @@ func (t *Target) living(ctx context.Context, found map[string]*leftover) (ids []
 	return ids, true
 }
 
-// remedy says what is left to do.
+// remedy says what remains to be done.
 func (l *leftover) remedy(t *Target) string {
 	if l.Undo.Keys != "" {
 		return fmt.Sprintf("remove the keys containing %q", l.Undo.Keys)
@@ -249,7 +246,7 @@ func (l *leftover) remedy(t *Target) string {
 	return l.Undo.String() + " " + l.Addr
 }
 
-// at is the server at an address, perhaps under another name of its host; nil if there
+// at returns the server at an address, perhaps under another name of its host; nil if there
 // is none.
 func (t *Target) at(addr string) *instance.Server {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, topology.SameAddr} {
@@ -262,7 +259,7 @@ func (t *Target) at(addr string) *instance.Server {
 	return nil
 }
 
-// renumbered is what is to be undone, with the numbers that the servers have now.
+// renumbered returns the changes to undo, with the present numbers of the servers.
 func (l *leftover) renumbered(t *Target) (u Undo, s *instance.Server) {
 	u = l.Undo
 	if u.Keys != "" {
@@ -286,14 +283,14 @@ func (l *leftover) renumbered(t *Target) (u Undo, s *instance.Server) {
 	return u, s
 }
 
-// mendingTimeout is how long it may take to repair something.
+// mendingTimeout is how long a repair may take.
 const mendingTimeout = time.Minute
 
-// settle mends a leftover, or says that it is there.
+// settle repairs a leftover or reports it.
 func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	u, s := l.renumbered(t)
 	if s == nil {
-		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left a server changed that is none of this target: give its address and --mend to %s", l.Host, l.Since, l.remedy(t)))
+		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s that was killed (since %s) has left a server changed that is not part of this target: give its address and --mend to %s", l.Host, l.Since, l.remedy(t)))
 		return nil
 	}
 	still := false
@@ -326,7 +323,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	}
 	if !mend && !still || mend {
 		for _, at := range l.at {
-			_ = at.Admin.HDel(ctx, recordsKey, l.field).Err() // a replica's goes with its master's
+			_ = at.Admin.HDel(ctx, recordsKey, l.field).Err() // a replica's is repaired with its master's
 		}
 	}
 	if still || u.Keys != "" {
@@ -335,7 +332,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	return nil
 }
 
-// inForce tells whether a server is still as the change has left it.
+// inForce reports whether a change is still in force on a server.
 func (u Undo) inForce(ctx context.Context, c *redis.Client) (bool, error) {
 	for _, s := range u.Settings {
 		now, err := c.ConfigGet(ctx, s.Name).Result()

@@ -6,13 +6,13 @@ import (
 	"oversell/server/topology"
 )
 
-// What is said of one server belongs to package instance, and of how servers stand in
-// for each other to package topology. These are the names that users of a target need.
+// Package instance describes one server, and package topology how servers replace each other. These are the names that
+// users of a target need.
 
 // Member is one server of a target, as it was when the target was opened.
 type Member = instance.Member
 
-// Role is what a server is for.
+// Role is the role of a server.
 type Role = instance.Role
 
 // The roles.
@@ -22,7 +22,7 @@ const (
 	Sentinel = instance.Sentinel
 )
 
-// ConnOptions is what a run may choose about its connections.
+// ConnOptions are the settings that a run may choose for its connections.
 type ConnOptions = instance.ConnOptions
 
 // DialFunc is how a client gets its connections.
@@ -34,7 +34,7 @@ const PasswordVariable = instance.PasswordVariable
 
 // The two classes of errors of this package, for errors.Is.
 var (
-	// ErrUsage: what was asked for makes no sense or is not allowed.
+	// ErrUsage: the request is invalid or not allowed.
 	ErrUsage = errclass.ErrUsage
 	// ErrEnvironment: the machine or the server does not provide what is needed.
 	ErrEnvironment = errclass.ErrEnvironment

@@ -12,8 +12,7 @@ import (
 	"oversell/server/topology"
 )
 
-// settleTimeout is how long the servers of a topology may take to know each
-// other; 2 s are usual for a cluster.
+// settleTimeout is how long the servers of a topology may take to know each other; a cluster usually takes 2 s.
 const settleTimeout = 20 * time.Second
 
 func openProcess(ctx context.Context, p plan) (*Target, error) {
@@ -37,8 +36,7 @@ func openContainer(ctx context.Context, p plan) (*Target, error) {
 	return openOwn(ctx, h, Container, p)
 }
 
-// openOwn starts the servers of a topology on a host, which the target owns from
-// now on, and waits until they work together.
+// openOwn starts the servers of a topology on a host, which the target then owns, and waits until they work together.
 func openOwn(ctx context.Context, h instance.Host, kind Kind, p plan) (*Target, error) {
 	servers, err := topology.LaunchAll(ctx, h, topology.Wanted{Shape: p.shape, Masters: p.masters, Persist: p.Persist})
 	if err != nil {
@@ -60,7 +58,7 @@ func openOwn(ctx context.Context, h instance.Host, kind Kind, p plan) (*Target, 
 	return t, nil
 }
 
-// newShape is the behaviour of a topology. master is what sentinels call the primary.
+// newShape returns the behaviour of a topology. master is the sentinels' name for the primary.
 func newShape(t *Target, name topology.ShapeName, master string) topology.Shape {
 	switch name {
 	case topology.Replicated:
@@ -81,7 +79,7 @@ type settler interface {
 func (t *Target) settle(ctx context.Context) error {
 	s, ok := t.shape.(settler)
 	if !ok {
-		return nil // each was waited for, and they have nothing to do with each other
+		return nil // each has answered, and they are independent
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -266,7 +266,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	servertest.Await(t, fmt.Sprintf("the end of process %d", pid), func() bool { return !running(pid) })
 }
 
-// running is false for zombies, too: nobody may be there to wait for an orphan.
+// running returns false for zombies, too: an orphan may have no parent that waits for it.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

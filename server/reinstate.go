@@ -12,9 +12,8 @@ import (
 // This file restores the original master on servers that are not ours, if a failover has
 // changed it.
 
-// Depose says that a replica is going to take the place of a master, before that: at an
-// address, [Target.Reinstate] makes the former one the master again, or a guard process
-// does, if this one ends before.
+// Depose announces that a replica will replace a master: at an address, [Target.Reinstate] makes the former one the
+// master again, or a guard process does if this one ends before.
 func (t *Target) Depose(ctx context.Context, master int) error {
 	if t.Kind != Address {
 		return nil
@@ -52,15 +51,14 @@ func (t *Target) Depose(ctx context.Context, master int) error {
 	return nil
 }
 
-// deposed is how a master that was replaced gets back, and what to call then.
+// deposed says how to restore a master that was replaced, and what to call then.
 type deposed struct {
 	undo Undo
 	done func()
 }
 
-// Reinstate has every server be a master again that was one before the failovers that
-// Depose was told of. It takes as long as sentinels need to make the former master a
-// replica, which is up to half a minute.
+// Reinstate restores every server that was a master before the failovers announced to Depose. It takes as long as
+// sentinels need to make the former master a replica: up to half a minute.
 func (t *Target) Reinstate(ctx context.Context) error {
 	t.mu.Lock()
 	all := t.deposed
@@ -82,7 +80,7 @@ func (t *Target) Reinstate(ctx context.Context) error {
 func (t *Target) reinstate(ctx context.Context, u Undo) error {
 	r, ok := t.shape.(topology.Reinstater)
 	if !ok {
-		return errclass.Usagef("topology %s has nobody to make a server the master again", t.Topology)
+		return errclass.Usagef("topology %s has no sentinels or nodes to make a server the master again", t.Topology)
 	}
 	return r.Reinstate(ctx, t.group.Servers[u.Server-1], u.Priorities)
 }

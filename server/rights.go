@@ -11,8 +11,8 @@ import (
 	"oversell/server/instance"
 )
 
-// administration is what breaking and mending a server takes, one example of each
-// kind of command. Executing them as they stand would do no harm.
+// administration lists the commands needed to break and heal a server, one example of each kind. Executing them would
+// do no harm.
 var administration = [][]any{
 	{"config", "get", "maxmemory"},
 	{"config", "set", "maxmemory-samples", "5"},
@@ -24,9 +24,8 @@ var administration = [][]any{
 	{"acl", "setuser", "oversell-nobody"},
 }
 
-// canAdminister asks every server with data whether we may do what administrators
-// do. Nothing is executed where the server can answer that, since Redis 7.0. Of
-// older ones the commands are tried that change nothing.
+// canAdminister asks every server with data whether the account may use administrative commands. Since Redis 7.0 the
+// server answers that without executing any. On older servers it tries the commands that change nothing.
 func (t *Target) canAdminister(ctx context.Context) error {
 	switch t.Kind {
 	case Embedded:
@@ -53,7 +52,7 @@ func (t *Target) canAdminister(ctx context.Context) error {
 	return nil
 }
 
-// deniedCommand says which command is denied or unknown, and "" if none is.
+// deniedCommand returns the command that is denied or unknown, and "" if none is.
 func deniedCommand(ctx context.Context, c *redis.Client) (string, error) {
 	me, err := c.Do(ctx, "acl", "whoami").Text()
 	switch {
@@ -87,7 +86,7 @@ func deniedByTrial(ctx context.Context, c *redis.Client) (string, error) {
 	return "", nil
 }
 
-// unknown tells whether a server does not know the command that it got.
+// unknown reports whether a server does not know the command that it got.
 func unknown(err error) bool {
 	if err == nil || !instance.IsReply(err) {
 		return false
@@ -96,7 +95,7 @@ func unknown(err error) bool {
 	return strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand")
 }
 
-// refusal tells what a server refuses from what did not reach it.
+// refusal reports whether an error is a refusal by the server, and not a failure to reach it.
 func refusal(command string, err error) (string, error) {
 	if !instance.IsReply(err) {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"oversell/server/topology"
 )
 
-// Kind is how a target came to be.
+// Kind says where a target comes from.
 type Kind string
 
 // The kinds of targets.
@@ -25,7 +25,7 @@ const (
 	Process Kind = "process"
 	// Container is a server that this program started in a container.
 	Container Kind = "container"
-	// Address is a server that was running already.
+	// Address is a server that was running before.
 	Address Kind = "address"
 )
 
@@ -35,12 +35,10 @@ const MaxMasters = limits.Masters
 // Spec says which Redis to use. The zero value is one server, a
 // redis-server of this machine if there is one, else the emulation.
 type Spec struct {
-	// Target is auto (or empty), embedded, process, container, or the address of
-	// a server, redis://user:password@host:port/db or rediss://… for TLS. What
-	// several addresses, separated by commas, are depends on the topology. An
-	// address may set db and skip_verify in its query, with the topology sentinel
-	// also master, and nothing else. It may contain a password: print a Spec with
-	// String, never this field.
+	// Target is auto (or empty), embedded, process, container, or the address of a server,
+	// redis://user:password@host:port/db or rediss://… for TLS. The meaning of several addresses, separated by commas,
+	// depends on the topology. An address may set only db and skip_verify in its query, and master with the topology
+	// sentinel. It may contain a password: print a Spec with String, never this field.
 	Target string
 	// Topology is one of
 	//
@@ -54,22 +52,20 @@ type Spec struct {
 	Topology string
 	// AllowRemote permits addresses that are not on this machine.
 	AllowRemote bool
-	// Mend repairs what runs that were killed have left on servers at addresses: it
-	// puts back what they changed, and removes their keys. Without it, Open refuses a
-	// server that is not as it was, and notes keys.
+	// Mend repairs the leftovers of killed runs on servers at addresses: it restores changed settings and roles, and
+	// removes keys. Without it, Open refuses a changed server, and notes keys.
 	Mend bool
-	// Persist has the servers that we start keep an append-only file, so that
-	// one that is killed and started again still has its data.
+	// Persist makes the servers that we start keep an append-only file, so that one that is killed and started again
+	// still has its data.
 	Persist bool
 	// Clocks prepares the servers that we start as processes for [Target.Jump].
 	// They run with a library preloaded, so ask for it only where it is needed.
 	Clocks bool
-	// Image is what containers are made from. Empty means what the environment
-	// variable REDIS_IMAGE says, else redis:7.
+	// Image is the image of containers. Empty means the value of the environment variable REDIS_IMAGE, or else redis:7.
 	Image string
 }
 
-// String is the Spec without passwords.
+// String returns the Spec without passwords.
 func (s Spec) String() string {
 	text := s.Target
 	switch {
@@ -87,7 +83,7 @@ func (s Spec) String() string {
 	return text
 }
 
-// GoString is String, so that no way of printing a Spec shows a password.
+// GoString returns String, so that no way of printing a Spec shows a password.
 func (s Spec) GoString() string { return "server.Spec(" + s.String() + ")" }
 
 // Validate reports what is wrong with the Spec, before anything is started or
@@ -99,11 +95,10 @@ func (s Spec) Validate(ctx context.Context) error {
 	return err
 }
 
-// IsAddress tells whether the Spec names servers that are running already.
+// IsAddress reports whether the Spec names servers that are running already.
 func (s Spec) IsAddress() bool { return strings.Contains(s.Target, "://") }
 
-// Embeds tells whether the Spec leads to the emulation, as far as can be told
-// before anything is opened.
+// Embeds reports whether the Spec leads to the emulation, as known before anything is opened.
 func (s Spec) Embeds() bool {
 	if s.Target == "" || s.Target == "auto" {
 		_, err := exec.LookPath(instance.ServerName)
@@ -112,16 +107,15 @@ func (s Spec) Embeds() bool {
 	return s.Target == string(Embedded)
 }
 
-// Masters is the number of independent masters that the Spec asks for. It
+// Masters returns the number of independent masters that the Spec asks for. It
 // fails as Validate does.
 func (s Spec) Masters(ctx context.Context) (int, error) {
 	p, err := s.plan(ctx)
 	return p.masters, err
 }
 
-// Members are the servers that the Spec leads to, as far as can be told before any
-// is started or connected to: none if only they can tell. They have no addresses.
-// It fails as Validate does.
+// Members returns the servers that the Spec leads to, as known before any is started or connected to: none if that is
+// not known. They have no addresses. It fails as Validate does.
 func (s Spec) Members(ctx context.Context) ([]Member, error) {
 	p, err := s.plan(ctx)
 	if err != nil || p.kind == Address && p.shape != topology.Independent {
@@ -130,9 +124,8 @@ func (s Spec) Members(ctx context.Context) ([]Member, error) {
 	return topology.Members(p.shape, p.masters), nil
 }
 
-// CanFailOver is nil if the servers that the Spec leads to may have a replica to promote, as
-// far as can be told before any is started or connected to. Otherwise it fails as
-// [Target.Can] does.
+// CanFailOver returns nil if the servers that the Spec leads to may have a replica to promote, as known before any is
+// started or connected to. Otherwise it fails as [Target.Can] does.
 func (s Spec) CanFailOver(ctx context.Context) error {
 	p, err := s.plan(ctx)
 	if err != nil || p.shape != topology.Independent {
@@ -144,7 +137,7 @@ func (s Spec) CanFailOver(ctx context.Context) error {
 	return noReplica(p.kind, p.topology)
 }
 
-// plan is a Spec that has been understood.
+// plan is a parsed Spec.
 type plan struct {
 	Spec
 	kind      Kind // empty: auto
@@ -152,8 +145,7 @@ type plan struct {
 	topology  string
 	shape     topology.ShapeName
 	endpoints []instance.Endpoint // of kind Address
-	// master is the name of the one that the sentinels look after; empty if they
-	// look after one only.
+	// master is the name of the master that the sentinels monitor; empty if they monitor only one.
 	master string
 }
 
@@ -231,11 +223,10 @@ func (p *plan) checkEmbedded() error {
 	return nil
 }
 
-// image is what containers are made from.
+// image returns the image of containers.
 func (s Spec) image() string { return cmp.Or(s.Image, container.DefaultImage()) }
 
-// parseTopology returns the shape and the number of independent masters that are
-// asked for.
+// parseTopology returns the requested shape and number of independent masters.
 func parseTopology(text string) (topology.ShapeName, int, error) {
 	switch shape := topology.ShapeName(text); shape {
 	case "", "single":

@@ -10,8 +10,7 @@ import (
 	"oversell/server/topology"
 )
 
-// standalone is the shape of one server, or of several that know nothing of each
-// other.
+// standalone is the shape of one server, or of several independent ones.
 type standalone struct{ t *Target }
 
 func (s *standalone) Nodes() int { return len(s.t.group.Masters) }
@@ -30,7 +29,7 @@ func (s *standalone) Connections(n int) (each, all int) { return n, n * s.Nodes(
 
 func (s *standalone) CanFailOver() error { return noReplica(s.t.Kind, s.t.Topology) }
 
-// noReplica says what keeps independent masters from failing over.
+// noReplica says why independent masters cannot fail over.
 func noReplica(kind Kind, topology string) error {
 	if kind == Embedded {
 		return errclass.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")

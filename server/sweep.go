@@ -11,18 +11,16 @@ import (
 	"oversell/internal/errclass"
 )
 
-// minPrefix guards against a Sweep that would fit other people's keys.
+// minPrefix prevents a Sweep that would match other programs' keys.
 const minPrefix = 4
 
-// Sweep removes the keys whose names contain prefix, which marks the keys of one
-// run, from every master, in the database that the address names, and nothing
-// else. It returns how many it removed, also together with an error. Keys made
-// while it works may survive. A prefix shorter than 4 bytes is refused with
-// [ErrUsage]. For servers that we started it is not worth calling: their data
-// ends with them.
+// Sweep removes only the keys whose names contain prefix, which marks the keys of one run, from every master, in the
+// database that the address names. It returns how many it removed, even with an error. Keys made meanwhile may survive.
+// A prefix shorter than 4 bytes is refused with [ErrUsage]. Servers that we started do not need it: their data ends
+// with them.
 func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, errclass.Usagef("remove the keys of a run: the prefix %q is too short to be told from other people's keys", prefix)
+		return 0, errclass.Usagef("remove the keys of a run: the prefix %q is too short to be distinguished from other keys", prefix)
 	}
 	removed := 0
 	for _, m := range t.group.Masters {
@@ -40,8 +38,8 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	return removed, nil
 }
 
-// sweptAtOnce is how many keys are removed in one pipeline, which has to be answered
-// within the time-out of a command. The emulation ignores the COUNT of SCAN.
+// sweptAtOnce is how many keys are removed in one pipeline, which must be answered within the time-out of a command.
+// The emulation ignores the COUNT of SCAN.
 const sweptAtOnce = 100
 
 func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed int, err error) {
@@ -54,7 +52,7 @@ func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed i
 		}
 		own := keys[:0]
 		for _, k := range keys {
-			if strings.Contains(k, prefix) { // whatever a server makes of the pattern
+			if strings.Contains(k, prefix) { // however the server interprets the pattern
 				own = append(own, k)
 			}
 		}
@@ -86,7 +84,7 @@ func unlink(ctx context.Context, c *redis.Client, keys []string) (removed int, e
 	return removed, err
 }
 
-// escapeGlob makes a text stand for itself in a pattern of Redis.
+// escapeGlob escapes a text for a pattern of Redis.
 func escapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

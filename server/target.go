@@ -13,22 +13,20 @@ import (
 	"oversell/server/topology"
 )
 
-// Target is one Redis: a server, several independent masters, or servers that
-// stand in for each other. Its exported fields are set by [Open] and do not
-// change. Its methods are safe for concurrent use.
+// Target is one Redis: a server, several independent masters, or servers that can replace each other. Its exported
+// fields are set by [Open] and do not change. Its methods are safe for concurrent use.
 type Target struct {
 	Kind Kind
 	// Topology is single, masters:N, replica, sentinel or cluster.
 	Topology string
 	// Why says in one sentence what was chosen and why.
 	Why string
-	// ServerVersion is what the server calls itself, like "7.0.15"; different
-	// versions of several masters are separated by commas.
+	// ServerVersion is the server's version, like "7.0.15"; different versions of several masters are separated by
+	// commas.
 	ServerVersion string
-	// Caveat is what a report about this target must not conceal; often empty.
+	// Caveat is what every report about this target must state; often empty.
 	Caveat string
-	// Notes are what a user should know besides: what was found, and mended, of runs
-	// that were killed.
+	// Notes are further facts for the user: leftovers of killed runs that were found or repaired.
 	Notes []string
 	// Addrs are the addresses of those servers that were masters when the target
 	// was opened, host:port, without credentials.
@@ -41,7 +39,7 @@ type Target struct {
 	done     chan struct{}
 	watchers sync.WaitGroup
 	alarmed  atomic.Bool  // the sentinels or cluster nodes are not Patient
-	guard    *guard.Guard // nil unless the servers are somebody else's
+	guard    *guard.Guard // nil if oversell started the servers
 
 	mu      sync.Mutex
 	closing bool
@@ -50,9 +48,8 @@ type Target struct {
 	deposed map[int]deposed   // by the number of the master
 }
 
-// Open finds or starts the Redis that spec asks for and makes sure that it
-// answers and is what it should be. ctx bounds the opening only. On an error,
-// of class [ErrUsage] or [ErrEnvironment], nothing is left running.
+// Open finds or starts the Redis that spec asks for and checks that it answers and is what spec says. ctx bounds the
+// opening only. On an error, of class [ErrUsage] or [ErrEnvironment], nothing is left running.
 func Open(ctx context.Context, spec Spec) (*Target, error) {
 	p, err := spec.plan(ctx)
 	if err != nil {
@@ -89,8 +86,7 @@ func openAuto(ctx context.Context, p plan) (*Target, error) {
 	return openEmbedded(clock.Real{}, p.masters, "no "+instance.ServerName+" was found on PATH, so the in-memory emulation is used")
 }
 
-// newTarget makes a target of its servers, and watches
-// over those that are ours.
+// newTarget makes a target of its servers, and watches those that are ours.
 func newTarget(kind Kind, g *topology.Group) *Target {
 	t := &Target{Kind: kind, group: g, done: make(chan struct{})}
 	for _, m := range g.Masters {
@@ -122,7 +118,7 @@ func (t *Target) watch(s *instance.Server) {
 	})
 }
 
-// end closes Done, and keeps err if this is not our own doing.
+// end closes Done, and keeps err unless Close was called.
 func (t *Target) end(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,23 +129,21 @@ func (t *Target) end(err error) {
 	close(t.done)
 }
 
-// Done is closed when the target is gone: because Close was called, or because
-// a server that we started died. Err tells which.
+// Done returns a channel that is closed when the target is gone: because Close was called, or because a server that we
+// started died. Err tells which.
 func (t *Target) Done() <-chan struct{} { return t.done }
 
-// Err is nil while the target is well and after an orderly Close, and says which
-// server died otherwise, with class [ErrEnvironment]. Only servers that we
-// started are watched, and not for what Kill does to them.
+// Err returns nil while the target is well and after an orderly Close; otherwise it says which server died, with class
+// [ErrEnvironment]. Only servers that we started are watched, and a Kill does not count.
 func (t *Target) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// Close stops what Open started, killed and frozen servers included, and waits
-// until it is gone. It leaves other servers alone, and the clients it handed out,
-// too: those are their owners'. Further calls do nothing. If a server had died
-// before, Close reports that.
+// Close stops what Open started, including killed and frozen servers, and waits until it is gone. It does not stop
+// other servers, nor close the clients it made, which belong to their owners. Further calls do nothing. If a server had
+// died before, Close reports that.
 func (t *Target) Close() error {
 	t.mu.Lock()
 	first := !t.closing
@@ -173,12 +167,12 @@ func (t *Target) Close() error {
 	return t.Err()
 }
 
-// Nodes is the number of independent masters, at least 1. A primary with
+// Nodes returns the number of independent masters, at least 1. A primary with
 // replicas counts as one, and so does a cluster.
 func (t *Target) Nodes() int { return t.shape.Nodes() }
 
-// PID is the process id of what was a master when the target was opened, if we
-// started it as a child, otherwise 0. It panics if there is no such node.
+// PID returns the process id of the server that was this master when the target was opened, if we started it as a
+// child; otherwise 0. It panics if there is no such node.
 func (t *Target) PID(node int) int {
 	if m := t.group.Masters[node].Machine; m != nil {
 		return m.PID()

@@ -24,7 +24,7 @@ import (
 // The topologies in which something can be promoted.
 var promotable = []string{"replica", "sentinel", "cluster"}
 
-// Everything that does not break anything, and then the end.
+// All actions that break nothing, and then the end.
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func bringBack(t *testing.T, tg *Target, lost int, way string) {
 	}
 }
 
-// ownerOf is the number of the master that has a key.
+// ownerOf returns the number of the master that has a key.
 func ownerOf(t *testing.T, tg *Target, key string) int {
 	t.Helper()
 	for _, m := range tg.group.Masters {
@@ -361,7 +361,7 @@ func followsTheRoute(t *testing.T, tg *Target) {
 	tg.Route(nil)
 }
 
-// relay is a proxy that counts its connections.
+// relay returns a proxy that counts its connections.
 func relay(t *testing.T, to string, n *atomic.Int32) (addr string) {
 	t.Helper()
 	addr, _ = listen(t, func(client net.Conn) {
@@ -427,7 +427,7 @@ func leavesNothingBehind(t *testing.T, tg *Target) {
 	}
 }
 
-// A death that nobody asked for ends the target on every topology.
+// An unexpected death ends the target on every topology.
 func TestUnexpectedDeath(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"replica", "sentinel"} {

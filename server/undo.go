@@ -22,26 +22,24 @@ import (
 	"oversell/server/topology"
 )
 
-// This file leaves servers of others as they were. What is changed there, and the keys
-// of a run, are the duties of a guard process; see package guard.
+// This file restores servers that are not ours. Changes there, and the keys of a run, are the duties of a guard
+// process; see package guard.
 
-// Undo says how a change of servers is undone. What is empty was not changed.
+// Undo says how a change of servers is undone. An empty field was not changed.
 type Undo struct {
 	// Keys is the prefix of the keys of a run: those are removed.
 	Keys string `json:"keys,omitempty"`
-	// Server is the number of the one that the rest is about.
+	// Server is the number of the server to which the other fields refer.
 	Server int `json:"server,omitempty"`
-	// Settings are put back, in this order.
+	// Settings are restored, in this order.
 	Settings []Setting `json:"settings,omitempty"`
-	// ReadOnly: the server follows the address Nobody, and is to follow Follows again,
-	// or to be a master if that is empty.
+	// ReadOnly: the server follows the address Nobody, and must follow Follows again, or be a master if that is empty.
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Follows  string `json:"follows,omitempty"`
 	// Paused: the server holds back the commands of its clients.
 	Paused bool `json:"paused,omitempty"`
-	// Master: the server is to be the master of its group again. Priorities are those
-	// by which sentinels choose one, by the numbers of the servers; none if there is no
-	// choice.
+	// Master: the server must be the master of its group again. Priorities are those by which sentinels choose one, by
+	// the numbers of the servers; none if there is no choice.
 	Master     bool           `json:"master,omitempty"`
 	Priorities map[int]string `json:"priorities,omitempty"`
 }
@@ -50,23 +48,22 @@ type Undo struct {
 type Setting struct {
 	Name string `json:"name"`
 	Was  string `json:"was"`
-	// Set is the value that the change gives it; empty: none.
+	// Set is its value during the change; empty: none.
 	Set string `json:"set,omitempty"`
 }
 
-// Nobody is the address of the master that a server follows to be read-only. No server
-// answers there, because a real master would replace the server's data by its own.
+// Nobody is the address of the master that a server follows to be read-only. There is no server at it, because a real
+// master would replace the server's data by its own.
 const Nobody = "127.0.0.1:1"
 
-// Intend announces a change before it is made. Until done is called, which says that
-// the change was undone, a guard process will undo it if this process dies. Servers
-// that we started need no guard: they end with us.
+// Intend announces a change before it is made. Until done is called, after the change was undone, a guard process will
+// undo it if this process dies. Servers that we started need no guard: they end with us.
 func (t *Target) Intend(u Undo) (done func(), err error) { return t.guard.Intend(u) }
 
-// Log says in which folder the guard process is to tell what it had to undo.
+// Log sets the folder in which the guard process reports what it had to undo.
 func (t *Target) Log(dir string) { t.guard.Log(dir) }
 
-// Following is the address of the master that a server follows; empty: it is one itself.
+// Following returns the address of the master that a server follows; empty: it is a master itself.
 func (t *Target) Following(ctx context.Context, number int) (string, error) {
 	s := t.group.Servers[number-1]
 	text, err := s.Admin.Info(ctx, "replication").Result()
@@ -79,7 +76,7 @@ func (t *Target) Following(ctx context.Context, number int) (string, error) {
 	return "", nil
 }
 
-// Claim is Intend for the keys of a run. Sweep is what undoes it.
+// Claim is Intend for the keys of a run. Sweep undoes it.
 func (t *Target) Claim(prefix string) error {
 	done, err := t.Intend(Undo{Keys: prefix})
 	if err != nil {
@@ -94,7 +91,7 @@ func (t *Target) Claim(prefix string) error {
 	return nil
 }
 
-// unclaim says that the keys of a run were removed.
+// unclaim reports that the keys of a run were removed.
 func (t *Target) unclaim(prefix string) {
 	t.mu.Lock()
 	done := t.claims[prefix]
@@ -108,7 +105,7 @@ func (t *Target) unclaim(prefix string) {
 // Undoer is the role of a guard process that undoes changes of servers.
 const Undoer = "redis"
 
-// Undoing makes the keeper of the role Undoer. It is for guard.Serve.
+// Undoing makes the keeper of the role Undoer, for guard.Serve.
 func Undoing(hello json.RawMessage) (guard.Keeper, error) {
 	var d description
 	if err := json.Unmarshal(hello, &d); err != nil {
@@ -117,11 +114,11 @@ func Undoing(hello json.RawMessage) (guard.Keeper, error) {
 	return &undoing{t: d.target(), id: d.ID, duties: map[int64]*duty{}, named: map[int]bool{}, over: make(chan struct{})}, nil
 }
 
-// description is a target at an address, as a guard process is told of it.
+// description describes a target at an address to a guard process.
 type description struct {
 	ID      string             `json:"id"` // of the program's use of it
 	Shape   topology.ShapeName `json:"shape"`
-	Master  string             `json:"master,omitempty"` // what sentinels call it
+	Master  string             `json:"master,omitempty"` // the sentinels' name for it
 	Local   bool               `json:"local"`
 	Servers []describedServer  `json:"servers"`
 }
@@ -161,7 +158,7 @@ func (t *Target) guarded(ctx context.Context, p plan) error {
 	return nil
 }
 
-// target is the one that is described. It is not asked whether it is still so.
+// target returns the described target. It does not check whether that has changed.
 func (d description) target() *Target {
 	var servers []*instance.Server
 	for _, e := range d.Servers {
@@ -264,11 +261,11 @@ func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 	return what, err
 }
 
-// errChanged: a write made before the servers are restored may be lost again, when a
-// server ceases to be the master. Keys are therefore removed once more afterwards.
+// errChanged: a write made before the servers are restored may be lost when a server stops being the master. So keys
+// are removed once more afterwards.
 var errChanged = errors.New("the servers are not yet as they were")
 
-// changed tells whether there is more to undo than keys.
+// changed reports whether there is anything to undo other than keys.
 func (k *undoing) changed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -298,7 +295,7 @@ func (d *duty) close() {
 	}
 }
 
-// String says what is done to undo it.
+// String describes how it is undone.
 func (u Undo) String() string {
 	switch {
 	case u.Master:
@@ -317,7 +314,7 @@ func (u Undo) String() string {
 	return "put back " + strings.Join(names, ", ") + " of"
 }
 
-// on undoes it at the server.
+// on undoes it on the server.
 func (u Undo) on(ctx context.Context, c *redis.Client) error {
 	for _, s := range u.Settings {
 		if err := c.ConfigSet(ctx, s.Name, s.Was).Err(); err != nil {
@@ -337,11 +334,11 @@ func (u Undo) on(ctx context.Context, c *redis.Client) error {
 	return c.ReplicaOf(ctx, host, port).Err()
 }
 
-// betweenSweeps is how long the server may take to execute what a killed program had
-// sent: keys that are made after a sweep.
+// betweenSweeps is how long the server may take to execute the commands of a killed program, which may make keys after
+// a sweep.
 const betweenSweeps = 150 * time.Millisecond
 
-// sweepTwice removes keys until there are none, twice in a row.
+// sweepTwice removes keys until it finds none twice in a row.
 func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
 	for clean := 0; ; {
 		n, err := t.Sweep(ctx, prefix)
@@ -362,10 +359,9 @@ func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
 	}
 }
 
-// Pause has a server hold back the commands of all clients, for d at most. resume ends
-// that, which no other client could: its command would be held back, too. It may be
-// called when the pause is over, and again when it fails: servers before 6.2 cannot be
-// told, and are waited for.
+// Pause makes a server hold back the commands of all clients, for d at most. Only resume can end that: the server would
+// hold back any other client's command, too. resume may be called when the pause is over, and again if it fails: it
+// waits for servers before 6.2, which have no command for it.
 func (t *Target) Pause(ctx context.Context, number int, d time.Duration) (resumed func(context.Context) error, err error) {
 	s, err := t.numbered(number)
 	if err != nil {

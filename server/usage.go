@@ -13,17 +13,15 @@ import (
 
 // Usage is how much a server has done since it was started.
 type Usage struct {
-	// CPU is the processor time of its process, that of all its threads.
+	// CPU is the processor time of all threads of its process.
 	CPU time.Duration
-	// Commands is how many it has executed, those within scripts and those of other
-	// clients included.
+	// Commands is how many it has executed, including those within scripts and of other clients.
 	Commands int64
 }
 
-// Usage asks a server how much it has done, over its administrative connection. A
-// server that does not say so, such as the emulation or one whose account may not call
-// INFO, is an error of class [ErrUsage]: asking again is of no use. It panics if there
-// is no such server.
+// Usage asks a server how much it has done, over its administrative connection. A server that does not say so, such as
+// the emulation or one whose account may not call INFO, is an error of class [ErrUsage]: asking again is useless. It
+// panics if there is no such server.
 func (t *Target) Usage(ctx context.Context, number int) (Usage, error) {
 	s := t.group.Servers[number-1]
 	if t.Kind == Embedded {
@@ -47,7 +45,7 @@ func (t *Target) Usage(ctx context.Context, number int) (Usage, error) {
 	return u, nil
 }
 
-// usageIn reads what INFO says.
+// usageIn reads the reply to INFO.
 func usageIn(cpu, stats instance.Info) (u Usage, ok bool) {
 	system, err1 := strconv.ParseFloat(cpu["used_cpu_sys"], 64)
 	user, err2 := strconv.ParseFloat(cpu["used_cpu_user"], 64)

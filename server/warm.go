@@ -13,21 +13,17 @@ import (
 	"oversell/internal/errclass"
 )
 
-// concurrentDials is how many connections Warm opens at a time: more would
-// overflow a server's queue of connections not yet accepted.
+// concurrentDials is how many connections Warm opens at a time: more would overflow a server's accept queue.
 const concurrentDials = 64
 
 // filesInReserve is how many files a program has open besides its connections.
 const filesInReserve = 64
 
-// Warm opens connections of each client, so that dialling is no part of a
-// measured load: as many as its pool holds, or perClient if that is fewer (0
-// means all). Two hundred clients with a pool of ten thus get 2,000. It
-// opens a bounded number at a time and returns when all of them have answered.
-// A client of a cluster has a pool for each master. An error is of class
-// [ErrEnvironment], or [ErrUsage] for clients that have no pool of their own, and
-// leaves the clients usable. The clients must not be in
-// use meanwhile.
+// Warm opens connections of each client, so that a measured load includes no dialling: as many as its pool holds, or
+// perClient if that is fewer (0 means all). Two hundred clients with a pool of ten thus get 2,000. It opens a bounded
+// number at a time and returns when all of them have answered. A client of a cluster has a pool for each master. An
+// error is of class [ErrEnvironment], or [ErrUsage] for clients that have no pool of their own, and leaves the clients
+// usable. The clients must not be in use meanwhile.
 func Warm(ctx context.Context, perClient int, clients ...redis.UniversalClient) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -54,7 +50,7 @@ func cancelOn(err error, cancel context.CancelCauseFunc) {
 	}
 }
 
-// explainCluster is for errors that come before those of warmOne.
+// explainCluster explains errors that occur before those of warmOne.
 func explainCluster(err error) error {
 	if err == nil || errors.Is(err, ErrEnvironment) || errors.Is(err, context.Canceled) {
 		return err
@@ -98,8 +94,7 @@ func warmOne(ctx context.Context, client *redis.Client, n int, slots chan struct
 	return nil
 }
 
-// failoverAddr is what the driver says is the address of a client that asks
-// sentinels for it.
+// failoverAddr is the driver's name for the address of a client that asks sentinels for it.
 const failoverAddr = "FailoverClient"
 
 func explainWarm(addr string, err error) error {
@@ -119,10 +114,9 @@ func explainWarm(addr string, err error) error {
 	return errclass.Environmentf("open connections to %s: %w", addr, err)
 }
 
-// Fits reports, with class [ErrEnvironment], if perNode connections to each
-// master are more than this process may open or than a server accepts. Call it
-// before [Warm]: it names the limit and the need, where the operating system
-// just refuses.
+// Fits returns an error of class [ErrEnvironment] if perNode connections to each master are more than this process may
+// open or than a server accepts. Call it before [Warm]: it names the limit and the need, while the operating system
+// only refuses.
 func (t *Target) Fits(perNode int) error {
 	each, all := t.shape.Connections(perNode)
 	need := all

@@ -11,10 +11,9 @@ import (
 	"oversell/variant"
 )
 
-// checkThenAct looks the order id up, then takes the pieces as decr does, then
-// writes the id down. Two copies of one order that both look before either has
-// written are both carried out; and a buyer who dies before the writing, and
-// comes again, is charged twice.
+// checkThenAct reads the order id, then takes the pieces as decr does, then writes the id. Two copies of one order that
+// both read before either has written both take effect; and a buyer that dies before the write and orders again is
+// charged twice.
 type checkThenAct struct {
 	record
 	orders string
@@ -44,9 +43,8 @@ func (s *checkThenAct) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64
 	})
 }
 
-// Refund goes the same way: it looks the order up, adds the pieces, and writes
-// that down. A second refund is ErrRepeated, that of an unknown order an
-// error, and an id stays used up after its refund.
+// Refund works in the same way: it reads the order, adds the pieces, and writes the refund. A second refund is
+// ErrRepeated, the refund of an unknown order is an error, and an id stays used up after its refund.
 func (s *checkThenAct) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) {
 		id := strconv.FormatInt(o.ID, 10)

@@ -15,14 +15,12 @@ var fencedReadText string
 
 var fencedReadScript = redis.NewScript(fencedReadText)
 
-// fenced shows the fencing token on the read as well. Whoever has read has
-// thereby shut out every older holder, so that between the read and the write
-// of one holder nobody else's write can fall: an older one is refused, and a
-// newer one makes this holder's own write stale.
+// fenced checks the fencing token on the read as well. A holder's read shuts out every older holder, so no other write
+// can come between its read and its write: an older write is refused, and a newer one makes this holder's own write
+// stale.
 //
-// Two purchases under one token are told apart by nothing: a holder makes them
-// one after the other, and takes a new lock after one whose outcome it does
-// not know.
+// Two purchases under one token cannot be distinguished: a holder makes them one after the other, and takes a new lock
+// after a purchase with an unknown outcome.
 type fenced struct {
 	record
 	keys []string
@@ -37,8 +35,7 @@ func (s *fenced) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64, erro
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
 }
 
-// Refund is the same fenced read and write with the other sign. It knows no
-// orders, so whatever is handed in is added.
+// Refund is the same fenced read and write with the other sign. It knows no orders, so it adds any quantity.
 func (s *fenced) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })
 }

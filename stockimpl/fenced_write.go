@@ -15,14 +15,13 @@ var fencedWriteText string
 
 var fencedWriteScript = redis.NewScript(fencedWriteText)
 
-// fencedWrite checks the fencing token where it writes, and only there. That
-// keeps an old holder from writing after a new one, but not from writing after
-// a new one has read:
+// fencedWrite checks the fencing token only on the write. That keeps an old holder from writing after a new one, but
+// not from writing after a new one has read:
 //
 //	token 1 reads 10, pauses, its lease runs out; token 2 reads 10;
 //	token 1 writes 9 (no newer write was seen: accepted); token 2 writes 9.
 //
-// Two pieces sold, one subtracted. See fenced for the cure.
+// Two pieces sold, one subtracted. fenced corrects this.
 type fencedWrite struct {
 	record
 	fence string
@@ -38,8 +37,7 @@ func (s *fencedWrite) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64,
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
 }
 
-// Refund is the same read and fenced write with the other sign. It knows no
-// orders, so whatever is handed in is added.
+// Refund is the same read and fenced write with the other sign. It knows no orders, so it adds any quantity.
 func (s *fencedWrite) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })
 }

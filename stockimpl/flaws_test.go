@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	soldOut  = stockimpl.Unsaid // what a refused client is told to be left
+	soldOut  = stockimpl.Unsaid // the number left that a refused client is told
 	unsaid   = stockimpl.Unsaid
 	transact = "multi set exec"
 )
 
-// uncounted is the state of a sale that counts nothing but its stock.
+// uncounted returns the state of a sale that counts nothing but its stock.
 func uncounted(left int64) stockimpl.State {
 	return stockimpl.State{Left: left, Sold: stockimpl.Unsaid}
 }
@@ -257,7 +257,7 @@ func TestWatchRefusesWhatIsStaleIfToldTo(t *testing.T) {
 	s.holds(uncounted(1))
 }
 
-// Optimistic tells whether a sale can refuse what is stale.
+// Optimistic reports whether a sale can refuse what is stale.
 func TestOptimisticIsWhatItSays(t *testing.T) {
 	for _, v := range stockimpl.Variants {
 		env := variant.Env{Redis: []redis.UniversalClient{nil}}
@@ -390,7 +390,7 @@ func TestWrongRefusal(t *testing.T) {
 	})
 }
 
-// A reservation whose buyer says nothing more, on a clock that the test moves.
+// A reservation whose buyer never confirms it, on a clock that the test moves.
 
 func TestReservationRunsOut(t *testing.T) {
 	begin := func(t *testing.T, stock int64) (*stage, func(time.Duration)) {

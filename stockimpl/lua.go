@@ -22,9 +22,8 @@ var (
 )
 
 // lua decides an order in one script, which the server runs without
-// interruption, and remembers it under its id. The script is the critical
-// section, so no lock is needed; the id makes sending an order again harmless,
-// so a lost reply is, too.
+// interruption, and remembers it under its id. The script is the critical section, so no lock is needed; the id makes
+// repeated orders, and so lost replies, harmless.
 //
 // An id is used up by its purchase: sent again, even after its refund, it is
 // ErrRepeated and buys nothing. An order that was refused is not remembered
@@ -47,9 +46,8 @@ func (s *lua) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) 
 	})
 }
 
-// Refund gives back what the order with this id took, whatever o.Quantity
-// says. A second refund is ErrRepeated; that of an id that never bought
-// anything is an error. Neither changes anything.
+// Refund gives back the pieces that the order with this id took and ignores o.Quantity. A second refund is ErrRepeated;
+// the refund of an id that never bought anything is an error. Neither changes anything.
 func (s *lua) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(int64) (int64, error) {
 		return answer(luaRefund.Run(ctx, s.rdb, s.keys, o.ID))

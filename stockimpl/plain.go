@@ -8,8 +8,7 @@ import (
 )
 
 // plain reads the stock, subtracts in the client, and writes the difference.
-// It is right only while nobody else does the same in between, which is the
-// whole reason for the documents' locks.
+// It is correct only if no other client does the same in between; the documents' locks exist for that.
 type plain struct{ record }
 
 func newPlain(env variant.Env, product string) Sale { return &plain{newRecord(env, product)} }
@@ -18,8 +17,7 @@ func (s *plain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same read and write with the other sign. It knows no orders,
-// so whatever is handed in is added.
+// Refund is the same read and write with the other sign. It knows no orders, so it adds any quantity.
 func (s *plain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

@@ -11,19 +11,18 @@ import (
 	"oversell/variant"
 )
 
-// errNotOnSale reports a stock record that is missing. It is no declared
-// refusal: a server that lost its data does not know what it sold before.
+// errNotOnSale reports a missing stock record. It is not a declared refusal: a server that lost its data does not know
+// what it sold before.
 var errNotOnSale = errors.New("the product is not on sale: it has no stock record")
 
 // errNeverBought reports the refund of an order that the sale does not know.
 var errNeverBought = errors.New("the order was never bought")
 
-// errNoToken reports a lock without a fencing token, shown to a sale that needs one.
+// errNoToken reports a lock without a fencing token, passed to a sale that needs one.
 var errNoToken = errors.New("the lock grants no fencing token, and this sale needs one")
 
-// record is what all sales have in common: one server, one product, and a
-// stock record that holds the number of pieces left. A sale that keeps
-// nothing else takes Open and State from here.
+// record is the common part of all sales: one server, one product, and a stock record that holds the number of pieces
+// left. A sale that keeps nothing else uses its Open and State.
 type record struct {
 	rdb     redis.UniversalClient
 	product string
@@ -36,8 +35,8 @@ func newRecord(env variant.Env, product string) record {
 	return r
 }
 
-// key names a key of this product. The product's name stays whole inside it,
-// so that a hash tag in the name keeps all keys on one node of a cluster.
+// key names a key of this product. It contains the whole product name, so that a hash tag in the name keeps all keys on
+// one node of a cluster.
 func (r *record) key(of string) string { return of + ":" + r.product }
 
 // Open writes the stock record.
@@ -51,7 +50,7 @@ func (r *record) Open(ctx context.Context, stock int64) error {
 	return nil
 }
 
-// State reads the stock record, which is all that the simple sales keep.
+// State reads the stock record: the simple sales keep nothing else.
 func (r *record) State(ctx context.Context) (State, error) {
 	left, err := read(ctx, r.rdb, r.stock)
 	if err != nil {
@@ -60,8 +59,7 @@ func (r *record) State(ctx context.Context) (State, error) {
 	return State{Left: left, Sold: Unsaid}, nil
 }
 
-// counts reads the stock record and further counters at one instant; a further
-// counter that nobody has written yet is 0.
+// counts reads the stock record and further counters at one instant; a further counter that was never written is 0.
 func (r *record) counts(ctx context.Context, further ...string) ([]int64, error) {
 	values, err := r.rdb.MGet(ctx, append([]string{r.stock}, further...)...).Result()
 	if err != nil {
@@ -83,11 +81,11 @@ func (r *record) counts(ctx context.Context, further ...string) ([]int64, error)
 	return counts, nil
 }
 
-// order checks an order, carries it out, and says in errors what was
-// attempted. Declared answers stay as they are.
+// order checks an order, carries it out, and wraps errors with what was attempted. It returns declared answers
+// unchanged.
 func (r *record) order(what string, o Order, carryOut func(pieces int64) (int64, error)) (int64, error) {
 	if o.Quantity <= 0 {
-		return Unsaid, fmt.Errorf("%s order %d of %q: %d is no quantity", what, o.ID, r.product, o.Quantity)
+		return Unsaid, fmt.Errorf("%s order %d of %q: a quantity of %d: it must be positive", what, o.ID, r.product, o.Quantity)
 	}
 	left, err := carryOut(int64(o.Quantity))
 	switch {
@@ -99,7 +97,7 @@ func (r *record) order(what string, o Order, carryOut func(pieces int64) (int64,
 	return Unsaid, fmt.Errorf("%s order %d of %q: %w", what, o.ID, r.product, err)
 }
 
-// read gets the number of pieces left.
+// read reads the number of pieces left.
 func read(ctx context.Context, c redis.Cmdable, stock string) (int64, error) {
 	left, err := c.Get(ctx, stock).Int64()
 	if errors.Is(err, redis.Nil) {
@@ -108,7 +106,7 @@ func read(ctx context.Context, c redis.Cmdable, stock string) (int64, error) {
 	return left, err
 }
 
-// changed is what is left after a purchase (change < 0) or a refund.
+// changed returns what is left after a purchase (change < 0) or a refund.
 func changed(left, change int64) (int64, error) {
 	if left+change < 0 {
 		return Unsaid, ErrSoldOut
@@ -116,7 +114,7 @@ func changed(left, change int64) (int64, error) {
 	return left + change, nil
 }
 
-// answer reads what the scripts of this package reply: {answer, pieces}.
+// answer reads the reply of this package's scripts: {answer, pieces}.
 func answer(cmd *redis.Cmd) (int64, error) {
 	reply, err := cmd.Slice()
 	if err != nil {

@@ -16,14 +16,13 @@ import (
 // that is not confirmed, by the server's clock.
 const ReservedFor = 5 * time.Second
 
-// reconcileBatch bounds how many reservations one script ends, so that none
-// holds up the server's other clients for long.
+// reconcileBatch bounds how many reservations one script ends, so that no script blocks the server for long.
 const reconcileBatch = 16
 
-// Reconciler is a sale in which pieces that were set aside can come back.
+// Reconciler is a sale in which reserved pieces can return to the stock.
 type Reconciler interface {
-	// Reconcile returns to the stock what is reserved past its deadline, and
-	// tells how many orders lost their reservation.
+	// Reconcile returns to the stock the pieces reserved past their deadline, and reports how many orders lost their
+	// reservation.
 	Reconcile(ctx context.Context) (orders int64, err error)
 }
 
@@ -51,16 +50,13 @@ var (
 
 // reserve sells in two steps, with room for a payment between them: one script
 // sets pieces aside for the order, another one confirms it. Both are keyed by
-// the order's id, so either may be sent again. A buyer who dies between the
-// two loses nothing for the shop: past its deadline the reservation goes back
-// to the stock, by the next buyers' scripts or by Reconcile.
+// the order's id, so either may be sent again. If a buyer dies between the two, no piece is lost: after its deadline
+// the reservation returns to the stock, by the next buyers' scripts or by Reconcile.
 //
-// A reserved piece is neither sold nor free, and the answers say no more than
-// that. ErrSoldOut means that too few are left even if every reservation came
-// back, so it stays true. When only reservations stand in the way the answer is
-// ErrStale: try again. A confirmation after its reservation ran out gets the
-// same answer: its pieces go back to the stock, and the order may be sent again.
-// "Left", in the answers of Buy and Refund, counts the pieces that are not
+// A reserved piece is neither sold nor free, and the answers respect that. ErrSoldOut means that too few are left even
+// if every reservation came back, so it stays true. If an order fails only because of reservations, the answer is
+// ErrStale: try again. A confirmation after its reservation ran out gets the same answer: its pieces go back to the
+// stock, and the order may be sent again. "Left", in the answers of Buy and Refund, counts the pieces that are not
 // bought: free and reserved.
 //
 // As with lua, an id is used up by its purchase: sent again, even after its
@@ -88,9 +84,8 @@ func (s *reserve) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, err
 	})
 }
 
-// Refund gives back what the order with this id bought, whatever o.Quantity
-// says. A second refund is ErrRepeated; that of an order that was never
-// confirmed is an error. Neither changes anything.
+// Refund gives back the pieces that the order with this id bought and ignores o.Quantity. A second refund is
+// ErrRepeated; the refund of an order that was never confirmed is an error. Neither changes anything.
 func (s *reserve) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(int64) (int64, error) {
 		return answer(reserveRefund.Run(ctx, s.rdb, s.keys, o.ID))
@@ -111,7 +106,7 @@ func (s *reserve) Reconcile(ctx context.Context) (orders int64, err error) {
 	}
 }
 
-// State reconciles first, so that Reserved counts what is reserved still.
+// State reconciles first, so that Reserved counts only valid reservations.
 func (s *reserve) State(ctx context.Context) (State, error) {
 	if _, err := s.Reconcile(ctx); err != nil {
 		return State{}, fmt.Errorf("state of %q: %w", s.product, err)

@@ -79,8 +79,7 @@ func launch(t *testing.T, program string) (addr string, err error) {
 	return "", fmt.Errorf("it ended before it was ready:\n%s", log.String())
 }
 
-// ours checks that the server that answers is the child, and not somebody
-// else's on the same port.
+// ours checks that the server that answers is the child, and not another on the same port.
 func ours(t *testing.T, addr string, pid int) error {
 	c := connect(t, addr)
 	if err := c.Ping(t.Context()).Err(); err != nil {
@@ -117,7 +116,7 @@ func connect(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
-// world is the Env of one client of the server at addr.
+// world returns the Env of one client of the server at addr.
 func world(t *testing.T, addr string) variant.Env {
 	return variant.Env{
 		Redis: []redis.UniversalClient{connect(t, addr)},
@@ -127,5 +126,5 @@ func world(t *testing.T, addr string) variant.Env {
 	}
 }
 
-// newProduct is a name that nobody uses yet.
+// newProduct returns a name that nobody uses yet.
 func newProduct() string { return "{ov-" + rand.Text()[:6] + "}phone" }

@@ -7,9 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// sqlConditional leaves the arithmetic and the condition to the database: one
-// UPDATE subtracts if there is enough, and whether it found a row is the answer.
-// What is left then, it does not say.
+// sqlConditional leaves the arithmetic and the condition to the database: one UPDATE subtracts if there is enough, and
+// the number of rows it found is the answer. It does not say how many pieces are left.
 type sqlConditional struct{ sqlRecord }
 
 func newSQLConditional(env variant.Env, product string) Sale {
@@ -26,7 +25,7 @@ func (s *sqlConditional) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int
 	})
 }
 
-// Refund adds the pieces. It knows no orders, so whatever is handed in is added.
+// Refund adds the pieces. It knows no orders, so it adds any quantity.
 func (s *sqlConditional) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) {
 		found, err := s.update(ctx, "SET pieces = pieces + ?, version = version + 1 WHERE id = 1", pieces)

@@ -24,7 +24,7 @@ func onSQL(t *testing.T, do func(t *testing.T, db *database.DB)) {
 	}
 }
 
-// sqlSales are the sales that need SQL.
+// sqlSales returns the sales that need SQL.
 func sqlSales() []stockimpl.Variant {
 	var sales []stockimpl.Variant
 	for _, v := range stockimpl.Variants {

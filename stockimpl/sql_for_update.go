@@ -9,10 +9,9 @@ import (
 	"oversell/variant"
 )
 
-// sqlForUpdate is pessimistic locking by the database itself: a transaction reads the
-// stock record with SELECT … FOR UPDATE, which keeps every other such reader waiting,
-// writes it, and commits. SQLite knows no FOR UPDATE; its transactions, which begin as
-// writers here, exclude each other altogether.
+// sqlForUpdate is pessimistic locking by the database itself: a transaction reads the stock record with SELECT … FOR
+// UPDATE, which makes every other such reader wait, writes it, and commits. SQLite has no FOR UPDATE; its transactions,
+// which begin as writers here, exclude each other.
 type sqlForUpdate struct{ sqlRecord }
 
 func newSQLForUpdate(env variant.Env, product string) Sale {
@@ -23,8 +22,7 @@ func (s *sqlForUpdate) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same transaction with the other sign. It knows no orders, so
-// whatever is handed in is added.
+// Refund is the same transaction with the other sign. It knows no orders, so it adds any quantity.
 func (s *sqlForUpdate) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

@@ -7,9 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// sqlPlain is plain on SQL: SELECT the stock, subtract in the client, UPDATE it
-// to the difference. That both are statements of a database with transactions
-// does not help: each is one of its own.
+// sqlPlain is plain on SQL: SELECT the stock, subtract in the client, UPDATE it to the difference. The database's
+// transactions do not help: each statement is one of its own.
 type sqlPlain struct{ sqlRecord }
 
 func newSQLPlain(env variant.Env, product string) Sale {
@@ -20,8 +19,7 @@ func (s *sqlPlain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, er
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same SELECT and UPDATE with the other sign. It knows no orders,
-// so whatever is handed in is added.
+// Refund is the same SELECT and UPDATE with the other sign. It knows no orders, so it adds any quantity.
 func (s *sqlPlain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

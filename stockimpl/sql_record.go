@@ -10,15 +10,14 @@ import (
 	"oversell/variant"
 )
 
-// sqlRecord is what all sales on SQL have in common: one product, and a table of
-// its own with a single row, the stock record. Of record it takes how an order is
-// carried out, and nothing of Redis.
+// sqlRecord is the common part of all sales on SQL: one product, and a table of its own with a single row, the stock
+// record. From record it uses only how an order is carried out, and nothing of Redis.
 type sqlRecord struct {
 	record
 	db      *sql.DB
 	dialect database.Dialect
 	table   string // quoted
-	unfit   error  // why there can be no such table; every use reports it
+	unfit   error  // why such a table is impossible; every use reports it
 }
 
 func newSQLRecord(env variant.Env, product string) sqlRecord {
@@ -29,8 +28,7 @@ func newSQLRecord(env variant.Env, product string) sqlRecord {
 	return r
 }
 
-// stockColumns: pieces are left; version counts the changes. (LEFT is a word of
-// SQL's own.)
+// stockColumns: pieces are left; version counts the changes. (LEFT is a keyword of SQL.)
 const stockColumns = "id BIGINT PRIMARY KEY, pieces BIGINT NOT NULL, version BIGINT NOT NULL"
 
 // Open creates the table with the stock record.
@@ -51,7 +49,7 @@ func (r *sqlRecord) Open(ctx context.Context, stock int64) error {
 	return nil
 }
 
-// write puts the stock record in place of whatever is there.
+// write replaces the stock record.
 func (r *sqlRecord) write(ctx context.Context, stock int64) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -83,7 +81,7 @@ func (r *sqlRecord) read(ctx context.Context) (pieces, version int64, err error)
 	return r.scan(r.db.QueryRowContext(ctx, r.selectRecord()))
 }
 
-// selectRecord is the statement that reads the stock record.
+// selectRecord returns the statement that reads the stock record.
 func (r *sqlRecord) selectRecord() string {
 	return "SELECT pieces, version FROM " + r.table + " WHERE id = 1"
 }

@@ -7,12 +7,10 @@ import (
 	"oversell/variant"
 )
 
-// sqlVersion is optimistic locking as document 4 has it: read the stock and its
-// version, and write only if the version is still the one that was read, which
-// the same statement raises. Otherwise begin again. Each failure means that
-// somebody else succeeded, so buyers together always get on. It tries until the
-// order is decided or ctx is done, unless it is to refuse what is stale, which is what
-// the document has it do.
+// sqlVersion is optimistic locking as in document 4: read the stock and its version, and write only if the version is
+// unchanged; the same statement increments it. Otherwise begin again. Each failure means that another buyer succeeded,
+// so some buyer always makes progress. It tries until the order is decided or ctx is done, unless RefuseStale was
+// called, as in the document.
 type sqlVersion struct {
 	sqlRecord
 	optimist
@@ -26,8 +24,7 @@ func (s *sqlVersion) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, 
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same with the other sign. It knows no orders, so whatever is
-// handed in is added.
+// Refund does the same with the other sign. It knows no orders, so it adds any quantity.
 func (s *sqlVersion) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

@@ -1,10 +1,8 @@
-// Package stockimpl holds the sales under test: the ways in which programs
-// subtract a purchase from a stock record kept in Redis.
+// Package stockimpl holds the sales under test: ways to subtract a purchase from a stock record in Redis.
 //
-// A sale runs inside or without a lock. Some lean on the lock entirely (plain),
-// some do not need one (lua, watch), and some need a lock that grants fencing
-// tokens (fenced). One sale is one file, with its scripts as .lua files beside
-// it; [Variants] lists them all.
+// A sale runs inside or without a lock. Some rely entirely on the lock (plain), some do not need one (lua, watch), and
+// some need a lock that grants fencing tokens (fenced). One sale is one file, with its scripts as .lua files beside it;
+// [Variants] lists them all.
 package stockimpl
 
 import (
@@ -18,36 +16,33 @@ import (
 // ErrSoldOut refuses an order: less is left than it wants. Nothing changed.
 var ErrSoldOut = errors.New("sold out")
 
-// ErrStale refuses an order: the stock has seen a newer fencing token, ticket
-// or version than the caller's, or the pieces it needs are, or are no longer,
-// reserved. It says nothing about how many are left. Nothing changed; the
-// caller may try again with a fresh lock.
+// ErrStale refuses an order: the stock has seen a newer fencing token, ticket or version than the caller's, or the
+// pieces it needs are reserved, or no longer reserved. It does not say how many are left. Nothing changed; the caller
+// may try again with a fresh lock.
 var ErrStale = errors.New("stale")
 
-// ErrRepeated answers an order that already had its effect: it stands, and
-// nothing changed now. It counts as a success.
+// ErrRepeated answers an order that already had its effect: the effect stands, and nothing changed now. It counts as a
+// success.
 var ErrRepeated = errors.New("order was already counted")
 
-// Unsaid is what Buy and Refund return as pieces left when the sale does not know.
+// Unsaid is the number of pieces left that Buy and Refund return if the sale does not know it.
 const Unsaid = -1
 
-// Order is one buyer's wish. Sending the same ID twice is sending the same
-// order twice.
+// Order is one buyer's order. Sending the same ID twice means sending the same order twice.
 type Order struct {
 	ID int64
-	// Quantity is at least 1. A sale sells no other: it answers with an error.
+	// Quantity is at least 1. A sale answers any other with an error.
 	Quantity int
 }
 
 // Sale is one client's view of one product's stock. It is used by one goroutine
-// at a time. An error that is none of this package's leaves the outcome open.
+// at a time. Any error other than this package's leaves the outcome open.
 type Sale interface {
 	// Open puts the product on sale with this many pieces. It is called once,
 	// before any client starts.
 	Open(ctx context.Context, stock int64) error
-	// Buy takes o.Quantity pieces and returns what is left as this sale
-	// believes, or ErrSoldOut, ErrStale or ErrRepeated. l is the lock the
-	// caller holds, the zero Lock when it holds none.
+	// Buy takes o.Quantity pieces and returns how many are left according to this sale, or ErrSoldOut, ErrStale or
+	// ErrRepeated. l is the lock the caller holds, the zero Lock if it holds none.
 	Buy(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
 	// Refund gives the pieces of an accepted order back.
 	Refund(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
@@ -55,14 +50,14 @@ type Sale interface {
 	State(ctx context.Context) (State, error)
 }
 
-// Optimist is a sale that reads, and writes only if nobody wrote in between.
+// Optimist is a sale that reads, and writes only if there was no other write in between.
 type Optimist interface {
-	// RefuseStale has Buy and Refund answer ErrStale when somebody did. A sale that
-	// was not told so begins again until the order is decided.
+	// RefuseStale makes Buy and Refund answer ErrStale if there was one. Otherwise the sale begins again until the
+	// order is decided.
 	RefuseStale()
 }
 
-// optimist is the choice of an Optimist.
+// optimist is the setting of an Optimist.
 type optimist struct{ refuses bool }
 
 // RefuseStale implements [Optimist].
@@ -72,8 +67,7 @@ func (o *optimist) RefuseStale() { o.refuses = true }
 type State struct {
 	Left     int64
 	Reserved int64 // set aside for orders that are not yet confirmed
-	// Sold is the server's own count of pieces in the hands of buyers (sold and
-	// not given back), Unsaid if it keeps none.
+	// Sold is the server's own count of pieces sold and not given back, Unsaid if it keeps none.
 	Sold int64
 }
 
@@ -82,7 +76,7 @@ type Variant struct {
 	Name, Source, Summary string
 	// Promises are what its authors claim; a broken one fails a run.
 	Promises []variant.Property
-	// Flaws are the ways in which it must be caught.
+	// Flaws are its known ways to break promises; checks must catch them.
 	Flaws []variant.Flaw
 	Needs variant.Needs
 	// Optimistic says that New makes an [Optimist].

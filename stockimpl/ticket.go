@@ -15,11 +15,9 @@ var ticketWriteText string
 
 var ticketWriteScript = redis.NewScript(ticketWriteText)
 
-// ticket is the gym of document 4: take a number first, and enter if it is
-// above the one on display. The document offers it as a picture of optimistic
-// locking, and it is not: the number says when one came, not what one has
-// read. Two holders of numbers 1 and 2 may both read 10; 1 writes 9 and is on
-// display; 2 is above 1 and writes 9 over it.
+// ticket is the gym of document 4: take a number first, and enter if it is above the one on display. The document calls
+// this a picture of optimistic locking, but it is not: the number says when a client came, not what it has read. Two
+// holders of numbers 1 and 2 may both read 10; 1 writes 9 and is on display; 2 is above 1 and writes 9 over it.
 type ticket struct {
 	record
 	numbers, display string
@@ -40,8 +38,7 @@ func (s *ticket) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, erro
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund takes a number, too, and is the same with the other sign. It knows no
-// orders, so whatever is handed in is added.
+// Refund also takes a number, and is the same with the other sign. It knows no orders, so it adds any quantity.
 func (s *ticket) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

@@ -22,17 +22,15 @@ var (
 	ticketLeaveScript = redis.NewScript(ticketLeaveText)
 )
 
-// machineWait is the longest pause before a waiting ticket holder looks again whether
-// the machine is free.
+// machineWait is the longest pause before a waiting client checks again whether the machine is free.
 const machineWait = 10 * time.Millisecond
 
-// ticketMachine is the gym of document 4 with a machine that one at a time uses: take
-// a number, read the stock, wait until the machine is free, enter if the number is above
-// the one on display, write, leave. That only one is at the machine does not mend the
-// picture's flaw, since the stock was read outside: numbers 1 and 2 may both read 10; 1
-// enters and writes 9; 2 waits, enters, because it is above 1, and writes 9 again.
+// ticketMachine is the gym of document 4 with a machine that one client at a time uses: take a number, read the stock,
+// wait until the machine is free, enter if the number is above the one on display, write, leave. Excluding others from
+// the machine does not correct the flaw, since the stock was read outside: numbers 1 and 2 may both read 10; 1 enters
+// and writes 9; 2 waits, enters, because it is above 1, and writes 9 again.
 //
-// Nothing limits how long somebody may stay, so who dies at the machine keeps it.
+// Nothing limits the time at the machine, so a client that dies there keeps it.
 type ticketMachine struct {
 	ticket
 	env     variant.Env
@@ -49,8 +47,8 @@ func (s *ticketMachine) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int6
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund takes a number and the machine, too, and is the same with the other sign. It
-// knows no orders, so whatever is handed in is added.
+// Refund also takes a number and the machine, and is the same with the other sign. It knows no orders, so it adds any
+// quantity.
 func (s *ticketMachine) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }
@@ -66,7 +64,7 @@ func (s *ticketMachine) change(ctx context.Context, by int64) (int64, error) {
 	return answer(ticketLeaveScript.Run(ctx, s.rdb, []string{s.stock, s.display, s.machine}, number, left))
 }
 
-// enter waits until the machine is free, and takes it if the number may.
+// enter waits until the machine is free, and takes it if the number is high enough.
 func (s *ticketMachine) enter(ctx context.Context, number int64) error {
 	for {
 		reply, err := ticketEnterScript.Run(ctx, s.rdb, []string{s.display, s.machine}, number).Text()

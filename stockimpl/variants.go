@@ -16,7 +16,7 @@ const (
 
 	whyBorrowedPieces = "a large order takes what is there for a moment, and a small one is refused in that moment; both are refused though a piece is left"
 	whyDebt           = "a refused buyer's pieces are not yet given back when a refund arrives, and the next buyer is refused although stock is left"
-	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: what it took belongs to nobody"
+	whyLostGiveBack   = "a buyer dies between DECRBY and giving back: its pieces are lost"
 	whyNoReply        = "a buyer who gets no reply to a DECRBY cannot tell that pieces must be given back"
 	whyTwice          = "the DECRBY counted though its reply was lost; the order, asked for again, is subtracted again"
 	whyPaidForTwo     = "the write counted though its reply was lost; the order, asked for again, is subtracted again, and its buyer has it once"
@@ -26,8 +26,8 @@ const (
 	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
 )
 
-// onOneMaster are the flaws of every sale that Redis keeps: Redis replicates after it
-// has answered, and knows no command that is sent again from another.
+// onOneMaster returns the flaws of every sale in Redis: Redis replicates after it has answered, and cannot distinguish
+// a repeated command from a new one.
 func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 	for _, p := range append([]variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}, more...) {
 		flaws = append(flaws, variant.Flaw{Property: p, Fault: variant.Failover, Why: whyFailover})
@@ -43,7 +43,7 @@ var Variants = []Variant{
 	{
 		Name:    "plain",
 		Source:  variant.TextListing + ", " + variant.TextLease,
-		Summary: "GET the stock, subtract in the client, SET it; leans on the lock entirely",
+		Summary: "GET the stock, subtract in the client, SET it; relies entirely on the lock",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
@@ -246,7 +246,7 @@ var Variants = []Variant{
 	{
 		Name:    "sql-plain",
 		Source:  "ours",
-		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; leans on the lock entirely",
+		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; relies entirely on the lock",
 		Promises: []variant.Property{
 			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
 		},
@@ -275,7 +275,7 @@ func Find(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// ofTickets are the flaws of the sales by tickets.
+// ofTickets returns the flaws of the sales by tickets.
 func ofTickets() []variant.Flaw {
 	return append(onOneMaster(), []variant.Flaw{
 		{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},

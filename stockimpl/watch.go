@@ -10,11 +10,9 @@ import (
 	"oversell/variant"
 )
 
-// watch is optimistic locking with Redis' own means: WATCH the record, GET it,
-// and SET it in a transaction that fails if anybody wrote it in between; then
-// begin again. Each failure means that somebody else succeeded, so buyers
-// together always get on. It tries until the order is decided or ctx is done,
-// unless it is to refuse what is stale.
+// watch is optimistic locking with Redis' own commands: WATCH the record, GET it, and SET it in a transaction that
+// fails if another client wrote it in between; then begin again. Each failure means that another buyer succeeded, so
+// some buyer always makes progress. It tries until the order is decided or ctx is done, unless RefuseStale was called.
 type watch struct {
 	record
 	optimist
@@ -26,8 +24,7 @@ func (s *watch) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error
 	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
 }
 
-// Refund is the same transaction with the other sign. It knows no orders, so
-// whatever is handed in is added.
+// Refund is the same transaction with the other sign. It knows no orders, so it adds any quantity.
 func (s *watch) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }

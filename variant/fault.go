@@ -1,6 +1,6 @@
 package variant
 
-// Fault names something that is done to a run on purpose, or that befalls it.
+// Fault names a fault that is injected into a run or happens in it.
 type Fault string
 
 // The faults that flaws refer to.
@@ -16,8 +16,7 @@ const (
 	Crash Fault = "crash"
 	// DropReply: a command that was applied and whose reply was lost.
 	DropReply Fault = "drop-reply"
-	// Retry: a driver that sends a command again by itself, and hands on the second
-	// answer.
+	// Retry: a driver that sends a command again by itself, and returns the second answer.
 	Retry Fault = "retry"
 	// LateRequest: a command that the server executes after its client gave up.
 	LateRequest Fault = "late-request"
@@ -27,11 +26,11 @@ const (
 	Failover Fault = "failover"
 	// RestartEmpty: a server that comes back without its data.
 	RestartEmpty Fault = "restart-empty"
-	// ClockSkew: a client whose clock is ahead of the others', or behind them.
+	// ClockSkew: a client with a clock that is ahead of the others, or behind them.
 	ClockSkew Fault = "clock-skew"
 	// ClockJump: a step of one server's clock.
 	ClockJump Fault = "clock-jump"
-	// Evict: the server dropped the lock's key for want of memory.
+	// Evict: the server dropped the lock's key for lack of memory.
 	Evict Fault = "evict"
 )
 

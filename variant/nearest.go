@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Nearest returns up to three of names that are most like name, best first:
-// those that contain it or are contained in it, and those within a few edits, of
-// a short name within one: everything short is like everything else.
-// It is for telling somebody what they may have meant.
+// Nearest returns up to three of names that are most like name, best first: those that contain it or are contained in
+// it, and those within a few edits (one for a short name, since all short names are alike). It serves hints about
+// misspelt names.
 func Nearest(name string, names []string) []string {
 	type scored struct {
 		name string
@@ -32,7 +31,7 @@ func Nearest(name string, names []string) []string {
 	return out
 }
 
-// slips is how many edits a name of some letters may be from another to be like it.
+// slips returns how many edits may separate a name of so many letters from a similar one.
 func slips(letters int) int {
 	if letters < 5 {
 		return letters / 3
@@ -40,8 +39,8 @@ func slips(letters int) int {
 	return max(2, letters/3)
 }
 
-// Edits is how many letters must be added, left out, replaced, or put in the place of their
-// neighbour to make one text of another.
+// Edits returns how many letters must be added, removed, replaced, or exchanged with their neighbour to turn one text
+// into another.
 func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

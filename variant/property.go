@@ -31,16 +31,15 @@ const (
 	TaskReturns      Property = "task-returns"
 )
 
-// Object is what a promise is about, and whose operations are judged. A lock
-// promises things about holders, a sale about stock; both can promise to be
-// linearizable, each for itself.
+// Object is the kind of thing that a promise is about and whose operations are judged. A lock makes promises about
+// holders, a sale about stock; both can promise to be linearizable, each for itself.
 type Object string
 
 // The objects.
 const (
 	Lock Object = "lock"
 	Sale Object = "sale"
-	// IDs is a number generator.
+	// IDs is an id generator.
 	IDs Object = "ids"
 	// Queue is a task queue; the effects are its consumers'.
 	Queue Object = "queue"
@@ -48,7 +47,7 @@ const (
 	Dispatch Object = "dispatch"
 )
 
-// PropertyInfo says what a property of an object means.
+// PropertyInfo describes a property of an object.
 type PropertyInfo struct {
 	Of   Object   `json:"of"`
 	Name Property `json:"name"`
@@ -56,7 +55,7 @@ type PropertyInfo struct {
 	Promise string `json:"promise"`
 }
 
-// Unit is what violations of a property are counted in; empty: how many there are.
+// Unit returns the unit in which violations of a property are counted; "" for their plain number.
 func (p Property) Unit() string {
 	if p == NoOversell || p == NoUndersell {
 		return "piece"
@@ -68,7 +67,7 @@ func (p Property) Unit() string {
 // reports show them.
 var Properties = []PropertyInfo{
 	{Sale, NoOversell, "accepted sales never exceed the stock"},
-	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and nobody is refused while stock was surely left"},
+	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and no order is refused while stock was surely left"},
 	{Sale, OncePerOrder, "one order id has one effect, however often it is sent"},
 	{Sale, Fencing, "the sale never accepts an older fencing token after a newer one"},
 	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},
@@ -88,14 +87,14 @@ var Properties = []PropertyInfo{
 	{Dispatch, HolderCommits, "a task is submitted only by the user who holds it"},
 	{Dispatch, TaskReturns, "a task held longer than the limit returns to the pool"},
 	{Lock, MutualExclusion, "no two clients hold the lock at once within the validity each was promised"},
-	{Lock, OwnerOnlyRelease, "nobody's release or extend changes a lock that another client holds"},
+	{Lock, OwnerOnlyRelease, "no release or extend changes a lock that another client holds"},
 	{Lock, Fencing, "fencing tokens rise from grant to grant"},
-	{Lock, FIFO, "who joined the line first is served first"},
+	{Lock, FIFO, "the client that joined the line first is served first"},
 	{Lock, Progress, "while clients try, somebody obtains the lock within its lease plus a grace; none is stuck for good"},
 	{Lock, Linearizable, "every answer of the lock fits one legal order of grants, refusals and releases"},
 }
 
-// PropertiesOf are the properties of one object, in the order of reports.
+// PropertiesOf returns the properties of one object, in the order of reports.
 func PropertiesOf(o Object) (ps []Property) {
 	for _, info := range Properties {
 		if info.Of == o {

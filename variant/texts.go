@@ -3,7 +3,7 @@ package variant
 // The texts that systems and claims come from. None of them names its author or bears a
 // date. The first is found under its title in several copies, one of them damaged, such as
 // blog.csdn.net/NetSnake_/article/details/81227269 (of 2018) and kuaicheku.com/article/48893;
-// of the others no copy with a title is known, so they are called by what they are about.
+// of the others no copy with a title is known, so they are named by their subject.
 const (
 	// TextListing prints a PHP class for a lock (SETNX, EXPIRE, takeover) and one for a queue
 	// in a sorted set. Its opening lines and comments speak of a flash sale.

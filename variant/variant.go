@@ -1,12 +1,9 @@
-// Package variant is the vocabulary that everything else speaks: what a
-// variant (a lock, a sale, a queue) may touch ([Env]), what it can promise
-// ([Property]), what can be done to it ([Fault]), where it is known to break
-// ([Flaw]) and what it cannot run without ([Needs]).
+// Package variant defines the terms of all other packages: what a variant (a lock, a sale, a queue) may use ([Env]),
+// what it can promise ([Property]), what can happen to it ([Fault]), where it is known to break ([Flaw]) and what it
+// needs to run ([Needs]).
 //
-// The idea behind Env: a client is ordinary Go code whose only contact with
-// the world is handed to it. The same code then runs as a goroutine on real
-// connections, as one of many coroutines on a shared pipeline, or under a
-// search that tries every interleaving.
+// A client is ordinary Go code that acts only through its Env. So the same code runs as a goroutine on real
+// connections, as one of many coroutines on a shared pipeline, or under a search that tries every interleaving.
 package variant
 
 import (
@@ -20,38 +17,36 @@ import (
 	"oversell/clock"
 )
 
-// Env is all the world a variant may touch. An Env belongs to one client.
+// Env is everything that a variant may use. An Env belongs to one client.
 type Env struct {
 	// Redis is one client or, for algorithms over independent masters, one
 	// client per master.
 	Redis []redis.UniversalClient
 	// Addr is, for each client in Redis, the address (host:port) of its server, or of a
-	// proxy that injects faults on the way there. It is for code that brings its own
-	// Redis client. It is empty where no such address is known.
+	// proxy that injects faults on the way there. It is for code with its own Redis client. It is empty if no such
+	// address is known.
 	Addr []string
-	// Clock tells the time. Variants use no other.
+	// Clock is the only clock that variants use.
 	Clock clock.Clock
 	// Token returns a new unique text at each call: 128 random bits, from the
 	// run's seed.
 	Token func() string
-	// Wait waits until it is worth trying for key again, and at most for
-	// atMost. The engine chooses how: polling, exponential back-off, or a
-	// notification of the release. An error means that the client is to stop
-	// trying; a variant then takes back what it asked for and reports a refusal.
+	// Wait waits until the client should try for key again, for atMost at most. The engine chooses how: polling,
+	// exponential back-off, or a notification of the release. An error means that the client must stop trying; a
+	// variant then withdraws its request and reports a refusal.
 	Wait func(ctx context.Context, key string, atMost time.Duration) error
 	// Go runs f beside the client, with a context that ends when the client
 	// does. join waits until f has returned.
 	Go func(f func(context.Context)) (join func(context.Context) error)
-	// Step is, in a search, how code sends commands that has no use for Redis: what another
-	// process sends. It is nil elsewhere.
+	// Step, in a search, sends the commands of code that does not use Redis, such as another process. It is nil
+	// elsewhere.
 	Step Stepper
-	// SQL is a database for the variants that keep their state in one; nil
-	// otherwise.
+	// SQL is the database of variants that keep their state in one; nil otherwise.
 	SQL *sql.DB
 }
 
-// Join makes the join of [Env].Go for something that closes done when it has returned. Join
-// returns the cause for which its context ended, if that comes first.
+// Join makes the join of [Env].Go for a function that closes done when it has returned. The join returns the cause of
+// its context's end, if that comes first.
 func Join(done <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -65,18 +60,17 @@ func Join(done <-chan struct{}) func(context.Context) error {
 
 // Stepper lets a search step code outside of this program.
 type Stepper interface {
-	// Send has a server execute what a connection sent, when its turn comes, and returns the replies in
-	// RESP2, of a transaction what EXEC answers. It is not answered if the connection breaks first.
+	// Send has a server execute what a connection sent, when its turn comes, and returns the replies in RESP2; for a
+	// transaction, the reply to EXEC. There is no answer if the connection breaks first.
 	Send(s Sent) (replies string, answered bool)
-	// Client is the client's number: no other client has it. It is a name, like a token: another one in its
-	// place must make no difference.
+	// Client is the client's unique number. It is a name, like a token: replacing it by another must make no
+	// difference.
 	Client() int64
-	// Await calls f, which waits for something outside of this program, and sees itself that it does not
-	// wait for ever.
+	// Await calls f, which waits for something outside of this program; f must limit its own wait.
 	Await(f func())
 	// Fail ends the client, and the search, with an error. It does not return.
 	Fail(err error)
-	// AtEnd has f called once the client has ended, in whatever way.
+	// AtEnd has f called once the client has ended in any way.
 	AtEnd(f func())
 }
 
@@ -84,21 +78,19 @@ type Stepper interface {
 type Sent struct {
 	// Node is the number of the server.
 	Node int
-	// Conn tells connections apart. Equal values are one connection.
+	// Conn identifies the connection.
 	Conn any
 	// Commands are names, in lower case, and arguments.
 	Commands [][]string
 	Tx       bool
 }
 
-// Needs is what a variant cannot run without. An unmet need refuses the run
-// before it starts.
+// Needs are the requirements of a variant. A run with an unmet need is refused before it starts.
 type Needs struct {
 	// Masters is the smallest number of independent masters; 0 and 1 mean that
 	// one server will do.
 	Masters int `json:"masters,omitempty"`
-	// AllMasters says that the variant is given all independent masters there are, and may
-	// use any of them.
+	// AllMasters says that the variant gets all independent masters, and may use any of them.
 	AllMasters bool `json:"all_masters,omitempty"`
 	// WholeSeconds says that the variant can only express leases of whole
 	// seconds.
@@ -112,28 +104,27 @@ type Needs struct {
 	ServerClock bool `json:"server_clock,omitempty"`
 }
 
-// Flaw is one way in which a variant is known to break, to be caught by the
-// checkers. A flaw that no check has seen is a bug in this program.
+// Flaw is one known way in which a variant breaks; the checkers must catch it. A flaw that no check has caught is a bug
+// in this program.
 type Flaw struct {
 	// Property is what breaks.
 	Property Property `json:"property"`
-	// Fault is what it takes; [NoFault] means that load alone is enough.
+	// Fault is the fault that it takes; [NoFault] means that load alone is enough.
 	Fault Fault `json:"fault"`
 	// Under narrows the flaw to one sale, queue or option by name, or to
 	// [Unserialized] or [Stuck], or to several of them together, joined by [And].
 	// Empty means everywhere.
 	Under string `json:"under,omitempty"`
-	// Why tells the mechanism in a sentence.
+	// Why describes the mechanism in a sentence.
 	Why string `json:"why"`
 }
 
-// Unserialized, as a flaw's Under, means: only when the lock round the
-// operation fails to keep clients apart, because it promises no mutual
-// exclusion or loses it in this very run.
+// Unserialized, as a flaw's Under, means: only if the lock around the operation does not exclude, because it promises
+// no mutual exclusion or loses it in this run.
 const Unserialized = "unserialized"
 
-// Stuck, as a flaw's Under, means: only when the lock round the operation loses its
-// progress in this very run, so that what it guards is never free again.
+// Stuck, as a flaw's Under, means: only if the lock around the operation loses its progress in this run, so that it is
+// never free again.
 const Stuck = "stuck"
 
 // And joins conditions in a flaw's Under.
@@ -150,6 +141,5 @@ const (
 // Options lists these options.
 var Options = []string{WithQuantity, WithRefunds, WithRepeats, WithAbandoned}
 
-// ErrStopped is what [Env.Wait] returns when the run is ending: the client is to
-// stop trying, and this is nobody's fault.
+// ErrStopped is returned by [Env.Wait] when the run is ending: the client must stop trying. It is not a failure.
 var ErrStopped = errors.New("the run is ending")

@@ -23,10 +23,9 @@ import (
 //     that the Submit names, its client was never given it under another, and neither the
 //     hold nor the client has a Take without an answer, which may have granted it.
 //
-// Two commits of one task that landed, in different holds, are a violation whatever their
-// order, because after the first one nobody holds the task. A Submit that is told to be a
-// repetition changed nothing, if any other Submit can have landed before it; otherwise it
-// is judged as the commit that it speaks of. The smallest bad histories:
+// Two commits of one task that landed, in different holds, are a violation in any order, because after the first one no
+// user holds the task. A Submit answered as a repetition changed nothing, if any other Submit can have landed before
+// it; otherwise it is judged as that commit. The smallest bad histories:
 //
 //	client 1  take    [1, 2]    task 7  until 10
 //	client 2  take    [12, 13]  task 7  until 22
@@ -53,7 +52,7 @@ type commits struct {
 	met     monitor.Contention // takes that were answered
 	atRisk  int64              // submits, answered
 	doubts  []doubt
-	repeats []doubt // those told to be repetitions
+	repeats []doubt // those answered as repetitions
 }
 
 // recipient is a client that was given a task.
@@ -69,8 +68,8 @@ type promise struct {
 	met   bool          // the take was contended
 }
 
-// doubt is a commit that landed and what speaks against it. An operation without an answer
-// that is still to come may explain it.
+// doubt is a commit that landed, with the evidence against it. An operation without an answer that is still to come may
+// explain it.
 type doubt struct {
 	op     history.Op
 	hold   *promise   // nil: none that granted the task
@@ -78,7 +77,7 @@ type doubt struct {
 	before history.Op // an earlier commit, in another hold
 }
 
-// deed records what is known about the commits of a task.
+// deed is the record of the commits of a task.
 type deed struct {
 	takes   monitor.Rising // by their calls
 	first   history.Op
@@ -224,9 +223,8 @@ func (c *commits) tell(bad *doubt) (string, []history.Op) {
 		say.Client(take), op.Arg, limit, say.Client(&bad.other), say.At(bad.other.Return), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(*take, bad.other, *op)
 }
 
-// bad lists the commits that nothing explains. If several commits of one task are reported
-// as repetitions, and no other commit can have landed before them, then one of them must be
-// the commit itself.
+// bad lists the commits that nothing explains. If several commits of one task are reported as repetitions, and no other
+// commit can have landed before them, one of them must be the commit itself.
 func (c *commits) bad() (list []*doubt, second int) {
 	for i := range c.doubts {
 		switch bad := &c.doubts[i]; {

@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// nothingTaken is why nothing can be said.
+// nothingTaken is the reason for having no verdict.
 const nothingTaken = "nobody was given a task"
 
 // oneHolder judges that a task is held by one user at a time.
@@ -39,13 +39,13 @@ type pool struct {
 	contended int64
 }
 
-// tenure is a hold that was not submitted so far.
+// tenure is a hold that was not yet submitted.
 type tenure struct {
 	take history.Op
 	span *monitor.Span
 }
 
-// custody records what is known about the holders of a task.
+// custody is the record of the holders of a task.
 type custody struct {
 	task   history.Value
 	client int32 // that was given it last
@@ -95,7 +95,7 @@ func (p *pool) submit(op *history.Op) {
 		return
 	}
 	t := p.tasks[h.take.Result]
-	// Without an answer the task may still be the user's; but it had given it up.
+	// Without an answer the user may still have the task; but it had given it up.
 	t.spans.Close(h.span, min(op.Call, h.span.Until), op)
 	delete(p.holds, op.Session)
 }

@@ -1,5 +1,5 @@
-// Package dispatch judges histories of tasks that are lent to users for a time: one holder at
-// a time, who alone submits, and tasks that return when the time is over.
+// Package dispatch judges histories of tasks that are lent to users for a time: one user at a time holds a task, only
+// that user submits it, and tasks return when the time is over.
 package dispatch
 
 import (

@@ -47,7 +47,7 @@ type lendings struct {
 	order   []*lending
 	takes   []lent
 	number  map[history.Value]int32        // of a hold in takes
-	refused map[history.Value][]history.Op // for want of work, by user
+	refused map[history.Value][]history.Op // for lack of work, by user
 	asked   []history.Op                   // the same of all users
 	lost    int64                          // takes without an answer
 	audit   monitor.Audit
@@ -65,7 +65,7 @@ type lent struct {
 	when      time.Duration // of the submit
 }
 
-// over is the latest time at which the hold can have ended.
+// over returns the latest time at which the hold can have ended.
 func (h *lent) over() time.Duration {
 	if h.submitted {
 		return min(monitor.Leased(&h.take), h.when)
@@ -73,7 +73,7 @@ func (h *lent) over() time.Duration {
 	return monitor.Leased(&h.take)
 }
 
-// lending records what is known about a task.
+// lending is the record of a task.
 type lending struct {
 	task             history.Value
 	takes            []int32
@@ -135,7 +135,7 @@ func (l *lendings) take(op *history.Op) {
 func (l *lendings) submit(op *history.Op) {
 	l.moved(op)
 	i, ok := l.number[op.Session]
-	if !ok || l.takes[i].take.Result != op.Arg { // the hold is not of this task: what that did is not known
+	if !ok || l.takes[i].take.Result != op.Arg { // the hold is not of this task: its effect is not known
 		if t := l.task(op.Arg); op.Outcome != history.Refused {
 			t.maybeDone = true
 		}
@@ -158,7 +158,7 @@ func (l *lendings) submit(op *history.Op) {
 
 func (l *lendings) look(op *history.Op) {
 	if op.Outcome != history.OK || op.Call <= l.end {
-		return // it may have read what was there before the end
+		return // it may have read an earlier state
 	}
 	if !l.audit.Started {
 		l.audit.Started, l.read = true, op.Call
@@ -183,7 +183,7 @@ func (l *lendings) look(op *history.Op) {
 	}
 }
 
-// moved notes that operations continued after an audit, which makes that audit void.
+// moved notes that operations continued after an audit, which makes the audit void.
 func (l *lendings) moved(op *history.Op) {
 	if l.end = max(l.end, op.Return); !l.audit.Started {
 		return
@@ -271,7 +271,7 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 		r.submitted++
 		return
 	}
-	next := t.done           // when it was somebody else's, or done
+	next := t.done           // when another user had it, or it was done
 	given := history.Forever // at the latest
 	for i, j := range t.takes {
 		if o := &l.takes[j]; i > n {
@@ -285,7 +285,7 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 			r.lapsed++
 			r.shown++
 		}
-		return // given to another meanwhile, whose hold is judged
+		return // given to another user meanwhile, whose hold is judged
 	}
 	end := l.end
 	if l.audit.Started {
@@ -299,13 +299,13 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	since := fmt.Sprintf("%s was given task %s at %s until %s and did not submit it by then", say.Client(&hold.take), t.task, say.At(hold.take.Return), say.At(limit))
 	first, again := l.inVain(users, limit, next, grace)
 	switch {
-	case t.maybeDone: // at any time, so that nothing is known of its return
+	case t.maybeDone: // at any time, so its return is unknown
 		r.lapsed--
 		r.unheard++
 	case again != nil:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
 			say.Client(first), say.At(first.Return), say.Client(again), say.At(again.Return)), monitor.InOrder(hold.take, *first, *again)})
-	case hold.submitted && !hold.declined && hold.when <= next: // late, but nobody else had it
+	case hold.submitted && !hold.declined && hold.when <= next: // late, but no other user had it
 		r.lapsed--
 		r.submitted++
 	case hold.declined, next < history.Forever, audited && (t.free || t.over):
@@ -322,8 +322,7 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	}
 }
 
-// users are the users who were given the task and who were told, at any time, that there
-// was nothing to do.
+// users returns the users who were given the task and who were ever told that there was nothing to do.
 func (l *lendings) users(t *lending) (list []history.Value) {
 	seen := make(map[history.Value]bool, len(t.takes))
 	for _, i := range t.takes {
@@ -335,8 +334,8 @@ func (l *lendings) users(t *lending) (list []history.Value) {
 	return list
 }
 
-// inVain finds two refusals, a grace apart, of users who can be given a task,
-// after its hold ended and before it was given to anybody.
+// inVain finds two refusals, a grace apart, of users who can be given a task, after its hold ended and before it was
+// given to any user.
 func (l *lendings) inVain(users []history.Value, limit, next, grace time.Duration) (first, again *history.Op) {
 	for _, look := range []func(op *history.Op){
 		func(op *history.Op) {
@@ -375,7 +374,7 @@ func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
 	case l.held == 0:
 		r.shown, r.open = r.shown+r.open, 0
 	case l.held > r.current && l.wanted(r.limit, grace):
-		for range min(l.held-r.current, r.open+l.lost) { // a hold of which anything is known, each
+		for range min(l.held-r.current, r.open+l.lost) { // one for each hold of which anything is known
 			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
 				say.At(l.read), say.Many(l.held, "task"), say.Count(r.current), r.last.Result, say.Client(r.last), say.At(r.limit)), []history.Op{*r.last}})
 		}

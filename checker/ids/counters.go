@@ -11,22 +11,21 @@ import (
 	"oversell/variant"
 )
 
-// nothingNumbered is why nothing can be said.
+// nothingNumbered is the reason for having no verdict.
 const nothingNumbered = "nobody obtained a number"
 
-// counters is the book of number generators.
+// counters is the book of id generators.
 //
-// A number is contended when another client was given one while its own client wanted it. A
-// client wants a number from its call on. If the number was taken under a lock, the client
-// wants it from the call by which it obtained the lock: a lock that works keeps the
-// requests themselves apart, but the wait for the lock still tests it. A single client does
-// not contend, and neither do two clients on counters of their own.
+// A number is contended if another client was given one while its own client wanted it. A client wants a number from
+// its call on or, if the number was taken under a lock, from the call by which it obtained the lock: a working lock
+// separates the requests themselves, but waiting for the lock still tests it. A single client does not contend, and
+// neither do two clients on counters of their own.
 type counters struct {
 	monitor.Book[counter]
 	wishes monitor.Wishes
 }
 
-// counterJudge makes a monitor of one property of number generators.
+// counterJudge makes a monitor of one property of id generators.
 func counterJudge(p variant.Property, judge func(*counter) monitor.Verdict) func(*monitor.Shared) monitor.Monitor {
 	return func(s *monitor.Shared) monitor.Monitor {
 		return &monitor.Aspect[counter]{Book: &monitor.StateOf(s, variant.IDs, newCounters).Book, Of: variant.IDs, Property: p, Nothing: nothingNumbered, Judge: judge}
@@ -64,25 +63,25 @@ func (cs *counters) observe(op *history.Op) {
 	}
 }
 
-// counter is the book of one number generator.
+// counter is the book of one id generator.
 type counter struct {
 	*counters
 	key     history.Value
 	numbers monitor.Table[slot]
 	top     rung  // the largest number so far
-	n, odd  int64 // answers, and those that are no numbers from 1 on
-	texts   int64 // answers that are no numbers at all
+	n, odd  int64 // answers, and those that are not numbers from 1 on
+	texts   int64 // answers that are not numbers
 	// distinct counts the numbers from 1 on.
 	distinct int64
-	last     int64 // the last number, as the server knows it in the end; 0: not known
+	last     int64 // the server's last number at the end; 0: not known
 
 	unknown   int64 // requests without an answer
 	witnesses []history.Op
 	tries     map[history.Value]time.Duration // the first of them, by request
 	firstTry  time.Duration                   // of all that name a request
 	awaited   []request
-	again     []history.Op                 // answers that are not told to be repetitions, to other clients of answered requests
-	told      map[history.Value]history.Op // by number: told to be a repetition, and given to nobody
+	again     []history.Op                 // answers not marked as repetitions, to other clients of answered requests
+	told      map[history.Value]history.Op // by number: marked as a repetition, and given to no client
 
 	met       monitor.Contention
 	contended int64
@@ -101,7 +100,7 @@ type slot struct {
 	taken     bool
 }
 
-// rung is a number that was given out; or, of the readings, one that was read.
+// rung is a number that was given out or, for readings, one that was read.
 type rung struct {
 	slot
 	number int64
@@ -109,11 +108,10 @@ type rung struct {
 
 // request is a request that was answered.
 //
-// A request that had no answer may be sent again, and a generator that knows requests
-// answers with the number that it gave it the first time: so a number can be as old as the
-// first try. The client may give up on the first try after another try was answered, so the
-// history may list the first try later; until then a conclusion from the time of the call
-// is not certain.
+// A request without an answer may be sent again, and a generator that knows requests answers with the number of the
+// first time: so a number can be as old as the first try. The client may give up on the first try after another try was
+// answered, so the history may list the first try later; until then a conclusion from the time of the call is not
+// certain.
 //
 // A request is named by Arg; an operation without one is a request of its own, which only
 // the client that was answered can repeat. A client that got an answer may repeat the
@@ -146,15 +144,14 @@ func same(op *history.Op, request history.Value, client int32) bool {
 	return request == op.Arg
 }
 
-// tried tells whether a try of the operation's request that had no answer can have come
+// tried reports whether a try of the operation's request that had no answer can have come
 // before its answer.
 func (c *counter) tried(op *history.Op) bool {
 	first, ok := c.tries[op.Arg]
 	return ok && op.Arg != (history.Value{}) && first <= op.Return
 }
 
-// repeat enters an answer for which the number is not to be counted again. It reports
-// whether it was one.
+// repeat enters an answer whose number must not be counted again. It reports whether the answer was one.
 func (c *counter) repeat(s *slot, op *history.Op) bool {
 	if s.taken {
 		switch {
@@ -194,15 +191,14 @@ func (c *counter) double(first *slot, op *history.Op) {
 	c.ladder.again(first, op)
 }
 
-// give enters a number that was handed out. It does not count a number that the same
-// request had received before.
+// give enters a number that was given out. It does not count a number that the same request had received before.
 func (c *counter) give(op *history.Op) {
 	s := c.numbers.At(op.Result)
 	if c.repeat(s, op) {
 		return
 	}
 	c.n++
-	c.last = 0 // what was read before is not final
+	c.last = 0 // an earlier reading is not final
 	if c.met.Follows(op.Client, op.Call) {
 		c.followed++
 	}
@@ -264,14 +260,14 @@ func (c *counter) lose(op *history.Op) {
 	c.order.lose(op)
 }
 
-// read enters a reading of the last number that the server knows.
+// read enters a reading of the server's last number.
 func (c *counter) read(op *history.Op, n int64) {
 	c.last = n
 	c.ladder.reads = append(c.ladder.reads, rung{slot{op.Call, op.Return, history.Value{}, op.Client, true}, n})
 }
 
-// pass settles what no operation that is still to come can change. Requests that had no
-// answer so far may be answered as of their first try.
+// pass settles everything that no later operation can change. Requests without an answer so far may be answered as of
+// their first try.
 func (c *counter) pass(lowWater time.Duration) {
 	known := 0
 	for known < len(c.awaited) && c.awaited[known].ret < lowWater {
@@ -291,7 +287,7 @@ func (c *counter) pass(lowWater time.Duration) {
 	c.ladder.pass(lowWater)
 }
 
-// op rebuilds, from what is recorded, the operation by which a number was given out.
+// op rebuilds from the record the operation by which a number was given out.
 func (c *counter) op(s *slot, number history.Value) history.Op {
 	return history.Op{Client: s.client, Kind: history.NextID, Outcome: history.OK, Key: c.key, Arg: s.request, Result: number, Due: s.call, Call: s.call, Return: s.ret}
 }
@@ -314,5 +310,5 @@ func (c *counter) unclear() string {
 	return why
 }
 
-// inContention tells how many of the numbers were contended.
+// inContention describes how many of the numbers were contended.
 func (c *counter) inContention() string { return say.Many(c.contended, "contended request") }

@@ -11,13 +11,11 @@ import (
 	"oversell/history"
 )
 
-// noGaps judges that every number from 1 to the largest is given out. The
-// largest is the largest that a client received and, when the final state is
-// known, the last that the server knows.
+// noGaps judges that every number from 1 to the largest is given out. The largest is the largest that a client received
+// or, if the final state is known, the server's last number.
 //
-// A request without an answer may have used up one missing number, so that many
-// may be missing without a gap being certain; which ones, the verdict says. An
-// opportunity is a contended number, see [counters]. The smallest bad history:
+// A request without an answer may have used up one missing number, so that many may be missing without a certain gap;
+// the verdict says which. An opportunity is a contended number, see [counters]. The smallest bad history:
 //
 //	client 1  next-id  [1, 2]  2
 func (c *counter) noGaps() monitor.Verdict {
@@ -51,7 +49,7 @@ func (c *counter) noGaps() monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("every number from 1 to %s was given out, in %s", say.Count(end), c.inContention())}
 }
 
-// run is a stretch of numbers.
+// run is a range of numbers.
 type run struct{ from, to int64 }
 
 // gaps lists the numbers from 1 to end that no client was given.

@@ -1,5 +1,5 @@
-// Package ids judges histories of number generators: whether numbers are unique, without
-// gaps, rising in real time, and linearizable.
+// Package ids judges histories of id generators: whether numbers are unique, without gaps, rising in real time, and
+// linearizable.
 package ids
 
 import (
@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// Judged lists the monitors of number generators.
+// Judged lists the monitors of id generators.
 var Judged = []monitor.Judged{
 	{Of: variant.IDs, Property: variant.UniqueIDs, New: counterJudge(variant.UniqueIDs, (*counter).unique)},
 	{Of: variant.IDs, Property: variant.NoGaps, New: counterJudge(variant.NoGaps, (*counter).noGaps)},

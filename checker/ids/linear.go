@@ -19,8 +19,8 @@ type ladder struct {
 
 	next  int64         // number
 	now   time.Duration // when the one before was scheduled
-	last  rung          // what was scheduled then
-	seen  history.Op    // or what was read since, if it was later
+	last  rung          // the operation scheduled then
+	seen  history.Op    // or the reading since, if it was later
 	read  int           // of reads
 	stuck bool
 	why   string
@@ -32,7 +32,7 @@ type lostID struct {
 	client int32
 }
 
-// give takes a number that was handed out, and its slot.
+// give takes a number that was given out, and its slot.
 func (l *ladder) give(op *history.Op, s *slot) {
 	if l.stuck {
 		return
@@ -58,10 +58,10 @@ func (l *ladder) lose(op *history.Op) {
 
 func (s *slot) who() string { return say.Client(&history.Op{Client: s.client}) }
 
-// rungOp is the operation of a rung.
+// rungOp returns the operation of a rung.
 func (l *ladder) rungOp(r *rung) history.Op { return l.c.op(&r.slot, history.Int(r.number)) }
 
-// before is what was scheduled last.
+// before returns the operation scheduled last.
 func (l *ladder) before() history.Op {
 	if !l.last.taken {
 		return history.Op{}
@@ -75,7 +75,7 @@ func (l *ladder) fail(why string, ops ...history.Op) {
 	}
 }
 
-// pass schedules what had returned before lowWater.
+// pass schedules the operations that had returned before lowWater.
 func (l *ladder) pass(lowWater time.Duration) {
 	if !l.sorted {
 		slices.SortFunc(l.open, func(a, b lostID) int { return int(min(1, max(-1, a.call-b.call))) })
@@ -137,8 +137,7 @@ func (l *ladder) schedule(r rung) {
 	l.next++
 }
 
-// fill uses up requests without an answer for the missing numbers from next on,
-// if what comes after these had returned.
+// fill uses up requests without an answer for the missing numbers from next on, if the number after these had returned.
 func (l *ladder) fill(lowWater time.Duration) bool {
 	above, ok := l.above()
 	if !ok || above.ret >= lowWater {
@@ -155,9 +154,8 @@ func (l *ladder) fill(lowWater time.Duration) bool {
 	return true
 }
 
-// above is what the next missing numbers must come before: the first number
-// after them, or a reading. Of more missing numbers than can be filled, it is the
-// largest number so far.
+// above returns the bound of the next missing numbers: the first number after them, or a reading. If more numbers are
+// missing than can be filled, it is the largest number so far.
 func (l *ladder) above() (rung, bool) {
 	limit := l.next + int64(len(l.open))
 	read, reads := rung{}, l.read < len(l.reads)
@@ -189,7 +187,7 @@ func (l *ladder) missing(above rung) bool {
 	return false
 }
 
-// final is the ladder as if the history ended now.
+// final returns the ladder as if the history ended now.
 func (l *ladder) final() *ladder {
 	end := *l
 	end.open, end.reads = slices.Clone(l.open), slices.Clone(l.reads)
@@ -213,11 +211,10 @@ func (l *ladder) final() *ladder {
 //	client 1  next-id  [1, 2]  2
 //	client 2  next-id  [3, 4]  1
 //
-// A number is scheduled when lowWater has passed its return: what comes later can
-// only be out of order. A request that was sent again may have got its number at
-// any time since the first try, so nothing after one without an answer is scheduled before
-// the end. Whether the first try also used up a number of its own depends on whether the
-// generator knows requests, and is left open.
+// A number is scheduled when lowWater has passed its return: later ones can only be out of order. A request that was
+// sent again may have got its number at any time since the first try, so nothing after a request without an answer is
+// scheduled before the end. Whether the first try also used up a number of its own depends on whether the generator
+// knows requests, and is left open.
 func (c *counter) linear() monitor.Verdict {
 	end := c.ladder.final()
 	if a := c.later(); a != nil {

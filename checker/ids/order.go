@@ -28,7 +28,7 @@ type descent struct {
 	op     history.Op
 }
 
-// before is the largest number received strictly before a time, or nil: a request that is
+// before returns the largest number received strictly before a time, or nil: a request that is
 // called when an answer comes may have been served before it.
 func (a *ascent) before(t time.Duration) *rung {
 	i := sort.Search(len(a.peaks), func(i int) bool { return a.peaks[i].ret >= t })
@@ -52,7 +52,7 @@ func (a *ascent) give(r rung, op *history.Op) {
 	}
 }
 
-// lose clears those that an earlier try of their request explains.
+// lose clears the descents that an earlier try of their request explains.
 func (a *ascent) lose(op *history.Op) {
 	a.suspects = slices.DeleteFunc(a.suspects, func(d descent) bool {
 		if d.op.Arg != op.Arg || d.since <= op.Call {

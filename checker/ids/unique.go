@@ -15,7 +15,7 @@ type twice struct {
 	witness []history.Op
 }
 
-// later is the first answer that gives a number out again, unless a try without an answer is
+// later returns the first answer that gives a number out again, unless a try without an answer is
 // still to come.
 func (c *counter) later() *history.Op {
 	if len(c.again) == 0 {

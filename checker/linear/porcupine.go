@@ -1,5 +1,5 @@
-// Package linear asks porcupine whether a small history is linearizable, by models of a
-// lock without leases and of a stock, and draws what it finds.
+// Package linear asks porcupine whether a small history is linearizable, by models of a lock without leases and of a
+// stock, and draws the result.
 package linear
 
 import (
@@ -20,26 +20,24 @@ import (
 	"oversell/variant"
 )
 
-// Porcupine searches all orders. Its time grows exponentially with what is in
-// flight and its memory with the square of the history, so it is asked about
-// small histories only: as the oracle of the tests, about what no procedure here
-// decides, and for pictures.
+// Porcupine searches all orders. Its time grows exponentially with the number of operations in flight and its memory
+// with the square of the history, so it is used only for small histories: as the oracle of the tests, where no
+// procedure here decides, and for pictures.
 const (
-	OracleOps     = 500             // the largest history that is put to it
+	OracleOps     = 500             // the largest history that it is asked about
 	oracleSteps   = 1 << 18         // steps of its model, the same on every machine
-	OracleLimit   = 5 * time.Second // and should that take long all the same
+	OracleLimit   = 5 * time.Second // and a limit in case that still takes long
 	pictureOps    = 200
 	pictureLimit  = 2 * time.Second
 	EndOfOpen     = math.MaxInt64 // the return of an operation without an answer
 	pictureColour = "#ffc9c9"     // what broke
-	faultColour   = "#ffd8a8"     // what was done to the run
+	faultColour   = "#ffd8a8"     // the faults of the run
 )
 
-// Operations translates recorded operations for porcupine. Those that mean
-// nothing to the models are left out.
+// Operations translates recorded operations for porcupine. It omits those that the models ignore.
 func Operations(ops []history.Op) []porcupine.Operation {
 	out := make([]porcupine.Operation, 0, len(ops))
-	extended := make(map[history.Value]bool) // sessions: with leases that somebody knows
+	extended := make(map[history.Value]bool) // sessions: with known leases
 	for i := range ops {
 		if op := &ops[i]; op.Kind == history.Extend && op.Outcome == history.OK {
 			extended[monitor.Session(op)] = true
@@ -54,7 +52,7 @@ func Operations(ops []history.Op) []porcupine.Operation {
 			ret = EndOfOpen
 		}
 		out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
-		if op.Kind == history.Acquire && op.Outcome == history.Unknown && !extended[monitor.Session(&op)] { // nobody knows when it loses the lock again
+		if op.Kind == history.Acquire && op.Outcome == history.Unknown && !extended[monitor.Session(&op)] { // it is not known when it loses the lock again
 			op.Kind = history.Release
 			out = append(out, porcupine.Operation{ClientId: int(op.Client), Input: op, Call: int64(op.Call), Output: op.Outcome, Return: ret})
 		}
@@ -62,7 +60,7 @@ func Operations(ops []history.Op) []porcupine.Operation {
 	return out
 }
 
-// Modelled tells whether an operation says anything about its object.
+// Modelled reports whether an operation concerns its object.
 func Modelled(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire:
@@ -79,13 +77,13 @@ func Modelled(op *history.Op) bool {
 	return false
 }
 
-// holder is the state of the lock model: who holds it.
+// holder is the state of the lock model: the session that holds it.
 type holder struct {
 	held    bool
 	session history.Value
 }
 
-// LockModel is a lock with unique sessions and without leases. An operation
+// LockModel returns a lock with unique sessions and without leases. An operation
 // without an answer has its effect if it can, when its turn comes; its turn may come
 // after everything else.
 func LockModel() porcupine.Model { return lockModelFrom(holder{}) }
@@ -128,13 +126,13 @@ func lockModelFrom(start holder) porcupine.Model {
 // shelf is the state of the stock model.
 type shelf struct {
 	left   int64
-	orders string // what was bought, and what given back, of the orders of which it matters
+	orders string // pieces bought and refunded of the orders that matter
 }
 
 // shelfOrder is the size of an order in shelf.orders.
 const shelfOrder = 16
 
-// StockModel is a stock of pieces; see [saleLinear].
+// StockModel returns a stock of pieces; see [saleLinear].
 func StockModel(stock int64, ops []history.Op) porcupine.Model {
 	return stockModelAfter(nil, stock, ops)
 }
@@ -226,7 +224,7 @@ func describe(input, _ any) string {
 	return s
 }
 
-// Ask puts a small history to porcupine. The number of steps is limited, so that
+// Ask asks porcupine about a small history. The number of steps is limited, so that
 // the answer is the same every time; the time limit only guards against a step
 // that is slow beyond reason.
 func Ask(model porcupine.Model, ops []porcupine.Operation) monitor.Result {
@@ -235,7 +233,7 @@ func Ask(model porcupine.Model, ops []porcupine.Operation) monitor.Result {
 	model.Step = nil
 	model.StepContext = func(_ context.Context, state, input, output any) (bool, any) {
 		if steps++; steps > oracleSteps {
-			return false, state // the search ends in a no that does not count
+			return false, state // the search ends with a no that does not count
 		}
 		return step(state, input, output)
 	}
@@ -258,14 +256,13 @@ func Ask(model porcupine.Model, ops []porcupine.Operation) monitor.Result {
 	}
 }
 
-// ErrNothingToDraw tells that no operation of a history shows a verdict.
+// ErrNothingToDraw reports that no operation of a history shows a verdict.
 var ErrNothingToDraw = errors.New("draw a picture")
 
-// Picture writes a web page that shows the operations round the witness of a
-// verdict, at most 200 of the same object and key, with the orders that porcupine
-// found for parts of them. A window of a history is not a history: what happened
-// before is summed up in the state that the picture starts from, and leases are
-// not shown, so the page illustrates the verdict and proves nothing.
+// Picture writes a web page that shows the operations around the witness of a verdict, at most 200 of the same object
+// and key, with the orders that porcupine found for parts of them. A window of a history is not a history: the picture
+// starts from a state that sums up the operations before, and does not show leases, so the page illustrates the verdict
+// and proves nothing.
 func Picture(w io.Writer, h *history.History, v monitor.Verdict) error {
 	if len(v.Witness) == 0 {
 		return fmt.Errorf("%w: the verdict has no witness", ErrNothingToDraw)
@@ -314,7 +311,7 @@ func faultNotes(h *history.History, first, last time.Duration) (notes []porcupin
 	return notes
 }
 
-// window is the operations of the witness's object and key closest to the
+// window returns the operations of the witness's object and key closest to the
 // witness in completion order, and those before them.
 func window(h *history.History, v monitor.Verdict) (before, ops []history.Op) {
 	key := v.Witness[0].Key
@@ -337,7 +334,7 @@ func window(h *history.History, v monitor.Verdict) (before, ops []history.Op) {
 	}
 	first, last = max(first, 0), max(last, 0)
 	from := max(0, min(first-(pictureOps-(last-first))/2, len(all)-pictureOps))
-	if last-first >= pictureOps { // too far apart: the end tells more
+	if last-first >= pictureOps { // too far apart: the end shows more
 		from = max(0, last+1-pictureOps)
 	}
 	to := min(len(all), from+pictureOps)

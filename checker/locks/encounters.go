@@ -7,18 +7,15 @@ import (
 	"oversell/history"
 )
 
-// encounters counts, for one lock, the moments at which two clients met: the
-// opportunities to break what the lock promises. A client meets another one when its
-// operation overlaps, in time, something of the other's on the same key. Only operations
-// with an answer count: a client that was stopped, or that never heard of its acquire,
-// shows nothing. Clients on different keys never meet, and a client does not meet
-// itself.
+// encounters counts, for one lock, the moments at which two clients met: the opportunities to break the lock's
+// promises. A client meets another one when its operation overlaps, in time, an operation or tenure of the other's on
+// the same key. Only operations with an answer count: a client that was stopped, or whose acquire had no answer, shows
+// nothing. Clients on different keys never meet, and a client does not meet itself.
 //
 // A tenure is the time over which a client surely held the lock: from the return of its
-// grant to the call of its release or to the end of its lease, whichever comes first. A
-// lease that was over when the grant returned gives none. A count may be too low, but never
-// too high: if more than a few clients hold the lock at once, only the newest tenures are
-// compared.
+// grant to the call of its release or to the end of its lease, whichever comes first. A lease that was over when the
+// grant returned gives no tenure. A count may be too low, but never too high: if more than a few clients hold the lock
+// at once, only the newest tenures are compared.
 type encounters struct {
 	open    []*lockSession     // not released and not known to have lapsed
 	ends    latest             // ends of the other tenures
@@ -35,7 +32,7 @@ type encounters struct {
 	meetings  int64 // answers that met another client's answer or tenure
 }
 
-// asking is an acquire that met a tenure whose release may have been called before.
+// asking is an acquire that met a tenure whose release may have been called earlier.
 type asking struct {
 	call    time.Duration
 	refused bool
@@ -47,11 +44,10 @@ type changed struct {
 	returned time.Duration
 }
 
-// fewTenures is how many tenures are looked at.
+// fewTenures is how many tenures are compared.
 const fewTenures = 8
 
-// observe takes an operation of the lock. t is its session, nil if it is none that may
-// hold the lock.
+// observe takes an operation of the lock. t is its session, nil if that cannot hold the lock.
 func (c *encounters) observe(op *history.Op, t *lockSession) {
 	if op.Kind == history.Join {
 		return
@@ -125,7 +121,7 @@ func (c *encounters) met(refused bool) {
 	}
 }
 
-// tenure is an open tenure of another client that may have lasted until op was called.
+// tenure returns an open tenure of another client that may have lasted until op was called.
 func (c *encounters) tenure(op *history.Op) *lockSession {
 	for i := len(c.open) - 1; i >= max(0, len(c.open)-fewTenures); i-- {
 		if t := c.open[i]; t.client != op.Client && t.until > op.Call {
@@ -135,7 +131,7 @@ func (c *encounters) tenure(op *history.Op) *lockSession {
 	return nil
 }
 
-// during tells whether op met a tenure of another client, or its release.
+// during reports whether op met a tenure of another client, or its release.
 func (c *encounters) during(op *history.Op) bool {
 	return c.ends.other(op.Client) > op.Call || c.tenure(op) != nil
 }
@@ -148,7 +144,7 @@ func (c *encounters) change(op *history.Op) {
 	}
 }
 
-// goesOn is what an operation of its session makes of an open tenure.
+// goesOn applies an operation of its session to an open tenure.
 func (c *encounters) goesOn(op *history.Op, t *lockSession) {
 	switch {
 	case op.Kind == history.Release:
@@ -178,7 +174,7 @@ func (c *encounters) close(t *lockSession, end time.Duration) {
 	t.place = 0
 }
 
-// advance settles what no operation to come can change.
+// advance settles everything that no later operation can change.
 func (c *encounters) advance(lowWater time.Duration) {
 	for i := len(c.open) - 1; i >= 0; i-- {
 		t := c.open[i]
@@ -203,7 +199,7 @@ func (c *encounters) advance(lowWater time.Duration) {
 	c.changes = append(c.changes[:0], c.changes[old:]...)
 }
 
-// exclusive is how many grants and refusals met another client's tenure, as if the history
+// exclusive returns how many grants and refusals met another client's tenure, as if the history
 // ended now.
 func (c *encounters) exclusive() (handovers, refusals int64) {
 	handovers, refusals = c.handovers, c.refusals
@@ -219,7 +215,7 @@ func (c *encounters) exclusive() (handovers, refusals int64) {
 	return handovers, refusals
 }
 
-// latest holds the latest of some times, and the latest of all clients but that one's.
+// latest holds the latest of some times, and the latest of all other clients.
 type latest struct {
 	n      int
 	client [2]int32
@@ -240,7 +236,7 @@ func (l *latest) add(client int32, at time.Duration) {
 	}
 }
 
-// other is the latest time of a client other than this one; before all times if there
+// other returns the latest time of a client other than this one; before all times if there
 // is none.
 func (l *latest) other(client int32) time.Duration {
 	for i := range l.n {

@@ -14,10 +14,9 @@ import (
 
 // line judges that a lock serves the clients in its wait line in the order in which they joined it.
 //
-// It is broken for certain when a client had its place in the line before
-// another one even called, and the other one's grant returned before the
-// first can have had its own. A client that never got the lock is not counted:
-// it may have left the line. The smallest bad history:
+// It is surely broken if a client had its place in the line before another one called, and the other one's grant
+// returned before the first can have had its own. A client that never got the lock is not counted: it may have left the
+// line. The smallest bad history:
 //
 //	client 1  join     [1, 2]
 //	client 2  acquire  [3, 4]
@@ -32,8 +31,8 @@ import (
 //	client 2  release  [5, 6]
 //	client 1  acquire  [1, 7]
 //
-// An opportunity is a grant to a client that called while another one was waiting, which
-// had its place in the line by then: it could have overtaken that one.
+// An opportunity is a grant to a client that called while another one was waiting with a place in the line: it could
+// have overtaken that one.
 type line struct {
 	h       *history.Header
 	key     history.Value
@@ -57,13 +56,13 @@ type wait struct {
 	joined, served time.Duration
 }
 
-// given is when a client was done with the lock: it gave it back then, or its lease had ended.
+// given is when a client finished with the lock: by a release, or the end of its lease.
 type given struct {
 	client int32
 	at     time.Duration
 }
 
-// fewWaits is how many waits are looked at for a grant.
+// fewWaits is how many waits are compared with a grant.
 const fewWaits = 16
 
 func openLine(ls *locks, l *lock) { l.line = &line{h: ls.h, key: l.key} }
@@ -116,8 +115,8 @@ func (l *line) acquire(op, joined *history.Op) {
 	l.grants.Add(int64(called), &asked)
 }
 
-// free notes that a client was done with the lock. For each of the two clients with the last such
-// times it is the last.
+// free notes that a client finished with the lock. It keeps the last time of each of the two clients with the last such
+// times.
 func (l *line) free(g given) {
 	switch {
 	case g.client == l.freed[0].client:
@@ -129,7 +128,7 @@ func (l *line) free(g given) {
 	}
 }
 
-// earliest is when a lock can have been granted at the earliest.
+// earliest returns when a lock can have been granted at the earliest.
 func (l *line) earliest(op *history.Op) time.Duration {
 	from := monitor.Granted(l.h, op)
 	if !l.h.Promised(variant.Lock, variant.MutualExclusion) || monitor.Leased(op) < op.Return {
@@ -180,7 +179,7 @@ func (l *line) advance(lowWater time.Duration) {
 	}
 }
 
-// order is the verdict on the order of service.
+// order returns the verdict on the order of service.
 func (l *lock) order(*locks) monitor.Verdict {
 	f := l.line
 	v := monitor.Verdict{Opportunities: f.met}

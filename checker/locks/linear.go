@@ -37,21 +37,17 @@ import (
 //	release unknown        min(call, U)   X
 //	never called           U          X
 //
-// where U is not before the call of the last extension that succeeded. An extension
-// without an answer leaves U unchanged and removes the bound X, because it is unknown for
-// how long it prolonged the lease; one that was called after X prolongs nothing. A session
-// with a release without an answer is assumed to go on, since only a later answer shows
-// whether it did. An empty [lo, hi] is a violation. So are two cores [a', lo] that
-// overlap; when they do not, they fix the order of the sessions. Then the choice of the
-// earliest grants and the latest ends covers the most time in every place at once, and a
-// refusal is legal if and only if it touches [A, hi] of the last session granted before it
-// returned or of the next one: these two keep the sessions before and after them away from
-// it. The intervals between two sessions are gaps. An acquire of unknown outcome may fill
-// one gap from its call on; a gap is filled for its first refusal or not at all, and later
-// gaps accept whatever earlier ones do, so assigning such acquires to gaps greedily is
-// exact. The end of the lease of such an acquire stays open: a client that takes the lock
-// in two steps may have died between them. An extension that succeeds in its session shows
-// that it was granted..
+// where U is not before the call of the last extension that succeeded. An extension without an answer leaves U
+// unchanged and removes the bound X, because the length of the prolongation is unknown; one that was called after X
+// prolongs nothing. A session with a release without an answer is assumed to go on, since only a later answer shows
+// whether it did. An empty [lo, hi] is a violation. So are two cores [a', lo] that overlap; when they do not, they fix
+// the order of the sessions. Then the choice of the earliest grants and the latest ends covers the most time in every
+// place at once, and a refusal is legal if and only if it touches [A, hi] of the last session granted before it
+// returned or of the next one: these two keep the sessions before and after them away from it. The intervals between
+// two sessions are gaps. An acquire of unknown outcome may fill one gap from its call on; a gap is filled for its first
+// refusal or not at all, and later gaps accept whatever earlier ones do, so assigning such acquires to gaps greedily is
+// exact. The end of the lease of such an acquire stays open: a client that takes the lock in two steps may have died
+// between them. An extension that succeeds in its session shows that it was granted.
 //
 // A session with an empty core (the lease was over when the client learned of
 // it, or the acquire had no answer and yet its release succeeded) only needs an
@@ -59,9 +55,9 @@ import (
 // instant, which of the two claims the time is not decided, and the verdict
 // is Unknown unless something else is wrong.
 //
-// Renewals in the background are no operations: once a release shows that a lock has
-// them, a session that was never released may be held for ever. A lock with a waiting
-// line may refuse while it is free, so its refusals are not judged.
+// Renewals in the background are not recorded as operations: once a release shows that a lock has them, a session that
+// was never released may be held for ever. A lock with a wait line may refuse while it is free, so its refusals are not
+// judged.
 //
 // The smallest bad histories:
 //
@@ -91,14 +87,14 @@ type tryLock struct {
 
 	loose  []refusal // refusals that nothing covers so far, by return
 	renews bool      // renewals in the background were seen
-	lined  bool      // the lock has a waiting line
+	lined  bool      // the lock has a wait line
 
 	// Kept only to place sessions with an empty core.
 	keep    bool
 	cores   []stretch
 	refused []stretch
 	dropped time.Duration // the latest call of a refusal no longer in refused
-	enough  int           // when to look for something to drop
+	enough  int           // when to look for entries to drop
 	floats  []float
 	early   []history.Op // the first operations of a lock without leases, for the oracle
 	odd     bool         // an empty core was filled later
@@ -124,7 +120,7 @@ type refusal struct {
 type float struct {
 	acq, rel history.Op
 	in       stretch // where its instant must lie
-	may      stretch // what it may have held
+	may      stretch // the time that it may have held
 }
 
 func openTryLock(ls *locks, l *lock) {
@@ -168,8 +164,8 @@ func (t *tryLock) acquire(op *history.Op, s *lockSession) {
 	}
 }
 
-// grant begins a session that was granted at from at the earliest, as op says, and that
-// lasts until a time unless it is released before.
+// grant begins a session that op says was granted at from at the earliest, and that lasts until a time unless it is
+// released before.
 func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duration) {
 	if n.linear != nil {
 		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, say.Client(op), say.Titled("lock", t.key), say.At(op.Return))
@@ -180,7 +176,7 @@ func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duratio
 	s.From = from
 	s.Gone = monitor.Expiry(t.h, op.Return, s.Until)
 	if s.Void {
-		t.keep = true // it may turn out to float
+		t.keep = true // its core may turn out empty
 		return
 	}
 	// A refusal that returned before the grant did, and not before the grant can have
@@ -313,7 +309,7 @@ func (t *tryLock) stray(op *history.Op, n *lockSession) {
 	}
 }
 
-// lose ends a session that was told by op that it holds the lock no more.
+// lose ends a session to which op answered that it no longer holds the lock.
 func (t *tryLock) lose(op *history.Op, n *lockSession) {
 	s := n.linear
 	if op.Return < s.Until {
@@ -381,7 +377,7 @@ func (t *tryLock) advance(lowWater time.Duration) {
 	t.enough = 2*(len(t.cores)+len(t.refused)) + 1024
 }
 
-// linearizable is the verdict on linearizability.
+// linearizable returns the verdict on linearizability.
 func (l *lock) linearizable(ls *locks) monitor.Verdict {
 	v := l.linear.verdict(ls.ended)
 	v.Opportunities = l.meetings
@@ -445,7 +441,7 @@ func (t *tryLock) asked() monitor.Result {
 	return linear.Ask(linear.LockModel(), linear.Operations(t.early))
 }
 
-// floating is every session with an empty core, those still open included.
+// floating returns every session with an empty core, including open ones.
 func (t *tryLock) floating() []float {
 	floats := slices.Clone(t.floats)
 	for _, n := range t.sessions.all {
@@ -457,8 +453,8 @@ func (t *tryLock) floating() []float {
 	return floats
 }
 
-// place looks for an instant for every session with an empty core. homeless are
-// those without one. doubt says that refusals lie in the gap of such an instant.
+// place looks for an instant for every session with an empty core. homeless are the sessions without one. doubt says
+// that refusals lie in the gap of such an instant.
 func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool) {
 	if len(floats) == 0 {
 		return nil, false
@@ -508,9 +504,8 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 		say.Client(op), say.Titled("lock", t.key), say.At(f.in.from), say.At(f.in.to)), monitor.InOrder(f.acq, f.rel)
 }
 
-// uncovered is the first refusal of every gap that nobody can have filled, and
-// whether some other gap was left alone because a session without a core may
-// have filled it.
+// uncovered returns the first refusal of every gap that no session can have filled, and whether another gap was skipped
+// because a session without a core may have filled it.
 func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
 	if len(t.loose) == 0 {
 		return nil, false
@@ -542,9 +537,8 @@ func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
 	return bare, hopeful || used > 0 && t.told
 }
 
-// mayCover is until when sessions that were never released may have held the
-// lock, by number. A client that died tells nothing of renewals in the background;
-// see progress.
+// mayCover returns until when sessions that were never released may have held the lock, by number. A dead client does
+// not report renewals in the background; see progress.
 func (t *tryLock) mayCover() map[int64]time.Duration {
 	covers := make(map[int64]time.Duration)
 	for _, n := range t.sessions.all {

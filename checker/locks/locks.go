@@ -9,17 +9,16 @@ import (
 	"oversell/variant"
 )
 
-// locks is what the monitors of locks know. They ask different questions about the same
-// operations, so that whichever of them sees an operation first hands it to all parts
-// that were asked for, together with the session that it belongs to.
+// locks is the shared state of the monitors of locks. They judge the same operations in different ways, so the first
+// monitor that sees an operation passes it to all parts in use, together with its session.
 type locks struct {
 	h         *history.Header
 	keys      monitor.Keyed[lock]
-	parts     []func(*locks, *lock) // opens what a monitor needs to know of a lock
-	active    []*lock               // busy ones that had operations since they were advanced for good
+	parts     []func(*locks, *lock) // opens the parts that a monitor needs of a lock
+	active    []*lock               // busy ones with operations since their last complete advance
 	entered   int64
-	waters    []time.Duration // what Advance was called with, rising
-	calm      int             // up to how many operations a lock is not busy
+	waters    []time.Duration // the arguments of Advance, rising
+	calm      int             // the most operations of a lock that is not busy
 	disturbed monitor.Disturbances
 	ended     bool // the history was cut off
 
@@ -37,7 +36,7 @@ type lock struct {
 	last     time.Duration // the latest return
 	seen     int           // operations
 	active   bool
-	advanced int // so many of locks.waters are taken into account
+	advanced int // how many of locks.waters are applied
 
 	cores  *cores
 	owners *owners
@@ -56,9 +55,9 @@ type lockMonitor struct {
 	judge    func(*lock, *locks) monitor.Verdict
 }
 
-// lockJudge makes a monitor of one property of locks. open opens what it needs to know of
-// a lock, judge judges it, and nothing says why there is no verdict when no operation of
-// a lock came by. The monitors of one history share their sessions.
+// lockJudge makes a monitor of one property of locks. open opens the parts that it needs of a lock, judge judges it,
+// and nothing says why there is no verdict without an operation on a lock. The monitors of one history share their
+// sessions.
 func lockJudge(p variant.Property, open func(*locks, *lock), judge func(*lock, *locks) monitor.Verdict, nothing string) func(*monitor.Shared) monitor.Monitor {
 	return func(s *monitor.Shared) monitor.Monitor {
 		ls := monitor.StateOf(s, variant.Lock, newLocks)
@@ -136,7 +135,7 @@ func (ls *locks) operation(op *history.Op) {
 	}
 }
 
-// opens tells whether a session that is not known begins with op.
+// opens reports whether an unknown session begins with op.
 func opens(op *history.Op, l *lock) bool {
 	switch op.Kind {
 	case history.Acquire:
@@ -173,8 +172,7 @@ func (l *lock) observe(op *history.Op, t *lockSession) {
 	}
 }
 
-// advance advances the busy locks that had operations since they were last advanced
-// beyond all of them.
+// advance advances the busy locks with operations that their last advance did not pass.
 func (ls *locks) advance(lowWater time.Duration) {
 	if n := len(ls.waters); n > 0 && lowWater <= ls.waters[n-1] {
 		return
@@ -198,9 +196,8 @@ func (ls *locks) advance(lowWater time.Duration) {
 	}
 }
 
-// catchUp advances a lock that is not busy as it would have been advanced since its last
-// operation: until it was advanced beyond that. Where nothing overlaps, one step does what
-// several do.
+// catchUp advances a lock that is not busy as Advance would have done since its last operation, until it is advanced
+// beyond that. Without overlaps, one step has the effect of several.
 func (ls *locks) catchUp(l *lock) {
 	waters := ls.waters[l.advanced:]
 	l.advanced = len(ls.waters)
@@ -217,7 +214,7 @@ func (ls *locks) catchUp(l *lock) {
 	}
 }
 
-// single tells whether no more than one session holds the lock, as any part sees it.
+// single reports whether in every part at most one session holds the lock.
 func (l *lock) single() bool {
 	return len(l.open) <= 1 && (l.owners == nil || len(l.owners.open) <= 1) && (l.turns == nil || len(l.turns.live) <= 1)
 }
@@ -244,8 +241,7 @@ func (l *lock) advance(lowWater time.Duration) {
 	}
 }
 
-// lockSession is what is known of one session of a lock, by part, while it may still hold the
-// lock or come back.
+// lockSession is the state of one session of a lock, by part, while it may still hold the lock or come back.
 type lockSession struct {
 	id    history.Value
 	index int // in sessions.all
@@ -262,32 +258,31 @@ type lockSession struct {
 	// told is when its client learned from an extension that the lock is lost; 0: it did not.
 	told time.Duration
 
-	core   *monitor.Span // what its client was promised
+	core   *monitor.Span // the promise to its client
 	owner  *owner
 	turn   *turn
 	joined *history.Op
 	leased time.Duration // of line: the end of the lease that was granted, 0 if it was over by then
 
-	linear   *monitor.Span // what the answers imply
-	lost     bool          // its acquire had no answer, and nothing tells that it worked
+	linear   *monitor.Span // the time implied by the answers
+	lost     bool          // its acquire had no answer, and nothing shows that it succeeded
 	lostCall time.Duration
 	leaving  bool // a release of the lost one had no answer either
 }
 
-// over tells whether the session is of no interest any more.
+// over reports whether the session is no longer needed.
 func (t *lockSession) over() bool {
 	return t.core == nil && t.owner == nil && t.turn == nil && t.linear == nil && t.joined == nil && t.place == 0 && !t.doubtful && !t.lost && t.told == 0
 }
 
-// sessions are the sessions of one lock that are of interest, by their identities,
-// numbers and texts alike. As a rule there are few at once, which are looked through;
-// when there are more they are found by a hash.
+// sessions holds the sessions of one lock that are needed, by their identities, numbers or texts. Usually they are few
+// and searched in order; more are found by a hash.
 type sessions struct {
 	all   []*lockSession
 	index map[history.Value]*lockSession
 }
 
-// fewSessions is how many sessions are looked through.
+// fewSessions is how many sessions are searched in order.
 const fewSessions = 8
 
 func (s *sessions) find(id history.Value) *lockSession {

@@ -23,14 +23,12 @@ import (
 // between them. A background renewal is not recorded as an operation. It is inferred from
 // the release, and assumed to have left no gap.
 //
-// An acquire of unknown outcome has no core: its client does not act on it. An extension
-// without an answer promises nothing. One that succeeds promises what it says, also in a
-// session whose acquire or release had no answer, and in one that was told before that its
-// lock is lost: a core begins with its answer.
+// An acquire of unknown outcome has no core: its client does not act on it. An extension without an answer promises
+// nothing. One that succeeds promises its lease, even in a session whose acquire or release had no answer, or whose
+// client got the answer that its lock is lost: a core begins with its answer.
 //
-// An opportunity is a grant or a refusal of the lock that another client held during the
-// acquire: a lock without mutual exclusion would have let both in. See [encounters]. The
-// smallest history with one, a contended hand-over:
+// An opportunity is a grant or a refusal of a lock that another client held during the acquire: a lock without mutual
+// exclusion would have let both in. See [encounters]. The smallest history with one, a contended hand-over:
 //
 //	client 1  acquire  [1, 2]  ok
 //	client 2  acquire  [3, 6]  ok
@@ -78,7 +76,7 @@ func (c *cores) extend(op *history.Op, t *lockSession) {
 	}
 }
 
-// exclusion is the verdict on mutual exclusion.
+// exclusion returns the verdict on mutual exclusion.
 func (l *lock) exclusion(ls *locks) monitor.Verdict {
 	handovers, refusals := l.exclusive()
 	v := monitor.Verdict{Opportunities: handovers + refusals}

@@ -12,8 +12,7 @@ import (
 
 // owners judges that no release or extension changes a lock that another session holds.
 //
-// An operation X of session A that changed something is a violation for certain
-// when another session B
+// An operation X of session A that changed something is surely a violation if another session B
 //
 //   - was granted the lock after A: B's earliest possible grant is later than
 //     the return of A's grant and of all A's extensions before X, and
@@ -21,20 +20,17 @@ import (
 //     was called, and X returned before B called its release and before B's
 //     lease was over.
 //
-// For then the last grant before X is not A's: A's own key had been removed, had
-// expired or was overwritten when B was granted the lock, nothing put it back,
-// and what X changed was not A's. Extensions count as grants, because some
-// locks extend by setting the key anew; one of unknown outcome could do so at
-// any time, and so could a renewal in the background, so that neither such a
-// session nor its later operations are ever blamed. The smallest bad history:
+// Then the last grant before X is not A's: A's own key had been removed, had expired or was overwritten when B was
+// granted the lock, nothing restored it, and X changed another session's key. Extensions count as grants, because some
+// locks extend by setting the key anew; one of unknown outcome could do so at any time, and so could a renewal in the
+// background, so that neither such a session nor its later operations are ever blamed. The smallest bad history:
 //
 //	client 1  acquire  [1, 2]    until 10
 //	client 2  acquire  [12, 13]  until 22
 //	client 1  release  [14, 15]  ok
 //
-// Nothing was of A's, too, when A was never granted the lock, or had given it back: then
-// only the second condition counts. An acquire without an answer may have been
-// granted, and the verdict is unknown:
+// A also has no key if it was never granted the lock, or had given it back: then only the second condition counts. An
+// acquire without an answer may have been granted, and the verdict is unknown:
 //
 //	client 1  acquire  [1, 2]  until 10
 //	client 2  acquire  [3, 4]  refused (held)
@@ -42,10 +38,9 @@ import (
 //
 // A lock on several servers must answer OK only when it changed a majority.
 //
-// An opportunity is a release or an extension with an answer that overlaps, in time, a
-// tenure of another client or another client's acquire with an answer: a lock that does
-// not ask for the owner could have changed the other's. See [encounters]. The smallest
-// history with one:
+// An opportunity is a release or an extension with an answer that overlaps, in time, a tenure of another client or
+// another client's acquire with an answer: a lock that does not check the owner could have changed the other's. See
+// [encounters]. The smallest history with one:
 //
 //	client 1  acquire  [1, 2]  ok
 //	client 1  release  [3, 5]  ok
@@ -56,7 +51,7 @@ type owners struct {
 	spare   *monitor.Spares[owner]
 	renews  bool // a renewal in the background was seen
 	changes int64
-	late    int64 // releases and extensions that were told to be too late, and changed nothing
+	late    int64 // releases and extensions that were refused as too late, and changed nothing
 	broken  int
 	unsure  int        // changes that are violations unless an acquire without an answer was granted
 	proofs  []trespass // the first ones counted, each with its victim
@@ -66,11 +61,11 @@ type owners struct {
 
 // owner is one session.
 type owner struct {
-	acq, rel history.Op // rel is what ended it, if it suffered something
+	acq, rel history.Op // rel is the operation that ended it, if it was harmed
 	ownerState
 }
 
-// ownerState is what changes of an owner.
+// ownerState is the part of an owner that changes.
 type ownerState struct {
 	from     time.Duration // its earliest grant
 	owned    time.Duration // its latest grant or extension, for certain
@@ -81,9 +76,9 @@ type ownerState struct {
 
 func openOwners(ls *locks, l *lock) { l.owners = &owners{h: ls.h, spare: &ls.owners} }
 
-// trespass is a change by one session that others may have suffered.
+// trespass is a change by one session that may have harmed others.
 type trespass struct {
-	x, acq  history.Op // acq has no kind where the session was not, or no longer, granted the lock
+	x, acq  history.Op // acq has no kind if the session did not, or no longer, hold a grant
 	until   time.Duration
 	counted bool
 	unsure  bool // an acquire of the session has no answer
@@ -109,7 +104,7 @@ func (o *owners) observe(op *history.Op, t *lockSession) {
 	case t == nil:
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
 		s := o.spare.Take()
-		s.acq, s.rel.Kind = *op, history.NoKind // cheaper than all of it
+		s.acq, s.rel.Kind = *op, history.NoKind // cheaper than comparing all of it
 		s.ownerState = ownerState{from: monitor.Granted(o.h, op), owned: op.Return, until: monitor.Leased(op)}
 		o.open = append(o.open, s)
 		s.place = len(o.open)
@@ -255,7 +250,7 @@ func (o *owners) change(s *owner, x *history.Op) *trespass {
 	return t
 }
 
-// end says until when s was surely holding, which decides what it suffered.
+// end notes until when s was surely holding, which decides what harmed it.
 func (o *owners) end(s *owner, by *history.Op, end time.Duration) {
 	if s.place > 0 {
 		if len(s.trespass) > 0 {
@@ -289,7 +284,7 @@ func (o *owners) advance(lowWater time.Duration) {
 	}
 }
 
-// ownership is the verdict on releases and extensions by owners only.
+// ownership returns the verdict on releases and extensions by owners only.
 func (l *lock) ownership(ls *locks) monitor.Verdict {
 	o := l.owners
 	v := monitor.Verdict{Opportunities: l.contended}
@@ -347,7 +342,7 @@ func (l *lock) ownership(ls *locks) monitor.Verdict {
 	return v
 }
 
-// tooLate tells of releases and extensions that were refused.
+// tooLate describes releases and extensions that were refused.
 func tooLate(n int64) string {
 	if n == 0 {
 		return ""
@@ -355,7 +350,7 @@ func tooLate(n int64) string {
 	return fmt.Sprintf(" (%s refused as too late)", say.Count(n))
 }
 
-// robbed is the sentence about a change of another's lock.
+// robbed returns the sentence about a change of another's lock.
 func robbed(key history.Value, t *trespass, victim *owner) string {
 	verb := "released"
 	if t.x.Kind == history.Extend {

@@ -10,8 +10,8 @@ import (
 	"oversell/history"
 )
 
-// turns judges progress: while clients try, one of them obtains the lock within the
-// lease plus a grace after it became free.
+// turns judges progress: while clients try, one of them obtains the lock within the lease plus a grace after it became
+// free.
 //
 // The lock became free when the last session ended: at the return of its
 // release, whatever the answer, or at the end of its lease if it was never
@@ -31,19 +31,18 @@ import (
 //	client 1  release  [3, 4]    ok
 //	client 2  acquire  [5, 20]   refused (held)
 //
-// A time in which servers or the wire were broken on purpose does not count: a stall
-// begins at the earliest when the last such fault before it had healed.
+// Time under faults of servers or of the wire does not count: a stall begins at the earliest when the last such fault
+// before it had healed.
 //
 // The tries of a client that is still waiting are known only when its acquire returns.
 // So a stall that ends with a grant is measured from the calls of the acquires that had
 // returned by then, including the granted one.
 //
-// A lease that is never released is seen to end by the grant after it. Where the last
-// session was never released, and no such grant was seen in the whole run, the verdict
-// is unknown: the run ended too early to tell.
+// The end of a lease that is never released shows in the grant after it. If the last session was never released, and
+// the whole run has no such grant, the verdict is unknown: the run ended too early.
 //
-// An opportunity is a grant that followed another client's: had the other one's release
-// or the end of its lease come to nothing, the lock would have been stuck.
+// An opportunity is a grant that followed another client's: without an effect of the other's release or of the end of
+// its lease, the lock would have been stuck.
 type turns struct {
 	h         *history.Header
 	disturbed *monitor.Disturbances
@@ -58,7 +57,7 @@ type turns struct {
 	grants    int64
 	lost      int64 // acquires without an answer
 	refusals  int64
-	longest   time.Duration // the longest stretch free under tries that was no stall
+	longest   time.Duration // the longest stretch free under tries that was not a stall
 	stalls    []stall       // they do not overlap, the earliest first
 	deserted  *turn         // the last session that was granted, if it was never released
 	outlived  int64         // grants after a session that had not been released by then
@@ -72,10 +71,10 @@ type turn struct {
 	turnState
 }
 
-// turnState is what changes of a turn.
+// turnState is the part of a turn that changes.
 type turnState struct {
 	number int64         // among those that were entered
-	since  time.Duration // from when on it may have held the lock
+	since  time.Duration // the time from which it may have held the lock
 	until  time.Duration
 	gone   time.Duration // when the lease must be over
 	place  int           // index in turns.live plus one
@@ -83,12 +82,11 @@ type turnState struct {
 	released bool
 }
 
-// kept tells whether the session was granted and never released.
+// kept reports whether the session was granted and never released.
 func (o *turn) kept() bool { return o.acq.Outcome == history.OK && !o.released }
 
-// lasts is how long a session that was never released may have held the lock. When
-// its section was long enough for a renewal in the background it may have been
-// renewed, of which a client that died tells nothing.
+// lasts returns how long a session that was never released may have held the lock. If its section was long enough for a
+// renewal in the background, it may have been renewed, which a dead client does not report.
 func (o *turn) lasts(h *history.Header) time.Duration {
 	if 4*h.Hold > h.TTL && o.kept() {
 		return max(o.until, monitor.After(o.acq.Return, h.Hold, h.TTL))
@@ -119,14 +117,13 @@ func (t *turns) fade(o *turn) {
 	o.place = 0
 }
 
-// stall is a stretch without a grant. What comes to light later can only
-// shorten it.
+// stall is a stretch without a grant. Later operations can only shorten it.
 type stall struct {
 	from, to    time.Duration
 	freed, next history.Op
 }
 
-// judged tells whether there is a bound to judge by.
+// judged reports whether the history gives a bound.
 func (t *turns) judged() bool { return monitor.Bound(t.h) > 0 }
 
 func (t *turns) observe(op *history.Op, s *lockSession) {
@@ -213,11 +210,11 @@ func (t *turns) obtained(op *history.Op, from time.Duration) {
 	t.end(op.Return, op)
 }
 
-// unused is the stretch up to a time in which the lock was free and clients tried.
+// unused returns the stretch up to a time in which the lock was free and clients tried.
 func (t *turns) unused(to time.Duration) (stall, bool) {
 	s := stall{from: max(t.freeAt, t.start), to: to, freed: t.freed}
 	if !t.judged() || to-s.from <= min(monitor.Bound(t.h), t.longest) {
-		return s, false // not worth a look at the sessions
+		return s, false // too short to examine the sessions
 	}
 	number := int64(-1)
 	for i := len(t.live) - 1; i >= 0; i-- {
@@ -236,8 +233,7 @@ func (t *turns) unused(to time.Duration) (stall, bool) {
 	return s, s.from < to
 }
 
-// shorten applies what came to light to the stalls found so far that ended at since or
-// later.
+// shorten applies later operations to the stalls found so far that ended at since or later.
 func (t *turns) shorten(since time.Duration, f func(*stall)) {
 	i := len(t.stalls)
 	for i > 0 && t.stalls[i-1].to >= since {
@@ -250,7 +246,7 @@ func (t *turns) shorten(since time.Duration, f func(*stall)) {
 	}
 }
 
-// held says that a session may have held the lock until a time.
+// held notes that a session may have held the lock until a time.
 func (t *turns) held(o *turn, until time.Duration, by *history.Op) {
 	t.shorten(o.since, func(s *stall) {
 		if until > s.from {
@@ -302,14 +298,14 @@ func (t *turns) release(op *history.Op, s *lockSession) {
 
 func (t *turns) advance(lowWater time.Duration) {
 	for i := len(t.live) - 1; i >= 0; i-- {
-		if o := t.live[i]; o.lasts(t.h) <= lowWater { // no grant to come can be earlier
+		if o := t.live[i]; o.lasts(t.h) <= lowWater { // no later grant can be earlier
 			t.fade(o)
 			t.end(o.lasts(t.h), &o.acq)
 		}
 	}
 }
 
-// progress is the verdict on progress.
+// progress returns the verdict on progress.
 func (l *lock) progress(ls *locks) monitor.Verdict {
 	oldest := history.Forever // of the sessions that were never released
 	if l.turns.renews {
@@ -368,9 +364,8 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 	}}
 }
 
-// tooRestless reports whether the lock was free at the end, for too long and with
-// clients trying, while faults disturbed the servers again and again. In that case it
-// is undecidable whether the lock is stuck.
+// tooRestless reports whether the lock was free at the end, for too long and with clients trying, while faults kept
+// disturbing the servers. Then it is undecidable whether the lock is stuck.
 func (t *turns) tooRestless() bool {
 	if len(t.disturbed.All) == 0 {
 		return false

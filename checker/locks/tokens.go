@@ -11,14 +11,14 @@ import (
 // tokens judges that fencing tokens rise from grant to grant: no token is
 // granted twice, and in the order of the tokens each grant fits the greedy
 // schedule t = max(t, earliest) <= return. The schedule fails if and only if
-// some token was surely granted after a larger one, so it is enough to ask, at
-// each grant, for the largest token granted before. The smallest bad history:
+// some token was surely granted after a larger one, so it is enough to compare each grant with the largest token
+// granted before. The smallest bad history:
 //
 //	client 1  acquire  [1, 2]  fence 8
 //	client 2  acquire  [3, 4]  fence 7
 //
-// An opportunity is a grant with a token before which another client had surely been
-// granted one: a larger one would have shown.
+// An opportunity is a grant with a token after another client had surely been granted one: a larger one would have
+// shown.
 type tokens struct {
 	h       *history.Header
 	key     history.Value
@@ -75,7 +75,7 @@ func (t *tokens) fail(op, before *history.Op) {
 	}
 }
 
-// rise is the verdict on fencing.
+// rise returns the verdict on fencing.
 func (l *lock) rise(*locks) monitor.Verdict {
 	t := l.tokens
 	v := monitor.Verdict{Opportunities: t.met}

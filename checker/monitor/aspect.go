@@ -7,9 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// Book holds the state of all objects of one kind, by key. The properties of such an
-// object are different questions about the same operations, so their monitors share
-// one book. Whichever monitor sees an operation first enters it.
+// Book holds the state of all objects of one kind, by key. The monitors of such an object judge the same operations, so
+// they share one book. The first monitor that sees an operation enters it.
 type Book[S any] struct {
 	All    Keyed[S]
 	Enter  func(*history.Op)                  // takes the next operation
@@ -24,7 +23,7 @@ type Aspect[S any] struct {
 	*Book[S]
 	Of       variant.Object
 	Property variant.Property
-	Nothing  string // why there is no verdict when no operation came by
+	Nothing  string // why there is no verdict without an operation
 	Judge    func(*S) Verdict
 
 	seen int64

@@ -6,9 +6,8 @@ import (
 	"oversell/history"
 )
 
-// Contention tells which operations on one key had to do with another client's: without
-// that, nothing that keeps clients apart can have been put to the test. Only operations
-// that had an answer are to be asked about. They come in completion order.
+// Contention finds the operations on one key that contended with another client's: without contention, mutual exclusion
+// was not tested. Add only operations with an answer, in completion order.
 type Contention struct {
 	last, other party // the last operation to end, and the last one of another client
 	first, next party // the first operation to end, and the first one of another client
@@ -22,8 +21,7 @@ type party struct {
 }
 
 // Meets adds an operation that its client wanted from a time on. It reports whether it
-// overlaps an operation of another client that ended before it. Of two that overlap, that
-// is told of the one that ends last.
+// overlaps an operation of another client that ended before it. Of two that overlap, it reports the one that ends last.
 func (c *Contention) Meets(client int32, from, ret time.Duration) bool {
 	overlaps := c.Overlaps(client, from)
 	c.Add(client, ret)
@@ -63,8 +61,8 @@ func (c *Contention) Add(client int32, ret time.Duration) {
 	}
 }
 
-// Wishes know since when a client has wanted what it does under a lock: since it asked
-// for the lock. Two clients contend even if a lock keeps their critical sections apart.
+// Wishes records since when a client has wanted an operation under a lock: since it asked for the lock. Two clients
+// contend even if a lock keeps their critical sections apart.
 type Wishes struct {
 	byClient map[int32]wish
 }
@@ -83,7 +81,7 @@ func (w *Wishes) Grant(op *history.Op) {
 	w.byClient[op.Client] = wish{op.Arg, op.Call}
 }
 
-// Since is when the client began to want this operation.
+// Since returns when the client began to want this operation.
 func (w *Wishes) Since(op *history.Op) time.Duration {
 	if op.Session == (history.Value{}) {
 		return op.Call

@@ -8,22 +8,20 @@ import (
 	"oversell/history"
 )
 
-// Disturbances are the times in which servers or the wire were broken on purpose,
-// and a while after, in which clients may not have noticed that they work again.
-// What clients could not do then is not held against a lock or a queue: liveness is
-// promised for the time after faults have healed.
+// Disturbances are the times under faults of servers or of the wire, and a while after, in which clients may not have
+// noticed the recovery. Failures of clients then do not count against a lock or a queue: liveness is promised for the
+// time after faults have healed.
 type Disturbances struct {
 	Redial time.Duration // how long clients may take to notice that a server is back
-	Lease  time.Duration // how long an injection at a client is remembered that it held up
+	Lease  time.Duration // how long the injection of a client's hold-up is remembered
 	All    []Unrest
 	delays []Unrest // such injections, by their ends
 }
 
-// Unrest is a stretch of time in which something was disturbed.
+// Unrest is a stretch of time under a fault.
 type Unrest struct{ from, to time.Duration }
 
-// Observe notes a fault. One that hit clients only is no excuse: the others are
-// well.
+// Observe notes a fault. A fault that hit only clients does not excuse the others.
 func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
 	if op.Kind != history.Fault {
 		return Unrest{}, false
@@ -39,8 +37,7 @@ func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
 	return s, true
 }
 
-// Calm is where, within a stretch from a time to another, the time begins after
-// which nothing was disturbed.
+// Calm returns the beginning of the undisturbed rest of a stretch of time.
 func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 	for moved := true; moved; {
 		moved = false
@@ -53,9 +50,8 @@ func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 	return from
 }
 
-// HeldUp is for how much of a stretch faults held up some client, each for no longer than
-// a lease. The delayed client may have held the queue's lock, and such a delay does not
-// make it lose the lock, so the other clients wait for as long.
+// HeldUp returns for how much of a stretch faults held up some client, each for no longer than a lease. The client may
+// have held the queue's lock, and such a hold-up does not make it lose the lock, so the other clients wait as long.
 func (d *Disturbances) HeldUp(from, to time.Duration) (sum time.Duration) {
 	var within []Unrest
 	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {

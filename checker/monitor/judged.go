@@ -7,33 +7,32 @@ import (
 	"oversell/variant"
 )
 
-// Judged says which property of which object a monitor judges, and makes one.
+// Judged names a property of an object, and makes its monitor.
 type Judged struct {
 	Of       variant.Object
 	Property variant.Property
-	// OnlyPromised says that the property means something only where it is promised,
-	// such as an order of service for a lock that has a line. Every other property is
-	// measured, promised or not, when the history has the object.
+	// OnlyPromised says that the property is meaningful only if promised, such as an order of service for a lock with a
+	// wait line. Every other property is measured, promised or not, when the history has the object.
 	OnlyPromised bool
 	// New makes a monitor for one history. Monitors that were made with the same
 	// Shared share state and belong to one goroutine.
 	New func(*Shared) Monitor
 }
 
-// Shared is what the monitors of one history have in common.
+// Shared is the state shared by the monitors of one history.
 type Shared struct {
 	Header *history.Header
-	// Calm is up to how many operations a key is advanced only when its next operation
-	// comes, and in the end; 0 is the default. The judgement does not depend on it.
+	// Calm is the most operations of a key that is advanced only at its next operation, and at the end; 0 means the
+	// default. The judgement does not depend on it.
 	Calm int
 
 	states map[variant.Object]any
 }
 
-// Lazy is Calm, or its default.
+// Lazy returns Calm, or its default.
 func (s *Shared) Lazy() int { return cmp.Or(s.Calm, calmOps) }
 
-// StateOf is what the monitors of one object share, which the first of them opens.
+// StateOf returns the state that the monitors of one object share; the first of them opens it.
 func StateOf[S any](s *Shared, of variant.Object, open func(*Shared) S) S {
 	state, opened := s.states[of].(S)
 	if !opened {
@@ -46,7 +45,6 @@ func StateOf[S any](s *Shared, of variant.Object, open func(*Shared) S) S {
 	return state
 }
 
-// calmOps is the default of [Shared.Calm]. Of many keys few have operations between
-// two calls of Advance, and going through all the others each time would take longer than
-// their operations do.
+// calmOps is the default of [Shared.Calm]. Of many keys, few have operations between two calls of Advance, and visiting
+// all others each time would take longer than their operations.
 const calmOps = 256

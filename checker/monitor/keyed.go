@@ -10,9 +10,8 @@ import (
 )
 
 // Keyed holds one state per key. Locks of different names and stocks of
-// different products are independent of each other, so a property of all of
-// them is the property of each. A run has one key as a rule, and that costs a
-// comparison only; further keys are found by their hash.
+// different products are independent of each other, so a property of all of them is the property of each. A run usually
+// has one key, which costs only a comparison; further keys are found by their hash.
 type Keyed[S any] struct {
 	last  history.Value
 	cur   *S
@@ -22,10 +21,10 @@ type Keyed[S any] struct {
 	open  func(history.Value) *S
 }
 
-// NewKeyed holds no state yet; open makes that of a key when it is first asked for.
+// NewKeyed returns an empty Keyed; open makes the state of a key at its first use.
 func NewKeyed[S any](open func(history.Value) *S) Keyed[S] { return Keyed[S]{open: open} }
 
-// At returns the state of a key. It calls open to create the state if the key has none.
+// At returns the state of a key. It calls open if the key has none.
 func (k *Keyed[S]) At(key history.Value) *S {
 	if k.cur != nil && key == k.last {
 		return k.cur
@@ -47,14 +46,13 @@ func (k *Keyed[S]) find(key history.Value) *S {
 	return *s
 }
 
-// toldKeys is for how many keys a verdict tells what was seen with each.
+// toldKeys is the number of keys up to which a verdict describes each.
 const toldKeys = 3
 
 // Verdict merges the verdicts of all keys; nothing is the reason to give when there was
-// no operation to judge. It tells of the first key that was violated or, if none was, of
-// the first that is unknown; when all hold, of each of a few, and of many only of the one
-// that had most opportunities to break. A key with nothing to judge counts only if there
-// is no other.
+// no operation to judge. It describes the first key that was violated or, if none was, the first that is unknown; when
+// all hold, each of a few, and of many only the one with most opportunities. A key with nothing to judge counts only if
+// there is no other.
 func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string, judge func(*S) Verdict) Verdict {
 	var out, busiest Verdict
 	var why []string // of the first few that hold

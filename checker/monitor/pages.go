@@ -7,15 +7,15 @@ import (
 	"oversell/history"
 )
 
-// Pages hold values by number, from 0 on in the order in which they were added. A value is seldom looked at long after
-// it came, so pages that nobody has looked at for a while are packed, into a fraction of the memory.
+// Pages hold values by number, from 0 in the order of their addition. A value is seldom read long after it came, so
+// pages that were not read for a while are packed, into a fraction of the memory.
 type Pages[T any] struct {
-	// code writes or reads the value with a number, and what is not as in another value that came before in the same
-	// page: as code left it there, at first a zero T.
+	// code writes or reads the value with a number, as its differences from an earlier value of the same page: as code
+	// left that, at first a zero T.
 	code  func(c *Packer, number int32, v, before *T)
 	all   []page[T]
 	count int32
-	asked int64   // how often a value was looked at
+	asked int64   // how often a value was read
 	open  []int32 // the pages that are not packed
 	room  []byte  // for packing
 	texts *texts
@@ -27,13 +27,13 @@ const pageOf = 8
 type page[T any] struct {
 	values *[1 << pageOf]T // nil: they are packed
 	packed []byte
-	asked  int64 // Pages.asked when a value of it was looked at last
+	asked  int64 // Pages.asked when a value of it was last read
 }
 
 const (
-	// openPages may be open without a look whether one of them can be packed.
+	// openPages may be open before one of them is checked for packing.
 	openPages = 64
-	// rested is for how many looks nobody must have looked at a page that is packed.
+	// rested is after how many reads of other pages a page may be packed.
 	rested = 1 << 14
 )
 
@@ -42,7 +42,7 @@ func NewPages[T any](code func(c *Packer, number int32, v, before *T)) Pages[T] 
 	return Pages[T]{code: code, texts: &texts{}}
 }
 
-// Len is how many values there are.
+// Len returns how many values there are.
 func (ps *Pages[T]) Len() int32 { return ps.count }
 
 // Add makes room for one more value, and returns its number.
@@ -55,8 +55,8 @@ func (ps *Pages[T]) Add() int32 {
 	return ps.count - 1
 }
 
-// At returns a value. It may be changed until other values have been looked at 16,000 times; after that, what was
-// returned keeps what it holds, and does not show changes any more.
+// At returns a value. It may be changed until other values have been read 16,000 times; after that, the returned value
+// is a copy that no longer follows changes.
 func (ps *Pages[T]) At(number int32) *T {
 	i := number >> pageOf
 	p := &ps.all[i]
@@ -69,7 +69,7 @@ func (ps *Pages[T]) At(number int32) *T {
 	return &p.values[number&(1<<pageOf-1)]
 }
 
-// Packed is how many values are in packed pages, and how many bytes these have.
+// Packed returns how many values are in packed pages, and how many bytes these have.
 func (ps *Pages[T]) Packed() (values, bytes int) {
 	for i := range ps.all {
 		if p := &ps.all[i]; p.values == nil {
@@ -79,7 +79,7 @@ func (ps *Pages[T]) Packed() (values, bytes int) {
 	return values, bytes
 }
 
-// Clone returns pages with the same values, which change by themselves.
+// Clone returns independent pages with the same values.
 func (ps *Pages[T]) Clone() Pages[T] {
 	c := *ps
 	c.all, c.open, c.room = slices.Clone(ps.all), slices.Clone(ps.open), nil
@@ -92,8 +92,8 @@ func (ps *Pages[T]) Clone() Pages[T] {
 	return c
 }
 
-// opened notes a page that is open, and packs another one if there are many. It looks at one only, so that they may be
-// more where old values are looked at again.
+// opened notes an open page, and packs another one if there are many. It checks only one, so there may be more if old
+// values are read again.
 func (ps *Pages[T]) opened(i int32) {
 	ps.open = append(ps.open, i)
 	if len(ps.open) <= openPages {
@@ -130,7 +130,7 @@ func (ps *Pages[T]) walk(c *Packer, page int32, values *[1 << pageOf]T) {
 	}
 }
 
-// Packer writes values into the memory of a packed page, or reads them back: both walk a value in the same way.
+// Packer writes values into the memory of a packed page, or reads them back: both visit a value in the same way.
 type Packer struct {
 	b       []byte
 	reading bool
@@ -148,14 +148,14 @@ func Number[N ~int64 | ~int32 | ~uint8](c *Packer, n *N) {
 	*n = N(v)
 }
 
-// Since writes or reads a number that is not far from another one.
+// Since writes or reads a number that is close to another one.
 func Since[N ~int64 | ~int32](c *Packer, n *N, from N) {
 	d := *n - from
 	Number(c, &d)
 	*n = from + d
 }
 
-// Bits writes or reads some truths.
+// Bits writes or reads booleans.
 func (c *Packer) Bits(of ...*bool) {
 	var bits int64
 	for i, is := range of {
@@ -169,7 +169,7 @@ func (c *Packer) Bits(of ...*bool) {
 	}
 }
 
-// Value writes or reads a value of a history that is often near another one.
+// Value writes or reads a value of a history that is often close to another one.
 func (c *Packer) Value(v *history.Value, near history.Value) {
 	const text = 1 // the numbers of texts are odd, and differences are even, unless they are too large
 	last, _ := near.Num()
@@ -199,7 +199,7 @@ func (c *Packer) Value(v *history.Value, near history.Value) {
 	}
 }
 
-// texts number the values that are no numbers.
+// texts numbers the values that are not numbers.
 type texts struct {
 	all   []history.Value
 	known map[history.Value]int

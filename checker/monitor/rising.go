@@ -8,10 +8,9 @@ import (
 	"oversell/history"
 )
 
-// Rising answers "which is the largest value among the operations that had
-// returned before t?" for operations that are added in the order of their
-// returns. Only values larger than all before are kept, so both the times and
-// the values rise, and a binary search finds the answer.
+// Rising returns the largest value among the operations that had returned before a time, for operations added in the
+// order of their returns. It keeps only values larger than all before, so both the times and the values rise, and a
+// binary search finds the answer.
 type Rising struct {
 	Steps []Step
 }
@@ -45,7 +44,7 @@ func (r *Rising) Before(t time.Duration) *Step {
 	return &r.Steps[i-1]
 }
 
-// Last is the step with the largest value of all, or nil.
+// Last returns the step with the largest value of all, or nil.
 func (r *Rising) Last() *Step {
 	if n := len(r.Steps); n > 0 {
 		return &r.Steps[n-1]
@@ -53,7 +52,7 @@ func (r *Rising) Last() *Step {
 	return nil
 }
 
-// Forget drops what no question about a time of lowWater or later needs.
+// Forget drops the steps that no query for a time of lowWater or later needs.
 func (r *Rising) Forget(lowWater time.Duration) {
 	i := sort.Search(len(r.Steps), func(i int) bool { return r.Steps[i].returned >= lowWater })
 	if i > 1 {

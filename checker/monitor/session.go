@@ -13,11 +13,10 @@ import (
 // absence. Cut says before Verdict whether it was.
 type Cutter interface{ Cut(is bool) }
 
-// CutOff is how verdicts name that reason.
+// CutOff is that reason in verdicts.
 const CutOff = "the history was cut off, and operations then in flight are missing from it"
 
-// Session is the identity of the acquisition that a lock operation is about: a number or a
-// text.
+// Session returns the identity of a lock operation's acquisition: a number or a text.
 func Session(op *history.Op) history.Value { return op.Arg }
 
 // Granted is the earliest time at which the lock can have been granted. Call is the start
@@ -30,7 +29,7 @@ func Granted(h *history.Header, op *history.Op) time.Duration {
 	return op.Call
 }
 
-// Leased is the end of the lease that a grant or an extension promised;
+// Leased returns the end of the lease that a grant or an extension promised;
 // without a lease it never ends.
 func Leased(op *history.Op) time.Duration {
 	if op.Until > 0 {
@@ -39,7 +38,7 @@ func Leased(op *history.Op) time.Duration {
 	return history.Forever
 }
 
-// Expiry is the latest moment at which a lease can run out that was granted or
+// Expiry returns the latest moment at which a lease can run out that was granted or
 // extended by an operation that returned at ret and promised until.
 func Expiry(h *history.Header, ret, until time.Duration) time.Duration {
 	if h.TTL <= 0 {
@@ -51,11 +50,11 @@ func Expiry(h *history.Header, ret, until time.Duration) time.Duration {
 // Always is before all times.
 const Always = time.Duration(-1 << 63)
 
-// Bound is how long a lock may be free while clients try: its lease, a grace, and
+// Bound returns how long a lock may be free while clients try: its lease, a grace, and
 // the pause between two looks of a client that waits.
 func Bound(h *history.Header) time.Duration { return After(h.TTL, h.Grace, h.Retry) }
 
-// After is t + d, and history.Forever where that has no end.
+// After returns t + d, and history.Forever if that has no end.
 func After(t time.Duration, d ...time.Duration) time.Duration {
 	for _, d := range d {
 		if t > history.Forever-d {
@@ -66,7 +65,7 @@ func After(t time.Duration, d ...time.Duration) time.Duration {
 	return t
 }
 
-// seem tells in half a sentence when and how a session came to hold the lock.
+// seem describes in half a sentence when and how a session came to hold the lock.
 func seem(s *Span) string {
 	verb := "held it since " + say.At(s.Start)
 	if s.Acq.Kind == history.Extend {
@@ -87,7 +86,7 @@ func seem(s *Span) string {
 	return verb + " (" + how[1:] + ")"
 }
 
-// Overlapped is the sentence about two spans that overlap.
+// Overlapped returns the sentence about two spans that overlap.
 func Overlapped(key history.Value, a, b *Span) (string, []history.Op) {
 	verb := fmt.Sprintf("was granted %s at %s%s", say.Titled("lock", key), say.At(b.Start), say.Via(&b.Acq))
 	if b.Acq.Kind == history.Extend {

@@ -6,15 +6,14 @@ import (
 	"oversell/history"
 )
 
-// Span is the stretch of time over which one session surely held the lock.
-// Which stretch that is, its owner decides: for mutual exclusion it is what the
-// client was promised, for linearizability what the answers imply.
+// Span is the stretch of time over which one session surely held the lock. Its owner decides which: for mutual
+// exclusion it is the promise to the client, for linearizability the time that the answers imply.
 type Span struct {
-	Acq, Rel history.Op // the grant and, if it came, the release: else one without a kind
+	Acq, Rel history.Op // the grant and, if it came, the release; otherwise one without a kind
 	spanState
 }
 
-// spanState is what changes of a span.
+// spanState is the part of a span that changes.
 type spanState struct {
 	Number int64         // among the grants
 	Start  time.Duration // the grant's return
@@ -27,7 +26,7 @@ type spanState struct {
 	judged  bool    // compared with everything that started before it
 	live    int     // index in overlaps.live plus one; 0: not in there
 	after   []*Span // the spans that started after this one had lapsed, up to the first that is not void
-	hit     *Span   // for a void span: what it would have overlapped
+	hit     *Span   // for a void span: the spans that it would have overlapped
 	refs    int32   // the places that point here; it is reused at zero
 
 	// For linearizability; see tryLock.
@@ -52,7 +51,7 @@ type Overlaps struct {
 	pending []*Span
 	head    int     // pending[:head] are done
 	live    []*Span // judged, open, and not known to have lapsed
-	holder  *Span   // of all judged and closed spans the one that ends last; nil if that matters no more
+	holder  *Span   // of all judged and closed spans the one that ends last; nil if it no longer matters
 	count   int     // spans that overlap an earlier one
 	first   [2]*Span
 	now     time.Duration // the latest return that is known
@@ -79,8 +78,7 @@ func hold(s *Span) *Span {
 	return s
 }
 
-// Start begins a span at op.Return that lasts until until. The caller holds
-// the span and gives it up with close.
+// Start begins a span at op.Return that lasts until until. The caller ends it with Close.
 func (o *Overlaps) Start(op *history.Op, number int64, until time.Duration) *Span {
 	s := o.Spare.Take()
 	s.Acq, s.Rel.Kind = *op, history.NoKind // cheaper than all of it
@@ -94,14 +92,14 @@ func (o *Overlaps) Start(op *history.Op, number int64, until time.Duration) *Spa
 	return s
 }
 
-// alone tells whether nothing in flight can matter to the first span that is not judged, so
-// that there is no need to wait: all before it were closed when it started.
+// alone reports whether no operation in flight can matter to the first span that is not judged, so that it can be
+// judged now: all before it were closed when it started.
 func (o *Overlaps) alone(s *Span) bool {
 	return len(o.live) == 0 && (o.holder == nil || o.holder.end <= s.Start)
 }
 
-// Prolong moves the end of an open span. heldAt is a time at which the session
-// is known to have held the lock, however long its lease was over.
+// Prolong moves the end of an open span. heldAt is a time at which the session is known to have held the lock, even if
+// its lease was over.
 func (o *Overlaps) Prolong(s *Span, heldAt, until time.Duration) {
 	o.reach(s, heldAt)
 	s.Until = max(s.Until, until, heldAt)
@@ -136,7 +134,7 @@ func (o *Overlaps) reach(s *Span, end time.Duration) {
 	}
 }
 
-// Close ends a span for good. rel is the release, if that is what ended it.
+// Close ends a span for good. rel is the release, if that ended it.
 func (o *Overlaps) Close(s *Span, end time.Duration, rel *history.Op) {
 	s.Closed, s.end = true, end
 	if rel != nil {
@@ -189,7 +187,7 @@ func (o *Overlaps) judge(s *Span) {
 	if o.holder != nil && o.holder.end > s.Start {
 		hit = o.holder
 	}
-	if s.Void { // it ends no lease, for it may come to nothing
+	if s.Void { // it ends no lease, for it may have no effect
 		for _, l := range o.live {
 			if l.Until <= s.Start {
 				l.after = append(l.after, hold(s))
@@ -234,8 +232,7 @@ func (o *Overlaps) found(a, b *Span) {
 	}
 }
 
-// settle remembers a closed span if it ends last, and if spans may have started before
-// that which are not judged.
+// settle remembers a closed span if it ends last, and if spans that are not judged may have started before its end.
 func (o *Overlaps) settle(s *Span) {
 	if s.end <= o.now && o.head == len(o.pending) {
 		return
@@ -262,9 +259,9 @@ func (o *Overlaps) fade(s *Span) {
 	o.drop(s)
 }
 
-// Tally is the number of spans that overlap an earlier one, and the first such
+// Tally returns the number of spans that overlap an earlier one, and the first such
 // pair, as if the history ended now. With cut, the releases of open spans may
-// be missing, so that they count for nothing. It changes nothing.
+// be missing, so that they do not count. It changes nothing.
 func (o *Overlaps) Tally(cut bool) (n int, a, b *Span) {
 	n, a, b = o.count, o.first[0], o.first[1]
 	last, end := o.holder, time.Duration(-1<<63)

@@ -4,7 +4,7 @@ package monitor
 // time.
 type Spares[T any] struct{ free []*T }
 
-// Take returns a T, with what it held when it was given back.
+// Take returns a T, with its contents as it was given back.
 func (p *Spares[T]) Take() *T {
 	n := len(p.free)
 	if n == 0 {

@@ -5,10 +5,9 @@ import "oversell/history"
 // pageBits is the size of a page of a table: 16 entries.
 const pageBits = 4
 
-// Table holds a T for every order id. Programs count, so ids that are close to each other
-// share a page. Pages from 0 on stand in a slice, as long as it is filled to some degree;
-// all others are found by a hash. So an id that is far from all others costs one page.
-// Ids that are texts stand in a map.
+// Table holds a T for every order id. Programs count, so ids that are close to each other share a page. Pages from 0 on
+// are in a slice, as long as it is filled to some degree; all others are found by a hash. So an id that is far from all
+// others costs one page. Ids that are texts are in a map.
 type Table[T any] struct {
 	dense []*tablePage[T]
 	far   map[int64]*tablePage[T]
@@ -19,7 +18,7 @@ type Table[T any] struct {
 
 type tablePage[T any] [1 << pageBits]T
 
-// At returns the place of id, zero at first.
+// At returns the entry of id, zero at first.
 func (t *Table[T]) At(id history.Value) *T {
 	n, ok := id.Num()
 	if number := uint64(n) >> pageBits; ok && number < uint64(len(t.dense)) {
@@ -80,8 +79,8 @@ func (t *Table[T]) make() *tablePage[T] {
 	return p
 }
 
-// Each calls f for every place of an id that is a number: those in dense in the order of
-// their numbers, the others after them in any order.
+// Each calls f for every entry of an id that is a number: those in dense in the order of their numbers, the others
+// after them in any order.
 func (t *Table[T]) Each(f func(id int64, at *T)) {
 	visit := func(number int64, p *tablePage[T]) {
 		for i := range p {

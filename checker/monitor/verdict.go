@@ -40,42 +40,40 @@ func Merge(rs ...Result) Result {
 	return out
 }
 
-// Verdict is what a monitor found out.
+// Verdict is a monitor's judgement.
 type Verdict struct {
 	Of       variant.Object
 	Property variant.Property
 	Result   Result
-	// Count is how many times the property was seen broken.
+	// Count is how many violations were found.
 	Count int
-	// Opportunities counts what could have broken the property in this history and
-	// was seen not to, or seen to: for mutual exclusion, hand-overs and refusals on
-	// one key between clients that each had an answer. With none, nothing was shown,
-	// and [Judge] does not let Holds stand.
+	// Opportunities counts the situations in this history in which a broken promise would have shown: for mutual
+	// exclusion, hand-overs and refusals on one key between clients that each had an answer. With none, nothing was
+	// shown, and [Judge] replaces Holds by Unknown.
 	Opportunities int64
-	// Why explains the verdict in one sentence, with clients, operations and times: the first
-	// violation, or what was counted, or, for Unknown, what is missing.
+	// Why explains the verdict in one sentence, with clients, operations and times: the first violation, or the counts,
+	// or, for Unknown, what is missing.
 	Why string
-	// Witness are the operations that the sentence is about, in completion order.
+	// Witness lists the operations of that sentence, in completion order.
 	Witness []history.Op
 
 	// Idle says that a key had nothing to judge, so that the other keys decide.
 	Idle bool
-	// Open says that something happened that would decide, if it were known: see [undecided].
+	// Open says that more knowledge of some event would decide: see [Undecided].
 	Open bool
-	// Say says why, where that is not in Why: most verdicts of many keys are never told.
+	// Say returns the sentence if it is not in Why: most verdicts of many keys are never shown.
 	Say func() string
 }
 
-// Unwitnessed tells whether the verdict is Unknown because nothing in the history could
-// have broken the property.
+// Unwitnessed reports whether the verdict is Unknown because the history has no opportunity.
 func (v Verdict) Unwitnessed() bool {
 	return v.Result == Unknown && v.Opportunities == 0 && !v.Open
 }
 
-// Undecided is Unknown for the reason that something happened of which too little is known.
+// Undecided returns Unknown because too little is known of some event.
 func Undecided(why string) Verdict { return Verdict{Why: why, Open: true} }
 
-// Told is the verdict with its sentence.
+// Told returns the verdict with its sentence.
 func (v Verdict) Told() Verdict {
 	if v.Say != nil {
 		v.Why, v.Say = v.Say(), nil
@@ -86,13 +84,12 @@ func (v Verdict) Told() Verdict {
 // Monitor judges one property of one object.
 type Monitor interface {
 	// Observe takes the next operation in completion order. Operations that do
-	// not concern the monitor are ignored. The operation is read during the
-	// call only, and never changed: a pointer, because copying it would cost
-	// more than most monitors do.
+	// not concern the monitor are ignored. The operation is read only during the call, and never changed: it is a
+	// pointer because copying would cost more than most monitors.
 	Observe(*history.Op)
 	// Advance says that no operation called before lowWater is still to come.
-	// It bounds what must be remembered; it is never required.
+	// It bounds the memory; it is never required.
 	Advance(lowWater time.Duration)
-	// Verdict may be asked at any time; at the end of the history it is final.
+	// Verdict may be called at any time; at the end of the history it is final.
 	Verdict() Verdict
 }

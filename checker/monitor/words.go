@@ -2,7 +2,7 @@ package monitor
 
 import "oversell/history"
 
-// The texts by which the readings of a final state, and faults, say what they are about.
+// The texts that name the subject of readings of a final state, and of faults.
 var (
 	IsLeft     = history.Text("left") // of a stock
 	IsReserved = history.Text("reserved")
@@ -18,15 +18,15 @@ var (
 	IsHeld = history.Text("held")
 	IsDone = history.Text("done")
 
-	TheLast = history.Text("last") // of a number generator
+	TheLast = history.Text("last") // of an id generator
 
 	Crash = history.Text("crash") // a fault
 )
 
-// Audit is the final reading of what was still there.
+// Audit is the final reading of the remaining entries.
 type Audit struct {
 	Started  bool
 	Complete bool
 	Listed   int64 // entries read
-	Want     int64 // entries there are
+	Want     int64 // entries that exist
 }

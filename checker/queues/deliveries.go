@@ -13,18 +13,15 @@ import (
 	"oversell/variant"
 )
 
-// duplicates judges that between two deliveries of a task id there is an
-// enqueue of it: nothing is handed out twice for one.
+// duplicates judges that there is an enqueue between two deliveries of a task id: no enqueue is handed out twice.
 //
 // Deliveries of an id are points in their intervals, enqueues too, one without an
 // answer at any time after its call. For every stretch of time: the deliveries that
 // lie in it are at most one more than the enqueues that may; and from the
-// beginning on, at most as many as the enqueues called by then. Where that is
-// broken, a task was surely handed out twice. A delivery that calls itself a
-// repeated one counts: it is what the queues that redeliver do not promise. A
-// pop without an answer handed nothing to anybody. An opportunity is a pop that contended
-// with another consumer's, where one of the two was handed a task; see [queues]. The
-// smallest bad history:
+// beginning on, at most as many as the enqueues called by then. If that is broken, a task was surely handed out twice.
+// A delivery that calls itself a repeated one counts: queues that redeliver do not make this promise. A pop without an
+// answer delivered nothing. An opportunity is a pop that contended with another consumer's, where one of the two was
+// handed a task; see [queues]. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  pop      [3, 4]  task 7
@@ -68,8 +65,8 @@ func (q *queue) duplicates() monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.races, Why: fmt.Sprintf("%s, each after an enqueue of its own, in %s", deliveries(q.pops), say.Many(q.races, "contended pop"))}
 }
 
-// twice finds a delivery b of a task that has no enqueue of its own, and one before it
-// with which it shares one; a is nil if nobody had enqueued the task.
+// twice finds a delivery b of a task without an enqueue of its own, and an earlier one with which it shares one; a is
+// nil if the task had not been enqueued.
 func (q *queue) twice(t *task) (a, b *record) {
 	puts := q.entries(t)
 	if t.pops == 1 {
@@ -107,7 +104,7 @@ func (q *queue) twice(t *task) (a, b *record) {
 	return nil, nil
 }
 
-// before is the delivery that returned last before pops[j], which lies within it.
+// before returns the delivery that returned last before pops[j], which lies within it.
 func (q *queue) before(pops []*record, j int) *record {
 	for i := j - 1; i >= 0; i-- {
 		if pops[i].call >= pops[j].call {
@@ -117,15 +114,14 @@ func (q *queue) before(pops []*record, j int) *record {
 	return pops[max(0, j-1)]
 }
 
-// entries are the enqueues of a task, each anywhere between its call and its end.
+// entries holds the enqueues of a task, each anywhere between its call and its end.
 type entries struct {
 	calls, ends []time.Duration // sorted
 }
 
-// entries lists the enqueues of a task that did or may have done something. One that was
-// told that the task was there, before anybody else had called one, may have done it itself:
-// what reaches a server twice is answered twice.
-// The list holds until the next one is made.
+// entries lists the enqueues of a task that did or may have done something. An enqueue that was told that the task is
+// there, although no other had been called, may have entered it itself: a request that reaches a server twice is
+// answered twice. The list is valid until the next call.
 func (q *queue) entries(t *task) *entries {
 	told, out := (*record)(nil), &q.put
 	out.calls, out.ends = out.calls[:0], out.ends[:0]
@@ -193,7 +189,7 @@ func (s *stretches) add(from, over int) {
 	}
 }
 
-// most is the largest count, and the last beginning of a stretch that has it.
+// most returns the largest count, and the last beginning of a stretch that has it.
 func (s *stretches) most() (n, from int) {
 	i, rest := 1, 0
 	n = s.top[1]
@@ -229,11 +225,10 @@ func (q *queue) handedTwice(t *task, a, b *record) (string, []history.Op) {
 		who(a), say.At(a.call), say.At(a.ret), who(b), say.At(b.call), say.At(b.ret), attempt, how), monitor.InOrder(witness...)
 }
 
-// effectsOnce judges that a task that was enqueued once takes effect once, however often it
-// is handed out: the effects of an id that were not marked as repetitions are at no time
-// more than the enqueues of that id called by then. An opportunity is an effect of a task
-// that was delivered while another consumer asked or, by several clients, delivered more
-// than once or enqueued again. The smallest bad history:
+// effectsOnce judges that a task that was enqueued once takes effect once, however often it is handed out: at no time
+// are there more effects of an id not marked as repetitions than enqueues of that id called by then. An opportunity is
+// an effect of a task that was delivered while another consumer asked or, by several clients, delivered more than once
+// or enqueued again. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  effect   [5, 6]  task 7
@@ -301,8 +296,8 @@ func (q *queue) effectsOnce() monitor.Verdict {
 		say.Many(q.effects, "effect"), say.Count(again), say.Count(opportunities))}
 }
 
-// tooMany lists the effects of a task, if one of them cannot stem from an enqueue of its
-// own: when it had returned, only allowed enqueues had been called.
+// tooMany lists the effects of a task, if one of them cannot have an enqueue of its own: when it had returned, only
+// allowed enqueues had been called.
 func (q *queue) tooMany(t *task, puts *entries) (done []*record, allowed int) {
 	if t.effects == 0 || t.effects == 1 && len(puts.calls) > 0 && puts.calls[0] <= q.record(t.first).call {
 		return nil, 0 // it began with its enqueue
@@ -320,17 +315,14 @@ func (q *queue) tooMany(t *task, puts *entries) (done []*record, allowed int) {
 	return nil, 0
 }
 
-// early judges that nothing is handed out before it is due.
+// early judges that no task is handed out before it is due.
 //
-// A first delivery is too early for certain when its return, with the drift that
-// clocks may have added, lies before the earliest due time among the enqueues
-// that it can stem from: those called by then, less those used up. An enqueue is
-// used up for certain when a later one had returned before the pop was called,
-// and when that was called as many first deliveries of the id had returned as
-// there can have been enqueues; a queue that promises one entry per id or overwrites
-// has replaced the entry, so that there the later enqueue alone is enough. An opportunity is
-// an answered pop during which a task of another client was there that was not yet due.
-// The smallest bad history:
+// A first delivery is surely too early if its return, with the drift that clocks may have added, lies before the
+// earliest due time among its possible enqueues: those called by then, less those used up. An enqueue is surely used up
+// if a later one had returned before the pop was called, and when that one was called as many first deliveries of the
+// id had returned as there can have been enqueues; a queue that promises one entry per id or overwrites has replaced
+// the entry, so that there the later enqueue alone is enough. An opportunity is an answered pop during which a task of
+// another client was there that was not yet due. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7  due 10
 //	client 2  pop      [3, 4]  task 7
@@ -387,9 +379,8 @@ func (q *queue) early() monitor.Verdict {
 		first(q.takes), say.Count(delayed), say.Many(strict.tooSoon, "pop"))}
 }
 
-// sources returns, for each delivery, the enqueue with the earliest due time among those
-// that it can stem from; nil if there is none. puts are sorted by their calls, pops by their
-// returns.
+// sources returns, for each delivery, the enqueue with the earliest due time among its possible ones; nil if there is
+// none. puts are sorted by their calls, pops by their returns.
 func (q *queue) sources(puts, pops []*record) []*record {
 	replaces := q.h.Overwrite || q.h.Promised(variant.Queue, variant.OneEntryPerID)
 	var used []*record // that use up what had returned before their calls, once they have returned
@@ -423,7 +414,7 @@ func (q *queue) sources(puts, pops []*record) []*record {
 	return out
 }
 
-// dues finds, of the enqueues that ended at some time or later, the one due first. It is a
+// dues finds the enqueue that is due first among those that ended at some time or later. It is a
 // binary indexed tree over the ends, the last one first.
 type dues struct {
 	ends []time.Duration // sorted
@@ -434,7 +425,7 @@ func newDues(ends []time.Duration) *dues {
 	return &dues{ends, make([]*record, len(ends)+1)}
 }
 
-// place is how many ends are not before a time.
+// place returns how many ends are not before a time.
 func (d *dues) place(end time.Duration) int {
 	i, _ := slices.BinarySearch(d.ends, end)
 	return len(d.ends) - i
@@ -457,11 +448,10 @@ func (d *dues) first(end time.Duration) (out *record) {
 	return out
 }
 
-// oneEntry judges that a queue holds at most one entry for each id: the final audit lists
-// none twice as waiting, and no request is handed one twice at once. The content of the
-// queue in between is not observed, so it is not judged. An opportunity is an enqueue of an
-// id that had been enqueued before, and that contended with another client's operation. The
-// smallest bad history:
+// oneEntry judges that a queue holds at most one entry for each id: the final audit lists no id twice as waiting, and
+// no request is handed one twice at once. The contents of the queue during the run are not observed, so they are not
+// judged. An opportunity is an enqueue of an id that had been enqueued before, and that contended with another client's
+// operation. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 1  enqueue  [3, 4]  task 7

@@ -10,15 +10,13 @@ import (
 	"oversell/history"
 )
 
-// lost judges that every task that was accepted, and not withdrawn, is at the
-// end done (its effect happened, or had happened) or still there: waiting,
-// claimed by a consumer, or set aside as dead, as the final audit lists them, or in the
-// hands of a client that the end of the run kept from beginning with it.
+// lost judges that every task that was accepted, and not withdrawn, is at the end done (its effect happened, or had
+// happened) or still there: waiting, claimed by a consumer, or a dead letter, as the final audit lists them, or handed
+// to a client that had not begun it when the run ended.
 //
 // An enqueue without an answer is not owed. An effect or a withdrawal that ended before
-// the last enqueue was called does not count as one of that enqueue. Without an audit
-// nothing is lost for certain; if all is done none is needed. Orders that came through a
-// queue are done when the sale answered.
+// the last enqueue was called does not count as one of that enqueue. Without an audit no task is surely lost; if all
+// are done none is needed. Orders that came through a queue are done when the sale answered.
 //
 // An opportunity is an owed task that could have been lost on its way: an operation of it
 // contended with another client's, see [queues], or it was handed out more than once. The
@@ -92,7 +90,7 @@ func (q *queue) lost() monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", say.Many(c.owed, "task"), strings.Join(parts, ", "), say.Count(c.atRisk))}
 }
 
-// accounted tells whether a task is done, withdrawn, or perhaps one of these.
+// accounted reports whether a task is done, withdrawn, or perhaps one of these.
 func (q *queue) accounted(t *task) (done, dropped, open bool) {
 	from := time.Duration(-1)
 	q.each(t, func(r *record) {
@@ -114,7 +112,7 @@ func (q *queue) accounted(t *task) (done, dropped, open bool) {
 	return done, dropped, open
 }
 
-// names lists tasks, and for the first ones what became of them.
+// names lists tasks, and the fate of the first ones.
 func (q *queue) names(tasks []*task, tell bool) string {
 	const most, told = 10, 3
 	var out []string
@@ -132,7 +130,7 @@ func (q *queue) names(tasks []*task, tell bool) string {
 	return strings.Join(out, ", ")
 }
 
-// lastPop is the last delivery of a task, from the record or from the journal.
+// lastPop returns the last delivery of a task, from the record or from the journal.
 func (q *queue) lastPop(t *task) (last *record, told bool) {
 	q.each(t, func(r *record) {
 		if r.kind == history.Pop {
@@ -155,7 +153,7 @@ func (q *queue) lastPop(t *task) (last *record, told bool) {
 	return nil, false
 }
 
-// fate says what became of a lost task.
+// fate describes what happened to a lost task.
 func (q *queue) fate(t *task) string {
 	r, told := q.lastPop(t)
 	switch {
@@ -171,7 +169,7 @@ func (q *queue) fate(t *task) string {
 	return s + ", which did not do it"
 }
 
-// trace holds what is known about a lost task.
+// trace holds the known facts about a lost task.
 func (q *queue) trace(t *task) []history.Op {
 	var put *record
 	q.each(t, func(r *record) {

@@ -10,10 +10,9 @@ import (
 	"oversell/history"
 )
 
-// inOrder judges that tasks are handed out in the order in which they are due. It reports
-// only certain violations: a task is handed out while another one, surely due earlier, is
-// there all the time. Only first deliveries are judged; see [sweep] for the procedure. The
-// smallest bad history:
+// inOrder judges that tasks are handed out in the order in which they are due. It reports only certain violations: a
+// task is handed out while another one, surely due earlier, is there all the time. Only first deliveries are judged;
+// see [sweep] for the procedure. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 1  enqueue  [3, 4]  task 8
@@ -41,13 +40,11 @@ func (q *queue) inOrder() monitor.Verdict {
 // pops, withdrawals and empty answers, each at a moment between its call and its
 // return; see [sweep] for the object and the procedure.
 //
-// What the final audit lists as waiting must be left in the end, unless the queue hands
-// tasks out again. An enqueue or a withdrawal that changed nothing is not judged, nor is a
-// delivery that calls itself a repeated one. Pops without an answer that the journal
-// does not settle leave it open only if no order is found in which they took
-// nothing, and one may be in which they took tasks that are missing. An opportunity is an
-// operation that contended with another client's, see [queues]. The smallest bad histories,
-// besides that of [queue.inOrder]:
+// Tasks that the final audit lists as waiting must be left at the end, unless the queue hands tasks out again. An
+// enqueue or a withdrawal that changed nothing is not judged, nor is a delivery that calls itself a repeated one. Pops
+// without an answer that the journal does not settle leave it open only if no order is found in which they took
+// nothing, and one may be in which they took tasks that are missing. An opportunity is an operation that contended with
+// another client's, see [queues]. The smallest bad histories, besides that of [queue.inOrder]:
 //
 //	client 1  enqueue  [1, 2]  task 7
 //	client 2  pop      [3, 4]  refused (empty)
@@ -82,9 +79,8 @@ func (q *queue) linear() monitor.Verdict {
 		say.Many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), say.Many(q.contended, "contended operation"), strict.aside())}
 }
 
-// leftOver finds a task that the final audit lists as waiting, although no client had
-// enqueued it, or although it was taken after every enqueue of it. A queue that hands a
-// task out again may have put it back itself.
+// leftOver finds a task that the final audit lists as waiting although no client had enqueued it, or although it was
+// taken after its every enqueue. A queue that hands a task out again may have put it back itself.
 func (q *queue) leftOver() (why string, witness []history.Op) {
 	if q.Ended || q.redelivered > 0 || q.h.Visibility > 0 {
 		return "", nil
@@ -142,7 +138,7 @@ func (q *queue) journaled() func(entryRead) []*record {
 	}
 }
 
-// worst is the first thing that fits no order, and how many there are.
+// worst returns the findings that fit no order, and how many there are.
 func (s *sweep) worst() (*findings, int) {
 	out, n := &s.found[outOfOrder], 0
 	for kind := range s.found[:stalled] {
@@ -155,12 +151,12 @@ func (s *sweep) worst() (*findings, int) {
 	return out, n - s.twice
 }
 
-// mostlyLoose is why nothing is said of an order most of which was not judged.
+// mostlyLoose returns why there is no verdict on an order of which most was not judged.
 func (s *sweep) mostlyLoose() string {
 	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", say.Count(s.judged), first(s.q.takes))
 }
 
-// aside says what the sweep left out.
+// aside describes what the sweep omitted.
 func (s *sweep) aside() string {
 	out := ""
 	if s.q.redelivered > 0 {

@@ -5,7 +5,7 @@ import (
 	"oversell/history"
 )
 
-// packRecord writes what of a record is not near to what the one before it has, or reads it.
+// packRecord writes or reads the differences of a record from the one before it.
 func packRecord(c *monitor.Packer, number int32, r, before *record) {
 	what := int64(r.kind) | int64(r.outcome)<<8 | int64(r.reason)<<16
 	monitor.Number(c, &what)
@@ -52,7 +52,7 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 	*before = *t
 }
 
-// packState does the same for the state of a task. Of one that is not there, and with which nothing goes on, only the
+// packState does the same for the state of a task. Of a task that is not there and has no operation in flight, only the
 // version matters.
 func packState(c *monitor.Packer, _ int32, s, _ *state) {
 	idle := s.phase == absent && s.credit == 0 && s.flying == 0 && !s.taking && !s.core && !s.seen && !s.tangled && !s.haunted

@@ -17,12 +17,12 @@ type polls struct {
 	tries    int64 // pops refused
 	start    time.Duration
 	last     time.Duration // they asked from start to last, with pauses up to a grace
-	since    time.Duration // there has surely been something to do since
+	since    time.Duration // since when there has surely been work
 	longest  time.Duration
 	stuck    bool // this stretch has been counted
 }
 
-// handed is the end of a delivery, or of a pop without an answer.
+// handed enters the end of a delivery, or of a pop without an answer.
 func (s *sweep) handed(r *record) {
 	p := &s.polls
 	p.hands--

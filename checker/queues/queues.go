@@ -11,15 +11,13 @@ import (
 
 // queues is the book of task queues.
 //
-// What can break a queue's promises are clients that are at it at once. Two answered
-// operations of different clients on one queue contend when they overlap in time; a pop that
-// found the queue locked counts, too, since the lock is what kept it away. One client alone,
-// or two at queues of their own, contend for nothing.
+// Only concurrent clients can break a queue's promises. Two answered operations of different clients on one queue
+// contend if they overlap in time; a pop that found the queue locked counts, too, since only the lock stopped it. One
+// client alone, or two at queues of their own, do not contend.
 //
-// A task is known by its id. An id may be enqueued again; what that means, each
-// monitor says for itself. An operation takes 20 bytes in the book and a task
-// 30, when nothing happened to it for a while. Neither is forgotten: a task may be lost or
-// handed out again at any time.
+// A task is identified by its id. An id may be enqueued again; each monitor defines what that means. An operation takes
+// 20 bytes in the book and a task 30, if nothing happened to it for a while. Neither is forgotten: a task may be lost
+// or handed out again at any time.
 type queues struct {
 	monitor.Book[queue]
 	h         *history.Header
@@ -98,7 +96,7 @@ type queue struct {
 	met       monitor.Contention
 	pollers   monitor.Contention // pops
 	consumers monitor.Contention // deliveries
-	contended int64              // operations that changed or told something
+	contended int64              // operations that changed or reported something
 	served    int64              // deliveries
 	races     int64              // contending pops of which one was handed a task
 	returned  int64              // enqueues of ids that had been enqueued before
@@ -108,7 +106,7 @@ type queue struct {
 	busy     time.Duration                 // when the last operation ended
 	asks     int64                         // pops without an answer
 	firstAsk time.Duration                 // the earliest call of one
-	journal  map[history.Value][]entryRead // by request: what it took, as the final audit tells
+	journal  map[history.Value][]entryRead // by request: what it took, by the final audit
 	sweep    sweep
 	put      entries // the last list of them
 }
@@ -134,7 +132,7 @@ type record struct {
 	reason    history.Reason
 }
 
-// end is the latest time at which it can have taken effect.
+// end returns the latest time at which it can have taken effect.
 func (r *record) end() time.Duration {
 	if r.outcome == history.Unknown {
 		return history.Forever
@@ -142,12 +140,12 @@ func (r *record) end() time.Duration {
 	return r.ret
 }
 
-// fresh tells whether it is an enqueue that did or may have done something.
+// fresh reports whether it is an enqueue that had or may have had an effect.
 func (r *record) fresh() bool {
 	return r.kind == history.Enqueue && r.reason != history.Repeated
 }
 
-// task holds what is known about a task id.
+// task is the record of a task id.
 type task struct {
 	id                              history.Value
 	first, last                     int32 // its records; -1: none
@@ -155,12 +153,12 @@ type task struct {
 	pops, takes                     int32 // deliveries, and first ones among them
 	drops, maybeDrops               int32
 	effects, repeated, maybeEffects int32
-	stopped                         bool  // the run was ended while a client had it in its hands
+	stopped                         bool  // the run ended while a client had it
 	done, maybeDone                 int32 // effects of any kind
 	waiting, claimed, dead          int32 // in the audit
 	delayed                         bool
 	client                          int32
-	several                         bool // clients other than client have had to do with it
+	several                         bool // clients other than client have had operations on it
 	met                             bool // one of its operations was contended
 	raced                           bool // a delivery of it contended with another pop
 }
@@ -204,7 +202,7 @@ func (q *queue) observe(op *history.Op) {
 	}
 	if op.Outcome == history.Refused && !(op.Kind == history.Pop && (op.Reason == history.Empty || op.Reason == history.Held)) &&
 		!(op.Kind == history.Buy && op.Reason == history.SoldOut) {
-		return // it did nothing, and tells nothing
+		return // it did nothing, and shows nothing
 	}
 	q.moved(op)
 	meets := op.Outcome != history.Unknown && q.meets(op)
@@ -229,7 +227,7 @@ func (q *queue) observe(op *history.Op) {
 	}
 }
 
-// meets tells whether an answered operation contends with one that ended before it.
+// meets reports whether an answered operation contends with one that ended before it.
 func (q *queue) meets(op *history.Op) bool {
 	switch op.Kind {
 	case history.Pop:
@@ -340,8 +338,8 @@ func (q *queue) effect(op *history.Op) {
 	q.add(op, i)
 }
 
-// read is a line of the final audit. One that was called before everything had ended may
-// have read what was there before, and is not final; but what the journal tells stays true.
+// read enters a line of the final audit. A reading that was called before all operations had ended may show an earlier
+// state, and is not final; but the journal's entries stay true.
 func (q *queue) read(op *history.Op) {
 	if op.Outcome != history.OK || op.Call <= q.busy && op.Arg != monitor.WasPopped {
 		return
@@ -369,7 +367,7 @@ func (q *queue) read(op *history.Op) {
 	}
 }
 
-// moved notes that something went on, which makes an earlier audit void.
+// moved notes that operations continued, which makes an earlier audit void.
 func (q *queue) moved(op *history.Op) {
 	if q.busy = max(q.busy, op.Return); !q.audit.Started {
 		return
@@ -382,7 +380,7 @@ func (q *queue) moved(op *history.Op) {
 	q.inAudit = q.inAudit[:0]
 }
 
-// audited tells whether it is known what was there at the end.
+// audited reports whether the final state is known.
 func (q *queue) audited() bool {
 	return q.audit.Complete && q.audit.Listed >= q.audit.Want && !q.Ended
 }
@@ -398,7 +396,7 @@ func (q *queue) noAudit() string {
 	return "there is no final audit of what was left"
 }
 
-// op rebuilds the observed operation of a record from what the book keeps.
+// op rebuilds the observed operation of a record from the book.
 func (q *queue) op(r *record) history.Op {
 	op := history.Op{Client: r.client, Amount: r.attempt, Kind: r.kind, Outcome: r.outcome, Reason: r.reason, Key: q.key,
 		Session: r.session, Due: r.call, Call: r.call, Return: r.ret, Until: r.due}
@@ -421,7 +419,7 @@ func (q *queue) each(t *task, f func(*record)) {
 	}
 }
 
-// died is the crash that ended a client's work on what it took in r.
+// died returns the crash that ended a client's work on the task that it took in r.
 func (q *queue) died(r *record) (history.Op, bool) {
 	for _, op := range q.crashes[r.client] {
 		if op.Return >= r.call {

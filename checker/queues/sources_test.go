@@ -12,7 +12,7 @@ import (
 	"oversell/history"
 )
 
-// bruteSource is the enqueue that a delivery can stem from by the definition in the comment
+// bruteSource returns the enqueue that a delivery can stem from by the definition in the comment
 // of queue.early: the one due first.
 func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
 	used := monitor.Always
@@ -36,7 +36,7 @@ func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
 	return out
 }
 
-// bruteTwice tells whether some stretch of time has two deliveries more than enqueues, or
+// bruteTwice reports whether some stretch of time has two deliveries more than enqueues, or
 // the time up to some moment one more.
 func bruteTwice(puts, pops []*record) bool {
 	between := func(list []*record, from, to time.Duration, within bool) (n int) {
@@ -66,7 +66,7 @@ func upTo(r *rand.Rand, most int) time.Duration { return time.Duration(r.IntN(mo
 
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
-// rounds is how many histories are tried.
+// rounds returns how many histories are tried.
 func rounds() int {
 	if os.Getenv("OVERSELL_LONG") != "" {
 		return 40_000

@@ -21,11 +21,10 @@ import (
 // find nothing when no task in the set is surely due.
 //
 // The due time is the Until of the enqueue, as the queue keeps it, so that tasks
-// compare exactly; those due at the same time are handed out in any order. Against the
-// time of the run it is exact but for the drift that clocks may have. If an enqueue
-// tells no due time, its task is due by its return or, if it had no answer, at any
-// time. If an enqueue had no answer and its client set the due time, the task is due at
-// that time.
+// compare exactly; those due at the same time are handed out in any order. Compared with the time of the run it is
+// exact except for the drift that clocks may have. If an enqueue has no due time, its task is due by its return or, if
+// it had no answer, at any time. If an enqueue had no answer and its client set the due time, the task is due at that
+// time.
 //
 //   - core_y, open: from the return of y's enqueue to the call of the pop that took it.
 //     During core_y, y is surely there. An enqueue without an answer has an empty core.
@@ -45,10 +44,9 @@ import (
 //
 // An id that is enqueued again is judged as a new task if what took the old one had
 // returned by then, and as the same task if nothing had been called to take it: with
-// its new due time where the run overwrites, else with that of either. If its
-// operations overlap otherwise, it is tangled until all its enqueues are used up: it
-// has no core, it may be taken in any order, and it is only counted that it is not
-// taken more often than it was enqueued. That is sound, but no longer exact.
+// its new due time where the run overwrites, else with that of either. If its operations overlap otherwise, it is
+// tangled until all its enqueues are used up: it has no core, it may be taken in any order, and only the number of its
+// deliveries is compared with that of its enqueues. That is sound, but no longer exact.
 //
 // A pop without an answer may have taken anything at any time. The sweep waits at the
 // call of the first one until the end, when the journal may tell what it took. If it
@@ -71,7 +69,7 @@ type sweep struct {
 	sights   eventHeap // when a task is surely due
 	samples  []sample  // m at the moments that matter; times rise, m falls
 	n        int32     // moments so far
-	dirty    bool      // something left or began since the last one
+	dirty    bool      // a task left or began since the last one
 	visible  int       // cores of tasks surely due
 	lastFree int32     // the last moment with none
 
@@ -93,7 +91,7 @@ type waiter struct {
 	version    int32
 }
 
-// What can be wrong.
+// The kinds of violations.
 const (
 	outOfOrder = iota
 	notEmpty
@@ -110,7 +108,7 @@ type findings struct {
 	witness []history.Op
 }
 
-// event is something that happens to a record or a task at a time.
+// event is an event of a record or a task at a time.
 type event struct {
 	when    time.Duration
 	id      int32 // of a record, or of a task; negative: of an extra record
@@ -163,8 +161,7 @@ func (s *sweep) record(i int32) *record {
 	return s.q.record(i)
 }
 
-// advance takes all that happened before lowWater: at equal times first calls,
-// then what they allow, then returns.
+// advance takes all events before lowWater: at equal times first calls, then the takings that they allow, then returns.
 func (s *sweep) advance(lowWater time.Duration) {
 	if s.sorted < len(s.calls) {
 		slices.SortFunc(s.calls, func(a, b event) int { return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.id, b.id)) })
@@ -211,7 +208,7 @@ func (s *sweep) advance(lowWater time.Duration) {
 	s.sorted = len(s.calls)
 }
 
-// returns tells whether the return of a record matters.
+// returns reports whether the return of a record matters.
 func (s *sweep) returns(r *record) bool {
 	switch r.kind {
 	case history.Enqueue, history.Dequeue:
@@ -222,7 +219,7 @@ func (s *sweep) returns(r *record) bool {
 	return false
 }
 
-// begin is the call of a record.
+// begin handles the call of a record.
 func (s *sweep) begin(i int32) {
 	r := s.record(i)
 	switch r.kind {
@@ -244,20 +241,20 @@ func (s *sweep) begin(i int32) {
 			s.ask()
 		case r.attempt > 1:
 			if st := s.states.At(r.task); st.phase != absent {
-				s.haunt(st) // it has been handed out before, we do not know when
+				s.haunt(st) // it has been handed out before, at an unknown time
 			}
 		default:
 			st := s.states.At(r.task)
 			s.leave(st, r.task)
 			s.choice(st, r)
 		}
-		if i >= 0 { // the journal tells who took what, not when
+		if i >= 0 { // the journal shows which request took what, not when
 			s.polls.hands++
 		}
 	}
 }
 
-// enter is the call of an enqueue.
+// enter handles the call of an enqueue.
 func (s *sweep) enter(i int32, r *record) {
 	st := s.states.At(r.task)
 	st.credit++
@@ -276,7 +273,7 @@ func (s *sweep) enter(i int32, r *record) {
 	case st.phase == present && !st.taking && known:
 		s.lift(st)
 		lo, hi, sight := s.window(r)
-		if !s.q.h.Overwrite { // we are not told whether that replaced it
+		if !s.q.h.Overwrite { // it is not known whether that replaced it
 			lo, hi, sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
 		}
 		st.lo, st.hi, st.sight = lo, hi, sight
@@ -286,7 +283,7 @@ func (s *sweep) enter(i int32, r *record) {
 	}
 }
 
-// window is when a task can be due, must be due, and is surely seen to be.
+// window returns when a task can be due, must be due, and is surely seen to be.
 func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
 	switch drift := s.q.h.Drift; {
 	case r.due > 0: // also of one without an answer, whose client set it
@@ -299,7 +296,7 @@ func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
 	}
 }
 
-// leave is the call of a pop or a withdrawal that took something.
+// leave handles the call of a pop or a withdrawal that took a task.
 func (s *sweep) leave(st *state, task int32) {
 	st.flying++
 	switch {
@@ -339,7 +336,7 @@ func (s *sweep) ahead(r *record) {
 	}
 }
 
-// waits tells whether a task is still there.
+// waits reports whether a task is still there.
 func (s *sweep) waits(w waiter) bool {
 	return w.due > 0 && s.states.At(w.task).core && s.states.At(w.task).version == w.version
 }
@@ -400,7 +397,7 @@ func (s *sweep) lift(st *state) {
 	}
 }
 
-// tangle gives up judging a task exactly.
+// tangle stops judging a task exactly.
 func (s *sweep) tangle(st *state) {
 	if !st.tangled {
 		s.lift(st)
@@ -422,8 +419,7 @@ func (s *sweep) settle(st *state) {
 	}
 }
 
-// ask is the call of a pop without an answer. That a task is enqueued only later
-// does not save it.
+// ask handles the call of a pop without an answer. A task that is enqueued later may be taken by it, too.
 func (s *sweep) ask() {
 	if !s.lax || s.asked {
 		return
@@ -436,7 +432,7 @@ func (s *sweep) ask() {
 	}
 }
 
-// doubtful tells whether a pop without an answer can have taken a task.
+// doubtful reports whether a pop without an answer can have taken a task.
 func (s *sweep) doubtful(task int32) bool {
 	t := s.q.tasks.At(task)
 	known := t.takes + t.drops
@@ -446,7 +442,7 @@ func (s *sweep) doubtful(task int32) bool {
 	return t.puts+t.maybePuts > known
 }
 
-// finish is the return of a record.
+// finish handles the return of a record.
 func (s *sweep) finish(r *record, i int32) {
 	switch r.kind {
 	case history.Enqueue:
@@ -472,7 +468,7 @@ func (s *sweep) finish(r *record, i int32) {
 	}
 }
 
-// entered is the return of an enqueue.
+// entered handles the return of an enqueue.
 func (s *sweep) entered(st *state, task int32) {
 	st.flying--
 	switch {
@@ -491,7 +487,7 @@ func (s *sweep) entered(st *state, task int32) {
 	}
 }
 
-// left is the return of a pop or a withdrawal that took something.
+// left handles the return of a pop or a withdrawal that took a task.
 func (s *sweep) left(st *state, r *record) {
 	st.flying--
 	if st.credit--; st.credit < 0 {
@@ -551,7 +547,7 @@ func (s *sweep) sample() {
 	s.samples = append(s.samples[:k], sample{s.n, put, m})
 }
 
-// earliest is m now, and the enqueue that it belongs to.
+// earliest returns m now, and its enqueue.
 func (s *sweep) earliest() (int32, time.Duration) {
 	for len(s.cores) > 0 {
 		e := s.cores[0]
@@ -563,13 +559,13 @@ func (s *sweep) earliest() (int32, time.Duration) {
 	return -1, history.Forever
 }
 
-// most is the sample with the largest m from moment n on.
+// most returns the sample with the largest m from moment n on.
 func (s *sweep) most(n int32) sample {
 	i := sort.Search(len(s.samples), func(i int) bool { return s.samples[i].n >= n })
 	return s.samples[i]
 }
 
-// end judges what has no return: the pops that only the journal tells of.
+// end judges the pops without a return, which only the journal lists.
 func (s *sweep) end() {
 	s.advance(history.Forever)
 	s.now = history.Forever
@@ -580,7 +576,7 @@ func (s *sweep) end() {
 	}
 }
 
-// clone is a sweep that can go on by itself.
+// clone returns an independent copy of the sweep.
 func (s *sweep) clone() *sweep {
 	c := *s
 	c.states, c.calls = s.states.Clone(), slices.Clone(s.calls)
@@ -590,7 +586,7 @@ func (s *sweep) clone() *sweep {
 }
 
 // outcome is the sweep as if the history ended now: with pops without an answer
-// that took nothing, and that may have taken what is missing.
+// that took nothing, and that may have taken the missing tasks.
 func (s *sweep) outcome() (strict, lax *sweep) {
 	if s.q.asks == 0 && len(s.calls) == 0 && s.head == s.q.records.Len() {
 		return s, s
@@ -685,7 +681,7 @@ func (s *sweep) wrongTime(st *state, r *record) {
 	})
 }
 
-// due says when a task was due.
+// due describes when a task was due.
 func (s *sweep) due(r *record) string {
 	switch {
 	case r.due > 0:

@@ -8,11 +8,9 @@ import (
 	"oversell/history"
 )
 
-// balance follows how many pieces are surely sold at each moment: purchases
-// count from their return, refunds already from their call, for they may have
-// taken effect by then, but not before what they give back; see [givenBack]. It is exact:
-// the moments are taken in order of time, for which refunds, whose call lies back, wait
-// until lowWater has passed them.
+// balance follows how many pieces are surely sold at each moment: purchases count from their return, refunds from their
+// call, for they may have taken effect by then, but not before the purchase that they give back; see [givenBack]. It is
+// exact: the moments are taken in order of time; refunds, whose calls are earlier, wait until lowWater has passed them.
 type balance struct {
 	stock   int64
 	net     int64 // at the last moment that was settled
@@ -96,7 +94,7 @@ func (b *balance) advance(lowWater time.Duration) {
 	}
 }
 
-// final is the balance as if the history ended now.
+// final returns the balance as if the history ended now.
 func (b *balance) final() balance {
 	end := *b
 	end.waiting = slices.Clone(b.waiting)

@@ -7,7 +7,7 @@ import (
 	"oversell/history"
 )
 
-// finalState is what the server held when all clients had ended: the last
+// finalState is the server's state when all clients had ended: the last
 // readings, provided that they were called when every purchase and refund had ended.
 type finalState struct {
 	left, reserved, sold int64
@@ -15,13 +15,13 @@ type finalState struct {
 	ended                time.Duration // of the purchase or refund that ended last
 	any                  bool          // there was one
 	readings             []history.Op
-	passed               int64 // readings that were made before all had ended: nothing is said of them
+	passed               int64 // readings that were made before all had ended: they are not judged
 
 	// most is the reading with the most pieces sold, whenever it was made.
 	most *history.Op
 }
 
-// readsStock tells whether a reading is of a stock; there are others, of queues.
+// readsStock reports whether a reading is of a stock; there are others, of queues.
 func readsStock(op *history.Op) bool {
 	return op.Arg == monitor.IsLeft || op.Arg == monitor.IsReserved || op.Arg == monitor.IsSold
 }
@@ -39,7 +39,7 @@ func (f *finalState) observe(op *history.Op) {
 	}
 	if f.any && op.Call <= f.ended {
 		f.passed++
-		return // it may have read what was there before the end
+		return // it may have read an earlier state
 	}
 	switch op.Arg {
 	case monitor.IsLeft:
@@ -60,7 +60,7 @@ func (f *finalState) moved(op *history.Op) {
 	f.ended, f.any = op.Return, true
 }
 
-// mostSold is the largest number of pieces that the server ever counted as sold.
+// mostSold returns the largest number of pieces that the server ever counted as sold.
 func (f *finalState) mostSold() (int64, bool) {
 	if f.most == nil {
 		return 0, false
@@ -68,9 +68,8 @@ func (f *finalState) mostSold() (int64, bool) {
 	return f.most.Result.Num()
 }
 
-// taken is how many pieces of the stock are gone and not set aside: at the least and at
-// the most, where the server's own count of what it sold says otherwise. The state is
-// known when the stock left was read and the history was not cut off.
+// taken returns the least and the most pieces of the stock that are gone and not reserved; they differ if the server's
+// own count of sold pieces does. The state is known when the stock left was read and the history was not cut off.
 func (p *product) taken() (least, most int64, known bool) {
 	f := &p.final
 	if !f.haveLeft || p.ended {

@@ -12,11 +12,10 @@ import (
 )
 
 // frontier decides exactly whether purchases, refunds and sold-out answers of
-// a stock have a legal order. It walks through the calls and returns in order of
-// time and keeps every configuration that is still possible: what is left, and
-// which of the operations in flight have taken effect. Time and memory are
-// exponential only in the number of operations in flight at once, and small
-// while stock lasts, because of four observations.
+// a stock have a legal order. It visits the calls and returns in order of time and keeps every configuration that is
+// still possible: the pieces left, and which of the operations in flight have taken effect. Time and memory are
+// exponential only in the number of operations in flight at once, and small while stock lasts, because of four
+// observations.
 //
 //  1. Effects may be delayed until a return forces them: at the return of an
 //     operation that has not taken effect yet, the operations that take effect just
@@ -37,18 +36,18 @@ type frontier struct {
 	base    int
 	calls   []call   // not yet entered, to be sorted
 	flight  [][]int  // per class: numbers of known operations in flight, ascending
-	classes []class  // what there are for operations
+	classes []class  // the kinds of operations
 	amounts int      // different amounts bought
 	mixed   bool     // not everything is about the same number of pieces
 	spare   []int    // per class: operations without an answer, called so far
 	refs    int      // sold-out answers in flight
 	configs []config //
-	steps   int      // numbers that were copied or compared, which is what takes the time
+	steps   int      // numbers copied or compared, the main cost
 	gaveUp  string
 	stuck   *item // the operation that no configuration explains
 }
 
-// class is what operations have in common that differ in their times only.
+// class is the common part of operations that differ only in their times.
 type class struct {
 	kind   itemKind
 	pieces int64
@@ -70,15 +69,14 @@ type item struct {
 	client    int32
 }
 
-// call is the call of item number, or of an operation without an answer when
-// number is negative.
+// call is the call of item number, or of an operation without an answer if number is negative.
 type call struct {
 	when   time.Duration
 	number int
 	class  int
 }
 
-// config is one possible state of affairs. Its slices are never changed.
+// config is one possible configuration. Its slices are never changed.
 type config struct {
 	left    int64
 	ahead   []int // purchases and refunds in flight that have taken effect, ascending
@@ -145,7 +143,7 @@ func (f *frontier) advance(lowWater time.Duration) {
 
 func (f *frontier) item(number int) *item { return &f.items[number-f.base] }
 
-// begin is a call.
+// begin handles a call.
 func (f *frontier) begin(c call) {
 	if f.classes[c.class].kind == finds {
 		f.refs++
@@ -167,7 +165,7 @@ func (f *frontier) begin(c call) {
 func (f *frontier) finish(number, index int) {
 	it := &f.items[index]
 	var next []config
-	var seen map[string]bool // made when there is something to compare with
+	var seen map[string]bool // made when there is another to compare with
 	for _, c := range f.configs {
 		if f.tooMany(it) {
 			break
@@ -218,16 +216,15 @@ func (f *frontier) force(c config, number int, it *item, found func(config)) {
 	f.search(c, number, it, found)
 }
 
-// unhindered tells whether a purchase that can take effect now may as well take
-// effect before everything else in flight. Refunds can only be put off by it. So
-// can purchases, unless they need a refund then that they did not need before;
-// and that matters only if it hides a low stock from a sold-out answer. With one
-// amount only, the purchase at hand is the first of all purchases anyway.
+// unhindered reports whether a purchase that can take effect now may take effect before everything else in flight. It
+// can only delay refunds. It can also only delay purchases, unless they then need a refund that they did not need
+// before; and that matters only if it hides a low stock from a sold-out answer. With only one amount, this purchase is
+// the first of all purchases anyway.
 func (f *frontier) unhindered(c config) bool {
 	return f.amounts <= 1 || c.allFound() || !f.refundable(c)
 }
 
-// refundable tells whether a refund in flight has not taken effect.
+// refundable reports whether a refund in flight has not taken effect.
 func (f *frontier) refundable(c config) bool {
 	for class, k := range f.classes {
 		if k.kind == gives && f.next(c, class) {
@@ -237,7 +234,7 @@ func (f *frontier) refundable(c config) bool {
 	return false
 }
 
-// next tells whether some operation of a class in flight has not taken effect.
+// next reports whether some operation of a class in flight has not taken effect.
 func (f *frontier) next(c config, class int) bool {
 	for _, n := range f.flight[class] {
 		if !has(c.ahead, n) {
@@ -254,8 +251,7 @@ func (f *frontier) search(start config, number int, it *item, found func(config)
 		news bool // the last step made a sold-out answer possible
 	}
 	cl := f.classes[it.class]
-	// When all is about the same number of pieces, refunds only put off the
-	// moment at which too little is left.
+	// If all operations have the same number of pieces, refunds only delay the moment at which too little is left.
 	detour := cl.kind == finds && !f.mixed
 	seen := map[string]bool{start.key(): true}
 	todo := []node{{start, true}}
@@ -312,7 +308,7 @@ func (f *frontier) move(c config, class int, push func(config)) {
 	}
 }
 
-// take is c after one operation of a class, without an answer if number is negative.
+// take returns c after one operation of a class, without an answer if number is negative.
 func (f *frontier) take(c config, class, number int) config {
 	cl := f.classes[class]
 	if number >= 0 {
@@ -342,7 +338,7 @@ func (f *frontier) take(c config, class, number int) config {
 	return c
 }
 
-// allFound tells whether every sold-out answer in flight can have been given.
+// allFound reports whether every sold-out answer in flight can have been given.
 func (c *config) allFound() bool { return len(c.waiting) == 0 }
 
 func (f *frontier) inFlight() int {
@@ -365,13 +361,13 @@ func (f *frontier) giveUp(it *item) {
 	f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", say.Many(int64(f.inFlight()), "operation"), say.At(it.ret))
 }
 
-// size is what it costs to copy or compare a configuration.
+// size returns the cost of copying or comparing a configuration.
 func (c *config) size() int { return 8 + len(c.ahead) + len(c.waiting) + len(c.used) }
 
-// idle tells whether nothing waits to be decided.
+// idle reports whether nothing waits to be decided.
 func (f *frontier) idle() bool { return len(f.items) == 0 && len(f.calls) == 0 }
 
-// final is the frontier as if the history ended now.
+// final returns the frontier as if the history ended now.
 func (f *frontier) final() *frontier {
 	end := *f
 	end.items, end.calls = slices.Clone(f.items), slices.Clone(f.calls)
@@ -384,7 +380,7 @@ func (f *frontier) final() *frontier {
 	return &end
 }
 
-// key tells configurations apart.
+// key identifies a configuration.
 func (c *config) key() string {
 	b := make([]byte, 0, 8*(len(c.ahead)+len(c.waiting)+len(c.used)+2))
 	for _, list := range [][]int{c.ahead, c.waiting} {
@@ -403,7 +399,7 @@ func (c *config) key() string {
 	return string(b)
 }
 
-// has tells whether n is in a sorted slice.
+// has reports whether n is in a sorted slice.
 func has(s []int, n int) bool {
 	_, ok := slices.BinarySearch(s, n)
 	return ok
@@ -415,7 +411,7 @@ func insert(s []int, n int) []int {
 	return slices.Insert(s, i, n)
 }
 
-// remove takes n out of a sorted slice, in place.
+// remove removes n from a sorted slice, in place.
 func remove(s []int, n int) []int {
 	if i, ok := slices.BinarySearch(s, n); ok {
 		return slices.Delete(s, i, i+1)
@@ -423,7 +419,7 @@ func remove(s []int, n int) []int {
 	return s
 }
 
-// without is a sorted slice without n; it leaves s alone.
+// without returns a sorted slice without n; it leaves s alone.
 func without(s []int, n int) []int {
 	i, ok := slices.BinarySearch(s, n)
 	if !ok {
@@ -435,7 +431,7 @@ func without(s []int, n int) []int {
 	return slices.Concat(s[:i], s[i+1:])
 }
 
-// unused are the changes of operations without an answer that have not taken effect.
+// unused returns the changes of operations without an answer that have not taken effect.
 func (f *frontier) unused(c *config) (list []spare) {
 	for class, n := range f.spare {
 		k := f.classes[class]

@@ -6,13 +6,12 @@ import (
 	"oversell/history"
 )
 
-// givenBack ties the refunds of one product to what they give back: no more of an order than
-// was bought of it by then. Refunds beyond that make no room for anybody.
+// givenBack limits the refunds of one product to the pieces bought: an order gives back no more than was bought of it
+// by then. Refunds beyond that free no pieces.
 //
-// So a refund without an answer counts once only beside one that was answered, one of
-// a purchase that may not have taken effect gives back nothing unless it did, and a second
-// refund of a purchase gives back nothing at all. The smallest bad history that shows it, with a
-// stock of 1:
+// So a refund without an answer and one with an answer count once, a refund of a purchase that may not have taken
+// effect gives back nothing unless it did, and a second refund of a purchase gives back nothing. The smallest bad
+// history that shows it, with a stock of 1:
 //
 //	client 1  buy     [1, 2]  order 7  ok
 //	client 1  refund  [3, 4]  order 7  ok
@@ -24,14 +23,14 @@ type givenBack struct {
 
 	certain int64 // pieces that were given back for certain
 	perhaps int64 // pieces of known purchases that refunds without an answer may have given back, too
-	undone  int64 // pieces of purchases that may have taken effect and been given back: nobody can tell from what is left
-	vague   int64 // pieces of purchases that a refund overlaps, of which more is unclear than the moment
-	// tangled says that a refund was not simply of an earlier purchase with an answer, so that
-	// it matters which refund is of what.
+	undone  int64 // pieces of purchases that may have taken effect and been given back: the pieces left do not show it
+	vague   int64 // pieces of purchases that a refund overlaps, of which not only the moment is unclear
+	// tangled says that some refund was not simply of an earlier purchase with an answer, so that it matters which
+	// purchase each refund gives back.
 	tangled bool
 }
 
-// back is what is known of one order that was, or may have been, refunded, in pieces.
+// back is the record of one order that was, or may have been, refunded, in pieces.
 type back struct {
 	bought, lost int64         // bought for certain, and by tries without an answer that may have had an effect
 	given, maybe int64         // the same of refunds
@@ -44,7 +43,7 @@ type back struct {
 	vague        bool          // it counts in givenBack.vague
 }
 
-// excess is how much more was given back than can have been bought.
+// excess returns how much more was given back than can have been bought.
 func (b *back) excess() int64 { return max(0, b.given-b.bought-b.lost) }
 
 // change applies a change to an order, and to the sums.
@@ -61,7 +60,7 @@ func (g *givenBack) count(b *back, sign int64) {
 	g.undone += sign * min(b.lost, b.maybe+b.given-settled)
 }
 
-// backOf is the entry of an order, made if need be.
+// backOf returns the entry of an order, made if necessary.
 func (p *product) backOf(o *order) *back {
 	if o.back == 0 {
 		b := back{bought: int64(o.effects) * int64(o.pieces)}
@@ -79,8 +78,8 @@ func (p *product) backOf(o *order) *back {
 	return &p.list[o.back-1]
 }
 
-// rebought enters that more of an order was bought, or may have been. Dated says that an effect
-// of the order was known before, and since when.
+// rebought enters that more of an order was bought, or may have been. Dated says that an effect of the order was known
+// before, and since when.
 func (p *product) rebought(o *order, op *history.Op, more, lost int64, dated bool) {
 	b := &p.list[o.back-1]
 	p.enlarge(o, b, op, more, lost)
@@ -107,7 +106,7 @@ func (p *product) enlarge(o *order, b *back, op *history.Op, more, lost int64) {
 	p.change(b, func() { b.bought, b.lost = b.bought+more, b.lost+lost })
 }
 
-// pass enters that an order may have been bought and given back at one moment from from to to.
+// pass enters that an order may have been bought and refunded at one moment from from to to.
 func (p *product) pass(o *order, b *back, op *history.Op, pieces int64, from, to time.Duration) {
 	if o.effects > 0 {
 		to = min(to, o.ret)
@@ -129,8 +128,7 @@ func (p *product) pass(o *order, b *back, op *history.Op, pieces int64, from, to
 	}
 }
 
-// blur notes that what is known of an order that was bought while it was given back does not
-// bound what it needed.
+// blur notes that the facts about an order that was bought while it was refunded do not bound the pieces it needed.
 func (p *product) blur(o *order, b *back) {
 	if !b.vague {
 		b.vague = true
@@ -139,7 +137,7 @@ func (p *product) blur(o *order, b *back) {
 }
 
 // giveBack enters a refund: pieces that are newly known to have been given back, or that
-// may have been. Implied says that nothing else had shown that they were bought.
+// may have been. Implied says that no other operation had shown that they were bought.
 func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 	o := p.sales.bought.of(p, op.Arg)
 	b := p.backOf(o)
@@ -150,7 +148,7 @@ func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 	p.change(b, func() { b.given, b.maybe = b.given+more, b.maybe+maybe })
 	late := o.effects == 1 && o.ret >= op.Call
 	switch {
-	case op.Reason == history.Repeated: // the refund that it means counts, whether it came or is still to come
+	case op.Reason == history.Repeated: // the refund that it refers to counts, whether it came or is still to come
 	case b.tab != nil:
 		b.tab.refund(&p.net, givenBy(op))
 	case late:

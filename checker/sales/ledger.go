@@ -8,7 +8,7 @@ import (
 	"oversell/history"
 )
 
-// orders are what is known of all orders: of their purchases, or of their refunds.
+// orders is the record of all orders: of their purchases, or of their refunds.
 type orders struct {
 	index monitor.Table[int32] // of an id: the number of its order
 	more  map[orderKey]int32   // the same, for ids that several products have
@@ -29,14 +29,13 @@ type order struct {
 	tried     int32 // its entry in orders.tried, plus one
 	pieces    int32 // of its first effect
 	back      int32 // its entry in product.list, plus one
-	effects   uint8 // that are known; the most there are room for stands for more
+	effects   uint8 // that are known; the largest value stands for more
 	sent      bool  // the order was sent before
 	fresh     bool  // an answer said that it had its effect now
 	told      bool  // its first effect is known from an answer that it was counted before
 }
 
-// tries holds what is known about an order that was sent without an answer, or that an answer
-// called already counted.
+// tries is the record of an order that was sent without an answer, or that an answer called already counted.
 type tries struct {
 	lost     int64         // tries without an answer
 	earliest time.Duration // the earliest call of those
@@ -44,11 +43,11 @@ type tries struct {
 	repeated bool          // there is such an answer
 	given    bool          // it is that of a refund
 	pieces   int64         // of a try without an answer
-	fresh    bool          // it means an effect that another answer told
-	credited bool          // it means the try without an answer that was called first
+	fresh    bool          // it refers to an effect that another answer reported
+	credited bool          // it refers to the try without an answer that was called first
 }
 
-// newOrders are none.
+// newOrders returns an empty record.
 func newOrders() orders { return orders{list: monitor.NewPages(packOrder)} }
 
 // add makes room for one more order of a product, and returns its number, from 1 on.
@@ -58,7 +57,7 @@ func (os *orders) add(product int32) int32 {
 	return number
 }
 
-// at returns an order, which may be changed until many others have been looked at.
+// at returns an order, which may be changed until many others have been read.
 func (os *orders) at(number int32) *order { return os.list.At(number - 1) }
 
 // of finds an order, or makes it.
@@ -83,7 +82,7 @@ func (os *orders) of(p *product, id history.Value) *order {
 	return o
 }
 
-// tries is the entry of an order, made if need be.
+// tries returns the entry of an order, made if necessary.
 func (os *orders) tries(o *order) *tries {
 	if o.tried == 0 {
 		os.tried = append(os.tried, tries{})
@@ -95,11 +94,10 @@ func (os *orders) tries(o *order) *tries {
 // ledger counts the effects of the orders of one product, in pieces: of purchases, or of
 // refunds.
 //
-// An answer that an order had been counted before shows one effect by its return. That
-// is an effect of which another answer tells if one was called by then, and else that of
-// a try without an answer. Of several such tries the one called first is taken for it:
-// all of them may take effect later or never, and the one called first could have done so
-// whenever another could. Without such a try the effect is the operation's own; see unexplained.
+// An answer that an order had been counted before shows one effect by its return: the effect that another answer
+// reports if one was called by then, and otherwise that of a try without an answer. Of several such tries it is the one
+// called first: all of them may take effect later or never, and the one called first could have done so whenever
+// another could. Without such a try the effect is the operation's own; see unexplained.
 type ledger struct {
 	// sure is what surely took effect: every fresh success, and one effect for
 	// an order that was called repeated although no success of it is known.
@@ -109,15 +107,14 @@ type ledger struct {
 	// unknown is the sum of all operations without an answer, less those that
 	// a repetition shows to have taken effect.
 	unknown int64
-	// untold is the part of unknown that belongs to orders of which no effect
-	// is known, each counted once.
+	// untold is the part of unknown in orders without a known effect, each counted once.
 	untold int64
-	// spare counts what unknown sums up, by pieces.
+	// spare counts the operations in unknown, by pieces.
 	spare []spare
-	// untoldSpare is the same of untold.
+	// untoldSpare is the same for untold.
 	untoldSpare []spare
-	// implied is the part of sure that no fresh success showed. undated is the part of implied
-	// that only refunds show: those pieces were sold for a while, but it is unknown since when.
+	// implied is the part of sure that no fresh success showed. undated is the part of implied that only refunds show:
+	// those pieces were sold for a while, since an unknown time.
 	implied, undated int64
 
 	sent, resent int64 // orders, and operations beyond the first of an order
@@ -127,18 +124,16 @@ type ledger struct {
 	doubtful int64 // orders that may have had more effects than are known
 	broken   int64 // effects beyond the first of an order
 
-	// closing is the return of the first refusal as sold out, open what tries without an
-	// answer that were called by then may have taken, and late how many effects that a
-	// repetition shows were called after it.
+	// closing is the return of the first refusal as sold out; open is how many pieces tries without an answer that were
+	// called by then may have taken; late counts effects, shown by a repetition, that were called after it.
 	closing time.Duration
 	open    int64
 	late    int64
 	// bound says that a repetition bound the time of an effect.
 	bound bool
-	// unexplained are repetitions of orders of which no other operation can have had an effect. A
-	// program that sends again by itself has such answers: the effect is the operation's own, at a
-	// moment from the earliest call of a repetition on. Of an order that was refunded, it is the
-	// refund: it shows a purchase of which there is no trace.
+	// unexplained are repetitions of orders without another operation that can have had an effect. A program that
+	// repeats commands by itself gets such answers: the effect is the operation's own, at a moment from the earliest
+	// call of a repetition on. For an order that was refunded, it is the refund: it shows a purchase without a trace.
 	unexplained map[int32]history.Op
 }
 
@@ -146,10 +141,10 @@ type ledger struct {
 // not, have taken effect.
 type spare struct {
 	pieces, count int64
-	late          int64 // more of them, that count after the first reading only
+	late          int64 // more of them, that count only after the first reading
 }
 
-// doubt enters n operations without an answer of q pieces each, or takes them out again.
+// doubt enters n operations without an answer of q pieces each, or removes them.
 func (l *ledger) doubt(q, n int64) {
 	l.unknown += q * n
 	l.spare = enter(l.spare, q, n)
@@ -171,13 +166,12 @@ func enter(list []spare, q, n int64) []spare {
 	return list
 }
 
-// effect is what an operation shows.
+// effect is the evidence of an operation.
 type effect struct {
 	more   int64       // pieces that are newly known to have changed hands
 	second bool        // it is the order's second effect, or a further one
 	before *history.Op // then the answer that showed the first one
-	// own is the repetition that had this effect itself, and was the repetition that was credited
-	// with it before.
+	// own is the repetition that had this effect itself; was is the repetition that was credited with it before.
 	own, was *history.Op
 }
 
@@ -208,8 +202,7 @@ func (l *ledger) observe(os *orders, p *product, op *history.Op) (effect, *order
 	return l.learn(o, t, op), o
 }
 
-// imply enters that an order was refunded, which shows that it had been bought: as if that
-// had been said by the end of the refund.
+// imply enters that an order was refunded, which shows that it had been bought by the end of the refund.
 func (l *ledger) imply(os *orders, p *product, refund *history.Op) (e effect) {
 	o := os.of(p, refund.Arg)
 	if o.effects > 0 {
@@ -262,7 +255,7 @@ func (l *ledger) learn(o *order, t *tries, op *history.Op) (e effect) {
 	return e
 }
 
-// doubtful tells whether an order may have had more effects than are known.
+// doubtful reports whether an order may have had more effects than are known.
 func (o *order) doubtful(t *tries) bool {
 	spare := t.lost
 	if t.credited {
@@ -299,8 +292,8 @@ func (l *ledger) succeed(o *order, t *tries, op *history.Op) (e effect) {
 	return e
 }
 
-// explain notes which operation an order's repetition means that was not explained so far,
-// and returns how many pieces more than it showed that is: a refund may be of a part.
+// explain notes the operation to which an unexplained repetition of an order refers, and returns how many more pieces
+// that had than the repetition showed: a refund may be of a part.
 func (l *ledger) explain(o *order, op *history.Op) (more int64) {
 	delete(l.unexplained, o.tried)
 	more = op.Pieces() - int64(o.pieces)
@@ -309,7 +302,7 @@ func (l *ledger) explain(o *order, op *history.Op) (more int64) {
 	return more
 }
 
-// answer is the answer that showed the first effect of an order.
+// answer returns the answer that showed the first effect of an order.
 func (o *order) answer(t *tries, like *history.Op) *history.Op {
 	op := &history.Op{Client: o.client, Amount: like.Amount, Kind: like.Kind, Outcome: history.OK,
 		Key: like.Key, Arg: like.Arg, Result: history.Int(-1), Due: o.call, Call: o.call, Return: o.ret}
@@ -402,7 +395,7 @@ func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
 	return effect{}
 }
 
-// credit takes the try that was called first for the effect that a repetition means.
+// credit assigns the effect that a repetition refers to to the try that was called first.
 func (l *ledger) credit(t *tries) {
 	t.credited, l.bound = true, true
 	if t.earliest > l.closing {
@@ -410,7 +403,7 @@ func (l *ledger) credit(t *tries) {
 	}
 }
 
-// takeBack undoes credit: another effect is meant.
+// takeBack undoes credit: the repetition refers to another effect.
 func (l *ledger) takeBack(t *tries, q int64) {
 	t.credited = false
 	l.doubt(q, 1)

@@ -16,13 +16,12 @@ import (
 // The object is a number of pieces. A purchase takes its pieces when that many
 // are left, a refund gives them back, a sold-out answer needs fewer left than
 // ordered. An operation without an answer takes effect at some moment after its call, or
-// never. An answer that an order had been counted needs an effect of that order
-// before it and has none itself; so has one that it had been refunded. If nothing else that was
-// sent can have had that effect, it is the operation's own: the program sent it again by itself.
-// A refusal as stale has no effect. That an order has no second effect is the business of once-per-order, but
-// a refund gives back what was bought of its order and not given back before. The final
-// readings are operations, too: they tell what was left, and what was sold, at a moment
-// between their calls and their returns.
+// never. An answer that an order had been counted needs an effect of that order before it and has none itself; the same
+// holds for an answer that it had been refunded. If no other operation can have had that effect, it is the operation's
+// own: the program repeated it by itself. A refusal as stale has no effect. Second effects of an order are judged by
+// once-per-order, but a refund gives back pieces that were bought by its order and not given back before. The final
+// readings are operations, too: they report the pieces left, and sold, at a moment between their calls and their
+// returns.
 //
 // Which procedure decides depends on what occurred. S is the
 // stock, K what surely sold:
@@ -35,11 +34,11 @@ import (
 //     refusal of q pieces while q were surely left; see [soldOut].
 //   - Refunds, but no sold-out answers: what is surely sold at any moment, net of
 //     refunds called, is at most S; see [balance].
-//   - What buyers were told to be left, unless there are refunds; see [tale].
+//   - The numbers left that buyers were told, unless there are refunds; see [tale].
 //   - Everything else: a search; see [frontier]. It needs all operations from
 //     the first on. It runs along when the header announces refunds or amounts;
 //     otherwise the first 8,192 operations are kept for it.
-//   - Earlier readings: nothing is said, unless the rest fits no order.
+//   - Earlier readings: no verdict, unless the rest fits no order.
 //   - Final readings: some of the operations without an answer must account for them;
 //     see [product.read].
 //   - A refund that is not simply of an earlier purchase with an answer: porcupine, up
@@ -55,9 +54,8 @@ import (
 //	client 2  buy  [3, 4]  refused (sold-out)
 //	reading  left  1
 //
-// One opportunity is an operation that met a rival (see [contest]), provided that an answer
-// could have been out of order: something was called sold out or repeated, or more was
-// asked for than there was.
+// One opportunity is an operation that met a rival (see [contest]), provided that an answer could have been out of
+// order: some answer was sold out or repeated, or more was ordered than there was.
 func saleLinear(p *product) monitor.Verdict {
 	v := p.ordering(p.ended)
 	if v.Result == monitor.Holds {
@@ -72,8 +70,8 @@ func saleLinear(p *product) monitor.Verdict {
 	return v
 }
 
-// tales judges also what buyers were told to be left, of answers that fit an order otherwise: with
-// refunds, or together with sold-out answers, by porcupine, in small histories.
+// tales also judges the numbers left that buyers were told, if the answers otherwise fit an order: with refunds, or
+// together with sold-out answers, by porcupine, in small histories.
 func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 	if p.tale.told == 0 {
 		return good
@@ -104,7 +102,7 @@ func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 	return good
 }
 
-// saleOrder is what a product remembers for its linearizability alone.
+// saleOrder is the state of a product that only its linearizability needs.
 type saleOrder struct {
 	operations   int64 // purchases, and refunds that may have had an effect
 	soldOuts     int64
@@ -273,7 +271,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 	return p.fits(good, cut)
 }
 
-// fits judges the final readings when the answers are good.
+// fits judges the final readings if the answers fit an order.
 func (p *product) fits(good monitor.Verdict, cut bool) monitor.Verdict {
 	switch p.read(p.h.Stock-p.buys.sure+p.refunds.sure, p.spare()) {
 	case monitor.Violated:
@@ -309,7 +307,7 @@ func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 		Why: fmt.Sprintf("%s was told at %s that order %s was given back, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
 }
 
-// own are the repetitions that tell of effects of their own; see [ledger].
+// own returns the repetitions with effects of their own; see [ledger].
 func (p *product) own() (all []history.Op) {
 	for _, list := range []map[int32]history.Op{p.buys.unexplained, p.refunds.unexplained} {
 		for _, r := range list {
@@ -319,7 +317,7 @@ func (p *product) own() (all []history.Op) {
 	return all
 }
 
-// returnedNothing is the verdict when more of an order was given back than was bought.
+// returnedNothing returns the verdict when more of an order was given back than was bought.
 func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	op := b.last
 	why := fmt.Sprintf("%s gave back %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
@@ -330,7 +328,7 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Witness: []history.Op{*op}, Why: why}
 }
 
-// single judges sold-out answers when all amounts are one.
+// single judges sold-out answers if all amounts are one.
 func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
 	for _, r := range p.buys.unexplained {
 		if r.Call <= p.first.Return {
@@ -432,7 +430,7 @@ func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
 	return good
 }
 
-// asked puts a history that the search cannot decide to porcupine, if it is small.
+// asked asks porcupine about a history that the search cannot decide, if it is small.
 func (p *product) asked(good monitor.Verdict, cut bool, reason string) monitor.Verdict {
 	if reason == "" {
 		reason = "it matters when an order without an answer was counted, because it was called counted or was refunded, which the search does not use"

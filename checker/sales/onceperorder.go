@@ -10,14 +10,12 @@ import (
 
 // oncePerOrder judges that one order id has one effect, however often it is sent.
 //
-// Two effects of one order are a violation, of a purchase as of a refund: two fresh
-// successes, or one that was called after an answer had said that the order was counted. So
-// is a final count of sold pieces, the server's own, that is more than all orders come
-// to, each once. An order with a success and an operation without an answer, or with two
-// without an answer, may have had two effects; if the final state shows that
-// just the pieces of all known orders were taken, each once, it had not. More
-// taken than that cannot be attributed to an order, and is left to no-undersell.
-// The smallest bad histories:
+// Two effects of one order are a violation, for a purchase as for a refund: two fresh successes, or one that was called
+// after an answer had said that the order was counted. So is a final count of sold pieces by the server that exceeds
+// the sum of all orders, each once. An order with a success and an operation without an answer, or with two without an
+// answer, may have had two effects; if the final state shows that exactly the pieces of all known orders were taken,
+// each once, it had one. Further missing pieces cannot be attributed to an order, and are left to no-undersell. The
+// smallest bad histories:
 //
 //	client 1  buy  [1, 2]  order 7  ok
 //	client 1  buy  [3, 4]  order 7  ok
@@ -41,8 +39,7 @@ func (p *product) twice(before, op *history.Op) {
 	p.second = &[2]history.Op{*before, *op}
 }
 
-// eachOnce tells whether the final state shows just the pieces of all known orders, each
-// once.
+// eachOnce reports whether the final state shows exactly the pieces of all known orders, each once.
 func (p *product) eachOnce() bool {
 	least, most, known := p.taken()
 	return known && p.refunds.unknown == 0 && least == most && most == p.buys.once-p.certain

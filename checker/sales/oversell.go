@@ -12,14 +12,12 @@ import (
 // noOversell judges that accepted sales never exceed the stock, at any moment.
 //
 // Surely sold are every fresh success, and one effect for an order that an answer called
-// repeated or that was refunded. Refunds count from their call, because they may give back from
-// then on, and give back no more than was bought (see [givenBack]). Pieces that may have been
-// refunded as soon as they were bought were sold for a moment; see [passing]. Of a refund
-// without an answer and one with an answer, of the same purchase, the earlier call counts. More
-// than the stock is a violation, and so is more than the stock in a reading of what the server
-// itself counts as sold. If only the operations without an answer could carry it beyond the
-// stock, oversell is possible, unless the final state shows how many of them took effect. The
-// smallest bad histories, with a stock of 1:
+// repeated or that was refunded. Refunds count from their call, because they may take effect from then on, and give
+// back no more than was bought (see [givenBack]). Pieces that may have been refunded as soon as they were bought were
+// still sold for a moment; see [passing]. Of a refund without an answer and one with an answer, of the same purchase,
+// the earlier call counts. More than the stock is a violation, and so is more than the stock in a reading of what the
+// server itself counts as sold. If only the operations without an answer could carry it beyond the stock, oversell is
+// possible, unless the final state shows how many of them took effect. The smallest bad histories, with a stock of 1:
 //
 //	client 1  buy  [1, 2]  ok
 //	client 2  buy  [3, 4]  ok
@@ -29,10 +27,9 @@ import (
 //	reading  left  0
 //	reading  sold  2
 //
-// One opportunity is an operation that met a rival (see [contest]), provided that more was
-// asked for than there was: where no more was asked for, a sale that accepts everything does
-// not oversell. Every purchase counts towards what was asked for, including purchases refused
-// as stale: accepting one of them could have been the violation.
+// One opportunity is an operation that met a rival (see [contest]), provided that more was ordered than there was:
+// otherwise a sale that accepts everything does not oversell. Every purchase counts as ordered, including purchases
+// refused as stale: accepting one of them could have been the violation.
 func noOversell(p *product) monitor.Verdict {
 	v := p.oversold()
 	if p.demand > p.h.Stock {
@@ -89,7 +86,7 @@ func (p *product) oversold() monitor.Verdict {
 	}}
 }
 
-// squeezed is the verdict when purchases that were refunded while they were made found no room.
+// squeezed returns the verdict if purchases that were refunded while they were made found no room.
 func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verdict {
 	op := first.op
 	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, say.Many(first.pieces, "piece"), say.At(op.Return))
@@ -107,9 +104,9 @@ func were(n int64) string {
 	return say.Count(n) + " were"
 }
 
-// mayHaveSold is how many pieces more than the sure ones can have been sold by purchases
-// without an answer. The final state bounds it when it accounts for everything that was
-// surely sold, and so for everything else that was not given back.
+// mayHaveSold returns how many more pieces than the sure ones purchases without an answer can have sold. The final
+// state bounds it if it accounts for everything that was surely sold, and so for everything else that was not given
+// back.
 func (p *product) mayHaveSold() int64 {
 	least, most, known := p.taken()
 	given := p.certain + p.perhaps
@@ -119,7 +116,7 @@ func (p *product) mayHaveSold() int64 {
 	return min(p.buys.unknown, most-p.buys.sure+given+p.undone)
 }
 
-// mayHaveTaken is how many pieces purchases without an answer of their own can have taken before the
+// mayHaveTaken returns how many pieces purchases without an answer of their own can have taken before the
 // final state was read.
 func (p *product) mayHaveTaken() int64 {
 	least, _, _ := p.taken()
@@ -130,8 +127,8 @@ func (p *product) mayHaveTaken() int64 {
 	return least - told + p.certain + p.perhaps + p.undone
 }
 
-// SoldPieces is how much was sold for certain over all, and how much more may have been.
-// Where nothing was given back, the server's own count decides it.
+// SoldPieces returns how much was sold for certain over all, and how much more may have been.
+// Without refunds, the server's own count decides it.
 func (ss *sales) SoldPieces() (sure, more int64) {
 	for _, p := range ss.all.All {
 		shown := int64(0)
@@ -144,8 +141,8 @@ func (ss *sales) SoldPieces() (sure, more int64) {
 	return sure, more
 }
 
-// explain tells how stock came to be sold twice: by a lost update if one is
-// known, or else by the purchase that went beyond the stock.
+// explain says how stock was sold twice: by a lost update if one is known, and otherwise by the purchase that went
+// beyond the stock.
 func (p *product) explain(net *balance) (string, []history.Op) {
 	if p.update != nil {
 		a, b := &p.update[0], &p.update[1]
@@ -165,10 +162,10 @@ func (p *product) explain(net *balance) (string, []history.Op) {
 		say.Many(c.Pieces(), "piece"), say.Client(c), say.At(c.Call), say.At(c.Return), c.Arg), []history.Op{*c}
 }
 
-// toldBits is the size of the table of what buyers were told: 1,024 entries.
+// toldBits is the size of the table of answers to buyers: 1,024 entries.
 const toldBits = 10
 
-// sale is what is remembered of a purchase.
+// sale is the record of a purchase.
 type sale struct {
 	call, ret                time.Duration
 	left, fence              int64
@@ -182,8 +179,8 @@ func (s *sale) op(like *history.Op) *history.Op {
 		Result: history.Int(s.left), Fence: s.fence, Session: s.session, Due: s.call, Call: s.call, Return: s.ret}
 }
 
-// tell looks for a purchase at the same time that was told that the same number is left:
-// a lost update. Recent purchases are remembered for it.
+// tell looks for a concurrent purchase that was told the same number left: a lost update. It remembers recent
+// purchases.
 func (p *product) tell(op *history.Op) {
 	left, said := op.Result.Num()
 	if !said || left < 0 {
@@ -197,7 +194,7 @@ func (p *product) tell(op *history.Op) {
 	*s = sale{op.Call, op.Return, left, op.Fence, op.Arg, op.Session, p.number, op.Client, op.Amount, 1}
 }
 
-// leases are the ends of the leases under which purchases were made, by session.
+// leases holds the ends of the leases under which purchases were made, by session.
 type leases []time.Duration
 
 // maxLeases bounds the leases that are remembered: 8 MB.
@@ -211,7 +208,7 @@ func (l *leases) observe(op *history.Op) {
 	for int64(len(*l)) <= n {
 		*l = append(*l, 0)
 	}
-	(*l)[n] = max((*l)[n], op.Until) // a release tells of renewals in the background
+	(*l)[n] = max((*l)[n], op.Until) // a release reports renewals in the background
 }
 
 // stale returns a clause which says that a purchase ended after the lease under which it began. It

@@ -2,14 +2,14 @@ package sales
 
 import "oversell/checker/monitor"
 
-// The kinds of orders that take the least memory, and of all others.
+// The kinds of orders that take the least memory, and all others.
 const (
 	onlySent = iota // it was sent, and nothing else is known of it
-	usual           // it had one effect of one piece, of which its own answer tells
+	usual           // it had one effect of one piece, reported by its own answer
 	other
 )
 
-// packOrder writes what of an order is not as in the last one before it that had an effect, or reads it.
+// packOrder writes or reads the differences of an order from the last one with an effect.
 func packOrder(c *monitor.Packer, _ int32, o, before *order) {
 	plain := order{product: before.product, sent: true}
 	common := plain

@@ -18,8 +18,8 @@ import (
 //	client 1  buy     [2, 6]  order 7  ok
 //	client 2  refund  [4, 5]  order 7  ok
 //
-// The moment lies between the later call and the earlier return of the two. Such purchases
-// can have theirs one after the other at the same time, so each is judged by itself.
+// The moment lies between the later call and the earlier return of the two. Such purchases can have their moments one
+// after the other at the same time, so each is judged by itself.
 type passing struct {
 	list    []passage
 	windows []moment // not begun
@@ -41,7 +41,7 @@ type moment struct {
 	pieces   int64
 }
 
-// moments are a heap: the smallest number of pieces first.
+// moments is a heap: the smallest number of pieces first.
 type moments []moment
 
 func (w moments) Len() int           { return len(w) }
@@ -60,8 +60,7 @@ func (p *passing) add(op *history.Op, pieces int64) int {
 	return len(p.list) - 1
 }
 
-// allow enters one more time at which a passage may have had its moment. It begins no earlier
-// than the last low water.
+// allow enters another time at which a passage may have had its moment. It begins no earlier than the last low water.
 func (p *passing) allow(passage int, from, to time.Duration) {
 	p.windows = append(p.windows, moment{from, to, passage, p.list[passage].pieces})
 	p.mixed = true
@@ -107,7 +106,7 @@ func (p *passing) clone() passing {
 	return passing{slices.Clone(p.list), slices.Clone(p.windows), p.mixed, slices.Clone(p.begun)}
 }
 
-// unfit is how many passages found no room, and the first of them.
+// unfit returns how many passages found no room, and the first of them.
 func (p *passing) unfit() (n int, first *passage) {
 	for i := range p.list {
 		if !p.list[i].fits {

@@ -20,8 +20,8 @@ type reading struct {
 	ops       []history.Op
 }
 
-// readings are the final readings of what is left, set aside included, and of what was sold.
-// There are none in a history that was cut off.
+// readings returns the final readings of the pieces left, including reserved ones, and of the pieces sold. There are
+// none in a history that was cut off.
 func (p *product) readings() (list []reading) {
 	f := &p.final
 	if p.ended {
@@ -59,9 +59,9 @@ func (p *product) readings() (list []reading) {
 	return list
 }
 
-// read tells whether a sale that has settled all answers can show the final readings. Left
-// are then left pieces, spare are the changes of operations without an answer that may
-// still come, and each can come before, between or after the readings.
+// read reports whether a sale that has settled all answers can show the final readings. left is then the number left,
+// and spare lists the changes by operations without an answer that may still come, each before, between or after the
+// readings.
 func (p *product) read(left int64, spare []spare) monitor.Result {
 	f := &p.final
 	if !f.haveSold && f.left+f.reserved == left && left >= 0 && left <= p.h.Stock { // as almost always
@@ -92,12 +92,11 @@ func (p *product) read(left int64, spare []spare) monitor.Result {
 // mostReached bounds the steps of reach.
 const mostReached = 1 << 16
 
-// reach tells whether some operations of spare, which take pieces, or give them back where
-// that is negative, come to first, and some of the others to second. The result is Unknown
-// when there are too many ways to try.
+// reach reports whether some operations of spare, which take pieces, or give them back if negative, add up to first,
+// and some of the others to second. The result is Unknown if there are too many combinations.
 func reach(list []spare, first, second int64) monitor.Result {
 	list = slices.DeleteFunc(slices.Clone(list), func(s spare) bool { return s.count == 0 && s.late == 0 })
-	// The larger numbers first: smaller ones make up for what they leave.
+	// The larger numbers first: smaller ones fill the rest.
 	slices.SortStableFunc(list, func(a, b spare) int { return cmp.Compare(max(b.pieces, -b.pieces), max(a.pieces, -a.pieces)) })
 	steps := 0
 	return reachMixed(list, first, second, &steps)
@@ -154,7 +153,7 @@ func reachMixed(list []spare, first, second int64, steps *int) monitor.Result {
 	return result
 }
 
-// spare are the changes that may still come of operations without an answer.
+// spare returns the changes by operations without an answer that may still come.
 func (p *product) spare() []spare {
 	list := slices.Clone(p.buys.spare)
 	for _, s := range p.refunds.spare {
@@ -163,10 +162,9 @@ func (p *product) spare() []spare {
 	return list
 }
 
-// accounts tells whether the final readings balance the books: operations without an answer
-// must account for what they show, each in whole. At most one operation of each order has
-// changed the stock left, but the sale may have counted the order more often; see
-// [oncePerOrder].
+// accounts reports whether the final readings balance the books: operations without an answer must account for the
+// difference, each wholly. At most one operation of each order has changed the stock left, but the sale may have
+// counted the order more often; see [oncePerOrder].
 func (p *product) accounts() monitor.Result {
 	list := p.readings()
 	from := p.h.Stock - p.buys.sure + p.certain
@@ -213,9 +211,8 @@ func (p *product) accounts() monitor.Result {
 	return result
 }
 
-// mayReturn returns what refunds without an answer may have given back: of known purchases
-// (back), and of purchases that may have had an effect (undone). vague says that they may
-// have given back only part of an order.
+// mayReturn returns how much refunds without an answer may have given back: of known purchases (back), and of purchases
+// that may have had an effect (undone). vague says that they may have given back only part of an order.
 func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 	if g.perhaps == 0 && g.undone == 0 {
 		return nil, nil, false
@@ -238,7 +235,7 @@ func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 	return back, undone, vague
 }
 
-// misread is the verdict on final readings that do not fit the answers.
+// misread returns the verdict on final readings that do not fit the answers.
 func (p *product) misread() monitor.Verdict {
 	v := monitor.Verdict{Result: monitor.Violated, Count: 1}
 	for i, r := range p.readings() {

@@ -9,9 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// sales is what the monitors of sales know. They ask different questions about the same
-// operations, so they share one book of them. Whichever monitor sees an operation first
-// enters it.
+// sales is the shared state of the monitors of sales. They judge the same operations, so they share one book. The first
+// monitor that sees an operation enters it.
 //
 // An order takes 40 bytes and its share of an index. Operations in flight and those
 // that a search may need take more; see [product.keep]. Nothing else grows with the
@@ -24,8 +23,8 @@ type sales struct {
 	acquisitions acquisitions
 	leases       leases
 	told         [1 << toldBits]sale
-	active       []*product // busy ones with something that Advance settles
-	calm         int64      // up to how many operations a product is not busy
+	active       []*product // busy ones with operations for Advance to settle
+	calm         int64      // the most operations of a product that is not busy
 	kept         int        // operations kept for searches, of all products
 	entered      int64
 	settled      struct { // the last Advance
@@ -41,7 +40,7 @@ type saleMonitor struct {
 	*sales
 	seen     int64
 	property variant.Property
-	nothing  string // why there is no verdict when no operation came by
+	nothing  string // why there is no verdict without an operation
 	judge    func(*product) monitor.Verdict
 }
 
@@ -93,7 +92,7 @@ func (ss *sales) enter(op *history.Op) {
 	}
 }
 
-// Advance implements [monitor.Monitor]. What monitors share is settled once.
+// Advance implements [monitor.Monitor]. It settles shared state once.
 func (m *saleMonitor) Advance(lowWater time.Duration) {
 	if m.settled.entered == m.entered && m.settled.low == lowWater {
 		return
@@ -146,8 +145,8 @@ type product struct {
 	saleOrder
 }
 
-// touch notes that there may be something for Advance to settle. Of a product with few
-// operations it is settled when the next one comes, and in the end; see [monitor.Shared].
+// touch notes that Advance may have operations to settle. A product with few operations is settled when the next one
+// comes, and at the end; see [monitor.Shared].
 func (p *product) touch() {
 	p.catchUp()
 	if p.seen++; !p.active && (p.live || p.seen > p.calm) {
@@ -156,8 +155,8 @@ func (p *product) touch() {
 	}
 }
 
-// catchUp settles what the last Advance would have settled of a product that is not
-// busy. One step does what several do, but for a search.
+// catchUp settles what the last Advance would have settled of a product that is not busy. One step has the effect of
+// several, except for a search.
 func (p *product) catchUp() {
 	if p.count == p.settled.count || p.active {
 		return
@@ -260,7 +259,7 @@ func (p *product) undated(op *history.Op) bool {
 	return o.back > 0 && (o.effects == 0 || o.tried > 0 && !o.fresh && p.sales.bought.tried[o.tried-1].given)
 }
 
-// implied enters that the order of a refund had been bought, and tells whether that is news.
+// implied enters that the order of a refund had been bought, and reports whether that was unknown.
 func (p *product) implied(op *history.Op) bool {
 	o := p.sales.bought.of(p, op.Arg)
 	unknown := p.buys.unknown
@@ -300,7 +299,7 @@ func (r *rivals) add(op *history.Op) {
 	r[0] = rival{op.Client, op.Fence, op.Return}
 }
 
-// of is the last operation of another client, if it had not returned before since.
+// of returns the last operation of another client, if it had not returned before since.
 func (r *rivals) of(client int32, since time.Duration) (rival, bool) {
 	other := r[0]
 	if other.client == client {
@@ -331,10 +330,9 @@ func (c *contest) observe(op *history.Op, since time.Duration) (other rival, met
 	return other, met
 }
 
-// acquisitions records since when each client has wanted the lock under which it buys. Under
-// a lock that works no two purchases overlap; a promise could break only if the clients did
-// not wait for each other. So a purchase under a lock is under way from the first call of an
-// acquisition on.
+// acquisitions records since when each client has wanted the lock under which it buys. Under a working lock no two
+// purchases overlap; a promise could break only if the clients did not wait for each other. So a purchase under a lock
+// counts as under way from the first call of an acquisition.
 type acquisitions struct {
 	list   []acquisition // by client
 	others map[int32]*acquisition
@@ -347,7 +345,7 @@ type acquisition struct {
 	granted bool
 }
 
-// mostClients is up to where clients are numbered one after the other.
+// mostClients is the number up to which clients are numbered consecutively.
 const mostClients = 1 << 20
 
 func (a *acquisitions) of(client int32) *acquisition {

@@ -34,8 +34,8 @@ type soldOut struct {
 	guesses  []guess
 }
 
-// guess is a purchase of which only a repetition is known. As long as an operation that was called
-// before its end is under way, that may turn out to be the purchase.
+// guess is a purchase of which only a repetition is known. While an operation that was called before its end is under
+// way, that may be the purchase.
 type guess struct{ call, end time.Duration }
 
 // sums are pieces of purchases, with an answer or without.
@@ -43,7 +43,7 @@ type sums struct{ known, unknown int64 }
 
 func (p *sums) add(q sums) { p.known, p.unknown = p.known+q.known, p.unknown+q.unknown }
 
-// paid is how many pieces had been given back in all at a moment.
+// paid is how many pieces had been given back by a moment.
 type paid struct {
 	when time.Duration
 	sum  int64
@@ -61,7 +61,7 @@ func (r *refused) clone() *refused {
 	return &c
 }
 
-// needed is how many pieces must have been bought without an answer.
+// needed returns how many pieces must have been bought without an answer.
 func (r *refused) needed() int64 { return r.left - r.op.Pieces() + 1 }
 
 func (r *soldOut) buy(op *history.Op) {
@@ -151,7 +151,7 @@ func (r *soldOut) advance(lowWater time.Duration) {
 	}
 }
 
-// final is the count as if the history ended now. With cut, purchases that
+// final returns the count as if the history ended now. With cut, purchases that
 // explain the refusals still waiting may be missing.
 func (r *soldOut) final(cut bool) (wrong int, first, strict *refused) {
 	if cut {

@@ -8,13 +8,12 @@ import (
 	"oversell/history"
 )
 
-// tab follows one order that was bought or refunded more than once, or without an answer, or
-// that an answer calls already bought or refunded. At each moment, surely sold is the least
-// that its purchases and refunds allow: what was surely bought by then, less what the refunds
-// called by then may have given back. A refund cannot have given back a purchase that was
-// called after the refund returned. An answer may come before the operation without an answer
-// that it means, so that a purchase or a refund can change what was sold before others that
-// are known; product.net gets the difference.
+// tab follows one order that was bought or refunded more than once, or without an answer, or that an answer calls
+// already bought or refunded. At each moment, surely sold is the least that its purchases and refunds allow: the pieces
+// surely bought by then, less those that the refunds called by then may have given back. A refund cannot have given
+// back a purchase that was called after the refund returned. An answer may come before the operation without an answer
+// to which it refers, so a purchase or a refund can change the number sold before others that are known; product.net
+// gets the difference.
 type tab struct {
 	bought []entry // the one with the latest bound first
 	given  []entry
@@ -57,7 +56,7 @@ func boughtBy(op *history.Op, pieces int64) entry {
 	return e
 }
 
-// givenBy is a refund that may have had an effect.
+// givenBy returns a refund that may have had an effect.
 func givenBy(op *history.Op) entry {
 	e := entry{moment: instant{op.Call, false}, bound: op.Return, pieces: op.Pieces()}
 	if op.Outcome == history.Unknown {
@@ -66,7 +65,7 @@ func givenBy(op *history.Op) entry {
 	return e
 }
 
-// tabOf is the tab of an order, made if need be.
+// tabOf returns the tab of an order, made if necessary.
 func (p *product) tabOf(o *order, b *back) *tab {
 	if b.tab != nil {
 		return b.tab
@@ -85,7 +84,7 @@ func (p *product) tabOf(o *order, b *back) *tab {
 	return b.tab
 }
 
-// buy enters a purchase of which net has got the pieces.
+// buy enters a purchase whose pieces net already has.
 func (t *tab) buy(net *balance, e entry) {
 	t.enter(net, e, &t.bought, e.pieces)
 	if len(t.bought) > mostEntries {
@@ -102,7 +101,7 @@ func (t *tab) refund(net *balance, e entry) {
 	}
 }
 
-// enter adds an entry to a list. Sold is what net has got of it.
+// enter adds an entry to a list. sold is the part of it that net already has.
 func (t *tab) enter(net *balance, e entry, list *[]entry, sold int64) {
 	moments := []instant{e.moment}
 	for _, l := range [][]entry{t.bought, t.given} {
@@ -154,7 +153,7 @@ func add(list *[]entry, e entry) {
 	*list = slices.Insert(*list, i, e)
 }
 
-// oldest takes out the entry with the earliest moment.
+// oldest removes the entry with the earliest moment.
 func oldest(list *[]entry) entry {
 	i := 0
 	for j := range *list {

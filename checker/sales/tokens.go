@@ -11,16 +11,16 @@ import (
 	"oversell/history"
 )
 
-// acceptTokens judges that a sale never accepts an older fencing token after a
-// newer one, and refuses none as stale without having been shown a newer one.
+// acceptTokens judges that a sale never accepts an older fencing token after a newer one, and refuses none as stale
+// unless it was shown a newer one.
 //
 // In the order of their tokens the accepted purchases and refunds must fit the greedy
 // schedule t = max(t, call) <= return; equal tokens fit in any order. A refusal of f needs
 // an operation that showed some g > f and was called before the refusal returned; whether
 // it was accepted does not matter, because a fenced sale registers tokens when it reads,
 // too. From then on the smallest such g is the least that the sale can have registered, and
-// nothing smaller may be accepted that was called later. An answer which says that the
-// order had been counted before does not accept the token. The smallest bad histories:
+// nothing smaller may be accepted that was called later. An answer that the order had been counted before does not
+// accept the token. The smallest bad histories:
 //
 //	client 2  buy  [3, 4]  fence 8  ok
 //	client 1  buy  [5, 6]  fence 7  ok
@@ -45,7 +45,7 @@ func acceptTokens(p *product) monitor.Verdict {
 
 type gate struct {
 	largest monitor.Rising // of the accepted tokens
-	implied monitor.Rising // of what refusals as stale show to have been registered
+	implied monitor.Rising // of the tokens that refusals as stale show to be registered
 	shown   []shown        // tokens larger than every accepted one, in order
 	waiting []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
 

@@ -11,11 +11,10 @@ import (
 	"oversell/history"
 )
 
-// tale judges what buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
-// counted from the last. Without refunds each piece is sold once, so what was told gives the order
-// of the purchases, and each must fit it: in that order, t = max(t, call) may not pass a return. A
-// piece that no answer mentions went to a purchase that did not tell how many were left, or that
-// had no answer. The smallest bad histories, with a stock of 9:
+// tale judges the numbers left that buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
+// counted from the last. Without refunds each piece is sold once, so these numbers give the order of the purchases, and
+// each must fit it: in that order, t = max(t, call) may not pass a return. A piece that no answer mentions went to a
+// purchase whose answer had no number, or that had no answer. The smallest bad histories, with a stock of 9:
 //
 //	client 1  buy  [1, 4]  8 left
 //	client 2  buy  [2, 3]  8 left
@@ -23,10 +22,10 @@ import (
 //	client 1  buy  [1, 2]  7 left
 //	client 2  buy  [3, 4]  8 left
 //
-// What follows on from the stock is settled as it comes, so that little is remembered.
+// Purchases that continue the sequence from the stock are settled at once, so little is remembered.
 type tale struct {
 	next    int64         // the largest piece that is not settled
-	t       time.Duration // the greedy schedule of what is settled
+	t       time.Duration // the greedy schedule of the settled purchases
 	latest  sale          // the purchase that set t, if it is occupied
 	pending []sale        // told, and not settled, the largest number first
 	untold  int64         // pieces bought that may be any: without an answer, or without a number
@@ -38,10 +37,10 @@ type tale struct {
 	witness []history.Op
 }
 
-// mostPending bounds what a tale remembers: 6 MB.
+// mostPending bounds the memory of a tale: 6 MB.
 const mostPending = 1 << 16
 
-// observe takes in a purchase that had no answer or succeeded anew.
+// observe takes a purchase that had no answer or a fresh success.
 func (w *tale) observe(p *product, op *history.Op) {
 	left, said := op.Result.Num()
 	if op.Outcome == history.Unknown || !said || left < 0 {
@@ -78,8 +77,8 @@ func taleOf(op *history.Op, left int64) sale {
 	return sale{call: op.Call, ret: op.Return, left: left, order: op.Arg, session: op.Session, fence: op.Fence, client: op.Client, amount: op.Amount, occupied: 1}
 }
 
-// advance settles what no purchase can come before any more: one that was called after the answer
-// to another has a smaller number.
+// advance settles purchases before which no other can come any more: a purchase called after the answer to another has
+// a smaller number.
 func (w *tale) advance(p *product, lowWater time.Duration) {
 	if !slices.ContainsFunc(w.pending, func(s sale) bool { return s.ret < lowWater }) {
 		return
@@ -138,8 +137,7 @@ func (w *tale) fail(p *product, op *history.Op, why string) {
 	w.pending = nil
 }
 
-// verdict judges the answers so far. good is the verdict to return if there is nothing wrong with
-// them.
+// verdict judges the answers so far. good is the verdict to return if they are right.
 func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdict {
 	switch {
 	case w.told == 0:
@@ -164,13 +162,13 @@ func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdi
 	return good
 }
 
-// leftAfter is how many pieces a buyer was told are left.
+// leftAfter returns how many pieces a buyer was told are left.
 func leftAfter(op *history.Op) int64 {
 	left, _ := op.Result.Num()
 	return left
 }
 
-// last is the purchase that set the time of the schedule, if there is one.
+// last returns the purchase that set the time of the schedule, if there is one.
 func (w *tale) last(p *product) []history.Op {
 	if w.latest.occupied == 0 {
 		return nil

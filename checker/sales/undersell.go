@@ -8,7 +8,7 @@ import (
 	"oversell/history"
 )
 
-// noUndersell judges that no stock disappears, nor any comes from nowhere: in the end
+// noUndersell judges that no stock disappears or appears: at the end
 //
 //	stock = sold - returned + left + reserved
 //
@@ -18,11 +18,10 @@ import (
 //
 // Purchases without an answer make sold an interval. In that interval an order counts once, however often it was
 // sent without an answer, because its buyer has it at most once. The books balance when some number in the interval
-// balances them; if even the largest number leaves pieces unaccounted for, those pieces vanished; if even the
-// smallest adds up to more than the stock, some pieces were sold and are still there. The server's own count of
-// what it sold must balance, too, except for what purchases without an answer may have changed between the two
-// readings. Each of them counts either wholly or not at all; see [product.accounts]. The smallest bad histories,
-// with a stock of 1:
+// balances them; if even the largest number leaves pieces unaccounted for, those pieces vanished; if even the smallest
+// adds up to more than the stock, some pieces were sold and are still there. The server's own count of what it sold
+// must balance, too, except for what purchases without an answer may have changed between the two readings. Each of
+// them counts either wholly or not at all; see [product.accounts]. The smallest bad histories, with a stock of 1:
 //
 //	reading  left  0
 //
@@ -105,7 +104,7 @@ func refusedWrongly(op *history.Op, left int64, because string) monitor.Verdict 
 			say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(left), because)}
 }
 
-// unread is the verdict when the final state is not known.
+// unread returns the verdict if the final state is not known.
 func (p *product) unread() monitor.Verdict {
 	why := "the final state was not read"
 	switch n := p.final.passed; {
@@ -126,7 +125,7 @@ func (p *product) balanced() (b accountedFor) {
 	return b
 }
 
-// sum says in words what became of the stock.
+// sum describes what happened to the stock.
 func (p *product) sum() string {
 	f := &p.final
 	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(p.h.Stock), say.Count(p.buys.sure), say.Count(f.left))

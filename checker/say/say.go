@@ -1,5 +1,4 @@
-// Package say words the sentences of verdicts: numbers, times, clients and keys as readers
-// know them.
+// Package say formats the parts of verdict sentences: numbers, times, clients and keys.
 package say
 
 import (
@@ -30,14 +29,14 @@ func Times(n int64) string {
 	return Count(n) + " times"
 }
 
-// At writes a time of the run or a length of time.
+// At writes a time of the run or a duration.
 func At(d time.Duration) string { return history.Moment(d) }
 
 // Client names the client of an operation: "client 3".
 func Client(op *history.Op) string { return "client " + strconv.Itoa(int(op.Client)) }
 
-// Titled returns how a sentence names an object, such as a lock: by its key. In a history
-// without keys there is one object of the kind, which has no name: "the lock".
+// Titled returns the name of an object, such as a lock, in a sentence: its key. In a history without keys there is one
+// object of the kind, without a name: "the lock".
 func Titled(thing string, key history.Value) string {
 	if key == (history.Value{}) {
 		return "the " + thing
@@ -45,8 +44,7 @@ func Titled(thing string, key history.Value) string {
 	return Title(key)
 }
 
-// Title returns a key as sentences show it: quoted, and without the run's prefix in
-// braces.
+// Title returns a key for a sentence: quoted, and without the run's prefix in braces.
 func Title(key history.Value) string {
 	s := key.String()
 	if i := strings.IndexByte(s, '{'); i >= 0 {

@@ -18,11 +18,10 @@ import (
 // bubbles are the runs of one client's code in synctest bubbles: the code of a
 // [clients.Execution] that need not keep to its variant.Env.
 //
-// A run goes from the start to one place and ends there: it is shown what led to that
-// place, once, and says where its goroutines stand then. Places are kept, so an
-// Execution is no more than a finger on one of them, and no bubble waits between two
-// steps of the search. Since every run goes the whole way again, every run also checks
-// that the code stands where it stood before.
+// A run goes from the start to one place and ends there: it is shown once the observations that lead to that place, and
+// reports where its goroutines then stand. Places are kept, so an Execution is only a pointer to one of them, and no
+// bubble waits between two steps of the search. Since every run repeats the whole way, it also checks that the code
+// stands where it stood before.
 //
 // A place is described in canonical names (see package names), and reached by two runs
 // at least, which spell the names of clients differently.
@@ -32,7 +31,7 @@ type bubbles struct {
 	tries   int
 	masters int
 	who     clients.Who
-	// patience is for how long, in real time, one run may take.
+	// patience is how long, in real time, one run may take.
 	patience time.Duration
 
 	scripts scripts
@@ -50,20 +49,19 @@ type place struct {
 	by   step
 	// now is the time of its clock, since the epoch; it has seen no later one.
 	now time.Duration
-	// stands are what its goroutines stand before, and pending the same with the end
-	// of the sleep that ends first, if one sleeps.
+	// stands are the requests before which its goroutines stand; pending adds the end of the first sleep to end, if
+	// any.
 	stands, pending []coro.Request
 	events          []rules.Event // on the way here
-	// drawn are the values that the client drew at random on the way here, and values is
-	// how many it has drawn so far.
+	// drawn are the random values that the client drew on the way here; values counts all it has drawn so far.
 	drawn  []names.Value
 	values int
 	err    error
 	next   map[step]*place
 }
 
-// step is what a client is shown: that time has passed until at, and then, unless it
-// was only asleep, what the goroutine with this number stood for.
+// step is one observation of a client: time has passed until at, and then, unless it was only asleep, the goroutine
+// with this number gets its answer.
 type step struct {
 	thread int
 	answer answer
@@ -73,14 +71,14 @@ type step struct {
 // asleep is the thread of a step that ends a sleep.
 const asleep = -1
 
-// answer is what a goroutine gets that stands before a command.
+// answer is the answer to a goroutine that stands before a command.
 type answer struct {
 	reply  string
 	failed coro.Failure
 	closed bool // the run ends
 }
 
-// start is where every execution starts.
+// start returns where every execution starts.
 func (c *bubbles) start() *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +88,7 @@ func (c *bubbles) start() *place {
 	return c.root
 }
 
-// visit is the place that a step leads to.
+// visit returns the place to which a step leads.
 func (c *bubbles) visit(from *place, by step) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +103,7 @@ func (c *bubbles) visit(from *place, by step) *place {
 	return p
 }
 
-// runLimit is for how long, in real time, one run may take.
+// runLimit is how long, in real time, one run may take.
 const runLimit = 10 * time.Second
 
 // run brings clients in bubbles of their own to the place after from, or to the start.
@@ -145,7 +143,7 @@ func (c *bubbles) run(from *place, by step) *place {
 	return p
 }
 
-// chance says of an error in words of a search what it means.
+// chance puts an error in the terms of a search.
 func chance(err error) error {
 	if errors.Is(err, names.ErrChance) && !errors.Is(err, clients.ErrNondeterministic) {
 		return fmt.Errorf("%w: shown the same, %w", clients.ErrNondeterministic, err)
@@ -153,8 +151,7 @@ func chance(err error) error {
 	return err
 }
 
-// once is where one run comes to, in its own names, which are spelled in the way of this
-// seed.
+// once returns where one run ends, in its own names, which are spelled as the seed says.
 func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 	var path []*place
 	for p := from; p != nil; p = p.from {
@@ -176,7 +173,7 @@ func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 		c.runs.Add(1)
 		c.spent.Add(int64(time.Since(began)))
 		return a
-	case <-timer.C: // and the run is left to itself, with an arrival that nobody looks at
+	case <-timer.C: // and the run is abandoned, with an arrival that is not read
 		return &arrival{book: book, err: fmt.Errorf("after %v a goroutine of the client still runs, or waits for something that is neither a command nor time, like a mutex that is held during a command", c.patience)}
 	}
 }
@@ -197,13 +194,12 @@ type execution struct {
 	code   *bubbles
 	at     *place
 	events []any
-	// by is what it was shown, if it is yet to look at the clock.
+	// by is the observation, if the client is yet to look at the clock.
 	by    step
 	looks bool
 }
 
-// Pending is, of a client that has got an answer, only that it looks at the clock: what
-// else it has under way waits.
+// Pending returns, after an answer, only the look at the clock: the client's other requests wait.
 func (x *execution) Pending() []coro.Request {
 	switch {
 	case x.at.err != nil:
@@ -214,9 +210,9 @@ func (x *execution) Pending() []coro.Request {
 	return x.at.pending
 }
 
-// Resume shows a client what it stood for. Its clock readings cannot be observed, so it
-// is assumed to read the clock each time that it goes on: after every answer it stands
-// before a reading of the clock, where a search holds it up.
+// Resume shows a client its next observation. Clock readings of the code cannot be seen, so the client is assumed to
+// read the clock each time it goes on: after every answer it stands before a reading of the clock, where a search may
+// hold it up.
 func (x *execution) Resume(i int, o coro.Observation) {
 	pending := x.Pending()
 	if i >= len(pending) {
@@ -245,23 +241,23 @@ func (x *execution) arrive(p *place) {
 	}
 }
 
-// Events are what the client came to since the last call.
+// Events returns the client's events since the last call.
 func (x *execution) Events() []any {
 	events := x.events
 	x.events = nil
 	return events
 }
 
-// Err tells that the code cannot be stepped.
+// Err returns why the code cannot be stepped.
 func (x *execution) Err() error { return x.at.err }
 
-// Close does nothing: no run is left under way.
+// Close does nothing: no run is under way.
 func (x *execution) Close() {}
 
-// Drawn is how many values the client has drawn at random.
+// Drawn returns how many values the client has drawn at random.
 func (x *execution) Drawn() int { return x.at.values }
 
-// same compares where a run stands with where others stood at the same place.
+// same compares a run with those that came to the same place before.
 func (p *place) same(book *names.Book, stands []coro.Request, events []rules.Event) error {
 	is := clients.Said(book, p.stands, p.events)
 	return chance(names.Follow(clients.Said(book, stands, events), is, p.drawn))
@@ -278,13 +274,13 @@ type Clients struct {
 	all map[clients.Who]*bubbles
 }
 
-// New makes the clients of a complete configuration, of which each makes so many tries on
-// so many servers. The bubbles are of the test t.
+// New makes the clients of a complete configuration, each with so many tries on so many servers. The bubbles belong to
+// the test t.
 func New(t *testing.T, config scenarios.Config, tries, masters int) *Clients {
 	return &Clients{t: t, config: config, tries: tries, masters: masters, all: map[clients.Who]*bubbles{}}
 }
 
-// Start makes an execution of a client's code, which stands where every one starts.
+// Start makes an execution of a client's code, at the start.
 func (c *Clients) Start(who clients.Who) clients.Execution {
 	c.mu.Lock()
 	code := c.all[who]
@@ -296,7 +292,7 @@ func (c *Clients) Start(who clients.Who) clients.Execution {
 	return &execution{code: code, at: code.start()}
 }
 
-// Effort says what the runs took so far.
+// Effort describes the runs so far.
 func (c *Clients) Effort() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,7 +78,7 @@ func variantOf(lock func(variant.Env) lockimpl.Locker) lockimpl.Variant {
 	return lockimpl.Variant{Name: "plain", Promises: []variant.Property{variant.MutualExclusion}, New: lock}
 }
 
-// searched is the configuration of a search of a lock with a lease of a second.
+// searched returns the configuration of a search of a lock with a lease of a second.
 func searched(t *testing.T, v lockimpl.Variant, tries, attempts int) explore.Config {
 	t.Helper()
 	mutex, _ := scenarios.Find("mutex")
@@ -98,8 +98,7 @@ func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) clients.Ex
 	return New(t, c.Run, c.Bounds.Tries, c.Masters).Start(clients.Who{})
 }
 
-// play drives a client in bubbles by hand: each line is what it must stand before, and
-// how that is answered.
+// play drives a client in bubbles by hand: each line is its expected request, and the answer.
 func play(t *testing.T, x clients.Execution, lines [][2]string) {
 	t.Helper()
 	now := time.Duration(0)
@@ -205,7 +204,7 @@ func TestRenewalAndDeadlineInBubbles(t *testing.T) {
 	})
 }
 
-// stuck waits for what nobody does.
+// stuck waits for an event that never comes.
 type stuck struct {
 	plain
 	on func()

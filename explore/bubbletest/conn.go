@@ -20,8 +20,8 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// conn is a client's connection. What is written to it is a command as soon as the
-// answer is asked for, and then the goroutine waits for the schedule.
+// conn is a client's connection. The bytes written to it become a command when the answer is read; then the goroutine
+// waits for the schedule.
 type conn struct {
 	bubble   *bubble
 	node     int
@@ -50,14 +50,14 @@ func (n *conn) Read(p []byte) (int, error) {
 	return size, nil
 }
 
-// Replies that no server is needed for.
+// Replies that need no server.
 const (
 	hello    = "*2\r\n$5\r\nproto\r\n:2\r\n"
 	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 )
 
-// ask sends what was written. A script that is asked for by its hash goes as text, so
-// that it does not matter whether the server has seen it.
+// ask sends what was written. A script called by its hash is sent as text, so that it does not matter whether the
+// server has seen it.
 func (n *conn) ask() error {
 	commands, err := parse(n.sent)
 	n.sent = nil
@@ -106,8 +106,7 @@ func (n *conn) ask() error {
 	}
 }
 
-// number is that of a connection on which something is watched, or is to be: see
-// [coro.Request].
+// number returns the number of a connection on which keys are watched, or will be: see [coro.Request].
 func (b *bubble) number(n *conn, r *coro.Request) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +140,7 @@ func (n *conn) Close() error                       { return nil }
 func (n *conn) LocalAddr() net.Addr                { return &net.TCPAddr{} }
 func (n *conn) RemoteAddr() net.Addr               { return &net.TCPAddr{} }
 
-// parse reads commands in RESP, as a client writes them, with their names in lower case.
+// parse reads commands in RESP, as a client writes them, and puts their names in lower case.
 func parse(b []byte) (commands [][]string, err error) {
 	for len(b) > 0 {
 		var n, size int
@@ -183,8 +182,7 @@ func header(b []byte, kind byte) (n int, rest []byte, err error) {
 // scripts are the texts of scripts that clients sent, by hash.
 type scripts struct{ texts sync.Map }
 
-// spell puts the text in the place of a script's hash. It is false for a hash whose
-// text no client has sent.
+// spell replaces a script's hash by its text. It returns false for a hash whose text no client has sent.
 func (s *scripts) spell(command []string) bool {
 	if len(command) < 2 {
 		return true
@@ -202,7 +200,7 @@ func (s *scripts) spell(command []string) bool {
 	return true
 }
 
-// loads returns the reply to a command that does nothing but load a script, as package coro does; "" for others.
+// loads returns the reply to a command that only loads a script, as package coro does; "" for others.
 func (s *scripts) loads(command []string) (reply string) {
 	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
 		return ""

@@ -1,10 +1,10 @@
 // Package bubbletest runs the code of the clients of a search in bubbles of
-// testing/synctest, for code that starts goroutines and tells the time by itself, and so
-// cannot be stepped as a coroutine.
+// testing/synctest, for code that starts goroutines and reads the time by itself, and so cannot be stepped as a
+// coroutine.
 //
-// In a bubble, a client is ordinary code: what it starts are goroutines, time.Now and
-// timers are the schedule's, and connections end in the search. It is stepped when all
-// of its goroutines wait, for an answer or for time. This must hold:
+// In a bubble, a client is ordinary code: it starts goroutines, the schedule controls time.Now and timers, and
+// connections end in the search. It is stepped when all of its goroutines wait, for an answer or for time. It must
+// satisfy:
 //
 //   - It does the same when it is shown the same, but for random values that are new each
 //     time, like tokens; pauses between tries have a fixed length. Every run goes the way of

@@ -31,7 +31,7 @@ import (
 type bubble struct {
 	code *bubbles
 	book *names.Book
-	stir chan struct{} // of the bubble: something can be seen
+	stir chan struct{} // of the bubble: something visible happened
 
 	mu       sync.Mutex // guards all below
 	stands   []*stand
@@ -39,7 +39,7 @@ type bubble struct {
 	watching []*conn // see number
 	ended    bool    // the client's own goroutine has
 	closed   bool
-	late     int // what was asked for after that
+	late     int // requests after that
 	err      error
 }
 
@@ -53,16 +53,15 @@ type stand struct {
 
 func newBubble(c *bubbles, book *names.Book) *bubble { return &bubble{code: c, book: book} }
 
-// run goes the path, which is told from its end, and then, unless that is the start
-// already, one step further.
+// run follows the path, which is listed from its end, to the last step, unless that is the start already.
 func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
 	defer func() {
 		if r := recover(); r != nil && !b.closed {
 			a.err = fmt.Errorf("a client's bubble: %v", r)
-		} // else goroutines were left waiting for each other: a leak, and no more
+		} // otherwise goroutines were left waiting for each other: only a leak
 	}()
 	synctest.Test(b.code.t, func(*testing.T) {
-		time.Sleep(time.Until(servers.Epoch)) // so that servers and client agree about the date
+		time.Sleep(time.Until(servers.Epoch)) // so that servers and client agree on the date
 		b.stir = make(chan struct{}, 1)
 		ctx, end := context.WithCancel(context.Background())
 		go b.live(ctx)
@@ -103,7 +102,7 @@ func (b *bubble) take(by step) {
 	synctest.Wait()
 }
 
-// describe says where the client stands now. Nothing goes on after that.
+// describe notes where the client stands now. Nothing runs after that.
 func (b *bubble) describe(by step, a *arrival) {
 	a.now = max(by.at, time.Since(servers.Epoch))
 	a.stands, a.events = b.standing(), b.came()
@@ -121,12 +120,11 @@ func (b *bubble) describe(by step, a *arrival) {
 	}
 }
 
-// most is how many threads a search can tell apart.
+// most is how many threads a search can distinguish.
 const most = 16
 
-// standing returns the requests that goroutines wait for. New ones since the last call
-// are sorted by content, because the order in which they came depends on the
-// scheduler.
+// standing returns the requests for which goroutines wait. New ones since the last call are sorted by content, because
+// the order of their arrival depends on the scheduler.
 func (b *bubble) standing() (rs []coro.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +140,7 @@ func (b *bubble) standing() (rs []coro.Request) {
 	return rs
 }
 
-// compare is in canonical names, which are the same in all runs.
+// compare orders requests by canonical names, which are the same in all runs.
 func (b *bubble) compare(x, y *coro.Request) int {
 	text := func(s, t string) int { return cmp.Compare(b.book.Canonical(s), b.book.Canonical(t)) }
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Label, y.Label),
@@ -156,7 +154,7 @@ func (b *bubble) free() int {
 	return b.freeLocked()
 }
 
-// freeLocked is the least number that no goroutine has.
+// freeLocked returns the least number that no goroutine has.
 func (b *bubble) freeLocked() (n int) {
 	for slices.ContainsFunc(b.stands, func(s *stand) bool { return s.numbered && s.request.Thread == n }) {
 		n++
@@ -172,11 +170,10 @@ func (b *bubble) came() []rules.Event {
 	return events
 }
 
-// longest is for how long a client is watched that sleeps.
+// longest is how long a sleeping client is watched.
 const longest = 10 * time.Minute
 
-// wakes lets time pass until something happens by itself that can be seen. Of a
-// client that has ended nothing is expected.
+// wakes lets time pass until something visible happens by itself. It expects nothing of a client that has ended.
 func (b *bubble) wakes() (at time.Duration, any bool) {
 	if b.over() {
 		return 0, false
@@ -207,7 +204,7 @@ func (b *bubble) failed() error {
 	return b.err
 }
 
-// close ends the client: nothing that it still does gets out.
+// close ends the client: nothing that it does later is visible.
 func (b *bubble) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -219,7 +216,7 @@ func (b *bubble) close() {
 	}
 }
 
-// change does something to b that can be seen from outside.
+// change changes b in a way that is visible from outside.
 func (b *bubble) change(f func()) {
 	b.mu.Lock()
 	f()
@@ -238,8 +235,7 @@ func (b *bubble) fail(err error) {
 	})
 }
 
-// enough is how often a client that was closed may ask for something until the
-// goroutine that does is ended.
+// enough is how often a goroutine of a closed client may send a request before it is ended.
 const enough = 100
 
 // stand waits for the schedule.
@@ -263,7 +259,7 @@ func (b *bubble) stand(r coro.Request) answer {
 	return <-s.goOn
 }
 
-// crashed is what the client's own goroutine panics with when it is closed.
+// crashed is the value with which the client's own goroutine panics when it is closed.
 type crashed struct{}
 
 // pause waits for the schedule, and ends the goroutine of a client that was closed.
@@ -273,7 +269,7 @@ func (b *bubble) pause(label string) {
 	}
 }
 
-// live is the client's life.
+// live runs the client's code.
 func (b *bubble) live(ctx context.Context) {
 	defer b.change(func() { b.ended = true })
 	defer func() {
@@ -312,8 +308,8 @@ func (b *bubble) live(ctx context.Context) {
 	}
 }
 
-// env is the client's world: connections that end here, and for the rest what any
-// program has, since a bubble's time is the schedule's.
+// env returns the client's environment: connections that end here, and otherwise the usual one, since the schedule
+// controls the time in a bubble.
 func (b *bubble) env(beside context.Context) variant.Env {
 	e := variant.Env{Clock: clock.Real{}}
 	tokens := 0
@@ -349,7 +345,7 @@ func (b *bubble) env(beside context.Context) variant.Env {
 }
 
 // connect makes a client of a server. It sends every command once, and keeps to
-// the deadlines of contexts. There is nothing behind it that would have to be closed.
+// the deadlines of contexts. It needs no closing.
 func (b *bubble) connect(node int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", Dialer: b.dialer(node), // a name would be looked up
@@ -361,7 +357,7 @@ func (b *bubble) connect(node int) *redis.Client {
 	})
 }
 
-// stack is that of the code that panicked.
+// stack returns the stack of the code that panicked.
 func stack() string {
 	text := make([]byte, 4<<10)
 	text = text[:runtime.Stack(text, false)]

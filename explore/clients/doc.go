@@ -1,4 +1,4 @@
-// Package clients runs the code of the clients of a search, and learns what it does.
+// Package clients runs the code of the clients of a search and learns its behaviour.
 //
 // The next step of a deterministic client depends only on the list of its observations:
 // answers, errors, readings of the clock. A [Trie] holds the lists for clients of one role,
@@ -10,5 +10,5 @@
 // at the end of a round, or its threads made the same observations in another order. Each
 // list is executed with several spellings of the names in it, to check that names mean
 // nothing to the program. A client that is about to read the clock is run at several times,
-// to find the instant from which on it does something else.
+// to find the instant from which it behaves differently.
 package clients

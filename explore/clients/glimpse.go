@@ -17,13 +17,13 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// What a client does after a look at the clock is a function of the time, which has steps. Where they are is found by
-// running the client at several times, and comparing what it does there: all must be the same, but for what moves with the
-// clock, like the end of a lease that begins then. Whether something moves is seen by how it does, not by how it
-// looks: a number of any unit is compared by what it is from the time of the look, and all others as they stand. What is
-// drawn at random is what differs between two executions at one time.
+// What a client does after a look at the clock is a step function of the time. The steps are found by running the
+// client at several times and comparing its actions: all must be the same, except values that move with the clock, like
+// the end of a lease that begins then. A value moves if it changes as the clock does, in whatever unit; such numbers
+// are compared by their distance from the time of the look, and all others literally. Values that differ between two
+// executions at one time are random.
 
-// glimpse is what a client does after it has read the clock at a time, until others can notice.
+// glimpse is the actions of a client after it has read the clock at a time, until others can notice one.
 type glimpse struct {
 	at     time.Duration
 	frame  string          // all that is neither a text nor a time
@@ -31,7 +31,7 @@ type glimpse struct {
 	fields []field
 }
 
-// field is a text in what a client does: the name of a key, or another argument.
+// field is a text in a client's actions: the name of a key, or another argument.
 type field struct {
 	key  bool
 	text string
@@ -73,7 +73,7 @@ func (t *Trie) glimpse(k lookAt, now time.Duration) *glimpse {
 	return g
 }
 
-// requests notes what a run asks for.
+// requests notes the requests of a run.
 func (g *glimpse) requests(frame *strings.Builder, x *Run) {
 	for _, r := range x.Code.Pending() {
 		fmt.Fprintf(frame, "%d %d %t ", r.Kind, r.Node, r.Tx)
@@ -91,11 +91,11 @@ func (g *glimpse) requests(frame *strings.Builder, x *Run) {
 	}
 }
 
-// furtherLimit is for how many commands a client is followed that has looked at the clock.
+// furtherLimit is how many commands a client is followed after a look at the clock.
 const furtherLimit = 3
 
-// further follows a client to the end of an operation: what it makes of the time may show only after a command. The
-// answers are those of servers that were empty.
+// further follows a client to the end of an operation: its use of the time may show only after a command. The answers
+// are those of servers that were empty.
 func (t *Trie) further(g *glimpse, frame *strings.Builder, x *Run) {
 	on := map[int]*redismodel.State{}
 	for range furtherLimit {
@@ -137,7 +137,7 @@ func (g *glimpse) event(frame *strings.Builder, x *Run, e rules.Event) {
 	frame.WriteByte(';')
 }
 
-// time notes an instant, and whether it is over.
+// time notes an instant, and whether it has passed.
 func (g *glimpse) time(frame *strings.Builder, at time.Duration) {
 	fmt.Fprintf(frame, "%t%t", at != 0, at > g.at)
 	g.times = append(g.times, at)
@@ -156,10 +156,10 @@ func keysOf(cmd []string) []int {
 	return c.Keys(len(cmd), func(i int) string { return cmd[i] })
 }
 
-// dates are instants as RFC 3339 writes them, and almost so.
+// dates match instants in RFC 3339 or nearly so.
 var dates = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?`)
 
-// asNumber is a date as a number of seconds, apart from what stands beside it.
+// asNumber returns a date as a number of seconds, apart from what stands beside it.
 func asNumber(date string) string {
 	at, err := time.Parse("2006-01-02 15:04:05", strings.Replace(date, "T", " ", 1))
 	if err != nil {
@@ -168,15 +168,15 @@ func asNumber(date string) string {
 	return " " + inSeconds(at) + " "
 }
 
-// inSeconds is an instant as a number of seconds with as many decimal places as it takes.
+// inSeconds returns an instant as a number of seconds with as many decimal places as it takes.
 func inSeconds(at time.Time) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", at.Unix(), at.Nanosecond()), "0"), ".")
 }
 
-// instantsIn are those that objects hold, in what [remembered] says of them.
+// instantsIn matches the instants in a description by [remembered].
 var instantsIn = regexp.MustCompile(`\{(\d{1,9}),(\d{11}),nil,\}`)
 
-// recalled is what objects hold, with instants as numbers.
+// recalled returns what objects hold, with instants as numbers.
 func recalled(memory string) string {
 	return instantsIn.ReplaceAllStringFunc(memory, func(text string) string {
 		var nano, sec int64
@@ -187,7 +187,7 @@ func recalled(memory string) string {
 	})
 }
 
-// chunks splits a text into runs of letters and digits, and what stands between them. A decimal fraction is in one with its
+// chunks splits a text into runs of letters and digits, and the text between them. A decimal fraction stays with its
 // number.
 func chunks(text string) (all []string) {
 	for i := 0; i < len(text); {
@@ -207,7 +207,7 @@ func chunks(text string) (all []string) {
 	return all
 }
 
-// word tells what is a part of a word; of bytes that are no ASCII, all may be.
+// word reports whether a byte is a part of a word; every non-ASCII byte may be.
 func word(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 || c < ' ' || c == '~'
 }
@@ -247,18 +247,18 @@ func parts(chunk string) (all []string) {
 type manner struct {
 	drawn  bool  // at random, or in a way that is not understood: it is not compared
 	drifts bool  // it changes all the time
-	base   int   // of the number that it is, if not 10
+	base   int   // the base of the number, if not 10
 	slope  int64 // if it drifts otherwise than with the clock: by how much in a millisecond
 }
 
-// manners are those of a field's chunks. In a loose field only the first and the last few are compared.
+// manners are the manners of a field's chunks. In a loose field only the first and the last few are compared.
 type manners struct {
 	of          []manner
 	loose       bool
 	first, last int
 }
 
-// unclear is told of a text that changes all the time in a way that is not understood.
+// unclear is called with a text that changes all the time in a way that is not understood.
 type unclear func()
 
 // learn finds out how the fields of a client's glimpses depend on the time: here, again at the same time, and a few at
@@ -276,7 +276,7 @@ func learn(here, again *glimpse, micro, milli []*glimpse, vague unclear) []manne
 		}
 		close := milli
 		if f.key {
-			// A number in a key's name that stays the same for a while is one of a stretch of time.
+			// A number in a key's name that stays the same for a while denotes a period of time.
 			close = micro
 		}
 		if m.loose || !near(close) {
@@ -293,7 +293,7 @@ func learn(here, again *glimpse, micro, milli []*glimpse, vague unclear) []manne
 	return all
 }
 
-// loosen compares no more than what two have in common at their beginnings and ends.
+// loosen limits the comparison to the common beginnings and ends of two.
 func (m *manners) loosen(x, y []string) {
 	if !m.loose {
 		m.loose, m.first, m.last = true, math.MaxInt, math.MaxInt
@@ -315,12 +315,12 @@ func (m *manners) loosen(x, y []string) {
 	m.last = n
 }
 
-// separates tells whether a chunk stands between values, and is no part of one that is random.
+// separates reports whether a chunk stands between values, and is not a part of a random one.
 func separates(chunk string) bool {
 	return len(chunk) == 1 && strings.Contains(":|;, \"{}[]()#@", chunk)
 }
 
-// drift notes how what changes all the time does so.
+// drift notes how a chunk that changes all the time changes.
 func (m *manners) drift(texts []string, here *glimpse, close []*glimpse, key bool, vague unclear) {
 	var split [][]string
 	for _, text := range texts {
@@ -366,7 +366,8 @@ func (m *manners) drift(texts []string, here *glimpse, close []*glimpse, key boo
 	}
 }
 
-// same tells whether a client does the same in two glimpses; how its fields depend on the time was learnt from the first.
+// same reports whether a client does the same in two glimpses; how its fields depend on the time was learnt from the
+// first.
 func (g *glimpse) same(h *glimpse, how []manners) bool {
 	if g.frame != h.frame || len(g.fields) != len(h.fields) || len(g.times) != len(h.times) {
 		return false
@@ -385,8 +386,8 @@ func (g *glimpse) same(h *glimpse, how []manners) bool {
 	return true
 }
 
-// sameTime tells whether two instants are the same, or as far apart as the looks at the clock; less exactly if both
-// were cut to a coarse unit.
+// sameTime reports whether two instants are the same, or as far apart as the looks at the clock; less exactly if both
+// were truncated to a coarse unit.
 func sameTime(x, y, by time.Duration) bool {
 	off := (x - y - by).Abs()
 	if x == y || off < servers.TickUnit {
@@ -466,11 +467,11 @@ func (m manner) sameNumber(x, y string, by time.Duration, key bool) bool {
 // clockUnits are those in which programs count time.
 var clockUnits = []time.Duration{time.Nanosecond, 100 * time.Nanosecond, time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}
 
-// leastInstant is the least number that is taken for an instant if it does not change all the time.
+// leastInstant is the least number that can be an instant if it does not change all the time.
 const leastInstant = 1_000_000
 
-// moved tells whether two numbers, with so many decimal places, differ by as much as the looks at the clock, in one of the units of
-// time: instants, and what is left until one.
+// moved reports whether two numbers, with so many decimal places, differ by as much as the looks at the clock, in one
+// of the units of time: instants, and what is left until one.
 func (m manner) moved(p, q int64, places int, by time.Duration) bool {
 	if (p == 0) != (q == 0) {
 		return false
@@ -498,10 +499,10 @@ func (m manner) moved(p, q int64, places int, by time.Duration) bool {
 	return false
 }
 
-// digitsIn are what two glimpses of one place in a program may differ in.
+// digitsIn matches the parts in which two glimpses of one place in a program may differ.
 var digitsIn = regexp.MustCompile(`[^ -~]|[0-9A-Za-z~]*[0-9][0-9A-Za-z~]*`)
 
-// kind is the same for glimpses of one place in a program, most often.
+// kind returns a text that is mostly the same for glimpses of one place in a program.
 func (g *glimpse) kind() string {
 	var b strings.Builder
 	b.WriteString(g.frame)

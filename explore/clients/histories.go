@@ -9,19 +9,18 @@ import (
 	"sync"
 )
 
-// Histories of a client are merged where its objects hold the same, or its threads have observed the
-// same. What the client does next has been compared by then; what it does after that has been tried after one
-// of the histories alone. So when a search has found nothing, the code is executed with the others too, up to the
-// client's end. A program that remembers what its objects do not show, such as a process that counts its
-// refusals, behaves differently after one of them.
+// Histories of a client are merged where its objects hold the same, or its threads have observed the same. The client's
+// next step has been compared by then; later steps have been tried after only one of the histories. So when a search
+// has found nothing, the code is executed with the others too, up to the client's end. A program with memory that its
+// objects do not show, such as a process that counts its refusals, behaves differently after one of them.
 
 // Compared says how many of the merged histories were executed.
 type Compared struct{ done, all float64 }
 
-// Add counts both.
+// Add adds the counts.
 func (c Compared) Add(d Compared) Compared { return Compared{c.done + d.done, c.all + d.all} }
 
-// Sentence says what was not executed; "" if nothing was left out.
+// Sentence says which histories were not executed; "" if all were.
 func (c Compared) Sentence() string {
 	if c.done >= c.all {
 		return ""
@@ -32,8 +31,7 @@ func (c Compared) Sentence() string {
 // histories are all ways to the nodes of a trie.
 type histories struct {
 	trie *Trie
-	// into and onward are the edges to and from each node. merged are those that are not the way by
-	// which their node was made.
+	// into and onward are the edges to and from each node. merged are the edges by which their node was not made.
 	into, onward [][]edgeKey
 	merged       []edgeKey
 	ends         []uint32 // nodes without onward edges
@@ -109,13 +107,13 @@ func (h *histories) sample(r *rand.Rand) []edgeKey {
 	return path
 }
 
-// own reports whether a path is the way by which its nodes were made.
+// own reports whether the nodes of a path were made along it.
 func (h *histories) own(path []edgeKey) bool {
 	return !slices.ContainsFunc(path, func(key edgeKey) bool { return h.trie.nodes.get(h.trie.children[key].node).by != key })
 }
 
-// Compare executes merged histories to their ends, all of them if there are no more than most, until ctx
-// ends. As many workers execute them. The search must have ended.
+// Compare executes merged histories to their ends with so many workers, all of them if there are at most most, until
+// ctx ends. The search must have ended.
 func (t *Trie) Compare(ctx context.Context, most, workers int) (c Compared, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +166,7 @@ func (t *Trie) Compare(ctx context.Context, most, workers int) (c Compared, err 
 				if bad := t.follow(path); bad != nil {
 					mu.Lock()
 					if i < failed {
-						failed, err = i, bad // the first of all, however many look for it
+						failed, err = i, bad // always the first, however many workers search
 					}
 					mu.Unlock()
 				}
@@ -180,7 +178,7 @@ func (t *Trie) Compare(ctx context.Context, most, workers int) (c Compared, err 
 	return c, err
 }
 
-// follow executes a history, and compares it with the nodes on its way.
+// follow executes a history and compares it with the nodes on its way.
 func (t *Trie) follow(path []edgeKey) error {
 	r := t.run(0)
 	defer func() { r.Code.Close() }()

@@ -30,7 +30,7 @@ func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book
 	}
 }
 
-// life is the state of one client's execution that is not in its own objects.
+// life is the state of one client's execution outside of its own objects.
 type life struct {
 	w       *coro.World
 	tried   int // acquisitions begun in this round
@@ -76,7 +76,8 @@ func (l *life) world(index int) scenarios.World {
 	}
 }
 
-// InCanonicalNumbers is an operation whose numbers, which are concrete if the naming of the book is, are canonical.
+// InCanonicalNumbers returns an operation whose numbers, which are concrete if the naming of the book is, are
+// canonical.
 func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
 	for _, v := range []*history.Value{&op.Key, &op.Arg, &op.Result, &op.Session} {
 		if n, is := v.Num(); is && *v != (history.Value{}) {
@@ -95,9 +96,9 @@ func (l *life) boundary(begins bool, objects []any) {
 	label := ""
 	// Within a round a map may hold the tokens of several grants, and cannot be compared.
 	if m := remembered(objects); m.ok && (begins || !m.sorted) {
-		first, texts := l.w.Tokens(), false // that it may come to know
+		first, texts := l.w.Tokens(), false // that it may learn
 		if strings.Contains(strings.ReplaceAll(remembered(objects[1:]).text, `""`, ""), `"`) {
-			first, texts = 0, true // a text may be made of a token
+			first, texts = 0, true // a text may be derived from a token
 		}
 		label = fmt.Sprintf("%d %t %d %d %v|%s", first, texts, l.w.Tokens(), l.tried, l.numbers, m.text)
 	}
@@ -112,9 +113,9 @@ func Administrator(c scenarios.Config, book *names.Book, f func(ctx context.Cont
 	}
 }
 
-// RoleOf numbers what a client is in a scenario: those with one role run the same
-// code. In a queue the first client produces, and the others consume. Roles never fall
-// from one client to the next: the canonical order of clients is by role.
+// RoleOf returns the role of a client in a scenario: clients of one role run the same code. In a queue the first client
+// produces, and the others consume. Roles never decrease from one client to the next: the canonical order of clients is
+// by role.
 func RoleOf(c scenarios.Config, index int) uint8 {
 	if c.Scenario.Uses(variant.Queue) && index > 0 {
 		return 1

@@ -18,13 +18,11 @@ import (
 	"oversell/variant"
 )
 
-// remembered describes all that a client's objects remember, so that two clients
-// with equal descriptions do the same from here on.
+// remembered describes all that a client's objects hold, so that two clients with equal descriptions behave alike from
+// here on.
 //
-// The world that they were given (Env, clock, connections, contexts) is the same
-// for all and no memory. Channels and functions cannot be looked into, except that
-// nil is nil, and that those in the shipped variants are put there once and remember
-// nothing.
+// Their environment (Env, clock, connections, contexts) is the same for all and holds no memory. Channels and functions
+// cannot be inspected, except that nil is nil, and that those in the shipped variants are set once and hold no state.
 func remembered(objects []any) memory {
 	d := dump{seen: map[seenAt]int{}, ok: true}
 	for _, o := range objects {
@@ -37,7 +35,7 @@ func remembered(objects []any) memory {
 // memory describes what objects hold.
 type memory struct {
 	text string
-	ok   bool // everything in them could be looked into
+	ok   bool // everything in them could be inspected
 	// sorted: a map has several keys. Their order in the text depends on how names are spelled.
 	sorted bool
 }
@@ -56,7 +54,7 @@ type dump struct {
 	sorted bool
 }
 
-// shipped are the packages whose objects hold functions that never change what they do.
+// shipped lists the packages whose objects hold functions that never change.
 var shipped = []string{"oversell/lockimpl", "oversell/stockimpl", "oversell/queueimpl", "oversell/idimpl"}
 
 func bytesOf(v reflect.Value) string {
@@ -67,8 +65,8 @@ func bytesOf(v reflect.Value) string {
 	return string(b)
 }
 
-// quotedText is a text that can hold names as it is, and any other in hexadecimal: of
-// bytes drawn at random all spellings are of one length then.
+// quotedText returns a text that can hold names as it is, and any other in hexadecimal: then all spellings of random
+// bytes have one length.
 func quotedText(text string) string {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -78,7 +76,7 @@ func quotedText(text string) string {
 	return strconv.Quote(text)
 }
 
-// world are the types of what a client is given and does not change, and of locks that guard what it remembers.
+// world lists the types of a client's environment, which it does not change, and of locks that guard its memory.
 var world = map[reflect.Type]bool{
 	reflect.TypeFor[variant.Env]():             true,
 	reflect.TypeFor[redis.UniversalClient]():   true,
@@ -95,7 +93,7 @@ var world = map[reflect.Type]bool{
 
 func (d *dump) value(v reflect.Value) {
 	if !d.ok {
-		return // nothing will come of it
+		return // it has no effect
 	}
 	if !v.IsValid() {
 		d.b.WriteString("nil")
@@ -169,12 +167,12 @@ func (d *dump) pointer(v reflect.Value) {
 	d.value(v.Elem())
 }
 
-// entries are a map's, in the order of what their keys look like.
+// entries describes the entries of a map, in the order of the descriptions of their keys.
 func (d *dump) entries(v reflect.Value) {
 	values := map[string]reflect.Value{}
 	var keys []string
 	for it := v.MapRange(); it.Next(); {
-		key := dump{seen: maps.Clone(d.seen), ok: d.ok, ours: d.ours} // a key may lead back to where we come from
+		key := dump{seen: maps.Clone(d.seen), ok: d.ok, ours: d.ours} // a key may lead back to its own map
 		key.value(it.Key())
 		d.ok = d.ok && key.ok
 		keys = append(keys, key.b.String())

@@ -12,27 +12,24 @@ import (
 	"oversell/internal/names"
 )
 
-// Clients can be exchanged for one another, and runs of their code compared, only as
-// long as names mean nothing: a program may pass a token on and compare it with
-// another, and that is all. Nothing is taken on trust. Each list of observations is
-// executed under two spellings of the names, in which any two names are in different
-// orders, and so is each command by the servers. If what comes out differs in more
-// than the names, the search is made again: first with names as long as real ones, since
-// what differs may be no more than their length, and then without exchanging anybody,
-// with names that look like real ones, once for each of several namings.
+// Clients can be exchanged, and runs of their code compared, only if names mean nothing: a program may pass a token on
+// and compare it with another for equality. That is checked. Each list of observations is executed under two spellings
+// of the names, in which any two names are in different orders, and so is each command by the servers. If the results
+// differ in more than the names, the search is repeated: first with names as long as real ones, since only the length
+// may differ, and then without exchanging clients, with names that look like real ones, once for each of several
+// namings.
 
 // Who says which client's code an execution runs.
 type Who struct {
 	// Index is 0 for a queue's producer, 1 for its consumers, and 0 for all clients of
 	// other scenarios.
 	Index int
-	// Names says what the client's names are.
+	// Names gives the client's names.
 	Names names.Scheme
 }
 
-// EachText is what requests and events say, with f applied to every text in it that may
-// hold names. Numbers in events are texts here, since a value drawn at random may be a
-// number.
+// EachText returns the requests and events with f applied to every text that may hold names. Numbers in events are
+// texts here, since a value drawn at random may be a number.
 func EachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
 	pending = slices.Clone(pending)
 	for i := range pending {
@@ -65,7 +62,7 @@ func EachText(pending []coro.Request, events []rules.Event, f func(string) strin
 	return pending, events
 }
 
-// shape is all in requests and events that eachText passes over.
+// shape returns the parts of requests and events that EachText skips.
 func shape(pending []coro.Request, events []rules.Event) string {
 	var b strings.Builder
 	for _, r := range pending {
@@ -86,7 +83,7 @@ func shape(pending []coro.Request, events []rules.Event) string {
 	return b.String()
 }
 
-// Said is what a run says where it stands, in its own names.
+// Said returns the requests and events of a run at its present place, in its own names.
 func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
 	s := &names.Stand{Book: book, Shape: shape(pending, events), Says: func() string { return requests(pending) }}
 	EachText(pending, events, func(text string) string {
@@ -96,7 +93,7 @@ func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names
 	return s
 }
 
-// Spelled puts texts in the place of those that Said took.
+// Spelled replaces the texts taken by Said.
 func Spelled(pending []coro.Request, events []rules.Event, texts []string) ([]coro.Request, []rules.Event) {
 	i := -1
 	return EachText(pending, events, func(string) string { i++; return texts[i] })
@@ -104,20 +101,20 @@ func Spelled(pending []coro.Request, events []rules.Event, texts []string) ([]co
 
 // Run is an execution, with its names.
 type Run struct {
-	// Code is what runs. It is resumed by Resume, and its events are taken over.
+	// Code is the execution. Resume resumes it and takes its events.
 	Code Execution
 	book *names.Book
 	Came []rules.Event // since it was last looked at
 }
 
-// NewRun is an execution that has just begun, with a book of its names.
+// NewRun returns an execution that has just begun, with a book of its names.
 func NewRun(x Execution, book *names.Book) *Run {
 	r := &Run{Code: x, book: book}
 	r.look()
 	return r
 }
 
-// stand is what the run says where it stands.
+// stand returns the requests and events of the run at its present place.
 func (r *Run) stand() *names.Stand { return Said(r.book, r.Code.Pending(), r.Came) }
 
 // Resume shows the run an observation in canonical names.
@@ -136,7 +133,7 @@ func (r *Run) failed() error {
 	return err
 }
 
-// look takes over what the run has come to.
+// look takes over the run's new events.
 func (r *Run) look() {
 	r.Came = nil
 	for _, e := range r.Code.Events() {
@@ -154,7 +151,7 @@ func (rs runs) close() {
 	}
 }
 
-// settled is where the runs stand, in canonical names. more brings another run like the
+// settled returns where the runs stand, in canonical names. more brings another run like the
 // first one to the same place.
 func (rs runs) settled(known int, more func() (*Run, error)) (pending []coro.Request, events []rules.Event, drawn []names.Value, err error) {
 	first := rs[0]
@@ -189,7 +186,7 @@ func (rs runs) settled(known int, more func() (*Run, error)) (pending []coro.Req
 	return pending, events, drawn, nil
 }
 
-// chance says of an error in words of this package what it means.
+// chance puts an error in the terms of this package.
 func chance(err error) error {
 	if errors.Is(err, names.ErrChance) && !errors.Is(err, ErrNondeterministic) {
 		return fmt.Errorf("%w: shown the same, %w", ErrNondeterministic, err)

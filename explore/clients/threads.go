@@ -70,8 +70,7 @@ func (t *Trie) step(s stepOf) uint32 {
 	return id
 }
 
-// pastOf describes all of a node's history that the client's behaviour can depend on. It is ""
-// if that cannot be told.
+// pastOf describes all of a node's history that the client's behaviour can depend on. It is "" if that is not known.
 func (t *Trie) pastOf(n *Node) string {
 	if !t.merge || n.limits == nil || n.limits.Seen || len(n.drawn) > 0 {
 		return ""
@@ -84,8 +83,8 @@ func (t *Trie) pastOf(n *Node) string {
 	return b.String()
 }
 
-// overAt lists the time-outs that have fired by a time, of those that were started by the thread
-// or by the client's main thread. A thread learns of others only from another thread.
+// overAt lists the fired time-outs, by a time, among those started by the thread or by the client's main thread. A
+// thread learns of others only from another thread.
 func overAt(l *coro.Limits, thread int, now time.Duration) string {
 	var all []int
 	add := func(n int) {
@@ -138,7 +137,7 @@ func (t *Trie) swapRuns(at uint32, rs runs) {
 }
 
 // reorderable returns how many nodes at the beginning of a path can be reached in any order:
-// each by another thread, whose request was pending from the start.
+// each by a different thread, whose request was pending from the start.
 func (t *Trie) reorderable(path []uint32) int {
 	start := t.nodes.get(t.nodes.get(path[0]).parent)
 	var threads []int

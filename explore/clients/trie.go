@@ -19,8 +19,8 @@ import (
 	"oversell/internal/names"
 )
 
-// Execution is one run of a client's code, stepped from outside: a coro.Client, or
-// whatever else can be brought to the same place twice.
+// Execution is one run of a client's code, stepped from outside: a coro.Client, or anything else that can be brought to
+// the same place twice.
 type Execution interface {
 	// Pending returns the request of each thread of the client, in a fixed order. It is empty when
 	// the client has ended.
@@ -55,7 +55,7 @@ type Trie struct {
 
 	mu         sync.Mutex // guards what follows: one execution at a time
 	children   map[edgeKey]child
-	end        uint32            // the node of those that have ended; 0: nobody has
+	end        uint32            // the node of those that have ended; 0: none has
 	died       uint32            // see Dead
 	rounds     map[string]uint32 // nodes at the start of a round, by the contents of the client's objects
 	live       map[uint32]runs
@@ -69,7 +69,7 @@ type Trie struct {
 	spans   []time.Duration
 	level   map[lookFrom][]stretchOf
 	turns   []time.Duration // found for other nodes, the latest first
-	delays  []time.Duration // how far they were ahead
+	delays  []time.Duration // how far ahead they were
 	probes  int
 	blind   atomic.Bool // not all were looked for
 	vague   atomic.Bool // in a way that is not understood
@@ -105,7 +105,7 @@ type Node struct {
 	told uint32
 	// limits describes the client's time-outs; nil if they are not known.
 	limits *coro.Limits
-	// Timed: a thread sleeps, has a time-out, or is about to read the clock, or to begin.
+	// Timed: a thread sleeps, has a time-out, or is about to read the clock or to begin.
 	Timed bool
 	// Dead: the client has crashed.
 	Dead bool
@@ -170,7 +170,7 @@ type edgeKey Edge
 // child is the node that an edge leads to, and the events on the way.
 type child struct{ node, events uint32 }
 
-// Settled is the node at which a client next does something that others can notice.
+// Settled is the node of a client's next step that others can notice.
 type Settled struct {
 	Node   uint32
 	Events uint32 // on the way
@@ -179,31 +179,30 @@ type Settled struct {
 	Fused  bool
 	Which  uint8 // if fused, the request of the thread that was resumed
 	Looked uint8 // how often it has read the clock
-	// Failed: the code cannot be stepped, or did something else than before: see
-	// Trie.Failure.
+	// Failed: the code cannot be stepped, or behaved differently than before: see Trie.Failure.
 	Failed bool
 }
 
-// looksLimit is how many looks at the clock are counted in one step: a search has room for so many in an action.
+// looksLimit is how many looks at the clock are counted in one step: an action of a search has room for so many.
 const looksLimit = 1<<6 - 1
 
 // GoOn is the answer to requests that have none.
 const GoOn = ^uint32(0)
 
-// Options say whose code a trie is of.
+// Options describe the code of a trie.
 type Options struct {
 	// Start starts an execution whose names are in a book.
 	Start func(*names.Book) Execution
-	// Names says what the client's names are.
+	// Names gives the client's names.
 	Names names.Scheme
-	// Checked: each node is reached by several runs that spell names differently, to see whether
-	// that makes a difference. If false, the Execution checks that itself.
+	// Checked: several runs that spell names differently reach each node, to check that names mean nothing. If false,
+	// the Execution checks that itself.
 	Checked bool
 	// Servers number the client's calls and the answers.
 	Servers *servers.Servers
 	// Merge makes one node of several that differ in the client's history, but not in what it remembers.
 	Merge bool
-	// Spans are how far ahead of the present the client is tried that reads the clock.
+	// Spans say how far ahead of the present a client that reads the clock is tried.
 	Spans []time.Duration
 	// Sparse: each try is costly.
 	Sparse bool
@@ -228,8 +227,8 @@ func New(o Options) (*Trie, error) {
 	return t, nil
 }
 
-// Settled returns where a client comes to by an observation, and remembers it. Whoever asks passes
-// the edge's hash along, so that Settled is inlined: see [table.Memo].
+// Settled returns where an observation leads a client, and remembers it. The caller passes the edge's hash, so that
+// Settled is inlined: see [table.Memo].
 func (t *Trie) Settled(e Edge, hash uint64) *Settled { return t.settled.Get(e, hash) }
 
 // Node returns the node with a number.
@@ -247,7 +246,7 @@ func (t *Trie) Executions() int64 { return t.executions.Load() }
 // Failure returns why the code cannot be stepped, if a Settled failed.
 func (t *Trie) Failure() error { return *t.failure.Load() }
 
-// Blind reports whether some of the instants were not looked for with which the client compares its clock: there are too many.
+// Blind reports whether the client compares its clock with too many instants, so that some were not looked for.
 func (t *Trie) Blind() bool { return t.blind.Load() }
 
 // Vague reports whether the client depends on the time in a way that is not understood.
@@ -278,7 +277,7 @@ func (t *Trie) seeds() []uint64 {
 	return all
 }
 
-// place makes the node at which runs are. more returns another run that has come there.
+// place makes the node at which runs are. more returns another run that has reached it.
 func (t *Trie) place(rs runs, parent *Node, by edgeKey, more func() (*Run, error)) (*Node, error) {
 	n := &Node{parent: by.From, by: by}
 	if parent != nil {
@@ -324,8 +323,8 @@ func (t *Trie) place(rs runs, parent *Node, by edgeKey, more func() (*Run, error
 	return n, nil
 }
 
-// knows returns the oldest token and the oldest random value that a client may still hold whose
-// objects have these contents at node n.
+// knows returns the oldest token and the oldest random value that a client with these contents of its objects may still
+// hold at node n.
 func (n *Node) knows(memory string) (first, drawn uint8) {
 	texts := false
 	if k, _ := fmt.Sscanf(memory, "%d %t ", &first, &texts); k < 2 || texts || len(names.SecretsIn(memory)) > 0 {
@@ -347,9 +346,8 @@ func (t *Trie) segment(list []rules.Event) uint32 {
 	return t.segments.ID(key.String(), func() []rules.Event { return list })
 }
 
-// settle follows an observation and then everything that the client does without others
-// noticing: it passes boundaries between rounds and, if it began with a step of that kind, takes
-// more of them until its next command.
+// settle follows an observation and then all steps of the client that others cannot notice: it passes boundaries
+// between rounds and, if the first step was of that kind, takes more of them until the next command.
 func (t *Trie) settle(e Edge) Settled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -360,7 +358,7 @@ func (t *Trie) settle(e Edge) Settled {
 	for first := true; ; first = false {
 		held := t.segments.Get(t.nodes.get(e.From).Held)
 		quiet = quiet && !slices.ContainsFunc(held, Noticed)
-		if !first { // it has been resumed, so these have happened
+		if !first { // it has been resumed, so these calls have happened
 			events = append(events, held...)
 		}
 		if t.nodes.get(e.From).Pending[e.Which].Kind == coro.Clock && looked < looksLimit {
@@ -395,7 +393,7 @@ func (t *Trie) alone(before, after []coro.Request, thread int) bool {
 	return len(after) == 1 || t.merge && OnlyMoved(before, after, thread)
 }
 
-// OnlyMoved reports whether only this thread has changed its request, or is the only one left.
+// OnlyMoved reports whether only this thread has changed its request, or is the only one.
 func OnlyMoved(before, after []coro.Request, thread int) bool {
 	if len(after) == 1 {
 		return true
@@ -438,7 +436,7 @@ func (t *Trie) Dead() uint32 {
 	return t.died
 }
 
-// Private reports whether others cannot notice that this request is answered.
+// Private reports whether others cannot notice the answer to this request.
 func Private(r coro.Request) bool {
 	return r.Kind == coro.Clock || r.Kind == coro.Pause && r.Label == "start"
 }
@@ -449,7 +447,7 @@ func Noticed(e rules.Event) bool {
 	return e.Op.Kind != history.Acquire || e.End && e.Op.Outcome == history.OK
 }
 
-// key is the edge with the time only if the client can notice it: it reads the clock, or one of its
+// key returns the edge, with its time only if the client can notice it: it reads the clock, or one of its
 // time-outs has fired.
 func (e Edge) key(from *Node) edgeKey {
 	k := edgeKey{From: e.From, Which: e.Which, Answer: e.Answer}
@@ -513,7 +511,7 @@ func (t *Trie) child(key edgeKey) (child, error) {
 	}
 	memory := ""
 	if t.merge && parent.roundEnds() {
-		// Earlier observations matter only as far as they are in the objects.
+		// Earlier observations matter only through the contents of the objects.
 		memory = fmt.Sprint(parent.Values, n.Alive, n.AliveDrawn, " ", parent.Pending[0].Label)
 		if id, known := t.rounds[memory]; known {
 			defer t.swapRuns(id, rs)
@@ -542,7 +540,7 @@ func (t *Trie) child(key edgeKey) (child, error) {
 	return t.children[key], nil
 }
 
-// observation returns what the client observes.
+// observation returns the client's observation.
 func (t *Trie) observation(from *Node, key edgeKey) coro.Observation {
 	var o coro.Observation
 	if key.Answer != GoOn {
@@ -583,12 +581,11 @@ func (t *Trie) again(to uint32, seed uint64) (*Run, error) {
 	return r, err
 }
 
-// repetitions is how often the code is executed again to see whether it does the same: one that tosses a coin in each
+// repetitions is how often the code is executed again to check that it behaves alike: code that tosses a coin in each
 // execution does so once in 256 times.
 const repetitions = 8
 
-// merging is errMerged for a difference between the ways to a node, unless the code does not even do the same on one of
-// them.
+// merging returns errMerged for a difference between the ways to a node, unless the code differs even on one of them.
 func (t *Trie) merging(at uint32, err error) error {
 	for range repetitions {
 		r, is := t.replay(at, 0, false)
@@ -663,7 +660,7 @@ func (t *Trie) replay(to uint32, seed uint64, shuffled bool) (*Run, error) {
 // ErrNondeterministic reports that a client behaved differently after the same observations.
 var ErrNondeterministic = errors.New("this client is not deterministic")
 
-// same checks that a run is where the node says.
+// same checks that a run is at the node.
 func (t *Trie) same(r *Run, n *Node) error {
 	if err := r.failed(); err != nil {
 		return err
@@ -781,7 +778,7 @@ func Ready(r *coro.Request, now time.Duration) bool {
 	return r.Kind != coro.Sleep || servers.RoundUp(r.Until) <= now
 }
 
-// Hash says where the edge is in a table.
+// Hash returns the hash of the edge for a table.
 func (k Edge) Hash() uint64 {
 	return table.Spread(table.Pair(k.From, k.Answer), uint64(k.Now)<<16|uint64(k.Looks)<<8|uint64(k.Which))
 }

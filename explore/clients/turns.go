@@ -14,7 +14,7 @@ type lookFrom struct {
 	which uint8
 }
 
-// lookAt is such a thread, and when it reads the clock.
+// lookAt is such a thread, and the time at which it reads the clock.
 type lookAt struct {
 	lookFrom
 	now time.Duration
@@ -84,8 +84,8 @@ func (t *Trie) turn(k lookAt) time.Duration {
 	return 0
 }
 
-// between returns the instant after last, at which the client behaves as it does now, and not after at, at which it does not, from which
-// on it does not.
+// between returns the first instant from which the client no longer behaves as now: it does at last, and does not at
+// at.
 func (t *Trie) between(last, at, now time.Duration, same func(time.Duration) bool) time.Duration {
 	for _, known := range append(t.likely(now), at) {
 		if last < known && known <= at && (last == known-servers.TickUnit || same(known-servers.TickUnit)) && !same(known) {
@@ -102,7 +102,7 @@ func (t *Trie) between(last, at, now time.Duration, same func(time.Duration) boo
 	return at
 }
 
-// found notes an instant from which on clients behave differently that read the clock now.
+// found notes an instant from which clients that read the clock now behave differently.
 func (t *Trie) found(kind string, now, at time.Duration) {
 	t.turns, t.delays = latest(at, t.turns), latest(at-now, t.delays)
 	if all := t.turnsOf[kind]; !slices.Contains(all, at) && len(all) < turnLimit {
@@ -113,12 +113,12 @@ func (t *Trie) found(kind string, now, at time.Duration) {
 // turnLimit is how many instants are remembered at which clients of one kind behave differently.
 const turnLimit = 64
 
-// steadyEnough is how many clients of one kind are looked at closely that never behave differently. Others
-// are most likely at the same place in the program.
+// steadyEnough is how many clients of one kind that never behave differently are looked at closely. Others are most
+// likely at the same place in the program.
 const steadyEnough = 2
 
-// probesFrom returns at which times a client is run that reads the clock now and does what others of its kind do. full tells
-// whether they are all.
+// probesFrom returns the times at which to run a client that reads the clock now and behaves like others of its kind.
+// full reports whether they are all.
 func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
 	for _, span := range t.spans {
 		all = append(all, min(now+span, servers.Horizon))
@@ -145,8 +145,8 @@ func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 	return all, full
 }
 
-// likely are instants at which a client often behaves differently that reads the clock now: those at which
-// others did, and those that are as far away.
+// likely returns instants at which a client that reads the clock now often behaves differently: those of others, and
+// those as far away.
 func (t *Trie) likely(now time.Duration) []time.Duration {
 	all := slices.Clone(t.turns)
 	for _, d := range t.delays {

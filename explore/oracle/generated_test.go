@@ -18,13 +18,13 @@ import (
 	"oversell/variant"
 )
 
-// form is what a program makes of a token.
+// form is a program's form of a token.
 type form struct {
 	name string
 	// f is nil for the token itself.
 	f func(string) string
-	// clear says that it can be seen from outside what the token is called: two tokens'
-	// forms may be equal or in one order or the other.
+	// clear says that the form shows the spelling of the token: two tokens' forms may be equal or in one order or the
+	// other.
 	clear bool
 }
 
@@ -67,7 +67,7 @@ func (d draft) String() string { return d.text }
 
 func compared(t *try, v string) bool { return t.text("get", t.key) == v }
 
-// stringOptions are the ways to take and give back a lock that is a text.
+// stringOptions returns the ways to take and give back a lock that is a text.
 func stringOptions(f form) (takes, drops, extends []option) {
 	value := func(t *try) string { return f.of(t.v) }
 	takes = []option{
@@ -153,7 +153,7 @@ func stringOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// hashOptions are those of a lock that is a hash with an owner.
+// hashOptions returns the ways for a lock that is a hash with an owner.
 func hashOptions(f form) (takes, drops, extends []option) {
 	takes = []option{
 		{"HSETNX, PEXPIRE", func(t *try) bool { return t.yes("hsetnx", t.key, "owner", f.of(t.v)) && renewBlindly(t) }, false},
@@ -169,7 +169,7 @@ func hashOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// setOptions are those of a lock that is a set of tokens.
+// setOptions returns the ways for a lock that is a set of tokens.
 func setOptions(f form) (takes, drops, extends []option) {
 	among := func(chosen func(*try) bool) func(*try) bool {
 		return func(t *try) bool {
@@ -227,7 +227,7 @@ var units = []struct {
 	d    time.Duration
 }{{"ms", time.Millisecond}, {"µs", time.Microsecond}, {"ns", time.Nanosecond}, {"s", time.Second}}
 
-// drawn is a program by its number.
+// drawn returns a program by its number.
 func drawn(seed uint64) draft {
 	r := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
 	var d draft
@@ -335,7 +335,7 @@ func (d *draft) within(r *rand.Rand) {
 	d.text += fmt.Sprintf("; rounds %d crashes %d lost %d late %d jumps %d extends %t", l.rounds, l.crashes, l.lost, l.late, l.jumps, l.extends)
 }
 
-// tallies are what comparisons came to.
+// tallies counts the results of comparisons.
 type tallies struct {
 	sync.Mutex
 	agreed                 map[string]int
@@ -393,7 +393,7 @@ func (c *tallies) compare(t *testing.T, seed uint64) {
 				l.jumps, l.states = more, 2*l.states
 				enumerated(l)
 			}
-			// Whether somebody obtains the lock in the end depends on the tokens drawn then, if the
+			// Whether a client obtains the lock in the end depends on the tokens drawn then, if the
 			// program compares more of them than whether they are equal.
 			if expected[p] == 0 && (cut || d.clear && p == variant.Progress) {
 				c.count(func() { c.undecided++ })
@@ -421,7 +421,7 @@ func short(why string) string {
 	return why
 }
 
-// namings are those that may make a difference to a program.
+// namings returns the namings that may make a difference to a program.
 func (d draft) namings() []naming {
 	if d.clear {
 		return namings
@@ -429,9 +429,9 @@ func (d draft) namings() []naming {
 	return namings[:1]
 }
 
-// TestTheOracleAgrees: on programs by chance both searches come to the same verdicts. A search
-// that takes more than a second says nothing: one program in thirty takes as long as all others
-// together. The long tests compare as many programs as there is time for.
+// TestTheOracleAgrees: on random programs both searches give the same verdicts. A search that takes more than a second
+// is ignored: one program in thirty takes as long as all others together. The long tests compare as many programs as
+// there is time for.
 func TestTheOracleAgrees(t *testing.T) {
 	t.Parallel()
 	programs := uint64(2)

@@ -1,6 +1,5 @@
-// Package oracle holds a second search, which shares nothing with the first but the
-// model of the server and the way in which a client is stepped, and small programs
-// whose verdicts are known by hand.
+// Package oracle holds a second search, which shares with the first only the model of the server and the stepping of
+// clients, and small programs with verdicts known by hand.
 package oracle
 
 import (
@@ -22,7 +21,7 @@ const lease = time.Second
 // it is for; a command without an answer ends the part and the operation.
 type design struct {
 	acquire, release func(*try) bool
-	// extend is compare and PEXPIRE in one script if it is nil.
+	// extend, if nil, is compare and PEXPIRE in one script.
 	extend func(*try) bool
 	// late says that the clock is not read before acquire: then that sets until.
 	late bool
@@ -40,7 +39,7 @@ type design struct {
 	key func(token string) string
 }
 
-// variant is the lock as a search takes it.
+// variant returns the lock as a search takes it.
 func (d *design) variant(name string) lockimpl.Variant {
 	return lockimpl.Variant{
 		Name:     name,
@@ -152,7 +151,7 @@ func (t *try) ms() int64 { return t.ttl.Milliseconds() }
 // do sends a command and returns its reply, nil for none.
 func (t *try) do(args ...any) any { return on(t.ctx, t.r, args...) }
 
-// doer is what sends commands: a client or a transaction.
+// doer sends commands: a client or a transaction.
 type doer interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 }
@@ -165,13 +164,13 @@ func on(ctx context.Context, r doer, args ...any) any {
 	return v
 }
 
-// yes tells whether the reply is neither nothing nor 0.
+// yes reports whether the reply is neither nothing nor 0.
 func (t *try) yes(args ...any) bool {
 	v := t.do(args...)
 	return v != nil && v != int64(0)
 }
 
-// text is the reply as a text, empty for none.
+// text returns the reply as a text, empty for none.
 func (t *try) text(args ...any) string { return textOf(t.do(args...)) }
 
 func textOf(v any) string {
@@ -186,7 +185,7 @@ func (t *try) number(args ...any) int64 {
 	return n
 }
 
-// texts is a list as a reply.
+// texts returns a list as a reply.
 func (t *try) texts(args ...any) (all []string) {
 	list, _ := t.do(args...).([]any)
 	for _, v := range list {

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// program is a lock with a verdict that was found by thinking.
+// program is a lock with a verdict found by reasoning.
 type program struct {
 	item   int // of the points where a search may assume too much
 	name   string
@@ -104,13 +104,13 @@ func within(limit time.Duration, acquire, release func(*try) bool) design {
 	return design{deadlines: true, spans: []time.Duration{limit}, acquire: limited(acquire), release: limited(release)}
 }
 
-// silent runs a part and tells whether it had no answer.
+// silent runs a part and reports whether it had no answer.
 func silent(t *try, part func(*try) bool) (ok, none bool) {
 	ok, err := t.run(part)
 	return ok, err != nil
 }
 
-// freshly is a text by chance.
+// freshly returns a random text.
 func freshly() string {
 	b := make([]byte, 16)
 	_, _ = crand.Read(b)
@@ -148,7 +148,7 @@ const (
 	scoreTake  = `redis.call('zremrangebyscore', KEYS[1], '-inf', ARGV[2]) if redis.call('zcard', KEYS[1]) > 0 then return 0 end redis.call('zadd', KEYS[1], ARGV[3], ARGV[1]) return 1`
 )
 
-// lowest is whether the token is the first in order of those in the set.
+// lowest reports whether the token is the first in order of those in the set.
 func lowest(t *try) bool {
 	all := t.texts("smembers", t.key)
 	return len(all) > 0 && slices.Min(all) == t.v
@@ -364,7 +364,7 @@ func length(s string) string { return strconv.Itoa(len(s)) }
 
 func parity(s string) string { return strconv.Itoa(int(sha1.Sum([]byte(s))[0]) % 2) }
 
-// Names that a program does more with than to store and compare them.
+// Programs that do more with names than store and compare them.
 var names = []program{
 	{3, "sha1 of the token", "t2 a1", "", asText(sha), false},
 	{3, "sha1 of the token, lost messages", "t1 a1 l1", "", asText(sha), false},
@@ -740,7 +740,7 @@ var redlocks = []program{
 	{10, "all of three", "masters t1", "", majority(3, dropCompared), true},
 }
 
-// Locks as people write them, right and wrong.
+// Typical locks, right and wrong.
 var mixed = []program{
 	{0, "SET NX PX, compare and DEL", "t2 a1 s1", "", design{acquire: setNX, release: dropCompared}, false},
 	{0, "SET NX PX, a late message", "t2 a1 d1", "", design{acquire: setNX, release: dropCompared}, false},
@@ -916,7 +916,7 @@ func numbered(take string, release func(*try) bool) design {
 	}
 }
 
-// byScripts is a lock whose parts are one script each.
+// byScripts returns a lock whose parts are one script each.
 func byScripts(take, drop string) design {
 	return design{
 		acquire: func(t *try) bool { return t.script(take, t.v, t.ms()) },
@@ -925,7 +925,7 @@ func byScripts(take, drop string) design {
 	}
 }
 
-// blindly is a lock that is given back by one command without any condition.
+// blindly returns a lock that is given back by one command without any condition.
 func blindly(take string, args ...any) design {
 	d := byScripts(take, "")
 	d.release = func(t *try) bool {
@@ -939,7 +939,7 @@ func blindly(take string, args ...any) design {
 	return d
 }
 
-// What a release changes, and whose it is.
+// The data that a release changes, and its owner.
 var owners = []program{
 	{13, "a count of operations", "t1 a1 l1", "", counting("incr", "ops"), false},
 	{13, "a count of operations in a hash", "t2 a1", "", counting("hincrby", "metrics", "ops", 1), false},

@@ -85,7 +85,7 @@ func (t *try) left() (n int64) {
 	return n
 }
 
-// readWrite is GET, and SET of one less.
+// readWrite sends GET, and SET of one less.
 func readWrite(o *order) bool {
 	left := o.left()
 	if left <= 0 {
@@ -173,7 +173,7 @@ func decrFirst(o *order) bool {
 // downwards refuses an order that is above the last one.
 const downwards = `local last = redis.call('get', 'Last') if last and tonumber(ARGV[1]) > tonumber(last) then return 0 end redis.call('set', 'Last', ARGV[1]) ` + takeOne
 
-// striped is GET, SET under a lock that orders share whose numbers leave the same when they are divided.
+// striped sends GET and SET under a lock shared by orders whose numbers have the same remainder.
 func striped(by int64) func(*order) bool {
 	return func(o *order) bool {
 		var id int64

@@ -19,10 +19,9 @@ import (
 	"oversell/variant"
 )
 
-// The oracle is a plain enumeration, breadth-first. A situation is what the server holds, what
-// the time is, and the complete list of what each client has observed, in real names and real
-// times: nothing is renamed, and nothing that was observed is ever forgotten. A command is
-// executed in one step and answered in another, so that anything can happen in between.
+// The oracle is a plain breadth-first enumeration. A situation is the server's state, the time, and the complete list
+// of each client's observations, in real names and real times: nothing is renamed, and no observation is forgotten. A
+// command is executed in one step and answered in another, so that anything can happen in between.
 
 // limits bound an enumeration.
 type limits struct {
@@ -30,7 +29,7 @@ type limits struct {
 	crashes, lost, late, jumps int
 	// extends says that the section is as long as the lease, so that the lock is extended once.
 	extends bool
-	// states is after how many situations it gives up.
+	// states is the number of situations after which it gives up.
 	states int
 	// whole executes and answers a command in one step.
 	whole bool
@@ -41,7 +40,7 @@ const nobody = -1
 // naming gives the n-th token of a client.
 type naming func(client, n int) string
 
-// told is what a client's driver says of the operations.
+// told is an event of an operation, from a client's driver.
 type told struct {
 	kind  history.Kind
 	end   bool
@@ -49,7 +48,7 @@ type told struct {
 	until time.Duration
 }
 
-// life is what a client does with a lock.
+// life returns the program of a client of a lock.
 func life(v lockimpl.Variant, l limits) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		k := v.New(w.Env())
@@ -119,7 +118,7 @@ type oracle struct {
 	cut     bool
 }
 
-// holder is what is to be known of a client to judge it.
+// holder is the state of a client for judging it.
 type holder struct {
 	op    history.Kind // under way; 0: none
 	holds bool
@@ -148,8 +147,8 @@ type situation struct {
 	flights [][]flight
 	holders []holder
 	late    []straggler
-	// owner is whose the lock's key is: the last client whose acquisition made it or, if
-	// it is no collection, set it to another value.
+	// owner is the owner of the lock's key: the last client whose acquisition made it or, if it is not a collection,
+	// set it to another value.
 	owner int
 
 	crashes, lost, delayed, jumps int
@@ -203,7 +202,7 @@ func (s *situation) fingerprint() string {
 	return string(b)
 }
 
-// outcome is what an enumeration comes to.
+// outcome is the result of an enumeration.
 type outcome struct {
 	broken  map[variant.Property]int // and in how many steps
 	entered bool
@@ -307,7 +306,7 @@ func (o *oracle) execute(client int, seen []sight) *place {
 	return p
 }
 
-// observe notes what an observation tells of time.
+// observe notes the times in an observation.
 func (p *place) observe(r coro.Request, s sight, spans []time.Duration) {
 	switch r.Kind {
 	case coro.Clock:
@@ -350,7 +349,7 @@ func (p *place) numbers(text string) {
 	}
 }
 
-// after is the place of a client that sees one thing more.
+// after returns the place of a client that sees one thing more.
 func (o *oracle) after(s *situation, client int, thread int, obs coro.Observation) *place {
 	p := s.at[client]
 	// A thread learns the time from the clock alone, unless it ends contexts.
@@ -526,7 +525,7 @@ func (o *oracle) answer(s *situation, client, at int) {
 	o.add(n)
 }
 
-// step is what one thread of a client can do.
+// step takes every step that one thread of a client can take.
 func (o *oracle) step(s *situation, client int, r coro.Request) {
 	if r.Kind != coro.Command {
 		what := r.Label
@@ -644,8 +643,8 @@ func executeOn(scripts *coro.Scripts, s *redismodel.State, now time.Duration, co
 	return s, reply, ""
 }
 
-// ends judges what is left when nobody does anything any more: within its lease and a grace,
-// somebody who keeps trying must obtain the lock.
+// ends judges the final state, when all clients have stopped: within its lease and a grace, a client that keeps trying
+// must obtain the lock.
 func (o *oracle) ends(s *situation) {
 	if o.broken[variant.Progress] != nil {
 		return

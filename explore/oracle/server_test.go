@@ -22,7 +22,7 @@ type sent struct {
 	reply string
 }
 
-// steps are the situations that led here, the first one first.
+// steps returns the situations that led here, the first one first.
 func (s *situation) steps() (all []*situation) {
 	if s.from != nil {
 		all = append(s.from.steps(), s)
@@ -72,7 +72,7 @@ func TestSchedulesOnAServer(t *testing.T) {
 	}
 }
 
-// drive has a server execute what is executed on the way to a situation.
+// drive makes a server execute the commands on the way to a situation.
 func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situation) error {
 	conns := map[int]*redis.Conn{}
 	client := redis.NewClient(target.Options(0, server.ConnOptions{PoolSize: 32}))
@@ -142,8 +142,8 @@ func ask(t *testing.T, c *redis.Conn, r coro.Request) (string, error) {
 	return b.String(), nil
 }
 
-// resp is a reply in RESP2. Statuses cannot be told from texts by their type, but none of
-// the programs stores one; null is how nothing is said.
+// resp returns a reply in RESP2. Statuses and texts have one type here, but none of the programs stores a status; null
+// is the null reply.
 func resp(v any, null string) string {
 	switch v := v.(type) {
 	case nil:
@@ -170,7 +170,7 @@ func resp(v any, null string) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// sameMembers is a reply with its lines sorted: a server may list a set in any order.
+// sameMembers returns a reply with its lines sorted: a server may list a set in any order.
 func sameMembers(reply string) string {
 	lines := strings.Split(reply, "\r\n")
 	slices.Sort(lines)

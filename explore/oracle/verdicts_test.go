@@ -64,7 +64,7 @@ func boundsOf(text string) (b reports.Bounds, hold bool) {
 
 var letters = map[byte]variant.Property{'m': variant.MutualExclusion, 'o': variant.OwnerOnlyRelease, 'p': variant.Progress}
 
-// config is the search for these promises of a lock.
+// config returns the search for these promises of a lock.
 func config(v lockimpl.Variant, b reports.Bounds, hold bool, look ...variant.Property) explore.Config {
 	mutex, _ := scenarios.Find("mutex")
 	c := explore.Config{Run: scenarios.Config{Scenario: mutex, Lock: v, TTL: lease}, Bounds: b}
@@ -114,7 +114,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// limits are the bounds of both searches.
+// limits returns the bounds of both searches.
 func (p *program) limits() (reports.Bounds, limits) {
 	b, hold := boundsOf(p.bounds)
 	l := limits{
@@ -130,7 +130,7 @@ func (p *program) limits() (reports.Bounds, limits) {
 	return b, l
 }
 
-// long tells that there is time.
+// long reports whether there is time.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
 // TestProgramsByTheOracle: the verdicts by hand are also those of the oracle.

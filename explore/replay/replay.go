@@ -29,12 +29,12 @@ import (
 	"oversell/variant"
 )
 
-// ErrDiverged tells that on a real server a schedule went another way.
+// ErrDiverged reports that a schedule took another course on a real server.
 var ErrDiverged = errors.New("the schedule goes another way")
 
-// Search is the search whose schedule is driven.
+// Search is the search that found the schedule.
 type Search struct {
-	// Run is what the clients do, and with what.
+	// Run says what the clients do, and with which variants.
 	Run scenarios.Config
 	// Bounds are those of the search.
 	Bounds reports.Bounds
@@ -46,9 +46,8 @@ type Search struct {
 // answer is compared with the search's, except those that depend on the server's clock. Time
 // passes for real.
 //
-// It returns what was broken there, judged by what the servers answered: nil means
-// that the schedule went through and nothing was broken. ErrDiverged says where it went
-// another way.
+// It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
+// completed and nothing was broken. ErrDiverged says where it diverged.
 func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
@@ -79,7 +78,7 @@ func told(b *rules.Breach) *reports.Property {
 type replay struct {
 	ctx     context.Context
 	of      Search
-	promise []history.Promise // the one that the schedule breaks
+	promise []history.Promise // the promise that the schedule breaks
 	naming  names.Namer
 	servers []*redis.Options
 	rules   *rules.Rules
@@ -92,11 +91,11 @@ type replay struct {
 	breach  *rules.Breach
 	last    bool                 // this is the last step
 	steps   int                  // done
-	late    map[int]history.Kind // during which operation a late request was sent, by step
+	late    map[int]history.Kind // the operation that sent a late request, by step
 }
 
-// line is a client's connection to a server: which one, see coro.Request.Conn, or lateLine of
-// the step in which a request was sent that is still under way.
+// line is a client's connection to a server: its number, see coro.Request.Conn, or for a request in flight lateLine of
+// the step that sent it.
 type line struct{ client, node, conn int }
 
 func lateLine(step int) int { return -1 - step }
@@ -106,13 +105,12 @@ type replayedClient struct {
 	number int
 	code   clients.Execution
 	book   *names.Book
-	loud   bool // what it came to last could be noticed
+	loud   bool // others could notice its last step
 	under  []history.Kind
 	held   []rules.Event // not yet judged
 }
 
-// open brings the servers to where the schedule starts, and the clients to their
-// first step.
+// open brings the servers to the state in which the schedule starts, and the clients to their first step.
 func (r *replay) open(n int) error {
 	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
 		return fmt.Errorf("open the scenario: %w", err)
@@ -140,7 +138,7 @@ func (r *replay) close() {
 	}
 }
 
-// settle hands on what the client came to, and answers its looks at the clock.
+// settle hands on the client's events, and answers its looks at the clock.
 func (r *replay) settle(p *replayedClient) error {
 	for {
 		if err := p.code.Err(); err != nil {
@@ -172,7 +170,7 @@ func (r *replay) came(p *replayedClient, e rules.Event) {
 	}
 }
 
-// judge judges what the client came to; calls only when it goes on.
+// judge judges the client's events; calls are judged only when it goes on.
 func (r *replay) judge(p *replayedClient) {
 	for _, e := range p.held {
 		p.loud = p.loud || clients.Noticed(e)
@@ -255,8 +253,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 	return r.settle(p)
 }
 
-// hangUp closes the connection of a call, as a client's library does that had no answer, if it
-// is one on which something is watched.
+// hangUp closes the connection of a call, as a client library does without an answer, if keys are watched on it.
 func (r *replay) hangUp(c servers.Call) {
 	l := line{c.Client, c.Node, c.Conn}
 	if l.conn == 0 || r.lines[l] == nil {
@@ -266,8 +263,7 @@ func (r *replay) hangUp(c servers.Call) {
 	delete(r.lines, l)
 }
 
-// look lets a client do what it does in private before its next command, or look at the
-// clock so often.
+// look lets a client take its private steps before its next command, or look at the clock so often.
 func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) {
 	if i >= len(p.code.Pending()) {
 		return false, nil
@@ -292,7 +288,7 @@ func (r *replay) look(p *replayedClient, i, times int) (looked bool, err error) 
 	return looked, nil
 }
 
-// happens sends a command, if it gets to the server now.
+// happens sends a command, if it reaches the server now.
 func (r *replay) happens(s reports.Step, c servers.Call) (string, error) {
 	if s.Kind != reports.StepCommand && s.Kind != reports.StepNoReply {
 		return "", nil
@@ -302,7 +298,7 @@ func (r *replay) happens(s reports.Step, c servers.Call) (string, error) {
 
 // same compares what the client is about to send with what the schedule says.
 func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
-	// What the client has drawn at random is in the schedule by its name.
+	// The schedule names the values that the client has drawn at random.
 	want := clients.Said(p.book, []coro.Request{{Commands: localCommands(s.Commands, p.number)}}, nil)
 	if err := names.Follow(clients.Said(p.book, []coro.Request{{Commands: q.Commands}}, nil), want, names.Values(want.Texts)); err != nil && !s.Clock {
 		return fmt.Errorf("%w: client %d is about to send %q", ErrDiverged, p.number, q.Commands)
@@ -316,7 +312,7 @@ func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
 		commands = append(commands, args)
 	}
 	equal := func(a, b []string) bool {
-		if s.Clock { // what it sends may hold times
+		if s.Clock { // the command may hold times
 			return len(a) == len(b) && len(a) > 0 && a[0] == b[0]
 		}
 		return slices.Equal(a, b)
@@ -327,7 +323,7 @@ func (r *replay) same(p *replayedClient, q coro.Request, s reports.Step) error {
 	return nil
 }
 
-// localCommands are commands in the names of client.
+// localCommands returns commands in the names of client.
 func localCommands(commands [][]string, client int) [][]string {
 	all := make([][]string, len(commands))
 	for i, cmd := range commands {
@@ -338,8 +334,7 @@ func localCommands(commands [][]string, client int) [][]string {
 	return all
 }
 
-// pass lets time pass for real, and a little more: a server may be late to let a key
-// expire.
+// pass lets time pass for real, and a little more: a server may be late in expiring a key.
 func (r *replay) pass(d time.Duration) error {
 	if err := (clock.Real{}).Sleep(r.ctx, d+20*time.Millisecond); err != nil {
 		return err
@@ -351,14 +346,14 @@ func (r *replay) pass(d time.Duration) error {
 
 // send has a server execute a client's call, and judges what it does to the lock.
 func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
-	// That it makes a difference to the holder, the search has told; here it is enough to see that something changed.
+	// The search has shown that it makes a difference to the holder; here it is enough that something changed.
 	var holders []rules.Holder
 	var before string
 	if r.last {
 		holders = r.rules.Endangered(r.facts, c.Client, c.During, r.now)
 	}
 	if len(holders) > 0 {
-		// An expiry is told from the one before by the millisecond in which it was set.
+		// Two expiries differ by the millisecond in which they were set.
 		if err := (clock.Real{}).Sleep(r.ctx, 2*time.Millisecond); err != nil {
 			return "", err
 		}
@@ -384,7 +379,7 @@ func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
 	return reply, err
 }
 
-// dump is all that a server has.
+// dump returns all data of a server.
 func (r *replay) dump(node int) (all string, err error) {
 	own := line{names.Nobody, node, 0}
 	list, err := r.exchange(own, command("KEYS", "*"), 1)
@@ -403,7 +398,7 @@ func (r *replay) dump(node int) (all string, err error) {
 	return all, nil
 }
 
-// texts are those of a reply in RESP that is a list of them.
+// texts returns the texts of a reply in RESP that is a list.
 func texts(reply string) (all []string) {
 	_, rest, _ := strings.Cut(reply, "\r\n")
 	for strings.HasPrefix(rest, "$") {
@@ -415,7 +410,7 @@ func texts(reply string) (all []string) {
 	return all
 }
 
-// wire is a call as it is sent. Scripts go as text, so that none needs to be known.
+// wire returns a call as it is sent. Scripts go as text, so that none needs to be known.
 func (r *replay) wire(c servers.Call) string {
 	var b strings.Builder
 	if c.Tx {
@@ -532,14 +527,14 @@ func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
 	return err
 }
 
-// do runs f as a client of its own, with nothing in the way.
+// do runs f as a client of its own, which is not stepped.
 func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
 	env, closeAll := r.plain()
 	defer closeAll()
 	return f(r.ctx, scenarios.Alone(r.of.Run, plainWorld(env, r.naming.BookOfNobody(), nil)))
 }
 
-// plain is the world of a client that nobody steps.
+// plain returns the environment of a client that is not stepped.
 func (r *replay) plain() (variant.Env, func()) {
 	env := variant.Env{Clock: clock.Real{}}
 	live, end := context.WithCancel(r.ctx)
@@ -565,7 +560,7 @@ func (r *replay) plain() (variant.Env, func()) {
 	}
 }
 
-// plainWorld surrounds a client that nobody steps; ended is told of its operations.
+// plainWorld is the environment of a client that is not stepped; it calls ended with each operation.
 func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
 	numbers := map[string]int64{}
 	return scenarios.World{
@@ -582,7 +577,7 @@ func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scena
 	}
 }
 
-// end judges what the servers hold now, with everybody in the middle of something dead.
+// end judges what the servers hold now; all busy clients are dead.
 func (r *replay) end() error {
 	dead := r.rules.Busy(r.facts)
 	if bits.OnesCount16(dead) > r.of.Bounds.Crashes {
@@ -622,7 +617,7 @@ func (r *replay) tryLock(dead uint16) error {
 		if time.Now().After(end) {
 			break
 		}
-		if err := env.Wait(r.ctx, "", o.RetryEvery); err != nil { // a lock may try once only, whatever it is told
+		if err := env.Wait(r.ctx, "", o.RetryEvery); err != nil { // a lock may try only once, whatever its options say
 			return err
 		}
 	}

@@ -12,16 +12,15 @@ import (
 	"oversell/internal/names"
 )
 
-// Facts are what Rules must remember of a schedule so far, encoded: two pasts between which no
-// later event makes a difference have equal Facts. They are empty if there is nothing to
-// remember.
+// Facts are what Rules must remember of a schedule so far, encoded: two pasts that no later event can distinguish have
+// equal Facts. They are empty if there is nothing to remember.
 type Facts string
 
-// past is what facts hold.
+// past is the contents of Facts.
 type past struct {
 	people []person
-	// grants are, for each of the two locks, the fencing tokens that are needed: the
-	// largest, and those above what somebody who waits for one must be above.
+	// grants holds, for each of the two locks, the fencing tokens that are needed: the largest, and those above the
+	// token that a waiting client must exceed.
 	grants [2][]int64
 	sale   stockPast
 	ids    idsPast
@@ -30,19 +29,17 @@ type past struct {
 	lostPops int64
 }
 
-// person is what is remembered of one client.
+// person is the past of one client.
 type person struct {
 	held  [2]hold // the scenario's lock, and that of its queue
 	doing []doing // operations under way, each inside the one before
-	// doubted is an order that may have had two effects and is no longer among the
-	// sale's orders; 0: none.
+	// doubted is an order that may have had two effects and is no longer in the sale's orders; 0: none.
 	doubted int64
-	// asked is a wish for a number that had no answer and may be sent again.
+	// asked is a request for a number that had no answer and may be sent again.
 	asked doing
 }
 
-// hold is being inside a section; until is the end of its lease, 0 if that is over or
-// does not matter.
+// hold is a client inside its section; until is the end of its lease, 0 if that is over or does not matter.
 type hold struct {
 	inside bool
 	until  time.Duration
@@ -52,10 +49,9 @@ type hold struct {
 type doing struct {
 	kind  history.Kind
 	inner int   // which lock, 1 for one inside a queue's operation
-	what  label // the order, the task or the wish
-	// floor is what the answer must not be below: a token, a number; for an Enqueue 1
-	// if it replaces or follows up all there was before; for a Release 1 if another client held
-	// the lock as well.
+	what  label // the order, the task or the request for a number
+	// floor is the least answer allowed: a token, a number; for an Enqueue 1 if it replaces or follows all earlier
+	// ones; for a Release 1 if another client held the lock as well.
 	floor  int64
 	pieces int64
 	paid   int64 // pieces given back since the call
@@ -67,14 +63,14 @@ type label struct {
 	n  int64
 }
 
-// noClient is whose numbers are that no client made up.
+// noClient owns the numbers that no client made up.
 const noClient = names.MaxClients
 
-// labelOf is what value names, in the names of client.
+// labelOf returns the label of a value in the names of client.
 func labelOf(v history.Value, client int) label {
 	n, ok := v.Num()
 	if !ok {
-		for _, c := range []byte(v.String()) { // not one of ours; as good as any
+		for _, c := range []byte(v.String()) { // not one of ours; any label will do
 			n = n*31 + int64(c)
 		}
 		return label{noClient, n & (1<<40 - 1)}
@@ -98,12 +94,12 @@ func (l label) String() string {
 
 func (l label) compare(m label) int { return cmp.Or(cmp.Compare(l.of, m.of), cmp.Compare(l.n, m.n)) }
 
-// at is where an operation of this kind is in doing, -1 if there is none.
+// at returns the index in doing of an operation of this kind, -1 if there is none.
 func (me *person) at(k history.Kind) int {
 	return slices.IndexFunc(me.doing, func(d doing) bool { return d.kind == k })
 }
 
-// queueing is 1 when a queue's operation is under way, whose lock is not the scenario's.
+// queueing returns 1 while a queue's operation is under way: its lock is not the scenario's.
 func (me *person) queueing() int {
 	for _, d := range me.doing {
 		switch d.kind {
@@ -114,8 +110,8 @@ func (me *person) queueing() int {
 	return 0
 }
 
-// leave ends the operation of this kind, with all that was inside it, and returns
-// what was noted at its call; nothing if it was not called.
+// leave ends the operation of this kind, with all inside it, and returns what was noted at its call; the zero value if
+// it was not called.
 func (p *past) leave(client int, k history.Kind) doing {
 	me := &p.people[client]
 	i := me.at(k)
@@ -127,7 +123,7 @@ func (p *past) leave(client int, k history.Kind) doing {
 	return d
 }
 
-// lapse ends the leases that end by now.
+// lapse ends the leases that are over by now.
 func (p *past) lapse(now time.Duration) {
 	for i := range p.people {
 		for k := range p.people[i].held {
@@ -138,7 +134,7 @@ func (p *past) lapse(now time.Duration) {
 	}
 }
 
-// underway are the clients, a bit each, that have an operation of this kind under way,
+// underway returns the clients, a bit each, that have an operation of this kind under way,
 // about what if that is given.
 func (p *past) underway(k history.Kind, what *label) (mask int64) {
 	for i := range p.people {
@@ -201,7 +197,7 @@ func (p *past) relabel(perm []int) {
 	p.sort()
 }
 
-// sort puts what has no order of its own into one.
+// sort sorts the lists that have no order of their own.
 func (p *past) sort() {
 	slices.SortFunc(p.sale.orders, func(a, b order) int { return a.what.compare(b.what) })
 	slices.SortFunc(p.sale.refusals, func(a, b refusal) int {
@@ -216,7 +212,7 @@ func (r *Rules) write(p *past) Facts {
 	c := codec{}
 	c.past(p)
 	n := len(c.b)
-	for n > 0 && c.b[n-1] == 0 { // what is missing reads as 0
+	for n > 0 && c.b[n-1] == 0 { // missing bytes read as 0
 		n--
 	}
 	return Facts(c.b[:n])
@@ -235,7 +231,7 @@ type codec struct {
 	reading bool
 }
 
-// num is a number.
+// num codes a number.
 func num[N ~int | ~int64 | ~uint8](c *codec, n *N) {
 	if !c.reading {
 		c.b = binary.AppendVarint(c.b, int64(*n))
@@ -252,7 +248,7 @@ func num[N ~int | ~int64 | ~uint8](c *codec, n *N) {
 	*n = N(v)
 }
 
-// list is a list of whatever each is.
+// list codes a list; each codes one element.
 func list[T any](c *codec, l *[]T, each func(*T)) {
 	n := len(*l)
 	num(c, &n)
@@ -264,8 +260,7 @@ func list[T any](c *codec, l *[]T, each func(*T)) {
 	}
 }
 
-// some are parts that are there only if they are not zero: one bit each, then the
-// parts.
+// some codes parts that are present only if they are not zero: one bit each, then the parts.
 type some struct {
 	there bool
 	walk  func()

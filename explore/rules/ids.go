@@ -10,10 +10,10 @@ import (
 	"oversell/variant"
 )
 
-// idsPast is what is remembered of a number generator. Who was given a number is not:
-// that would keep states apart that cannot be told apart by what follows.
+// idsPast is the past of an id generator, without the clients that were given the numbers: they would keep states apart
+// that no later event can distinguish.
 type idsPast struct {
-	top     int64 // the highest number that somebody received
+	top     int64 // the highest number that a client received
 	unknown int64 // requests that had no answer
 	given   []stretch
 }
@@ -21,8 +21,7 @@ type idsPast struct {
 // stretch is all numbers from one to another.
 type stretch struct{ from, to int64 }
 
-// asks notes the call of a request. One that had no answer and is sent again may be
-// answered as of the first time.
+// asks notes the call of a request. A request that had no answer and is sent again may get the answer of the first one.
 func (r *Rules) asks(p *past, client int, op *history.Op, d *doing) {
 	if !r.ids.order {
 		return
@@ -89,8 +88,8 @@ func (s *idsPast) give(n int64) bool {
 	return true
 }
 
-// numberedInTheEnd judges that no number is missing, from 1 to the last that the server
-// knows, but those that requests without an answer may have used up.
+// numberedInTheEnd judges that no number is missing, from 1 to the last that the server knows, except those that
+// requests without an answer may have used.
 func (r *Rules) numberedInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.ids.gaps {
 		return nil

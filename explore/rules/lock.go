@@ -15,7 +15,7 @@ import (
 // forever is the end of a lease that was promised without one.
 const forever = time.Duration(math.MaxInt64)
 
-// leaseEnd is the end of the lease that op promises.
+// leaseEnd returns the end of the lease that op promises.
 func leaseEnd(op *history.Op) time.Duration {
 	if op.Until <= 0 {
 		return forever
@@ -23,8 +23,8 @@ func leaseEnd(op *history.Op) time.Duration {
 	return op.Until
 }
 
-// holder is the first client, other than this one, that is inside with its lease not
-// over; -1 if there is none. The lease counts whether the client lives or not.
+// holder returns the first client, other than this one, that is inside with its lease not
+// over; -1 if there is none. The lease counts even if the client has crashed.
 func (p *past) holder(lock, but int) int {
 	for i := range p.people {
 		if h := p.people[i].held[lock]; i != but && h.inside && h.until > 0 {
@@ -43,8 +43,8 @@ func lasting(end time.Duration) string {
 	return "without end"
 }
 
-// granted judges an Acquire that ended: mutual exclusion, as long as nobody else's
-// lease lasts, and that tokens rise. An answer that was lost puts nobody inside.
+// granted judges an Acquire that ended: mutual exclusion, while another client's lease lasts, and rising tokens. A lost
+// answer puts no client inside.
 func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.Duration) (b *Breach) {
 	if op.Outcome != history.OK {
 		return nil
@@ -72,7 +72,7 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 	case slices.Contains(*grants, op.Fence):
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, which had been granted before", client, op.Fence)
 	case r.lock.mutex && leaseEnd(op) > now && op.Fence < highest(*grants):
-		// Had it been granted first, it would have held the lock at the other grant, and until now.
+		// If granted first, it would have held the lock at the other grant, and until now.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d was granted while it waited", client, op.Fence, highest(*grants))
 	}
 	if i, found := slices.BinarySearch(*grants, op.Fence); !found {
@@ -81,12 +81,11 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 	return b
 }
 
-// extended moves the end of a lease. One that was over by then begins anew, and
-// nobody else may hold the lock. A client that is told that the lock is lost does not
-// hold it.
+// extended moves the end of a lease. A lease that was over begins anew, and no other client may hold the lock. A client
+// that gets the answer "lost" does not hold it.
 //
-// The monitor does not blame a grant that falls into an Extend that is then refused. Here
-// it is told at once: the lease was promised until its end.
+// The monitor does not blame a grant during an Extend that is then refused. Here it is a breach at once: the lease was
+// promised until its end.
 func (r *Rules) extended(p *past, client int, op *history.Op, d *doing, now time.Duration) *Breach {
 	h := &p.people[client].held[d.inner]
 	switch {
@@ -105,11 +104,11 @@ func (r *Rules) extended(p *past, client int, op *history.Op, d *doing, now time
 	return nil
 }
 
-// releases ends a hold at the call of its release. Of a renewal in the background only
-// the release tells: who was granted the lock meanwhile, and still holds it, is told of
-// only then, and who has given it back by then, never.
+// releases ends a hold at the call of its release. Only the release shows a renewal in the background: a client that
+// was granted the lock meanwhile and still holds it is detected only then; one that has given it back by then is never
+// detected.
 //
-// Where two hold the lock, d says so: which of the two has it, nobody knows.
+// If two hold the lock, d says so: which of the two has it is not known.
 func (r *Rules) releases(p *past, client int, op *history.Op, d *doing, now time.Duration) *Breach {
 	lock := d.inner
 	h := &p.people[client].held[lock]
@@ -127,7 +126,7 @@ func (r *Rules) releases(p *past, client int, op *history.Op, d *doing, now time
 // Holder is a client that holds a lock.
 type Holder struct {
 	Client int
-	Until  time.Duration // a lease without an end ends beyond all searches
+	Until  time.Duration // a lease without an end lasts longer than any search
 	// Doubtful: the client whose operation might touch the lock held it as well, and its lease was not over.
 	Doubtful bool
 }
@@ -137,9 +136,9 @@ func (r *Rules) JudgesOwners(kind history.Kind) bool {
 	return r.lock.owner && (kind == history.Release || kind == history.Extend)
 }
 
-// Endangered returns the holders whose lock a command of a client may not touch that was sent by an operation of this
-// kind: all others. When the client has given up by then, it is not known which of two locks it is about, and there is
-// one as a rule.
+// Endangered returns the holders whose lock may not be touched by a command that an operation of this kind of a client
+// has sent: all others. If the client has given up by then, it is not known which of two locks the command concerns,
+// and usually there is one.
 func (r *Rules) Endangered(f Facts, client int, kind history.Kind, now time.Duration) (all []Holder) {
 	if !r.JudgesOwners(kind) {
 		return nil
@@ -163,7 +162,7 @@ func (r *Rules) Endangered(f Facts, client int, kind history.Kind, now time.Dura
 	return all
 }
 
-// Touched is the breach of a client whose operation of this kind changed the lock of a holder.
+// Touched returns the breach of a client whose operation of this kind changed the lock of a holder.
 func (r *Rules) Touched(h Holder, client int, kind history.Kind) *Breach {
 	verb := "release deleted or changed"
 	if kind == history.Extend {
@@ -172,8 +171,7 @@ func (r *Rules) Touched(h Holder, client int, kind history.Kind) *Breach {
 	return broken(variant.Lock, variant.OwnerOnlyRelease, "client %d's %s the lock of client %d, which held it %s", client, verb, h.Client, lasting(h.Until))
 }
 
-// forgetGrants keeps the largest token, and those of which a grant still to come
-// might be a second one.
+// forgetGrants keeps the largest token, and those that a later grant might repeat.
 func (r *Rules) forgetGrants(p *past) {
 	for lock := range p.grants {
 		least := highest(p.grants[lock])
@@ -186,7 +184,7 @@ func (r *Rules) forgetGrants(p *past) {
 	}
 }
 
-// highest is the last of a sorted list; 0 if there is none.
+// highest returns the last of a sorted list; 0 if there is none.
 func highest(l []int64) int64 {
 	if len(l) == 0 {
 		return 0
@@ -194,8 +192,8 @@ func highest(l []int64) int64 {
 	return l[len(l)-1]
 }
 
-// Stuck returns the breach of progress when somebody who asked for the lock for so long has not
-// obtained it. held describes the value of its key; it is empty if there is none.
+// Stuck returns the breach of progress when a client that asked for the lock for so long has not obtained it. held
+// describes the value of its key; it is empty if there is none.
 func (r *Rules) Stuck(f Facts, dead uint16, long time.Duration, held string) *Breach {
 	p := r.read(f)
 	var died []string

@@ -9,36 +9,36 @@ import (
 	"oversell/variant"
 )
 
-// task is what is known of a task id.
+// task is the record of a task id.
 type task struct {
 	what    label
 	flags   int64
-	puts    int64 // enqueues called, but those that changed nothing
+	puts    int64 // enqueues called, except those that changed nothing
 	takes   int64 // deliveries
 	effects int64
-	// supply is how many of the enqueues may be behind a delivery to a pop that is
-	// called from now on. It is kept where ids are enqueued again.
+	// supply is how many of the enqueues a pop called from now on may still deliver. It is kept if ids are enqueued
+	// again.
 	supply  int64
 	unknown int64         // enqueues without an answer
 	due     time.Duration // 0: not known, or over
 	// taken is when it was handed out while its only enqueue was under way, plus 1.
 	taken time.Duration
 	pops  int64 // the clients whose pop was under way when it was last enqueued
-	hands int64 // the clients that were handed it and are not done with it
+	hands int64 // the clients that were handed it and have not finished it
 }
 
-// What is known of a task.
+// Known facts about a task.
 const (
 	taskOwed      = 1 << iota // an enqueue was answered
 	taskEntered               // with a fresh entry
-	taskDone                  // somebody was told that its effect happened
+	taskDone                  // an answer said that its effect happened
 	taskDoneSince             // and that since it was last enqueued
 	taskPerhaps               // it may have been done, or withdrawn
-	taskDeclined              // it was declined for want of stock, which is an effect, too
+	taskDeclined              // it was declined for lack of stock, which is an effect, too
 	taskTangled               // two enqueues of it at a time
 )
 
-// task is the entry of a task, made if need be.
+// task returns the entry of a task, made if necessary.
 func (p *past) task(what label) *task {
 	for i := range p.tasks {
 		if t := &p.tasks[i]; t.what == what {
@@ -49,7 +49,7 @@ func (p *past) task(what label) *task {
 	return &p.tasks[len(p.tasks)-1]
 }
 
-// queues tells whether anything of a queue is judged that needs its past.
+// queues reports whether a judged promise of a queue needs its past.
 func (r *Rules) queues() bool {
 	return r.task.lost || r.task.delivered || r.task.effect || r.task.early || r.task.order
 }
@@ -74,7 +74,7 @@ func (r *Rules) enqueues(p *past, client int, op *history.Op, d *doing) {
 	t.pops |= p.underway(history.Pop, nil)
 }
 
-// enqueued notes the end of an enqueue, and judges what was handed out meanwhile.
+// enqueued notes the end of an enqueue, and judges the deliveries meanwhile.
 func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	if !r.queues() {
 		return nil
@@ -120,9 +120,8 @@ func (r *Rules) dequeues(p *past, client int, op *history.Op) {
 	}
 }
 
-// popped judges the delivery of a task: that it was enqueued since the last one, is due,
-// and comes after those surely due earlier. Where operations overlap so that more than
-// one story fits, nothing is said.
+// popped judges the delivery of a task: it must have been enqueued since the last one, be due, and come after those
+// surely due earlier. Where operations overlap so that several orders fit, it judges nothing.
 func (r *Rules) popped(p *past, client int, op *history.Op, now time.Duration) (b *Breach) {
 	bit := int64(1) << client
 	defer func() {
@@ -169,8 +168,7 @@ func (r *Rules) popped(p *past, client int, op *history.Op, now time.Duration) (
 	return b
 }
 
-// inOrder judges that no task was surely there all the time that was due before this
-// one.
+// inOrder judges that no task that was due before this one was surely there all the time.
 func (r *Rules) inOrder(p *past, t *task, client int, now time.Duration) *Breach {
 	bit := int64(1) << client
 	if now < t.due || p.lostPops > 0 || p.underway(history.Pop, nil) != 0 || t.due == 0 || t.puts != 1 {
@@ -186,9 +184,8 @@ func (r *Rules) inOrder(p *past, t *task, client int, now time.Duration) *Breach
 	return nil
 }
 
-// affected judges the effect of a task: as many as it was enqueued. To be declined for
-// want of stock is an effect, too, the first time; with a stale token nothing
-// happened yet.
+// affected judges the effects of a task: as many as its enqueues. The first time, being declined for lack of stock is
+// an effect, too; with a stale token nothing happened yet.
 func (r *Rules) affected(p *past, client int, op *history.Op) *Breach {
 	if !r.queues() || op.Outcome == history.Refused && op.Reason != history.SoldOut {
 		return nil
@@ -216,7 +213,7 @@ func (r *Rules) effectOnce(t *task) *Breach {
 	return broken(variant.Queue, variant.EffectOnce, "task %v took effect %d times", t.what, t.effects)
 }
 
-// forgetTasks drops what is known of tasks and not needed.
+// forgetTasks drops facts about tasks that are no longer needed.
 func (r *Rules) forgetTasks(p *past, now time.Duration) {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
 		if r.task.delivered || r.task.effect || r.repeats || t.flags&taskDone == 0 || t.hands != 0 {
@@ -252,7 +249,7 @@ func (r *Rules) forgetTasks(p *past, now time.Duration) {
 		if r.task.order {
 			keep |= taskPerhaps
 		}
-		if !r.repeats { // what only a second enqueue makes a question of
+		if !r.repeats { // facts that only a second enqueue needs
 			t.supply, t.unknown = 0, 0
 			if keep &^= taskTangled; !r.task.order || t.takes > 0 {
 				t.pops = 0
@@ -275,8 +272,8 @@ func (r *Rules) forgetTasks(p *past, now time.Duration) {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == task{what: t.what} })
 }
 
-// working tells whether the effect of a task may have happened without its client's
-// having been told. One that is a single command cannot have.
+// working reports whether the effect of a task may have happened although its client has no answer. An effect that is a
+// single command cannot.
 func (r *Rules) working(p *past, what label) bool {
 	for i := range p.people {
 		doing := p.people[i].doing
@@ -289,8 +286,8 @@ func (r *Rules) working(p *past, what label) bool {
 	return false
 }
 
-// queuedInTheEnd judges that every task that was accepted is done or still there, and
-// that none is there twice. An effect that had begun may have happened.
+// queuedInTheEnd judges that every accepted task is done or still there, and that none is there twice. An effect that
+// had begun may have happened.
 func (r *Rules) queuedInTheEnd(p *past, audit []history.Op, dead uint16) *Breach {
 	if !r.task.lost && !r.task.one {
 		return nil

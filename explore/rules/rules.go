@@ -1,9 +1,8 @@
-// Package rules judges promises while a search goes on, event by event, on what the present
-// state knows: package checker judges the same promises in whole histories.
+// Package rules judges promises during a search, event by event, from the present state; package checker judges the
+// same promises from whole histories.
 //
-// A search that merges states cannot keep their histories. So what a later judgement needs of
-// the past is a part of the state ([Facts]). It is kept only for the promises that are looked
-// for, and only as long as it can matter.
+// A search that merges states cannot keep their histories. So the part of the past that later judgements need belongs
+// to the state ([Facts]). It is kept only for the promises looked for, and only as long as it can matter.
 package rules
 
 import (
@@ -20,7 +19,7 @@ import (
 
 // Event is the call or the end of an operation of a client.
 type Event struct {
-	// End tells the end from the call.
+	// End is false for the call and true for the end.
 	End bool
 	// Op is the operation; its outcome counts only at the end. Of its times only Until
 	// is set, since the epoch.
@@ -41,7 +40,7 @@ type Breach struct {
 type Rules struct {
 	clients int
 	stock   int64
-	refunds bool // buyers give purchases back
+	refunds bool // buyers refund purchases
 	final   bool // a buyer who has an answer does not send the order again
 	renews  bool // the lock renews leases in the background
 	repeats bool // ids are enqueued again
@@ -61,7 +60,7 @@ func CanJudge(of variant.Object, p variant.Property) bool {
 	return r.look(history.Promise{Of: of, Property: p}) != nil || of == variant.Lock && p == variant.Progress
 }
 
-// look is the switch of a property; nil if it is not judged.
+// look returns the switch of a property; nil if it is not judged.
 func (r *Rules) look(p history.Promise) *bool {
 	switch p.Of {
 	case variant.Lock:
@@ -112,7 +111,7 @@ func (r *Rules) look(p history.Promise) *bool {
 	return nil
 }
 
-// New are the rules for a search among these many clients of c, in which these
+// New returns the rules for a search among these many clients of c, in which these
 // properties are looked for.
 func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 	r := &Rules{
@@ -134,11 +133,11 @@ func (r *Rules) LooksFor(of variant.Object, p variant.Property) bool {
 	return on != nil && *on
 }
 
-// Start returns the facts before anything happened.
+// Start returns the facts before the first event.
 func (r *Rules) Start() Facts { return r.write(&past{people: make([]person, r.clients)}) }
 
 // Observe judges events of a client at a time, in their order, and returns the facts after them and the first
-// breach. Names in the events are the client's own. The call of a purchase has its number of pieces and its token.
+// breach. Names in the events are the client's own. The call of a purchase carries its number of pieces and its token.
 func (r *Rules) Observe(f Facts, client int, now time.Duration, events ...Event) (Facts, *Breach) {
 	p := r.read(f)
 	p.lapse(now)
@@ -159,8 +158,7 @@ func (r *Rules) Observe(f Facts, client int, now time.Duration, events ...Event)
 	return r.write(p), first
 }
 
-// called enters an operation that begins. One of the same kind that never ended came
-// to nothing.
+// called enters an operation that begins. An earlier one of the same kind that never ended had no result.
 func (r *Rules) called(p *past, client int, op *history.Op, now time.Duration) (b *Breach) {
 	me := &p.people[client]
 	if i := me.at(op.Kind); i >= 0 {
@@ -224,7 +222,7 @@ func (r *Rules) TimePasses(f Facts, now time.Duration) Facts {
 	return r.write(p)
 }
 
-// Ends returns when the leases end that clients were promised and have not given back.
+// Ends returns the ends of the leases that clients were promised and have not given back.
 func (r *Rules) Ends(f Facts) (all []time.Duration) {
 	for _, me := range r.read(f).people {
 		for _, h := range me.held {
@@ -286,7 +284,7 @@ func (r *Rules) Permute(f Facts, perm []int) Facts {
 	return r.write(&q)
 }
 
-// broken is a breach.
+// broken returns a breach.
 func broken(of variant.Object, p variant.Property, format string, args ...any) *Breach {
 	return &Breach{of, p, fmt.Sprintf(format, args...)}
 }
@@ -304,8 +302,8 @@ func pieces(n int64) string {
 	return humanize.Comma(n) + " pieces"
 }
 
-// JudgesTheEnd reports which of two things the promises need at the end: whether the lock can be obtained
-// then, and what the servers hold.
+// JudgesTheEnd reports which of two facts the promises need at the end: whether the lock can then be obtained, and what
+// the servers hold.
 func JudgesTheEnd(look []history.Promise) (lock, books bool) {
 	for _, p := range look {
 		switch {
@@ -318,5 +316,5 @@ func JudgesTheEnd(look []history.Promise) (lock, books bool) {
 	return lock, books
 }
 
-// atTheEnd are the properties that what the servers hold at the end has a say in.
+// atTheEnd lists the properties that depend on what the servers hold at the end.
 var atTheEnd = []variant.Property{variant.NoUndersell, variant.OncePerOrder, variant.NoGaps, variant.NoLostTask, variant.OneEntryPerID}

@@ -33,14 +33,14 @@ func closed(client, at int, op history.Op, o history.Outcome, why ...history.Rea
 	return said{client, at, Event{End: true, Op: op}}
 }
 
-// whole is an operation with nothing in between.
+// whole returns an operation without events in between.
 func whole(client, at int, op history.Op, o history.Outcome, why ...history.Reason) []said {
 	return []said{begun(client, at, op), closed(client, at, op, o, why...)}
 }
 
 func sequence(parts ...[]said) []said { return slices.Concat(parts...) }
 
-// ours is the name of number n of a client as another has it.
+// ours returns the name of number n of a client as another has it.
 func ours(of int, n int64, as int) history.Value {
 	if of == as {
 		return history.Int(names.OwnNumber(n))
@@ -57,7 +57,7 @@ func fenced(op history.Op, n int64) history.Op { op.Fence = n; return op }
 func extend(until int) history.Op              { return history.Op{Kind: history.Extend, Until: msec(until)} }
 func release() history.Op                      { return history.Op{Kind: history.Release} }
 
-// buy is order n of a client, by another.
+// buy returns order n of a client, by another.
 func buy(of int, n int64, as int) history.Op {
 	return history.Op{Kind: history.Buy, Arg: ours(of, n, as)}
 }
@@ -305,7 +305,7 @@ func TestRulesDoNotJudge(t *testing.T) {
 	}
 }
 
-// touched is the breach of a command that changes the lock of whoever holds it.
+// touched returns the breach of a command that changes the holder's lock.
 func touched(r *Rules, f Facts, client int, kind history.Kind, now time.Duration) *Breach {
 	for _, h := range r.Endangered(f, client, kind, now) {
 		return r.Touched(h, client, kind)
@@ -399,7 +399,7 @@ func TestRulesStuck(t *testing.T) {
 	}
 }
 
-// Two pasts that go on alike are the same.
+// Two pasts with the same future are equal.
 func TestRulesForget(t *testing.T) {
 	everything := func() (all []history.Promise) {
 		for _, p := range variant.Properties {
@@ -514,7 +514,7 @@ func (c *chaos) finish(client int, o history.Outcome, why history.Reason) {
 	c.ops = append(c.ops, *op)
 }
 
-// history is the sequence as one; what is under way has no answer.
+// history returns the sequence as one; what is under way has no answer.
 func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 	ops := slices.Clone(c.ops)
 	n := c.now()
@@ -537,7 +537,7 @@ func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 
 func (c *chaos) pick(n int) bool { return c.IntN(n) == 0 }
 
-// lock has clients take a lock and give it back, without anybody's leave.
+// lock has clients take a lock and give it back, without checks.
 func (c *chaos) lock(events int) {
 	type at struct {
 		session int64
@@ -888,7 +888,7 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 	}
 }
 
-// madeUp is an audit that may be.
+// madeUp returns an audit that may be.
 func madeUp(c *chaos, of variant.Object, p variant.Property, stock int64) (audit []history.Op) {
 	switch {
 	case of == variant.Sale && p == variant.NoUndersell:

@@ -9,36 +9,36 @@ import (
 	"oversell/variant"
 )
 
-// stockPast is what is remembered of a sale.
+// stockPast is the past of a sale.
 type stockPast struct {
 	counts   stockCounts
 	tokens   tokensPast
 	orders   []order   // that may yet be sent again, by label
-	refusals []refusal // of which it depends on others whether they were right
+	refusals []refusal // refusals that other orders may still justify
 }
 
 // stockCounts are pieces, of all orders.
 type stockCounts struct {
 	net     int64 // surely sold, less what refunds may have given back
 	balance int64 // surely sold, less what was surely given back
-	untold  int64 // perhaps sold, of orders that are no longer among the orders
+	untold  int64 // perhaps sold, of orders that are no longer in the list
 	bought  int64 // ordered and not refused, less what was surely given back
 }
 
 // tokensPast are the fencing tokens that the sale was shown.
 type tokensPast struct {
-	registered int64   // the least that it can have registered, as its answers show: one that it accepted, or refused another for
+	registered int64   // the least that it can have registered, as its answers show: one it accepted, or for which it refused another
 	newer      []int64 // that it was shown, larger than that, in order
 }
 
-// order is what is known of one order.
+// order is the record of one order.
 type order struct {
 	what   label
 	flags  int64
 	pieces int64 // if it is not known whether it was sold
 }
 
-// What is known of an order.
+// Known facts about an order.
 const (
 	orderSold           = 1 << iota // an answer said so
 	orderTold                       // an answer said that it had been
@@ -48,12 +48,12 @@ const (
 	orderReturnedBefore             // an answer said that it had been
 )
 
-// doubtful tells whether an order may have had more effects than it is known to have.
+// doubtful reports whether an order may have had more effects than are known.
 func (o *order) doubtful() bool {
 	return o.flags&orderLost2 != 0 || o.flags&orderLost != 0 && o.flags&orderSold != 0
 }
 
-// untold is how many pieces an order may have had of which nobody was told.
+// untold returns how many pieces an order may have taken that no answer reported.
 func (o *order) untold() int64 {
 	if o.flags&orderLost == 0 || o.flags&(orderSold|orderTold) != 0 {
 		return 0
@@ -61,8 +61,8 @@ func (o *order) untold() int64 {
 	return o.pieces
 }
 
-// refusal is an order that was refused as sold out, and rightly so only if some of
-// those that were under way get what they ordered.
+// refusal is an order that was refused as sold out. That is right only if some of the orders under way get what they
+// ordered.
 type refusal struct {
 	what   label
 	pieces int64
@@ -70,7 +70,7 @@ type refusal struct {
 	waits  int64 // the clients whose orders these are
 }
 
-// order is the entry of an order, made if need be.
+// order returns the entry of an order, made if necessary.
 func (p *past) order(what label) *order {
 	for i := range p.sale.orders {
 		if o := &p.sale.orders[i]; o.what == what {
@@ -81,7 +81,7 @@ func (p *past) order(what label) *order {
 	return &p.sale.orders[len(p.sale.orders)-1]
 }
 
-// books tells whether the end of the sale is judged.
+// books reports whether the end of the sale is judged.
 func (r *Rules) books() bool { return r.sale.undersell || r.sale.once }
 
 // buys notes the call of a purchase.
@@ -115,8 +115,8 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 	what := labelOf(op.Arg, client)
 	o, q := p.order(what), op.Pieces()
 	more := int64(0)
-	// An order that was called repeated took its pieces before, if anything else of it can have; or
-	// else the program has sent it again by itself.
+	// An order answered as repeated took its pieces earlier, if an earlier attempt can have taken them; otherwise the
+	// program has sent it again by itself.
 	none := op.Outcome == history.Refused || op.Reason == history.Repeated && o.flags&(orderSold|orderTold|orderLost) != 0
 	switch {
 	case op.Outcome == history.OK && op.Reason != history.Repeated:
@@ -154,7 +154,7 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 	return b
 }
 
-// earlier is a, or b if there is no a.
+// earlier returns a, or b if there is no a.
 func earlier(a, b *Breach) *Breach {
 	if a != nil {
 		return a
@@ -162,7 +162,7 @@ func earlier(a, b *Breach) *Breach {
 	return b
 }
 
-// lose notes an attempt that had no answer.
+// lose notes an attempt without an answer.
 func (o *order) lose(q int64) {
 	if o.flags&orderLost != 0 {
 		o.flags |= orderLost2
@@ -171,9 +171,8 @@ func (o *order) lose(q int64) {
 	o.pieces = q
 }
 
-// close keeps of a client's own orders, if they are of these, no more than what they
-// come to. A buyer who has an answer, or orders anew, does not send the old order
-// again; consumers of a queue may.
+// close keeps only the totals of a client's own orders, if they are of these. A buyer that has an answer, or orders
+// anew, does not send the old order again; consumers of a queue may.
 func (r *Rules) close(p *past, client int, these func(label) bool) {
 	if !r.final {
 		return
@@ -190,10 +189,8 @@ func (r *Rules) close(p *past, client int, these func(label) bool) {
 	})
 }
 
-// settle judges whether those who were refused had to be. Pieces were surely
-// left when there were enough even if everybody had got theirs who had ordered by then
-// and was not refused; those who have no answer yet decide it later. None says that the
-// operation took nothing.
+// settle judges whether refusals were right. Pieces were surely left if there were enough even with every order called
+// by then and not refused; orders without an answer yet decide it later. None says that the operation took nothing.
 func (r *Rules) settle(p *past, client int, op *history.Op, d *doing, none bool) (b *Breach) {
 	counts := &p.sale.counts
 	bit := int64(1) << client
@@ -225,9 +222,8 @@ func (r *Rules) refusedWrongly(f *refusal) *Breach {
 	return broken(variant.Sale, variant.NoUndersell, "order %v, of %s, was refused as sold out, though %d of %d were surely left", f.what, pieces(f.pieces), f.left, r.stock)
 }
 
-// accepts judges the token of a purchase or a refund that ended: none is accepted after
-// a newer one, and none refused as stale unless a newer one was shown, the least of which
-// has then been registered.
+// accepts judges the token of a purchase or a refund that ended: no token is accepted after a newer one, and none is
+// refused as stale unless a newer one was shown; then the least of those has been registered.
 func (r *Rules) accepts(p *past, client int, op *history.Op, d *doing) (b *Breach) {
 	t := &p.sale.tokens
 	switch {
@@ -252,7 +248,7 @@ func (t *tokensPast) register(n int64) {
 	t.newer = slices.DeleteFunc(t.newer, func(n int64) bool { return n <= t.registered })
 }
 
-// refund notes the call of a refund, which may have given back by now.
+// refund notes the call of a refund, which may have taken effect by now.
 func (r *Rules) refund(p *past, op *history.Op, d *doing) {
 	if r.sale.oversell {
 		p.sale.counts.net -= op.Pieces()
@@ -287,7 +283,7 @@ func (r *Rules) refunded(p *past, client int, op *history.Op, d *doing) (b *Brea
 	}
 	if r.sale.undersell && fresh {
 		counts.bought -= q
-		for i := range p.people { // those who ordered before may have come too early for it
+		for i := range p.people { // earlier orders may have come too early for it
 			for k := range p.people[i].doing {
 				if x := &p.people[i].doing[k]; x.kind == history.Buy {
 					x.paid += q
@@ -307,7 +303,7 @@ func (r *Rules) refunded(p *past, client int, op *history.Op, d *doing) (b *Brea
 	return b
 }
 
-// forgetOrders drops what is known of orders and not needed.
+// forgetOrders drops facts about orders that are no longer needed.
 func (r *Rules) forgetOrders(p *past) {
 	keep := int64(0)
 	if r.sale.oversell || r.books() {
@@ -340,15 +336,14 @@ func (r *Rules) forgetOrders(p *past) {
 				most += me.doing[i].pieces
 			}
 		}
-		return f.left >= f.pieces || most < f.pieces // told, or right in any case
+		return f.left >= f.pieces || most < f.pieces // reported, or right in any case
 	})
 }
 
-// soldInTheEnd judges the books of the sale: of the pieces that are gone no more may be
-// missing than were ordered without an answer, each order counted once. If more are
-// gone, an order that was sent again had two effects, if there is one; else they
-// vanished. If fewer are gone than surely were sold, pieces were sold and are still
-// there; that is not judged of sales that take some back.
+// soldInTheEnd judges the books of the sale: beyond the pieces surely sold, no more may be gone than were ordered
+// without an answer, each order counted once. If more are gone, an order that was sent again had two effects, if there
+// is one; otherwise they vanished. If fewer are gone than surely were sold, pieces were sold and are still there; sales
+// with refunds are not judged for that.
 func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.books() {
 		return nil

@@ -26,7 +26,7 @@ func Differ(a, b *redismodel.State, key string) bool {
 	return is != is2 || v != w || left != left2
 }
 
-// Expires tells whether a key does.
+// Expires reports whether a key does.
 func (s *Servers) Expires(servers uint32, key string) bool {
 	return slices.ContainsFunc(s.states.Get(servers), func(n *redismodel.State) bool {
 		_, left, exists := n.Value(key)
@@ -34,17 +34,16 @@ func (s *Servers) Expires(servers uint32, key string) bool {
 	})
 }
 
-// changesOthers reports whether a command may have changed, under a lock's key, what is another client's.
+// changesOthers reports whether a command may have changed another client's data under a lock's key.
 func (s *Servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
 	return slices.ContainsFunc(s.LockKeys, func(key string) bool {
 		return s.touches(before, after, key, client, slices.Contains(expiring, key))
 	})
 }
 
-// touches reports whether a command changed what other clients have under a lock's key, as far as that can be told from
-// what stands there; a search compares what clients come to as well. In a value that several clients share, such as a
-// wait line, only their own entries count. Setting the expiry counts even if it was the same before: at another time it
-// would have been different.
+// touches reports whether a command changed other clients' data under a lock's key, judged by its value; a search also
+// compares how clients fare. In a value that several clients share, such as a wait line, only their own entries count.
+// Setting the expiry counts even if it was the same before: at another time it would have been different.
 func (s *Servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
 	if !expiry && !Differ(before, after, key) || s.ownedBy(before, key, client) {
 		return false
@@ -78,8 +77,7 @@ func (s *Servers) keepsOthers(before, after string, client int) bool {
 	return true
 }
 
-// ownedBy tells whether what stands under key names this client, or a dead token, and
-// nobody else.
+// ownedBy reports whether the value of key names this client, or a dead token, and no other client.
 func (s *Servers) ownedBy(on *redismodel.State, key string, client int) bool {
 	v, _, _ := on.Value(key)
 	owned := false

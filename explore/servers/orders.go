@@ -7,15 +7,15 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// maxOrders is how many answers to one command, which differ in their order, are tried.
+// maxOrders is how many answers to one command that differ in their order are tried.
 const maxOrders = 24
 
-// alternatives are all replies that a server might give where this one is in no order,
-// this one first. They are no more than maxOrders and one.
+// alternatives returns all replies that a server might give if the order of this one is arbitrary, this one first. They
+// are at most maxOrders and one.
 func alternatives(reply string, info redismodel.Info) []string {
 	all := []string{reply}
 	for _, l := range info.Loose {
-		// All orders of a list are of one length, and so places stay.
+		// All orders of a list have one length, so positions stay.
 		header := strings.Index(reply[l.At:], "\r\n") + 2
 		begin := l.At + header
 		items, end := items(reply, begin, l)
@@ -31,7 +31,7 @@ func alternatives(reply string, info redismodel.Info) []string {
 	return all
 }
 
-// items are the things in a list that begins there, and where it ends.
+// items returns the items of a list that begins there, and its end.
 func items(reply string, begin int, l redismodel.Loose) (all []string, end int) {
 	end = begin
 	for range l.N {
@@ -45,8 +45,7 @@ func items(reply string, begin int, l redismodel.Loose) (all []string, end int) 
 	return all, end
 }
 
-// permute calls f with all orders of items, the one that they are in first, until it is
-// false.
+// permute calls f with all orders of items, the present one first, until f returns false.
 func permute(items []string, f func([]string) bool) {
 	items = slices.Clone(items)
 	var place func(i int) bool

@@ -50,7 +50,7 @@ func value(reply string) (text, rest string) {
 	return line[1:], rest
 }
 
-// Quoted is an argument as a shell of Redis would show it, if it must.
+// Quoted returns an argument as redis-cli shows it, quoted if necessary.
 func Quoted(arg string) string {
 	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"") {
 		return strconv.Quote(arg)

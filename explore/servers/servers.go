@@ -19,22 +19,22 @@ import (
 
 // Servers numbers the states of the masters, and remembers the effects of commands on them.
 type Servers struct {
-	// Names says what the clients are called.
+	// Names gives the clients' names.
 	Names names.Namer
 	// LockKeys are the keys whose changes are watched.
 	LockKeys []string
-	// After says how long after an instant that is written down something may be due.
+	// After says how long after a stored instant something may be due.
 	After []time.Duration
 	// Empty is a server that holds nothing.
 	Empty *redismodel.State
-	// Pipelined tells that a pipeline was sent, Scripted that a script was sent by its hash, and
-	// Ordered that the order of clients' names has shown.
+	// Pipelined reports that a pipeline was sent, Scripted that a script was called by its hash, and Ordered that the
+	// order of clients' names made a difference.
 	Pipelined, Scripted, Ordered atomic.Bool
 
 	epoch    time.Duration // of the search's clock, since 1970
 	scripts  *coro.Scripts
 	spelling spelling
-	missing  atomic.Pointer[string] // the first thing that the model did not know
+	missing  atomic.Pointer[string] // the first command that the model did not know
 	states   *table.Interner[[]*redismodel.State]
 	calls    *table.Interner[Call]
 	answers  *table.Interner[coro.Observation]
@@ -87,8 +87,8 @@ const LateConn = 64
 // Connection returns the number of a call's connection on its server.
 func (c Call) Connection() int { return c.Client + connClients*c.Conn }
 
-// reconnecting is the key for the state of the servers after a client has closed a connection: what
-// it watched is forgotten, or goes with the request that is still under way.
+// reconnecting is the key for the state of the servers after a client has closed a connection: its watched keys are
+// forgotten, or go with the request in flight.
 type reconnecting struct {
 	servers  uint32
 	node     uint8
@@ -114,7 +114,8 @@ func (s *Servers) Closed(servers uint32, c Call) uint32 {
 	return s.Reconnected(servers, c.Node, c.Connection(), -1)
 }
 
-// Reconnected returns the servers after what a connection to a node watched has gone to another one; -1: to none.
+// Reconnected returns the servers after the watched keys of a connection to a node have moved to another one; -1: to
+// none.
 func (s *Servers) Reconnected(servers uint32, node, from, to int) uint32 {
 	return s.reclosed.Of(reconnecting{servers, uint8(node), int16(from), int16(to)})
 }
@@ -129,8 +130,7 @@ type Effect struct {
 	Servers uint32 // afterwards
 	Answer  uint32 // in the names of the client
 	Orders  uint32 // the number of the list of other answers that a server might give; 0: none
-	// Touched: what is another client's was changed under a key of the lock, or its expiry was set, as far as
-	// that can be told from what stands there.
+	// Touched: another client's data under a key of the lock was changed, or its expiry was set, judged by the value.
 	Touched bool
 	Clock   bool // it depends on the clock
 	Unknown bool // the model does not know what it does: see Servers.Unknown
@@ -161,7 +161,7 @@ type renaming struct {
 	perm    names.Perm
 }
 
-// New returns servers whose clock begins at epoch, and of which these keys hold the lock. They know the scripts.
+// New returns servers whose clock begins at epoch and on which these keys hold the lock. They know the scripts.
 func New(epoch time.Time, lockKeys []string, scripts *coro.Scripts, naming names.Namer) *Servers {
 	s := &Servers{
 		Names: naming,
@@ -219,8 +219,8 @@ func ofOthers(a, b string) (yes bool) {
 	return yes
 }
 
-// CallID numbers a call. A client sends a script's text once and its hash from then on;
-// here it is known from the start.
+// CallID numbers a call. A client sends a script's text once and then its hash; here the servers know it from the
+// start.
 func (s *Servers) CallID(c Call) uint32 {
 	return s.calls.ID(c.key(), func() Call {
 		if len(c.Commands) > 1 && !c.Tx {
@@ -255,7 +255,7 @@ func (s *Servers) execute(k callAt) Effect {
 	e := Effect{Servers: k.servers, Clock: info.Clock}
 	replies := alternatives(string(reply), info)
 	if c.Client == names.Nobody {
-		replies = replies[:1] // it is no part of the search
+		replies = replies[:1] // it is not part of the search
 	}
 	if len(replies) > maxOrders {
 		missing := fmt.Sprintf("the order of so many fields or members as in the answer to %q", c.Commands)
@@ -281,7 +281,7 @@ func (s *Servers) execute(k callAt) Effect {
 // Unknown returns the error for a command that the model does not know.
 func (s *Servers) Unknown() error { return fmt.Errorf("%w %s", ErrUnknown, *s.missing.Load()) }
 
-// perform has one server do what the call asks for, and replies as it does.
+// perform has one server execute the call, and returns its reply.
 func perform(on *redismodel.State, now time.Duration, c Call) (*redismodel.State, []byte, redismodel.Info) {
 	if c.Tx {
 		return on.Transaction(now, c.Connection(), c.Commands)
@@ -342,7 +342,7 @@ func (s *Servers) exchange(k renaming) uint32 {
 	return s.id(nodes)
 }
 
-// Text describes a state of the servers for people.
+// Text describes a state of the servers in readable form.
 func (s *Servers) Text(id uint32) string {
 	nodes := s.states.Get(id)
 	parts := make([]string, len(nodes))
@@ -378,13 +378,13 @@ type Burying struct {
 // grave is the client's letter in dead names.
 const grave = '7'
 
-// bury replaces a dead name, if there is only one: whose name it was can make no difference any more.
+// bury replaces a dead name, if there is only one: whose it was makes no difference any more.
 func (s *Servers) bury(k Burying) uint32 {
 	var dead names.Secret
 	for _, n := range s.states.Get(k.Servers) {
 		for _, t := range names.SecretsIn(n.Key()) {
 			if t.Client == grave-'0' {
-				return k.Servers // two in one grave would be one
+				return k.Servers // two would become one
 			}
 			alive := &k.Alive
 			if t.Random {
@@ -411,7 +411,7 @@ func (s *Servers) bury(k Burying) uint32 {
 	return s.id(nodes)
 }
 
-// ErrUnknown wraps what the model of the servers does not know.
+// ErrUnknown is wrapped by errors about what the model of the servers does not know.
 var ErrUnknown = errors.New("the model of Redis does not know")
 
 // Nodes returns what each server holds in a state.
@@ -448,7 +448,7 @@ func (s *Servers) Later(servers uint32, by time.Duration) uint32 {
 	return *s.ticked.Get(k, k.Hash())
 }
 
-// Due returns what comes by itself where the servers are so.
+// Due returns what happens by itself in a state of the servers.
 func (s *Servers) Due(servers uint32) *dues {
 	k := serversID(servers)
 	return *s.next.Get(k, k.Hash())
@@ -460,8 +460,8 @@ func (s *Servers) Exchanged(servers uint32, p names.Perm) uint32 {
 	return *s.renamed.Get(k, k.Hash())
 }
 
-// Forget returns the servers in which dead names have been replaced by one name. Whoever asks passes the
-// key's hash along, so that Forget is inlined: see [table.Memo].
+// Forget returns the servers with dead names replaced by one name. The caller passes the key's hash, so that Forget is
+// inlined: see [table.Memo].
 func (s *Servers) Forget(k Burying, hash uint64) uint32 { return *s.buried.Get(k, hash) }
 
 // Until returns when a wait ends: at the next expiry, the end of a sleep, or the end of the run.
@@ -496,7 +496,7 @@ func (k serversID) Hash() uint64 { return table.Spread(uint64(k), 1) }
 
 func (k renaming) Hash() uint64 { return table.Spread(uint64(k.servers), k.perm.Word()) }
 
-// Hash says where the key is in a table.
+// Hash returns the hash of the key for a table.
 func (k Burying) Hash() uint64 {
 	return table.Spread(uint64(k.Servers), names.Perm(k.Alive).Word()^names.Perm(k.Drawn).Word()<<16)
 }
@@ -516,7 +516,7 @@ func (s *Servers) Load(commands [][]string) {
 	}
 }
 
-// Do has one server do what the call asks for at a time of the search, and replies as it does.
+// Do has one server execute the call at a time of the search, and returns its reply.
 func (s *Servers) Do(on *redismodel.State, now time.Duration, c Call) (*redismodel.State, []byte, redismodel.Info) {
 	return perform(on, s.epoch+now, c)
 }

@@ -10,7 +10,7 @@ import (
 	"oversell/internal/redismodel"
 )
 
-// spelling executes what the servers do once more, with the names spelled otherwise.
+// spelling executes the commands once more, with the names spelled otherwise.
 type spelling struct {
 	off    bool
 	failed atomic.Pointer[shown] // the first thing that depended on how names are spelled
@@ -44,7 +44,7 @@ func (s *Servers) spell(k respelled) []*redismodel.State {
 	return nodes
 }
 
-// check compares what a call does with what it does when names are spelled otherwise.
+// check compares the effect of a call with its effect when names are spelled otherwise.
 func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) {
 	if s.spelling.off || s.spelling.failed.Load() != nil {
 		return
@@ -58,7 +58,7 @@ func (s *Servers) check(k callAt, c Call, after *redismodel.State, reply []byte,
 	}
 }
 
-// checkWith is check with one other spelling; it says what differs.
+// checkWith is check with one other spelling; it returns the difference.
 func (s *Servers) checkWith(seed uint64, k callAt, c Call, after *redismodel.State, reply []byte, info redismodel.Info) (why string) {
 	other := func(text string) string { return names.Other(seed, text) }
 	d := c

@@ -10,17 +10,17 @@ import (
 	"oversell/internal/hugepages"
 )
 
-// Interner numbers things that are equal by key, from 0 on in the order in which they come. It is safe for
+// Interner numbers values by key, from 0 in the order in which they come. It is safe for
 // concurrent use.
 type Interner[V any] struct {
 	shards [internShards]internShard
 	next   atomic.Uint32
-	// chunks hold the things: the first 1<<firstChunk, then as many again, then twice as many, and so on.
-	// So they are read without a lock and never move.
+	// chunks hold the values: the first 1<<firstChunk, then as many again, then twice as many, and so on. So values
+	// never move and are read without a lock.
 	chunks [33 - firstChunk]atomic.Pointer[[]V]
 }
 
-// internShard numbers the things whose keys have one hash.
+// internShard numbers the values whose keys have one hash.
 type internShard struct {
 	mu  sync.RWMutex
 	ids map[string]uint32
@@ -31,13 +31,13 @@ const (
 	firstChunk   = 6
 )
 
-// internSeed is one for all, so that equal keys have one hash.
+// internSeed is shared, so that equal keys have one hash.
 var internSeed = maphash.MakeSeed()
 
-// NewInterner returns an interner without things.
+// NewInterner returns an empty interner.
 func NewInterner[V any]() *Interner[V] { return &Interner[V]{} }
 
-// ID is the number of the thing with this key, which make makes if it is new.
+// ID returns the number of the value with this key; if it is new, make makes the value.
 func (in *Interner[V]) ID(key string, make func() V) uint32 {
 	s := &in.shards[maphash.String(internSeed, key)%internShards]
 	s.mu.RLock()
@@ -60,10 +60,10 @@ func (in *Interner[V]) ID(key string, make func() V) uint32 {
 	return id
 }
 
-// Get is the thing with this number.
+// Get returns the value with this number.
 func (in *Interner[V]) Get(id uint32) V { return *in.place(id) }
 
-// place is where the thing with this number stands.
+// place returns the address of the value with this number.
 func (in *Interner[V]) place(id uint32) *V {
 	n, at := 0, id
 	if id>>firstChunk > 0 {
@@ -82,8 +82,8 @@ func (in *Interner[V]) place(id uint32) *V {
 // Memo remembers the results of a pure function for all workers, in tables with open addressing. They are
 // read without a lock: an entry never changes.
 //
-// Whoever asks passes the key's hash along: a type parameter's method cannot be inlined, and memos
-// are asked some ten times for each transition.
+// The caller passes the key's hash: a type parameter's method cannot be inlined, and memos are asked some ten times for
+// each transition.
 type Memo[K Hashed, V any] struct {
 	shards [memoShards]memoShard[K, V]
 	make   func(K) V
@@ -95,7 +95,7 @@ const (
 	firstTable    = 2 // places, as a power of two
 )
 
-// memoShard holds the entries whose hashes begin alike. Entries are added with its lock.
+// memoShard holds the entries whose hashes begin alike. Adding an entry takes its lock.
 type memoShard[K Hashed, V any] struct {
 	table atomic.Pointer[table[K, V]]
 	mu    sync.Mutex
@@ -116,11 +116,11 @@ type entry[K Hashed, V any] struct {
 // NewMemo returns a memo of this function.
 func NewMemo[K Hashed, V any](make func(K) V) *Memo[K, V] { return &Memo[K, V]{make: make} }
 
-// Of is the function's value.
+// Of returns the function's value.
 func (m *Memo[K, V]) Of(k K) V { return *m.Get(k, k.Hash()) }
 
-// Get is the function's value for a key with this hash. Two that ask at once may both compute it; all get
-// the value that was stored first.
+// Get returns the function's value for a key with this hash. Two callers at once may both compute it; all get the value
+// that was stored first.
 func (m *Memo[K, V]) Get(k K, hash uint64) *V {
 	s := &m.shards[hash>>(64-memoShardBits)]
 	if t := s.table.Load(); t != nil {
@@ -131,7 +131,7 @@ func (m *Memo[K, V]) Get(k K, hash uint64) *V {
 	return s.learn(k, hash, m.make(k))
 }
 
-// find is the entry of a key if it is known, and otherwise a free one for it. There always is one.
+// find returns the entry of a key if it is known, and otherwise a free one for it. There always is one.
 func (t *table[K, V]) find(k K, hash uint64) (e *entry[K, V], known bool) {
 	mask := uint64(len(t.places) - 1)
 	for i := hash << memoShardBits >> (t.shift & 63); ; i++ {
@@ -167,7 +167,7 @@ func (e *entry[K, V]) fill(k K, v V) {
 	e.used.Store(true)
 }
 
-// larger is a table with the same entries and room for more.
+// larger returns a table with the same entries and room for more.
 func (t *table[K, V]) larger() *table[K, V] {
 	size := firstTable
 	if t != nil {
@@ -195,10 +195,10 @@ type Hashed interface {
 	Hash() uint64
 }
 
-// Spread mixes words into a hash whose upper bits are good.
+// Spread mixes words into a hash with good upper bits.
 func Spread(a, b uint64) uint64 {
 	return (a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b*0xc2b2ae3d27d4eb4f, 31)) * 0xd6e8feb86659fd93
 }
 
-// Pair is two numbers in one word.
+// Pair packs two numbers into one word.
 func Pair(hi, lo uint32) uint64 { return uint64(hi)<<32 | uint64(lo) }

@@ -9,8 +9,8 @@ import (
 	"oversell/internal/hugepages"
 )
 
-// Visited is every state that the search has come to: a fingerprint of 128 bits, and
-// the way there, which is the state before and the action that led from it.
+// Visited holds every state that the search has reached: a fingerprint of 128 bits, and the way there, which is the
+// state before and the action that led from it.
 type Visited struct {
 	shards [shards]shard
 }
@@ -42,21 +42,21 @@ type Way struct {
 	Cost uint16
 }
 
-// record is what is kept of a state. Only its way changes.
+// record is the entry of a state. Only its way changes.
 type record struct {
 	print Fingerprint
 	way   atomic.Uint64 // packed
 }
 
-// packed is a way in one word, in which the cheaper one of two is the lesser.
+// packed returns a way in one word: the cheaper of two ways is the lesser word.
 func (w Way) packed() uint64 { return uint64(w.Cost)<<48 | uint64(w.By)<<32 | uint64(w.From) }
 
 func unpacked(w uint64) Way {
 	return Way{From: StateID(w), By: uint16(w >> 32), Cost: uint16(w >> 48)}
 }
 
-// shard is a part of the table. Its records lie in slabs, in the order in which they
-// came. Everything in it is looked at without its lock, and added to with it.
+// shard is a part of the table. Its records lie in slabs, in the order of their arrival. Reading takes no lock; adding
+// takes the shard's lock.
 type shard struct {
 	mu sync.Mutex
 	// table has open addressing: a part of the fingerprint, and 1 + the place in placeBits; 0 for
@@ -70,8 +70,8 @@ type shard struct {
 
 func (v *Visited) of(f Fingerprint) *shard { return &v.shards[f.hi>>(64-shardBits)] }
 
-// Near has the memory brought near in which a state is looked for: the table first and, if
-// twice, the state that it names. What it returns means nothing.
+// Near fetches into the cache the memory in which a state is looked up: the table first and, if twice, the state that
+// it names. The result has no meaning.
 func (v *Visited) Near(f Fingerprint, twice bool) uint64 {
 	s := v.of(f)
 	table := s.table.Load()
@@ -85,13 +85,13 @@ func (v *Visited) Near(f Fingerprint, twice bool) uint64 {
 	return s.at(placeOf(entry)).print.lo
 }
 
-// tag is the part of a fingerprint that stands in the table.
+// tag returns the part of a fingerprint that the table stores.
 func (f Fingerprint) tag() uint32 { return uint32(f.lo>>32) &^ (1<<placeBits - 1) }
 
-// placeOf is the place that stands in the table.
+// placeOf returns the place in a table entry.
 func placeOf(entry uint32) uint32 { return entry&(1<<placeBits-1) - 1 }
 
-// Knows tells whether a state has been noted. If it was reached in the present layer,
+// Knows reports whether a state has been noted. If it was reached in the present layer,
 // it keeps the cheaper way.
 func (v *Visited) Knows(f Fingerprint, w Way) bool {
 	s := v.of(f)
@@ -106,7 +106,7 @@ func (v *Visited) Knows(f Fingerprint, w Way) bool {
 	return known
 }
 
-// find is where a state is in the shard, or the slot of the table in which it will be.
+// find returns the place of a state in the shard, or the slot of the table for it.
 func (s *shard) find(table []uint32, f Fingerprint) (at uint32, known bool) {
 	mask := uint32(len(table) - 1)
 	for slot := uint32(f.lo) & mask; ; slot = (slot + 1) & mask {
@@ -130,7 +130,7 @@ func (r *record) cheaper(w Way) {
 	}
 }
 
-// Add notes a state. It reports its number, and whether it is new. A state that is
+// Add notes a state. It returns its number, and whether it is new. A state that is
 // reached again in the layer in which it was found keeps the cheaper way.
 func (v *Visited) Add(f Fingerprint, w Way) (StateID, bool) {
 	s := v.of(f)
@@ -161,12 +161,12 @@ func (v *Visited) id(f Fingerprint, at uint32) StateID {
 	return StateID(f.hi>>(64-shardBits))<<placeBits | StateID(at)
 }
 
-// at is the record at a place.
+// at returns the record at a place.
 func (s *shard) at(place uint32) *record {
 	return &(*s.slabs.Load())[place>>slabBits][place&(slab-1)]
 }
 
-// extend makes room for more records. Those who look meanwhile see the slabs as they were.
+// extend makes room for more records. Concurrent readers see the old slabs.
 func (s *shard) extend() {
 	var slabs []*[slab]record
 	if old := s.slabs.Load(); old != nil {
@@ -180,7 +180,7 @@ func (s *shard) extend() {
 	s.slabs.Store(&slabs)
 }
 
-// room is the table, with room for one more.
+// room returns the table, grown if necessary to hold one more entry.
 func (s *shard) room() []uint32 {
 	var old []uint32
 	if t := s.table.Load(); t != nil {
@@ -208,7 +208,7 @@ func (s *shard) room() []uint32 {
 	return table
 }
 
-// Way is how a state was reached.
+// Way returns how a state was reached.
 func (v *Visited) Way(id StateID) Way {
 	return unpacked(v.shards[id.shard()].at(id.at()).way.Load())
 }
@@ -220,7 +220,7 @@ func (v *Visited) Next() {
 	}
 }
 
-// Len is how many states have been noted.
+// Len returns how many states have been noted.
 func (v *Visited) Len() (n int64) {
 	for i := range v.shards {
 		v.shards[i].mu.Lock()
@@ -230,7 +230,7 @@ func (v *Visited) Len() (n int64) {
 	return n
 }
 
-// Bytes is the memory that the states take.
+// Bytes returns the memory of the states.
 func (v *Visited) Bytes() (n int64) {
 	for i := range v.shards {
 		s := &v.shards[i]
@@ -257,7 +257,7 @@ func (m *Mixer) Add(word uint64) {
 	m.b = fold(m.b+word, 0xe7037ed1a0b428db)
 }
 
-// Sum is the fingerprint of the words so far.
+// Sum returns the fingerprint of the words so far.
 func (m Mixer) Sum() Fingerprint {
 	return Fingerprint{fold(m.a^m.b<<1, 0x8ebc6af09c88c6e3), fold(m.b^bits.RotateLeft64(m.a, 29), 0x589965cc75374cc3)}
 }

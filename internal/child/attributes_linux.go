@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// tie has the kernel kill the child when the thread that started it ends, and gives
-// it a process group of its own. Other attributes of the command remain.
+// tie makes the kernel kill the child when the thread that started it ends, and gives it a process group of its own. It
+// keeps other attributes of the command.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -1,12 +1,10 @@
 // Package child starts programs that do not outlive this one.
 //
-// On Linux the kernel kills a child when this program ends, even if that is killed
-// with SIGKILL. Elsewhere nothing can promise that. Everywhere a child leads a
-// process group of its own: the terminal's signals do not reach it, because Ctrl-C
-// is for this program to handle, and the child must still be there meanwhile.
+// On Linux the kernel kills a child when this program ends, even by SIGKILL. Other systems cannot do that. On all
+// systems a child leads a process group of its own: the terminal's signals do not reach it, because this program
+// handles Ctrl-C, and the child must still be there meanwhile.
 //
-// [Start] is for servers, which run until they are stopped, and [Run] for programs
-// that come to an end by themselves.
+// [Start] is for servers, which run until they are stopped, and [Run] for programs that end by themselves.
 package child
 
 import (
@@ -19,15 +17,13 @@ import (
 	"time"
 )
 
-// outputDelay is how long the output of a child that is gone may take to end: what
-// the child has started may hold it open.
+// outputDelay is how long the output of a dead child may take to end: programs that the child started may hold it open.
 const outputDelay = time.Second
 
-// Process is a program that Start has started. Its methods are safe for concurrent
+// Process is a program started by Start. Its methods are safe for concurrent
 // use.
 type Process struct {
-	// Output is the end of what the program has printed, unless the command had
-	// an output of its own.
+	// Output holds the end of the program's output, unless the command had an output of its own.
 	Output Tail
 
 	cmd     *exec.Cmd
@@ -35,11 +31,11 @@ type Process struct {
 	waitErr error
 
 	mu      sync.Mutex
-	cleared bool // nothing of its group is left, so its number may be another's by now
+	cleared bool // its group is empty, so its number may be another's by now
 }
 
-// Start starts a command. It sets those of its attributes that keep it from
-// outliving this program, and captures its output unless that goes elsewhere.
+// Start starts a command. It sets the attributes that keep it from outliving this program, and captures its output
+// unless that goes elsewhere.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	if cmd.Stdout == nil && cmd.Stderr == nil {
@@ -64,9 +60,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command to its end. The command is one of exec.CommandContext: when its
-// context ends, Run interrupts the program and all that it has started, and kills
-// what is left after patience.
+// Run runs a command to its end. The command must be from exec.CommandContext: when its context ends, Run interrupts
+// the program and all programs that it started, and kills the rest after patience.
 func Run(cmd *exec.Cmd, patience time.Duration) error {
 	var interrupted atomic.Bool
 	cmd.Cancel = func() error {
@@ -84,19 +79,18 @@ func Run(cmd *exec.Cmd, patience time.Duration) error {
 	return err
 }
 
-// onThread calls f on a thread that ends no earlier than f. On Linux the signal that
-// a parent's death sends is bound to the thread that started the child, not to the
-// process: were the thread to end, the child would die.
+// onThread calls f on a thread that ends no earlier than f. On Linux the signal at a parent's death is bound to the
+// thread that started the child, not to the process: if the thread ended, the child would die.
 func onThread(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	f()
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the process is gone and has been waited for.
+// Exited returns a channel that is closed when the process is gone and has been waited for.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Gone reports whether the process has exited.
@@ -109,7 +103,7 @@ func (p *Process) Gone() bool {
 	}
 }
 
-// Err is what exec.Cmd.Wait returned. It waits for the process to exit.
+// Err returns the error of exec.Cmd.Wait. It waits for the process to exit.
 func (p *Process) Err() error {
 	<-p.exited
 	return p.waitErr
@@ -121,8 +115,8 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Stop asks the process to end, by the signals in turn or else by SIGTERM, kills it
-// if it is still there after grace, and waits until it is gone.
+// Stop asks the process to end, by the signals in turn or by SIGTERM if none are given, kills it if it is still there
+// after grace, and waits until it is gone.
 func (p *Process) Stop(grace time.Duration, signals ...os.Signal) {
 	if len(signals) == 0 {
 		signals = []os.Signal{syscall.SIGTERM}
@@ -143,8 +137,8 @@ func (p *Process) Stop(grace time.Duration, signals ...os.Signal) {
 	p.Kill()
 }
 
-// KillAll is Kill for the process and all that it has started and that is still in its group,
-// also when the process itself is gone.
+// KillAll is Kill for the process and all programs that it started and that are still in its group, even if the process
+// itself is gone.
 func (p *Process) KillAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +150,7 @@ func (p *Process) KillAll() {
 	p.cleared = true
 }
 
-// StopAll is Stop for the process and all that it has started. When it is gone, what is left of
-// those is killed.
+// StopAll is Stop for the process and all programs that it started. When it is gone, it kills the rest of those.
 func (p *Process) StopAll(grace time.Duration) {
 	if p.endAll() == nil {
 		t := time.NewTimer(grace)
@@ -170,7 +163,7 @@ func (p *Process) StopAll(grace time.Duration) {
 	p.KillAll()
 }
 
-// endAll asks the process and all that it has started to end.
+// endAll asks the process and all programs that it started to end.
 func (p *Process) endAll() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,8 +173,7 @@ func (p *Process) endAll() error {
 	return endGroup(p.cmd.Process)
 }
 
-// Tail is a writer that keeps the end of what was written. It is safe for
-// concurrent use.
+// Tail is a writer that keeps the end of the text written to it. It is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -200,7 +192,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last 4 KiB of what was written.
+// String returns the last 4 KiB written.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 
 var errNoFreeze = errors.New("this system cannot stop a process and let it go on")
 
-// Freeze is refused.
+// Freeze returns an error.
 func (p *Process) Freeze() error { return errNoFreeze }
 
-// Thaw is refused.
+// Thaw returns an error.
 func (p *Process) Thaw() error { return errNoFreeze }
 
 // interruptGroup, endGroup and killGroup kill the process: there are no groups here.

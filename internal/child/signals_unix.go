@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// stopWithin is how long a process may take to stand still; it is a matter of
-// microseconds.
+// stopWithin is how long a process may take to stop; it usually takes microseconds.
 const stopWithin = time.Second
 
-// Freeze stops the process as SIGSTOP does and waits until it stands still, as far
-// as the system tells: a signal is only on its way when kill returns.
+// Freeze stops the process as SIGSTOP does and waits until it has stopped, if the system reports that: the signal may
+// be pending when kill returns.
 func (p *Process) Freeze() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -43,8 +42,7 @@ func processState(pid int) string {
 	return state
 }
 
-// interruptGroup and endGroup ask a process and all that it has started to end, and
-// killGroup ends them.
+// interruptGroup and endGroup ask a process and all programs that it started to end; killGroup kills them.
 func interruptGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGINT) }
 
 func endGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGTERM) }

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Program is the code of one client. ctx never ends. When it returns, the client
-// ends: the context of what it runs by Env.Go is cancelled.
+// Program is the code of one client. ctx never ends. When it returns, the client ends: the context of its Env.Go
+// functions is cancelled.
 type Program func(ctx context.Context, w *World)
 
-// Options say what a client's world is.
+// Options configure a client's environment.
 type Options struct {
 	// Masters is the number of servers, at least 1.
 	Masters int
 	// Epoch is the time for which Observation.Now is 0.
 	Epoch time.Time
-	// Token returns the n-th token of this client, from 0; nil makes them up.
+	// Token returns the n-th token of this client, from 0; nil: tokens are made up.
 	Token func(n int) string
-	// Number is what the client is told that its number is, if it asks variant.Stepper.
+	// Number is the client's number, as variant.Stepper reports it.
 	Number int64
-	// Scripts are the texts of the scripts that were seen; nil: this client's own.
-	// Executions that share one are cheaper, too: they share connections.
+	// Scripts are the texts of the scripts that were seen; nil: this client's own. Sharing it also makes executions
+	// cheaper: they share connections.
 	Scripts *Scripts
-	// Patience is for how long, in real time, the client may run without coming to
-	// anything that parks it; 0 means 5 s. It is noticed after twice that at most.
+	// Patience is how long, in real time, the client may run without being parked; 0 means 5 s. Exceeding it is noticed
+	// after at most twice that time.
 	Patience time.Duration
 }
 
 // Client is a program under way. Its methods belong to one goroutine at a time,
 // that of the driver.
 //
-// Threads are goroutines, of which one at most runs. They are handed on by channels
-// and not by iter.Pull, whose caller could not stop waiting for one that blocks.
+// Threads are goroutines, of which at most one runs. Control passes by channels and not by iter.Pull, whose caller
+// could not stop waiting for a thread that blocks.
 type Client struct {
 	options Options
 	world   World
@@ -45,7 +45,7 @@ type Client struct {
 	beside context.Context // of what Env.Go runs
 	end    context.CancelFunc
 
-	// back tells that the current thread stopped: 0, or else the step that got stuck.
+	// back reports that the current thread stopped: 0, or the step that got stuck.
 	back chan uint64
 	// step is odd while a thread runs.
 	step atomic.Uint64
@@ -54,12 +54,12 @@ type Client struct {
 	outside atomic.Bool
 	closed  bool
 
-	pending []Request // nil: to be found out
-	order   []*thread // those that pending are of
+	pending []Request // nil: to be computed
+	order   []*thread // the threads of pending
 
-	// deadlineSeen: a deadline was asked for, maybe by the program.
+	// deadlineSeen: a deadline was read, maybe by the program.
 	deadlineSeen atomic.Bool
-	// dead says that nothing goes on any more: err is set, or the client was closed.
+	// dead says that the client no longer runs: err is set, or it was closed.
 	dead     atomic.Bool
 	mu       sync.Mutex  // guards all below: goroutines of the program's own may come by
 	watch    *time.Timer // looks whether anything gets on
@@ -73,8 +73,7 @@ type Client struct {
 	atEnd    []func()
 }
 
-// Start makes a client of p. It stands in a Pause "start", before any of p's code
-// has run. Close it after use.
+// Start makes a client of p. It is parked in a Pause "start", before any of p's code has run. Close it after use.
 func Start(p Program, o Options) *Client {
 	o.Masters = max(o.Masters, 1)
 	o.Epoch = o.Epoch.Round(0)
@@ -97,8 +96,8 @@ func Start(p Program, o Options) *Client {
 	return c
 }
 
-// Pending is what the client's threads stand before, by thread number. It is empty
-// when the client has ended or failed. The result may be kept, but not changed.
+// Pending returns the requests of the client's threads, by thread number. It is empty when the client has ended or
+// failed. The result may be kept, but not changed.
 func (c *Client) Pending() []Request {
 	if c.dead.Load() {
 		return nil
@@ -120,9 +119,8 @@ func (c *Client) Pending() []Request {
 
 // Resume lets the thread of Pending()[i] go on with o, and returns when every
 // thread is parked or has ended. Contexts whose deadline is not after o.Now end
-// first; with TimedOut, also those not after the request's deadline. A Sleep is to be
-// resumed when Until or its Deadline has come. Resume does nothing for a client that
-// has ended or failed.
+// first; with TimedOut, also those not after the request's deadline. Resume a Sleep when Until or its Deadline has
+// come. Resume does nothing for a client that has ended or failed.
 func (c *Client) Resume(i int, o Observation) {
 	if i >= len(c.Pending()) {
 		return // ended, or failed
@@ -139,7 +137,7 @@ func (c *Client) Resume(i int, o Observation) {
 	c.settle()
 }
 
-// Events are those emitted since the last call, in order.
+// Events returns those emitted since the last call, in order.
 func (c *Client) Events() []any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,18 +146,17 @@ func (c *Client) Events() []any {
 	return events
 }
 
-// Err says why the client cannot go on: its program panicked, did something that
-// cannot be parked, or was told something that is no answer.
+// Err says why the client cannot go on: its program panicked, did something that cannot be parked, or got an invalid
+// answer.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close abandons the client where it stands: a crash. Its deferred functions run,
-// but every command, clock reading and wait in them panics instead of reaching
-// anybody. Close returns when the client's goroutines have ended, save one that
-// waits for something outside its Env.
+// Close abandons the client where it stands: a crash. Its deferred functions run, but every command, clock reading and
+// wait in them panics without an effect. Close returns when the client's goroutines have ended, except one that waits
+// for something outside its Env.
 func (c *Client) Close() {
 	if c.closed {
 		return
@@ -182,8 +179,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Holds reports whether the client holds something outside of this program, so that it is not cheap
-// to keep.
+// Holds reports whether the client holds something outside of this program, which makes it expensive to keep.
 func (c *Client) Holds() bool { return len(c.atEnd) > 0 }
 
 // fail ends the client with its first error.

@@ -1,16 +1,15 @@
-// Package coro runs a client as a coroutine: ordinary code that is stopped
-// before every command and every wait, and told what it observes there.
+// Package coro runs a client as a coroutine: ordinary code that is stopped before every command and every wait, and
+// given its observation there.
 //
-// A client's only contact with the world is its variant.Env. Here every command that goes
-// through Env.Redis, every reading of Env.Clock and every wait parks the client; the driver
-// looks at [Client.Pending], decides what happens, and lets it go on with an [Observation].
-// Nothing else moves the client, so its state is a function of what it has observed: the same
-// observations, fed to the same code again, bring it to the same place.
+// A client acts only through its variant.Env. Here every command that goes through Env.Redis, every reading of
+// Env.Clock and every wait parks the client; the driver looks at [Client.Pending], decides what happens, and resumes it
+// with an [Observation]. Nothing else moves the client, so its state is a function of its observations: the same
+// observations, given to the same code again, bring it to the same place.
 package coro
 
 import "time"
 
-// Kind is what a thread stands before.
+// Kind is the kind of a thread's request.
 type Kind uint8
 
 // The kinds of requests.
@@ -21,48 +20,44 @@ const (
 	Clock
 	// Sleep: the thread sleeps until Until at least, or to its Deadline.
 	Sleep
-	// Pause: the thread goes on whenever it is let: a client's start, a critical
-	// section, a wait for a lock.
+	// Pause: the thread goes on when the driver resumes it: a client's start, a critical section, a wait for a lock.
 	Pause
-	// Boundary: the client is between two rounds, and Label is all that it remembers.
+	// Boundary: the client is between two rounds, and Label describes its whole memory.
 	Boundary
 )
 
-// Request is what one thread of a client stands before.
+// Request is the request at which one thread of a client is parked.
 type Request struct {
-	// Thread is 0 for the client's own. Each that is made by Env.Go has the lowest number
-	// that no other has which has not ended.
+	// Thread is 0 for the client's own thread. Each thread made by Env.Go gets the lowest number that is not in use.
 	Thread int
 	Kind   Kind
-	// Label says what a Pause is for, or what a client remembers at a Boundary. It is
-	// "join" for a Sleep that is the time limit of a wait for another thread, and for a Clock
-	// ForLimit or ForSleep if the program does not see the time, but only what it is for.
+	// Label is the purpose of a Pause, or the client's memory at a Boundary. For a Sleep that is the time limit of a
+	// wait for another thread it is "join"; for a Clock whose time the program does not see it is ForLimit or ForSleep.
 	Label string
-	// Node is the number of the server for which Commands are.
+	// Node is the number of the server that gets Commands.
 	Node int
 	// Commands are names and arguments as they go on the wire; several are a
 	// pipeline, or, if Tx, one MULTI … EXEC. A script is always an EVALSHA, in lower
 	// case, whose text is in Options.Scripts.
 	Commands [][]string
 	Tx       bool
-	// Conn numbers, from 1, the connections of this client on which something is watched, from
-	// WATCH to EXEC or UNWATCH; 0 is any other, which has no state. When there is no answer the
-	// library closes the connection.
+	// Conn numbers, from 1, the connections of this client on which keys are watched, from WATCH to EXEC or UNWATCH; 0
+	// is any other, which has no state. Without an answer the library closes the connection.
 	Conn int
 	// Until is the end of a Sleep, since the epoch of the clock.
 	Until time.Duration
-	// Deadline is when the request's context ends, since the epoch of the clock; 0:
-	// never. It is for the driver to bring about, by a Now that is not before it.
+	// Deadline is when the request's context ends, since the epoch of the clock; 0: never. The driver makes it end, by
+	// a Now that is not before it.
 	Deadline time.Duration
 }
 
-// What a Clock is for if the program does not get to see the time.
+// The purposes of a Clock whose time the program does not see.
 const (
 	ForLimit = "limit"
 	ForSleep = "sleep"
 )
 
-// Failure is how a command fails for its client.
+// Failure says how a command fails for its client.
 type Failure uint8
 
 // The failures.
@@ -75,10 +70,10 @@ const (
 	TimedOut
 )
 
-// Observation is what a thread gets to see.
+// Observation is the answer to a thread's request.
 type Observation struct {
-	// Now is the time, since the epoch of the clock. A thread learns it from Clock alone, but
-	// it ends contexts in every kind of observation; 0 ends none.
+	// Now is the time, since the epoch of the clock. A thread sees it only at a Clock, but it ends contexts in every
+	// kind of observation; 0 ends none.
 	Now time.Duration
 	// Reply is the answer to a Command in RESP2, as a server writes it: for several
 	// commands one reply after the other, for a transaction the replies to MULTI, to

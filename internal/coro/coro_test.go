@@ -9,7 +9,7 @@ import (
 
 var epoch = time.Unix(1_700_000_000, 0)
 
-// show is a request in one line.
+// show returns a request in one line.
 func show(r Request) string {
 	var b strings.Builder
 	switch r.Kind {

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A crash answers nobody any more, not even deferred code.
+// After a crash nothing is answered, not even deferred code.
 func TestCrash(t *testing.T) {
 	var cleaned []string
 	p := func(ctx context.Context, w *World) {
@@ -72,7 +72,7 @@ func TestCloseBeforeAnything(t *testing.T) {
 	c.Resume(0, Observation{})
 }
 
-// A transaction that crashed keeps its connection, which nobody may get again.
+// A transaction that crashed keeps its connection, which must not be reused.
 func TestCrashInTransaction(t *testing.T) {
 	shared := &Scripts{}
 	for range 2 * connections {

@@ -12,7 +12,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// server answers as one would that nobody else talks to, for what locks say.
+// server answers the commands of locks as a server with no other client would.
 type server struct{ values map[string]string }
 
 func (s *server) do(command []string) string {
@@ -40,7 +40,7 @@ func (s *server) do(command []string) string {
 	return "-ERR unknown command '" + command[0] + "'\r\n"
 }
 
-// holds is a client that takes the lock, stays, prolongs it and gives it back.
+// holds returns a client that takes the lock, stays, prolongs it and gives it back.
 func holds(v lockimpl.Variant) Program {
 	return func(ctx context.Context, w *World) {
 		lock := v.New(w.Env())

@@ -18,23 +18,22 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// port is a real redis client whose threads park when the library asks one of its connections
-// for an answer, and whose connections then say what the driver has answered. So the library
-// itself chooses and closes connections, and reads each reply, whatever type it has.
+// port is a real redis client whose threads park when the library reads from one of its connections, and whose
+// connections then return the driver's answer. So the library itself chooses and closes connections, and reads replies
+// of every type.
 type port struct {
 	rdb   *redis.Client
 	owner atomic.Pointer[Client]
 	node  int
 
 	mu     sync.Mutex // guards all below
-	answer string     // what connections have yet to say
-	// written, if kept, is what was sent: for tests.
+	answer string     // answers that connections have yet to return
+	// written, if kept, holds the sent bytes, for tests.
 	keep    bool
 	written []byte
 }
 
-// connections bounds the threads that have a transaction or a connection of their
-// own under way at the same time.
+// connections bounds the threads with a transaction or a connection of their own at the same time.
 const connections = 64
 
 // take returns a port of this client's, used or new.
@@ -65,7 +64,7 @@ func newPort() *port {
 	return p
 }
 
-// release gives the port back for the next execution, if it is as good as new.
+// release gives the port back for the next execution, if it has no state left.
 func (p *port) release(s *Scripts, good bool) {
 	p.owner.Store(nil)
 	// A transaction that crashed still holds its connection.
@@ -102,7 +101,7 @@ const (
 	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 )
 
-// say lets send find this answer on its connection.
+// say makes send find this answer on its connection.
 func (p *port) say(answer string, send func() error) error {
 	p.mu.Lock()
 	before := p.answer
@@ -116,7 +115,7 @@ func (p *port) say(answer string, send func() error) error {
 	return send()
 }
 
-// process parks commands, and lets the library read what was observed.
+// process parks commands, and lets the library read the observation.
 func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next func(context.Context) error) error {
 	c := p.owner.Load()
 	if c == nil {
@@ -173,7 +172,7 @@ type sending struct {
 	observation Observation
 }
 
-// number is that of a connection on which something is watched, or is to be.
+// number returns the number of a connection on which keys are watched, or will be.
 func (c *Client) number(n any, r *Request) int {
 	if i := slices.Index(c.watching, n); i >= 0 {
 		return i + 1
@@ -190,7 +189,7 @@ func (c *Client) number(n any, r *Request) int {
 	return i + 1
 }
 
-// forgets tells that nothing is watched after this request.
+// forgets reports whether no keys are watched after this request.
 func forgets(r *Request) bool {
 	return r.Tx || len(r.Commands) == 1 && rediscmd.Is(r.Commands[0][0], rediscmd.Unwatches)
 }
@@ -202,7 +201,7 @@ func failAll(cmds []redis.Cmder, err error) error {
 	return err
 }
 
-// noAnswer is a time-out of the network.
+// noAnswer is a network time-out.
 type noAnswer struct{}
 
 func (noAnswer) Error() string   { return "i/o timeout: no answer" }
@@ -213,7 +212,7 @@ func (noAnswer) Unwrap() error   { return os.ErrDeadlineExceeded }
 // conn is a connection to a port.
 type conn struct{ *port }
 
-// errUnasked is what reads that no command led to get.
+// errUnasked is the error of reads without a command.
 var errUnasked = errors.New("the program uses a connection in a way that cannot be parked, like a subscription")
 
 func (n *conn) Read(b []byte) (int, error) {
@@ -232,7 +231,7 @@ func (n *conn) Read(b []byte) (int, error) {
 	return size, nil
 }
 
-// ask parks the thread that reads, until what was sent is answered.
+// ask parks the reading thread until the sent commands are answered.
 func (n *conn) ask() error {
 	c := n.owner.Load()
 	if c == nil {

@@ -11,7 +11,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// keeps is a client that ends without giving the lock back.
+// keeps returns a client that ends without giving the lock back.
 func keeps(v lockimpl.Variant) Program {
 	return func(ctx context.Context, w *World) {
 		_, err := v.New(w.Env()).Acquire(ctx, "a", lockimpl.Options{TTL: 3 * time.Second})

@@ -27,7 +27,7 @@ func at(want string, now time.Duration) step {
 	return step{want: want, o: Observation{Now: now}}
 }
 
-// bulk is a list of texts as a reply.
+// bulk returns a list of texts as a reply.
 func bulk(texts ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(texts))
@@ -70,7 +70,7 @@ func sure(t *testing.T, c *Client) {
 	}
 }
 
-// one is a program of one command: it emits the command's result as text.
+// one returns a program of one command: it emits the command's result as text.
 func one[T any](do func(ctx context.Context, c redis.UniversalClient) (T, error)) Program {
 	return func(ctx context.Context, w *World) {
 		v, err := do(ctx, w.Env().Redis[0])

@@ -13,8 +13,7 @@ import (
 // Scripts are the texts of scripts that clients sent, by their SHA. The zero value
 // is empty. It is safe for concurrent use.
 //
-// What executions share besides, the connections that earlier ones have finished
-// with, is kept here, too.
+// It also keeps the connections that earlier executions have finished with, for others.
 type Scripts struct {
 	mu    sync.RWMutex
 	texts map[string]string
@@ -22,7 +21,7 @@ type Scripts struct {
 	spare sync.Pool // of *port
 }
 
-// Text is the script with this SHA, if it was seen. The SHA is in hexadecimal, in
+// Text returns the script with this SHA, if it was seen. The SHA is in hexadecimal, in
 // either case.
 func (s *Scripts) Text(sha string) (text string, known bool) {
 	s.mu.RLock()
@@ -52,9 +51,8 @@ func (s *Scripts) learn(text string) string {
 	return sha
 }
 
-// loads returns the reply to a command that does nothing but load a script, which all servers know by then: a client
-// loads one when it is told that it is missing, and is told that only before anybody has sent its text. It is empty for
-// other commands.
+// loads returns the reply to a command that only loads a script, which all servers then know: a client loads a script
+// after NOSCRIPT, which it gets only before any client has sent the text. It returns "" for other commands.
 func (s *Scripts) loads(command []string) (reply string) {
 	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
 		return ""
@@ -78,7 +76,7 @@ func (s *Scripts) normalize(command []string) {
 	}
 }
 
-// missing reports whether a command asks for a script that was not seen.
+// missing reports whether a command calls a script that was not seen.
 func (s *Scripts) missing(command []string) bool {
 	if len(command) < 2 || !rediscmd.Is(command[0], rediscmd.RunsHash) {
 		return false

@@ -43,7 +43,7 @@ func (s stepper) Send(sent variant.Sent) (replies string, answered bool) {
 	return o.Reply, true
 }
 
-// lastOf is the last of several replies.
+// lastOf returns the last of several replies.
 func lastOf(replies string) string {
 	for {
 		rest, _ := skip(replies)
@@ -54,10 +54,10 @@ func lastOf(replies string) string {
 	}
 }
 
-// Client is the client's number.
+// Client returns the client's number.
 func (s stepper) Client() int64 { return s.c.options.Number }
 
-// Await has the watch not mind that the thread runs for long.
+// Await exempts the thread from the watch on long runs.
 func (s stepper) Await(f func()) {
 	s.c.outside.Store(true)
 	defer s.c.outside.Store(false)
@@ -70,5 +70,5 @@ func (s stepper) Fail(err error) {
 	panic(Crashed{})
 }
 
-// AtEnd has f called by Close.
+// AtEnd makes Close call f.
 func (s stepper) AtEnd(f func()) { s.c.atEnd = append(s.c.atEnd, f) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// state is how far a thread is.
+// state is the state of a thread.
 type state uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	ended
 )
 
-// thread is the program's own code, or what it runs by Env.Go.
+// thread is the program's own code, or a function run by Env.Go.
 type thread struct {
 	c           *Client
 	number      int
@@ -30,20 +30,20 @@ type thread struct {
 	wake        chan struct{}
 	request     Request
 	observation Observation
-	// ctx is the one of the request or the join.
+	// ctx is the context of the request or the join.
 	ctx context.Context
 	// leaves says that the thread goes on by itself when ctx is done.
 	leaves bool
 	// last is the last ctx of a request, without its time-outs, that can end.
 	last context.Context
-	// awaited says that ctx was already given the time to end.
+	// awaited says that ctx already had time to end.
 	awaited bool
 	joins   *thread
-	// sends is what the thread has asked the library to send, until it is sent.
+	// sends is the thread's request to the library, until it is sent.
 	sends *sending
 }
 
-// thread is a new one, with the lowest number that no thread has that goes on.
+// thread returns a new thread, with the lowest number that no live thread has.
 func (c *Client) thread(do func()) *thread {
 	taken := func(n int) bool {
 		return slices.ContainsFunc(c.threads, func(t *thread) bool { return t.number == n && t.state != ended })
@@ -77,7 +77,7 @@ func (c *Client) run(t *thread) {
 			c.fail(fmt.Errorf("thread %d waits for something that is not in its Env", t.number))
 			return
 		default:
-			continue // an earlier step that just made it
+			continue // an earlier step that ended just in time
 		}
 		break
 	}
@@ -104,8 +104,7 @@ func (c *Client) unwatch() {
 	}
 }
 
-// look finds out, from time to time, whether the same step is still under way. That
-// is cheaper than a timer for each step.
+// look checks, from time to time, whether the same step is still under way. That is cheaper than a timer for each step.
 func (c *Client) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +142,8 @@ func (t *thread) main() {
 	returned = true
 }
 
-// grow makes the stack as large as a command needs it, while there is little on it to
-// be copied: growing it later is a third of what a short thread costs.
+// grow makes the stack as large as a command needs, while there is little to copy: growing it later is a third of the
+// cost of a short thread.
 //
 //go:noinline
 func grow() {
@@ -156,7 +155,7 @@ func grow() {
 func (t *thread) stop() {
 	select {
 	case t.c.back <- 0:
-	default: // no receiver is left for a thread that got stuck
+	default: // a thread that got stuck has no receiver
 	}
 }
 
@@ -186,7 +185,7 @@ func (c *Client) park(ctx context.Context, r Request, leaves bool) Observation {
 	return o
 }
 
-// stand is park for a thread that looks itself whether its client is dead then.
+// stand is park for a thread that then checks itself whether its client is dead.
 func (c *Client) stand(ctx context.Context, r Request, leaves bool) Observation {
 	t := c.current
 	r.Thread = t.number
@@ -215,7 +214,7 @@ func (c *Client) join(ctx context.Context, other *thread) error {
 	for other.state != ended && ctx.Err() == nil {
 		t.state = joining
 		if d := c.deadline(ctx); d > 0 {
-			// The driver has to bring the deadline about.
+			// The driver must let the deadline come.
 			t.request = Request{Thread: t.number, Kind: Sleep, Label: "join", Until: d, Deadline: d}
 			t.state = parked
 		}
@@ -228,7 +227,7 @@ func (c *Client) join(ctx context.Context, other *thread) error {
 	return context.Cause(ctx)
 }
 
-// settle runs threads until each stands before something that is the driver's.
+// settle runs threads until each is parked for the driver.
 func (c *Client) settle() {
 	for !c.dead.Load() {
 		if t := c.ready(); t != nil {
@@ -248,7 +247,7 @@ func (c *Client) settle() {
 	}
 }
 
-// ready is the first thread that needs no driver to go on.
+// ready returns the first thread that needs no driver to go on.
 func (c *Client) ready() *thread {
 	for _, t := range c.threads {
 		switch {
@@ -261,11 +260,11 @@ func (c *Client) ready() *thread {
 	return nil
 }
 
-// moment is for how long, in real time, a context may take to end when it ends by
-// context.AfterFunc, which has a goroutine of its own.
+// moment is how long, in real time, a context that ends by context.AfterFunc may take, since that has a goroutine of
+// its own.
 const moment = 20 * time.Millisecond
 
-// awaitEnds gives the contexts of all threads the time to end with the client.
+// awaitEnds gives the contexts of all threads time to end with the client.
 func (c *Client) awaitEnds() {
 	for _, t := range c.threads {
 		if t.state == parked && t.last != nil {
@@ -276,14 +275,13 @@ func (c *Client) awaitEnds() {
 	within := slices.Clone(c.timeouts)
 	c.mu.Unlock()
 	for _, t := range within {
-		if t.outer.Err() != nil { // a context is done a little before those within it
+		if t.outer.Err() != nil { // a context is done a little before those derived from it
 			await(t)
 		}
 	}
 }
 
-// awaitJoined gives the contexts of sleepers for which others wait the time to end,
-// and reports whether one did.
+// awaitJoined gives the contexts of sleepers for which others wait time to end, and reports whether one did.
 func (c *Client) awaitJoined() bool {
 	for _, t := range c.threads {
 		s := t.joins

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// wire is what goes on the wire for these arguments. It does what the library's
-// writer does, which is internal. ok is false for what cannot be sent.
+// wire returns the wire form of these arguments. It copies the library's internal writer. ok is false for arguments
+// that cannot be sent.
 func wire(args []any) (texts []string, ok bool) {
 	texts = make([]string, len(args))
 	for i, arg := range args {
@@ -53,8 +53,7 @@ func text(arg any) (string, bool) {
 	return indirect(arg)
 }
 
-// indirect is text for pointers, of which nil means zero, and for types that say
-// themselves how they are sent.
+// indirect is text for pointers, of which nil means zero, and for types that format themselves.
 func indirect(arg any) (string, bool) {
 	switch v := arg.(type) {
 	case *string:
@@ -108,7 +107,7 @@ func pointed[T any](p *T) (string, bool) {
 	return text(zero)
 }
 
-// isReplies tells whether s is exactly n replies in RESP2.
+// isReplies reports whether s is exactly n replies in RESP2.
 func isReplies(s string, n int) bool {
 	for ; n > 0; n-- {
 		var ok bool
@@ -119,7 +118,7 @@ func isReplies(s string, n int) bool {
 	return s == ""
 }
 
-// skip cuts one reply off.
+// skip removes one reply.
 func skip(s string) (rest string, ok bool) {
 	line, rest, ok := strings.Cut(s, "\r\n")
 	if !ok || line == "" {
@@ -154,7 +153,7 @@ func skip(s string) (rest string, ok bool) {
 	return "", false
 }
 
-// where is the stack of the program that panicked, without what is beneath it.
+// where returns the stack of the program that panicked, without the frames below it.
 func where() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ptr is a pointer to v, and nilOf one to nothing.
+// ptr returns a pointer to v, and nilOf one to nothing.
 func ptr[T any](v T) *T { return &v }
 func nilOf[T any]() *T  { return nil }
 

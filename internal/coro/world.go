@@ -11,33 +11,30 @@ import (
 	"oversell/variant"
 )
 
-// World is what a program gets of the world. It is for the program's threads only.
+// World is the environment of a program. It is only for the program's threads.
 type World struct {
 	c   *Client
 	env variant.Env
 }
 
-// Env is the client's environment. Everything in it that takes time parks:
+// Env returns the client's environment. Everything in it that takes time parks:
 //
 // A command parks as Command, unless its context is done already: then it fails at
-// once. Clock.Now parks as Clock. Clock.Sleep reads the clock and then parks as
-// Sleep; Clock.WithTimeout reads the clock, and its context ends when the driver
-// says that so much time has passed. Its Deadline is in the time of this clock. Wait
-// parks as Pause "wait". Sleep and Wait also end, without the driver, when another
-// thread ends their context.
+// once. Clock.Now parks as Clock. Clock.Sleep reads the clock and then parks as Sleep; Clock.WithTimeout reads the
+// clock, and its context ends when the driver says that this time has passed. Its Deadline is in the time of this
+// clock. Wait parks as Pause "wait". Sleep and Wait also end, without the driver, when another thread ends their
+// context.
 //
-// What Go is given runs when the thread that called it stops next, in the order of
-// the calls. A join is not to be seen in Pending; under a context with a deadline it
-// is a Sleep until that.
+// Functions passed to Go run when the calling thread stops next, in the order of the calls. A join does not appear in
+// Pending; under a context with a deadline it is a Sleep until that.
 //
-// SQL is nil. The redis clients are lent: a program must not add hooks to them, and
-// must not close them.
+// SQL is nil. A program must not add hooks to the redis clients, and must not close them.
 func (w *World) Env() variant.Env { return w.env }
 
 // Pause parks as a Pause with this label.
 func (w *World) Pause(label string) { w.stop(Request{Kind: Pause, Label: label}) }
 
-// Boundary parks as a Boundary: memory is all that the program remembers.
+// Boundary parks as a Boundary: memory describes the program's whole memory.
 func (w *World) Boundary(memory string) { w.stop(Request{Kind: Boundary, Label: memory}) }
 
 func (w *World) stop(r Request) {
@@ -46,7 +43,7 @@ func (w *World) stop(r Request) {
 	}
 }
 
-// Emit hands an event to the driver of the client. It does not park.
+// Emit passes an event to the driver of the client. It does not park.
 func (w *World) Emit(event any) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -55,7 +52,7 @@ func (w *World) Emit(event any) {
 	}
 }
 
-// Tokens is how many tokens have been drawn.
+// Tokens returns how many tokens have been drawn.
 func (w *World) Tokens() int {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -122,7 +119,7 @@ func (k ticker) now(ctx context.Context) time.Duration {
 	return k.look(ctx, "")
 }
 
-// look is now, with what the time is for, if the program does not get to see it.
+// look is now, with the purpose of the time if the program does not see it.
 func (k ticker) look(ctx context.Context, what string) time.Duration {
 	return k.c.park(ctx, Request{Kind: Clock, Label: what}, false).Now
 }
@@ -163,21 +160,21 @@ func (k ticker) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 	}
 }
 
-// timeout is a context whose end the driver brings about.
+// timeout is a context that the driver ends.
 type timeout struct {
 	context.Context
 	c      *Client
 	id     int
 	cancel context.CancelCauseFunc
-	outer  context.Context // what was given to the outermost WithTimeout
+	outer  context.Context // the argument of the outermost WithTimeout
 	at     time.Duration
 	end    time.Time
 }
 
-// timed is the key under which contexts tell that they are under a timeout.
+// timed is the key of contexts under a timeout.
 type timed struct{}
 
-// untimed is ctx as it was before any WithTimeout.
+// untimed returns ctx as it was before any WithTimeout.
 func untimed(ctx context.Context) context.Context {
 	if t, _ := ctx.Value(timed{}).(*timeout); t != nil {
 		return t.outer
@@ -192,8 +189,8 @@ func (t *timeout) Value(key any) any {
 	return t.Context.Value(key)
 }
 
-// Deadline is in the time of the client's clock. This way contexts derived from this
-// one pass it on, and those without cancel do not. It never comes to a socket.
+// Deadline is in the time of the client's clock. So contexts derived from this one pass it on, and those without cancel
+// do not. It never reaches a socket.
 func (t *timeout) Deadline() (time.Time, bool) {
 	t.c.deadlineSeen.Store(true)
 	return t.deadline()
@@ -206,19 +203,19 @@ func (t *timeout) deadline() (time.Time, bool) {
 	return t.end, true
 }
 
-// deadlineOf is ctx.Deadline() for this package's own use.
+// deadlineOf returns ctx.Deadline() for this package's own use.
 func deadlineOf(ctx context.Context) (time.Time, bool) {
 	t, _ := ctx.Value(timed{}).(*timeout)
 	if t == nil {
 		return ctx.Deadline()
 	}
 	seen := t.c.deadlineSeen.Load()
-	end, has := ctx.Deadline() // what derives from it may have one of its own
+	end, has := ctx.Deadline() // a context derived from it may have one of its own
 	t.c.deadlineSeen.Store(seen)
 	return end, has
 }
 
-// deadline is that of ctx, since the epoch; 0: none.
+// deadline returns the deadline of ctx, since the epoch; 0: none.
 func (c *Client) deadline(ctx context.Context) time.Duration {
 	if ctx.Value(timed{}) == nil {
 		return 0
@@ -230,7 +227,7 @@ func (c *Client) deadline(ctx context.Context) time.Duration {
 	return end.Sub(c.options.Epoch)
 }
 
-// forget drops a time-out that is not needed any more.
+// forget drops a time-out that is no longer needed.
 func (c *Client) forget(t *timeout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +235,7 @@ func (c *Client) forget(t *timeout) {
 	c.over = slices.DeleteFunc(c.over, func(id int) bool { return id == t.id })
 }
 
-// limit is a number for one more time-out of this thread: its first that is free.
+// limit returns a number for another time-out of this thread: its first free one.
 func (t *thread) limit() int {
 	l := t.c.Limits()
 	used := func(n int) bool {
@@ -251,7 +248,7 @@ func (t *thread) limit() int {
 	return n
 }
 
-// limitsOfThread bounds the number of time-outs that one thread can have running.
+// limitsOfThread bounds the number of running time-outs of one thread.
 const limitsOfThread = 1 << 16
 
 // ThreadOf returns the thread that started the time-out with this number.

@@ -1,5 +1,4 @@
-// Package edn reads values in extensible data notation, as Clojure prints them, and keeps the
-// place of each.
+// Package edn reads values in extensible data notation, as Clojure prints them, with their positions.
 //
 // It reads more than the notation has, because histories are printed by Clojure: ratios,
 // hexadecimal numbers, ##NaN, regular expressions, var quotes, and maps with a namespace
@@ -22,7 +21,7 @@ import (
 // MaxDepth bounds how deep values may be nested.
 const MaxDepth = 200
 
-// Kind is what a value is.
+// Kind is the kind of a value.
 type Kind uint8
 
 // The kinds. Atom is everything that has no parts and no kind of its own: a boolean, a
@@ -49,19 +48,19 @@ func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Column
 // Value is a value and its place.
 type Value struct {
 	Kind Kind
-	// Text is the text of a String, the name of a Keyword without its colon, the tag of a
-	// Tagged, and of an Int or an Atom how it is written.
+	// Text is the text of a String, the name of a Keyword without its colon, the tag of a Tagged, and the literal of an
+	// Int or an Atom.
 	Text string
-	// Items are the elements of a List, a Vector or a Set, the keys and values of a Map by
-	// turns, and of a Tagged the one value.
+	// Items are the elements of a List, a Vector or a Set, the alternating keys and values of a Map, and the value of a
+	// Tagged.
 	Items []Value
 	At    Position
 }
 
-// Sequence tells whether the value is a list, a vector or a set.
+// Sequence reports whether the value is a list, a vector or a set.
 func (v Value) Sequence() bool { return v.Kind == List || v.Kind == Vector || v.Kind == Set }
 
-// Int is the value as a whole number of 64 bits, if it is one.
+// Int returns the value as a whole number of 64 bits, if it is one.
 func (v Value) Int() (int64, bool) {
 	if v.Kind != Int {
 		return 0, false
@@ -70,8 +69,8 @@ func (v Value) Int() (int64, bool) {
 	return n, err == nil
 }
 
-// Get is the value of a field of a map: of the key whose name, without its namespace, is
-// this. A key without a namespace counts before others.
+// Get returns the value of a field of a map: of the key with this name, ignoring its namespace. A key without a
+// namespace has precedence.
 func (v Value) Get(name string) (Value, bool) {
 	var found *Value
 	for i := 0; i+1 < len(v.Items) && v.Kind == Map; i += 2 {
@@ -89,7 +88,7 @@ func (v Value) Get(name string) (Value, bool) {
 	return *found, true
 }
 
-// Name is the text without a namespace: "ok" of :jepsen/ok.
+// Name returns the text without a namespace: "ok" of :jepsen/ok.
 func (v Value) Name() string {
 	if at := strings.LastIndexByte(v.Text, '/'); at >= 0 && at+1 < len(v.Text) {
 		return v.Text[at+1:]
@@ -97,7 +96,7 @@ func (v Value) Name() string {
 	return v.Text
 }
 
-// Untagged is the value without its tags.
+// Untagged returns the value without its tags.
 func (v Value) Untagged() Value {
 	for v.Kind == Tagged && len(v.Items) == 1 {
 		v = v.Items[0]
@@ -105,7 +104,7 @@ func (v Value) Untagged() Value {
 	return v
 }
 
-// brackets are what opens and what closes the values that have parts.
+// brackets are the opening and closing brackets of values with parts.
 var brackets = map[Kind][2]string{List: {"(", ")"}, Vector: {"[", "]"}, Map: {"{", "}"}, Set: {"#{", "}"}}
 
 // String writes the value so that equal values have one form: the elements of sets and the
@@ -146,8 +145,8 @@ func (v Value) parts() (parts []string) {
 
 // Canon writes the value so that values have one form if and only if Clojure considers them
 // equal: lists and vectors with the same elements, numbers of one kind however they are written,
-// an #inst of one millisecond in any time zone, a #uuid in any case. A regular expression and
-// ##NaN are equal to nothing else, so that their form holds their place.
+// an #inst of one millisecond in any time zone, a #uuid in any case. A regular expression and ##NaN equal nothing else,
+// so their form contains their position.
 func (v Value) Canon() string {
 	switch v.Kind {
 	case Atom:
@@ -186,10 +185,10 @@ func (v Value) canonAtom() string {
 	return canonNumber(v.Text)
 }
 
-// characters are those that have a name.
+// characters are the characters with a name.
 var characters = map[string]rune{"newline": '\n', "space": ' ', "tab": '\t', "backspace": '\b', "formfeed": '\f', "return": '\r'}
 
-// canonCharacter is the one form of a character: itself behind a backslash.
+// canonCharacter returns the one form of a character: itself after a backslash.
 func canonCharacter(text string) string {
 	name := text[1:]
 	c, named := characters[name]
@@ -205,13 +204,13 @@ func canonCharacter(text string) string {
 	return `\` + string(c)
 }
 
-// canonTagged are the one forms of literals whose text may be written in several ways.
+// canonTagged gives the one form of literals that may be written in several ways.
 var canonTagged = map[string]func(text string) string{"inst": canonInst, "uuid": canonUUID}
 
-// instant is a time as Clojure reads it: what is left out at the end is at its least.
+// instant matches a time as Clojure reads it: omitted parts at the end have their least value.
 var instant = regexp.MustCompile(`^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?)?)?)?(Z|[-+]\d\d:\d\d)?$`)
 
-// canonInst is the one form of an #inst, in UTC and to the millisecond, as Clojure reads it.
+// canonInst returns the one form of an #inst, in UTC and to the millisecond, as Clojure reads it.
 func canonInst(text string) string {
 	m := instant.FindStringSubmatch(text)
 	if m == nil {
@@ -233,7 +232,7 @@ func canonInst(text string) string {
 	return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
 }
 
-// canonUUID is the one form of a #uuid: small letters, and no zeros before its parts, as
+// canonUUID returns the one form of a #uuid: small letters, and no zeros before its parts, as
 // Java reads it.
 func canonUUID(text string) string {
 	parts := strings.Split(strings.ToLower(text), "-")
@@ -245,7 +244,7 @@ func canonUUID(text string) string {
 	return strings.Join(parts, "-")
 }
 
-// canonNumber is the one form of a number that is no integer; another text is left as it is.
+// canonNumber returns the one form of a number that is not an integer, and any other text unchanged.
 func canonNumber(text string) string {
 	switch {
 	case text == "" || strings.IndexByte("+-0123456789", text[0]) < 0:
@@ -267,16 +266,16 @@ func Quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text) + `"`
 }
 
-// Error says what is wrong in a text, and at which position.
+// Error is an error in a text, with its position.
 type Error struct {
 	At  Position
 	Say string
 }
 
-// Error implements error: the position, and what is wrong there.
+// Error implements error: the position and the message.
 func (e *Error) Error() string { return e.At.String() + ": " + e.Say }
 
-// Wrong is an error at a place.
+// Wrong returns an error at a position.
 func Wrong(at Position, format string, a ...any) error {
 	return &Error{at, fmt.Sprintf(format, a...)}
 }
@@ -293,7 +292,7 @@ func NewReader(text string) *Reader {
 	return &Reader{text: strings.TrimPrefix(text, "\ufeff"), place: Position{1, 1}}
 }
 
-// NewReaderAt returns a reader of a text that stands at a place of another one.
+// NewReaderAt returns a reader of a text that is part of another one, at this position.
 func NewReaderAt(text string, at Position) *Reader { return &Reader{text: text, place: at} }
 
 // Next reads the next value. It reports false at the end of the text.
@@ -305,7 +304,7 @@ func (r *Reader) Next() (Value, bool, error) {
 	return v, err == nil, err
 }
 
-// One reads a text that is one value.
+// One reads a text that is exactly one value.
 func One(text string) (Value, error) {
 	r := NewReader(text)
 	v, more, err := r.Next()
@@ -358,7 +357,7 @@ func (r *Reader) blanks(depth int) error {
 	return nil
 }
 
-// wanted reads a value that must come.
+// wanted reads a required value.
 func (r *Reader) wanted(depth int, what string) (Value, error) {
 	at := r.place
 	if depth > MaxDepth {
@@ -399,7 +398,7 @@ func (r *Reader) value(depth int) (Value, error) {
 		return r.dispatch(depth)
 	case '\\':
 		return r.character()
-	case '^': // metadata, of which nothing is kept
+	case '^': // metadata, which is dropped
 		r.skip(1)
 		if _, err := r.wanted(depth+1, "metadata"); err != nil {
 			return Value{}, err
@@ -412,7 +411,7 @@ func (r *Reader) value(depth int) (Value, error) {
 	return atom(r.token(), at)
 }
 
-// sequence reads what stands between brackets; n is the length of the first one.
+// sequence reads the values between brackets; n is the length of the opening one.
 func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
 	v := Value{Kind: kind, At: r.place}
 	r.skip(n)
@@ -441,7 +440,7 @@ func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
 	return v, v.once()
 }
 
-// escapes are the characters behind a backslash in a string.
+// escapes are the characters after a backslash in a string.
 var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`}
 
 // quotation reads a text in quotes.
@@ -464,8 +463,7 @@ func (r *Reader) quotation() (string, error) {
 	return "", Wrong(at, `a string is not closed: " is missing`)
 }
 
-// escaped reads what stands behind a backslash, up to its last byte. Escapes that there are not
-// are kept as they are written.
+// escaped reads the escape after a backslash, up to its last byte. Unknown escapes are kept as written.
 func (r *Reader) escaped(b *strings.Builder) {
 	c := r.text[r.at]
 	if c == 'u' && r.at+4 < len(r.text) {
@@ -476,7 +474,7 @@ func (r *Reader) escaped(b *strings.Builder) {
 				c, n = whole, n+1+m
 			}
 		}
-		if n > 0 && !utf16.IsSurrogate(c) { // half a pair is kept as it is written
+		if n > 0 && !utf16.IsSurrogate(c) { // half a pair is kept as written
 			b.WriteRune(c)
 			r.skip(n - 1)
 			return
@@ -490,7 +488,7 @@ func (r *Reader) escaped(b *strings.Builder) {
 	b.WriteByte(c)
 }
 
-// unit is what uXXXX at the begin of a text stands for, and its length; 0: there is none.
+// unit returns the value of uXXXX at the beginning of a text, and its length; 0: there is none.
 func unit(text string) (rune, int) {
 	if len(text) < 5 || text[0] != 'u' {
 		return 0, 0
@@ -502,7 +500,7 @@ func unit(text string) (rune, int) {
 	return rune(n), 5
 }
 
-// dispatch reads what begins with #.
+// dispatch reads a form that begins with #.
 func (r *Reader) dispatch(depth int) (Value, error) {
 	at := r.place
 	rest := r.text[r.at:]
@@ -557,7 +555,7 @@ func inNamespace(v Value, namespace string, err error) (Value, error) {
 	return v, v.once()
 }
 
-// once checks that no key of a map and no element of a set is there twice.
+// once checks that no key of a map and no element of a set is repeated.
 func (v Value) once() error {
 	step, what := 1, "the element %s of a set is there twice"
 	if v.Kind == Map {
@@ -577,7 +575,7 @@ func (v Value) once() error {
 	return nil
 }
 
-// first is the first character of a text.
+// first returns the first character of a text.
 func first(text string) string {
 	_, n := utf8.DecodeRuneInString(text)
 	return text[:n]
@@ -606,7 +604,7 @@ func (r *Reader) token() string {
 	return text
 }
 
-// atom is the value that a token stands for.
+// atom returns the value of a token.
 func atom(token string, at Position) (Value, error) {
 	switch {
 	case token == "nil":
@@ -622,10 +620,10 @@ func atom(token string, at Position) (Value, error) {
 	return Value{Kind: Atom, Text: token, At: at}, nil
 }
 
-// whole are integers as Clojure reads them: decimal, 0x1f, 017, and 2r101.
+// whole matches integers as Clojure reads them: decimal, 0x1f, 017, and 2r101.
 var whole = regexp.MustCompile(`^([-+]?)(?:0[xX]([0-9a-fA-F]+)|([1-9]\d?)[rR]([0-9a-zA-Z]+)|(\d+))N?$`)
 
-// integer is the decimal form of an integer.
+// integer returns the decimal form of an integer.
 func integer(token string) (string, bool) {
 	if c := token[len(token)-1]; strings.IndexByte("+-0123456789", token[0]) < 0 || c == '+' || c == '-' {
 		return "", false
@@ -657,7 +655,7 @@ func integer(token string) (string, bool) {
 	return plain(sign + n.String()), true
 }
 
-// plain is a whole number without zeros that do not count.
+// plain returns a whole number without leading zeros.
 func plain(number string) string {
 	sign := ""
 	if number[0] == '-' {

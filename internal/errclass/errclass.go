@@ -1,5 +1,5 @@
-// Package errclass has the two classes of errors that decide a program's exit code. A class is not
-// part of an error's message; test for it with errors.Is.
+// Package errclass has the two classes of errors that decide a program's exit code. A class is not part of an error's
+// message; test for it with errors.Is.
 package errclass
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ErrUsage: the request makes no sense or is not allowed.
+	// ErrUsage: the request is invalid or not allowed.
 	ErrUsage = errors.New("usage")
 	// ErrEnvironment: the machine or a server does not provide what is needed.
 	ErrEnvironment = errors.New("environment")

@@ -1,5 +1,4 @@
-// Package exactjson reads JSON that may come from other tools. Package json alone reads some texts as something
-// else than they say:
+// Package exactjson reads JSON that may come from other tools. Package json alone misreads some texts:
 //
 //   - It takes "Outcome" for "outcome". Here only the exact name of a field is its name.
 //   - If an object has the same field twice, it takes the last. Here that is an error.
@@ -29,13 +28,13 @@ func Unmarshal(text []byte, v any) error {
 	return err
 }
 
-// Names are those of the fields of an object.
+// Names are the names of the fields of an object.
 type Names struct {
 	Given   []string // all of them
 	Unknown []string // the fields that the type being read does not have
 }
 
-// UnmarshalNoting is [Unmarshal], and tells the fields of the outermost object.
+// UnmarshalNoting is [Unmarshal], and returns the fields of the outermost object.
 func UnmarshalNoting(text []byte, v any) (Names, error) {
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
 		return Names{}, err // not JSON
@@ -47,15 +46,14 @@ func UnmarshalNoting(text []byte, v any) (Names, error) {
 	return x.names, json.Unmarshal(x.out, v)
 }
 
-// exact rewrites JSON that is known to be valid so that package json reads it as it is.
+// exact rewrites valid JSON so that package json reads it exactly.
 type exact struct {
 	in, out []byte
 	depth   int // in objects
 	names   Names
 }
 
-// value rewrites the value that comes next, which is to be read into a type; nil: into
-// none, or into one that reads it by itself.
+// value rewrites the next value, which will be read into a type; nil: into none, or into one that reads it by itself.
 func (x *exact) value(t reflect.Type) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -82,7 +80,7 @@ func (x *exact) value(t reflect.Type) error {
 
 func (x *exact) blanks() { x.in = bytes.TrimLeft(x.in, " \t\r\n") }
 
-// next goes on to the next element, and reports false at the end of all.
+// next goes on to the next element, and reports false at the end.
 func (x *exact) next() bool {
 	x.blanks()
 	c := x.in[0]
@@ -233,8 +231,8 @@ var (
 	fieldTypes  sync.Map // of a struct: what FieldsOf returns
 )
 
-// FieldsOf returns the types of the fields that package json knows of a struct, by name. known
-// is false of other types, and of those that read themselves.
+// FieldsOf returns the types of the fields that package json knows of a struct, by name. known is false for other
+// types, and for those that read themselves.
 func FieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
 	if t == nil || t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(unmarshaler) {
 		return nil, false
@@ -252,7 +250,7 @@ func FieldsOf(t reflect.Type) (fields map[string]reflect.Type, known bool) {
 	return fields, true
 }
 
-// Wanted describes what JSON must have for a type, such as "a number".
+// Wanted describes the JSON required for a type, such as "a number".
 func Wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:

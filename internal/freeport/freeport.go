@@ -9,17 +9,15 @@ import (
 )
 
 const (
-	// Ports are taken from below those that systems hand out for connections
-	// (from 32768 on Linux, higher elsewhere): while a server is away, a
-	// connection that somebody else opens could get its port, and a client that
-	// dials it could be connected to itself.
+	// Ports are below those that systems assign to connections (from 32768 on Linux, higher elsewhere): while a server
+	// is down, another process's connection could get its port, and a client that dials it could be connected to
+	// itself.
 	lowestPort, highestPort = 10000, 32767
-	// The fixed ports of docker-compose.yml lie in this range; its servers can
-	// be started beside ours.
+	// The fixed ports of docker-compose.yml are in this range; its servers can run beside ours.
 	firstComposePort, lastComposePort = 16300, 16799
-	// busOffset is how much higher a cluster's node listens for the others.
+	// busOffset is the offset of the port on which a cluster's node listens for the others.
 	busOffset = 10000
-	// portAttempts is how many ports are looked at for each that is needed.
+	// portAttempts is how many ports are tried for each that is needed.
 	portAttempts = 200
 )
 
@@ -32,8 +30,7 @@ func One() (int, error) {
 	return p[0], nil
 }
 
-// Several returns n different ports, at which nobody listens 10000 further either if they are for
-// nodes of a cluster.
+// Several returns n different free ports; for nodes of a cluster, the ports 10000 higher are free, too.
 func Several(n int, cluster bool) ([]int, error) {
 	highest := highestPort
 	if cluster {
@@ -48,7 +45,7 @@ func Several(n int, cluster bool) ([]int, error) {
 	hold := func(port int) bool {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
-			held = append(held, l) // to the end, lest it be found twice
+			held = append(held, l) // until the end, so that it is not found twice
 		}
 		return err == nil
 	}
@@ -68,7 +65,7 @@ func Several(n int, cluster bool) ([]int, error) {
 	return nil, errors.New("all that were tried are in use")
 }
 
-// drawPort chooses a port at random, none of docker-compose.yml's.
+// drawPort chooses a port at random, but none of docker-compose.yml's.
 func drawPort(highest int) int {
 	const compose = lastComposePort - firstComposePort + 1
 	p := lowestPort + rand.IntN(highest-lowestPort+1-compose)

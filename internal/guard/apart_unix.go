@@ -12,8 +12,7 @@ import (
 // signal comes when its parent dies.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// ignoreSignals leaves the end of the pipe, the end of patience and SIGKILL as what
-// ends a guard.
+// ignoreSignals makes only the end of the pipe, the end of patience and SIGKILL end a guard.
 func ignoreSignals() {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 }

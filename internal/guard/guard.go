@@ -1,23 +1,19 @@
-// Package guard undoes what a program has done, also when the program cannot: because
-// it was killed, say.
+// Package guard undoes the changes of a program even if the program cannot, for example because it was killed.
 //
-// A program that changes something that outlives it, like the settings of a server
-// that belongs to somebody else, starts a guard first: a second process of its own
-// executable, in a session of its own, so that neither a kill -9 of the program nor
-// a Ctrl-C on its terminal ends it. Before each change the program tells the guard
-// how to undo it (a duty, see [Guard.Intend]), and when it has undone the change
-// itself, it says so. When the pipe between them closes, the guard undoes what is
-// left, and exits. It tries for [Patience] at most.
+// A program that changes something that outlives it, like the settings of another owner's server, starts a guard first:
+// a second process of its own executable, in a session of its own, so that neither a kill -9 of the program nor a
+// Ctrl-C on its terminal ends it. Before each change the program tells the guard how to undo it (a duty, see
+// [Guard.Intend]), and when it has undone the change itself, it tells the guard. When the pipe between them closes, the
+// guard undoes the rest and exits. It tries for at most [Patience].
 //
 //	program  hello       begin 1      (change)      end 1      EOF
 //	guard           ok           ok            …          ok        (undo the rest)
 //
-// A [Keeper] knows what its duties mean. They are not passed on a command line, since
-// they may hold passwords.
+// A [Keeper] interprets its duties. They are not passed on a command line, since they may contain passwords.
 //
-// A guard is an invocation of the same executable. Its main function must call
-// [Serve] before anything else when [Asked] is true, and says with [With] that it
-// does. Without that there are no guards: all methods of a nil *Guard do nothing.
+// A guard is an invocation of the same executable. Its main function must call [Serve] before anything else when
+// [Asked] is true, and declare that with [With]. Without [With] there are no guards: all methods of a nil *Guard do
+// nothing.
 package guard
 
 import (
@@ -37,22 +33,20 @@ import (
 const (
 	// asked is the environment variable that makes an invocation a guard.
 	asked = "OVERSELL_GUARD"
-	// Patience is how long a guard tries to undo what its program left, before it
-	// gives up.
+	// Patience is how long a guard tries to undo its program's changes before it gives up.
 	Patience = time.Minute
 	// answering is how long a guard may take to answer its program.
 	answering = 10 * time.Second
-	// leaving is how long a program waits at its end for its guard, which goes on
-	// without it.
+	// leaving is how long a program waits at its end for its guard, which then goes on without it.
 	leaving = 3 * time.Second
 )
 
-// Asked tells whether this process is to be a guard: main must call Serve then.
+// Asked reports whether this process must be a guard: then main must call Serve.
 func Asked() bool { return os.Getenv(asked) != "" }
 
 type key struct{}
 
-// With is a context in which Start starts guards by this executable. The caller
+// With returns a context in which Start starts guards by this executable. The caller
 // promises that the executable calls Serve.
 func With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
@@ -69,7 +63,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Guard is a guard process, as its program sees it. Its methods are safe for concurrent
+// Guard is a guard process, on the side of its program. Its methods are safe for concurrent
 // use.
 type Guard struct {
 	cmd  *exec.Cmd
@@ -78,13 +72,12 @@ type Guard struct {
 
 	mu     sync.Mutex
 	last   int64 // id of a duty
-	lost   error // why it is of no use any more
+	lost   error // why it is no longer usable
 	closed bool
 }
 
-// Start starts a guard with a keeper of this role, which is told hello. Without
-// [With] it returns nil, which guards nothing. The guard lives until Close, or the end
-// of the program, however that comes.
+// Start starts a guard with a keeper of this role, which gets hello. Without [With] it returns nil, which guards
+// nothing. The guard lives until Close, or any end of the program.
 func Start(ctx context.Context, role string, hello any) (*Guard, error) {
 	if ctx.Value(key{}) == nil || Asked() {
 		return nil, nil
@@ -121,9 +114,8 @@ func launch() (*Guard, error) {
 	return g, g.cmd.Start()
 }
 
-// Intend tells the guard of a duty, before what it undoes is done; that must not be
-// done if there is an error. done says that it was undone. Until it is called, the
-// guard will undo it when the program has ended.
+// Intend tells the guard of a duty before the change that it undoes; after an error the change must not be made. done
+// reports that the change was undone. Until it is called, the guard will undo the change when the program has ended.
 func (g *Guard) Intend(duty any) (done func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -135,7 +127,7 @@ func (g *Guard) Intend(duty any) (done func(), err error) {
 	return sync.OnceFunc(func() { _, _ = g.say(message{Do: "end", ID: id}, nil) }), nil
 }
 
-// Log says in which folder the guard tells what it had to undo, and what it could not.
+// Log sets the folder in which the guard reports what it had to undo, and what it could not.
 func (g *Guard) Log(dir string) {
 	if g == nil {
 		return
@@ -187,8 +179,8 @@ func (g *Guard) exchange(line []byte) (a answer, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// Close makes the guard undo the remaining duties. It waits a moment for that, but not
-// for what takes long: the guard goes on without its program.
+// Close makes the guard undo the remaining duties. It waits only a moment for that: the guard goes on without its
+// program.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil

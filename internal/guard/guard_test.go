@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// memory keeps what it is told, and fails to undo what it is told so.
+// memory keeps its duties, and fails to undo those marked so.
 type memory struct {
 	duties map[int64]string
 	undone []string
@@ -89,7 +89,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// Without With there is no guard, and nothing is refused for that.
+// Without With there is no guard, and no error.
 func TestWithoutAGuard(t *testing.T) {
 	g, err := Start(t.Context(), "memory", nil)
 	if g != nil || err != nil {

@@ -16,26 +16,24 @@ import (
 	"oversell/internal/phrase"
 )
 
-// Keeper does the duties of one role, in a guard process. Begin, End and Close are
+// Keeper carries out the duties of one role, in a guard process. Begin, End and Close are
 // never called concurrently. Undo is called after the last Begin and End, and concurrently
 // for different duties.
 type Keeper interface {
-	// Begin is told of a duty before what it undoes is done. An error keeps the
-	// program from doing it.
+	// Begin is called with a duty before the change that it undoes. An error keeps the program from making the change.
 	Begin(ctx context.Context, id int64, duty json.RawMessage) error
-	// End is told that the program has undone it.
+	// End is called when the program has undone it.
 	End(ctx context.Context, id int64)
-	// Undo undoes it. It is called again until it succeeds. What it returns says
-	// what was undone.
+	// Undo undoes it. It is called again until it succeeds. It returns a description of what was undone.
 	Undo(ctx context.Context, id int64) (what string, err error)
 	// Close is called at the end.
 	Close()
 }
 
-// Roles make keepers, by the name of the role, of what the program said hello with.
+// Roles make keepers from the program's hello, by the name of the role.
 type Roles map[string]func(hello json.RawMessage) (Keeper, error)
 
-// Serve is the life of a guard process. It returns the exit code.
+// Serve runs a guard process and returns its exit code.
 func Serve(roles Roles) int {
 	ignoreSignals()
 	s := &service{roles: roles, in: bufio.NewReader(os.Stdin), out: os.Stdout, patience: Patience}
@@ -58,7 +56,7 @@ func (s *service) run() (code int) {
 	for {
 		line, err := s.in.ReadBytes('\n')
 		if err != nil {
-			break // an unfinished line was never answered: what it announces was not done
+			break // an unfinished line was never answered: its change was not made
 		}
 		var a answer
 		if err := s.obey(line); err != nil {
@@ -91,7 +89,7 @@ func (s *service) obey(line []byte) error {
 		s.keeper, err = open(m.Body)
 		return err
 	case s.keeper == nil:
-		return errors.New("nobody said hello")
+		return errors.New("no program said hello")
 	case m.Do == "begin":
 		err := s.keeper.Begin(ctx, m.ID, m.Body)
 		if err == nil {
@@ -107,14 +105,13 @@ func (s *service) obey(line []byte) error {
 	return nil
 }
 
-// between is the pause between two tries to undo something, and trying how long each
-// may take.
+// between is the pause between two tries of an undo; trying is how long each may take.
 const (
 	between = 50 * time.Millisecond
 	trying  = 2 * time.Second
 )
 
-// undoAll undoes what is left, and tells of it in a file if there is a folder for it.
+// undoAll undoes the remaining duties, and reports them in a file if there is a folder for it.
 func (s *service) undoAll() (code int) {
 	if len(s.duties) == 0 {
 		return 0

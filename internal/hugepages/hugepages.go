@@ -1,10 +1,10 @@
-// Package hugepages asks the system for large pages, which make reading a large table at random cheaper:
-// a processor keeps the addresses of only a few thousand pages at hand.
+// Package hugepages asks the system for large pages, which make random reads of a large table cheaper: a processor
+// caches the addresses of only a few thousand pages.
 package hugepages
 
-// Least is the size in bytes from which on a table is worth asking for.
+// Least is the least size in bytes of a table for which asking is useful.
 const Least = 64 << 10
 
-// Advise asks for large pages where s lies. Memory beside it that shares such a page is in the same
-// request. On systems that have no such request, and where it is refused, nothing happens.
+// Advise asks for large pages for s, and for adjacent memory that shares such a page. On systems without such a
+// request, or if it is refused, nothing happens.
 func Advise[T any](s []T) { advise(memory(s)) }

@@ -1,8 +1,8 @@
-// Package interrupt acts on single commands of one client: it holds it up before a
-// command, loses a request or an answer, or lets the client die there.
+// Package interrupt acts on single commands of one client: it holds the client up before a command, loses a request or
+// an answer, or lets the client die there.
 //
-// It does so by a hook on the Redis clients in a [variant.Env], so it needs no proxy and
-// no connection of its own, and does not reach code that brings its own Redis client.
+// It does so by a hook on the Redis clients in a [variant.Env], so it needs no proxy and no connection of its own, and
+// does not affect code with its own Redis client.
 package interrupt
 
 import (
@@ -26,14 +26,14 @@ var ErrLost = errors.New("connection lost")
 // ErrRefused is the answer of a server that executed nothing.
 var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
-// Action is what happens to a command.
+// Action is the action on a command.
 type Action int
 
 // The actions.
 const (
 	Pass        Action = iota
 	LoseRequest        // the server never sees the command
-	LoseReply          // the server executes it, and the client learns nothing
+	LoseReply          // the server executes it, and the client gets no answer
 	Refuse             // the server answers with an error, and executes nothing
 )
 
@@ -50,27 +50,27 @@ func Refusal(text string) error { return refusal(text) }
 
 var errNoScript = Refusal("NOSCRIPT No matching script. Please use EVAL.")
 
-// Line is one client's way to its servers.
+// Line is one client's connection to its servers.
 type Line struct {
 	mu   sync.Mutex
 	n    int // commands since the last plan; a pipeline is one
 	act  func(nth int) Action
 	dead bool
 	name string // of the last command
-	// lost and refused are the errors of commands that suffer LoseRequest or LoseReply, and Refuse.
+	// lost and refused are the errors of commands under LoseRequest or LoseReply, and under Refuse.
 	lost, refused error
-	// forgetful says that the server knows no script but those in known, by their hashes.
+	// forgetful says that the server knows only the scripts in known, by their hashes.
 	forgetful bool
 	known     map[string]bool
 }
 
-// On returns the world of a client whose commands pass through the line.
+// On returns the Env of a client whose commands pass through the line.
 func On(env variant.Env) (variant.Env, *Line) {
 	l := &Line{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
 	for i, c := range env.Redis {
 		if one, ok := c.(*redis.Client); ok {
-			c = one.WithTimeout(one.Options().ReadTimeout) // the way to share a pool, with hooks of its own
+			c = one.WithTimeout(one.Options().ReadTimeout) // this shares a pool, with hooks of its own
 		}
 		c.AddHook(hook{l})
 		own[i] = c
@@ -87,7 +87,7 @@ func (l *Line) Plan(act func(nth int) Action) {
 	l.n, l.act = 0, act
 }
 
-// Arm has the n-th command from now on suffer.
+// Arm applies an action to the n-th command from now on.
 func (l *Line) Arm(n int, a Action) {
 	l.Plan(func(nth int) Action {
 		if nth == n {
@@ -105,16 +105,15 @@ func (l *Line) Errors(lost, refused error) {
 	l.lost, l.refused = lost, refused
 }
 
-// ForgetScripts makes the server look to this client as if it had forgotten its scripts: it answers
-// the EVALSHA of each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD. Other clients
-// do not notice.
+// ForgetScripts makes the server seem, to this client only, to have forgotten its scripts: it answers the EVALSHA of
+// each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD.
 func (l *Line) ForgetScripts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forgetful, l.known = true, map[string]bool{}
 }
 
-// Command names the last command that was about to be sent.
+// Command returns the name of the last command that was about to be sent.
 func (l *Line) Command() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,22 +127,22 @@ func (l *Line) errors() (lost, refused error) {
 	return l.lost, l.refused
 }
 
-// Sent is how many commands were sent since the last plan.
+// Sent returns how many commands were sent since the last plan.
 func (l *Line) Sent() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.n
 }
 
-// Die ends the client: nothing that it does from now on arrives.
+// Die ends the client: nothing that it sends from now on arrives.
 func (l *Line) Die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
 }
 
-// DiesAt runs a call of a client that dies at its n-th command, which suffers a. It reports
-// whether the call has so many commands.
+// DiesAt runs a call of a client that dies at its n-th command, with action a on that. It reports whether the call has
+// so many commands.
 func (l *Line) DiesAt(n int, a Action, call func()) bool {
 	l.Plan(func(nth int) Action {
 		switch {
@@ -160,7 +159,7 @@ func (l *Line) DiesAt(n int, a Action, call func()) bool {
 	return there
 }
 
-// decide is about the next command.
+// decide decides on the next command.
 func (l *Line) decide(cmds ...redis.Cmder) Action {
 	l.mu.Lock()
 	l.n++
@@ -190,8 +189,8 @@ type Stall struct {
 	once   sync.Once
 }
 
-// Stalled starts a call and holds it up before its n-th command. It is nil, and the call
-// has returned, if the call has fewer commands.
+// Stalled starts a call and holds it up before its n-th command. If the call has fewer commands, it returns nil when
+// the call has returned.
 func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
 	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
 	reached := make(chan struct{})
@@ -222,7 +221,7 @@ func (s *Stall) GoOn() {
 	s.l.Plan(nil)
 }
 
-// unknown reports whether the command runs a script that the server has forgotten.
+// unknown reports whether the command calls a script that the server has forgotten.
 func (l *Line) unknown(cmd redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,7 +294,7 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// Slow returns the world of a client that gets each answer later by this time.
+// Slow returns the Env of a client that gets each answer later by this time.
 func Slow(env variant.Env, by time.Duration) variant.Env {
 	env, _ = On(env)
 	for _, c := range env.Redis {
@@ -304,7 +303,7 @@ func Slow(env variant.Env, by time.Duration) variant.Env {
 	return env
 }
 
-// slow holds up answers.
+// slow delays answers.
 type slow struct{ by time.Duration }
 
 func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }

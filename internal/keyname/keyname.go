@@ -1,5 +1,4 @@
-// Package keyname finds out by which keys a server keeps what has a name: a lock, a queue,
-// a product.
+// Package keyname finds the keys of a named object on a server: a lock, a queue, a product.
 package keyname
 
 import (
@@ -28,9 +27,8 @@ func Of(ctx context.Context, rdb redis.UniversalClient, name string) ([]string, 
 	return found, nil
 }
 
-// Collisions returns other names for which one of the keys, made in the same way, would be
-// another of the keys. Of a queue "a" with the keys "Queue:a" and "Queue:a:claims", the
-// name "a:claims" is one.
+// Collisions returns other names for which one of the keys, made in the same way, would be another of the keys:
+// "a:claims" for a queue "a" with the keys "Queue:a" and "Queue:a:claims".
 func Collisions(keys []string, name string) []string {
 	var names []string
 	for _, made := range keys {
@@ -48,7 +46,7 @@ func Collisions(keys []string, name string) []string {
 	return names
 }
 
-// Expire lets the keys of a name expire that would do so within a time.
+// Expire expires the keys of a name that would expire within a time.
 func Expire(ctx context.Context, rdb redis.UniversalClient, name string, within time.Duration) error {
 	keys, err := Of(ctx, rdb, name)
 	if err != nil {
@@ -69,8 +67,8 @@ func Expire(ctx context.Context, rdb redis.UniversalClient, name string, within 
 	return nil
 }
 
-// Age moves the scores of sorted sets of a name that are times near now, in seconds, milliseconds or
-// microseconds, into the past.
+// Age moves into the past the scores of sorted sets of a name that are times near now, in seconds, milliseconds or
+// microseconds.
 func Age(ctx context.Context, rdb redis.UniversalClient, name string, by time.Duration) error {
 	const near = 400 * 24 * time.Hour
 	keys, err := Of(ctx, rdb, name)

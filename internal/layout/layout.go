@@ -1,10 +1,8 @@
-// Package layout states how the packages of this module are stacked. Its test
-// fails when an import does not run strictly downward.
+// Package layout lists the packages of this module by level. Its test fails if an import does not go strictly downward.
 package layout
 
-// Levels lists the packages by level, from the bottom. A package may import
-// packages of lower levels only, so packages of one level know nothing of each
-// other. Test files and the conformance suites' own tests may look anywhere.
+// Levels lists the packages by level, from the bottom. A package may import only packages of lower levels, so packages
+// of one level are independent. Test files and the conformance suites' own tests may import any.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/child", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages"},
 	{"internal/exactjson", "explore/table"},

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// sameLevel are the imports within a level that are meant: the vocabulary's Env
-// hands out a clock.
+// sameLevel lists the intended imports within a level: Env contains a clock.
 var sameLevel = map[string]string{"variant": "clock"}
 
 func TestImportsRunDownward(t *testing.T) {
@@ -92,10 +91,10 @@ func TestTestingStaysInTests(t *testing.T) {
 }
 
 // mostLines is how many lines of Go a package may have, without its tests: blank lines and
-// comments count. One that has more does more than its name says.
+// comments count. A larger one does more than its name says.
 const mostLines = 5000
 
-// TestSize: no package is larger than a reader takes in.
+// TestSize: no package is too large for a reader.
 func TestSize(t *testing.T) {
 	for _, names := range Levels {
 		for _, n := range names {

@@ -1,7 +1,6 @@
-// Package limits holds the least and the most of every number that a user may choose,
-// in one table for each command. Flags, their help, their errors, plans of a gate,
-// sentences about faults and the libraries below take them from here, so that no number
-// is believed before anything starts.
+// Package limits holds the least and the most of every number that a user may choose, in one table for each command.
+// Flags, their help, their errors, plans of a gate, fault sentences and the libraries below take them from here, so
+// that every number is checked before anything starts.
 package limits
 
 import (
@@ -17,7 +16,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// Unit is what a number counts.
+// Unit is the unit of a number.
 type Unit uint8
 
 // The units.
@@ -34,18 +33,18 @@ type Limit struct {
 	Name        string
 	Unit        Unit
 	Least, Most float64
-	// Below says that Most itself is too much.
+	// Below says that Most itself is not allowed.
 	Below bool
-	// Whole is what durations are a multiple of; 0: of nothing.
+	// Whole is the unit of which durations must be a multiple; 0: any.
 	Whole time.Duration
-	// Why says in a clause why there is such a limit.
+	// Why gives the reason for the limit in a clause.
 	Why string
 }
 
-// Table are the limits of a command.
+// Table holds the limits of a command.
 type Table []Limit
 
-// Find is the limit of a number, and whether it has one.
+// Find returns the limit of a number, and whether it has one.
 func (t Table) Find(name string) (Limit, bool) {
 	for _, l := range t {
 		if l.Name == name {
@@ -55,8 +54,7 @@ func (t Table) Find(name string) (Limit, bool) {
 	return Limit{}, false
 }
 
-// Check refuses a number that is out of its limits, under the name of its flag; of
-// durations the number is the nanoseconds.
+// Check returns an error, with the name of the flag, if a number is out of its limits; durations are in nanoseconds.
 func (t Table) Check(name string, v float64) error {
 	l, ok := t.Find(name)
 	if !ok || l.holds(v) {
@@ -65,7 +63,7 @@ func (t Table) Check(name string, v float64) error {
 	return fmt.Errorf("--%s %s: %w", name, l.format(v), l.must())
 }
 
-// Within is Check for a number that is no flag's: the error begins with "must be".
+// Within is Check for a number without a flag: the error begins with "must be".
 func (t Table) Within(name string, v float64) error {
 	if l, ok := t.Find(name); ok && !l.holds(v) {
 		return l.must()
@@ -73,7 +71,7 @@ func (t Table) Within(name string, v float64) error {
 	return nil
 }
 
-// Range is the least and the most in words: "0 to 10000", "1ms to 24h".
+// Range returns the least and the most in words: "0 to 10000", "1ms to 24h".
 func (l Limit) Range() string {
 	below := ""
 	if l.Below {
@@ -82,7 +80,7 @@ func (l Limit) Range() string {
 	return l.format(l.Least) + " to " + below + l.format(l.Most)
 }
 
-// Read reads a number as flags do, and refuses one that is out of the limits.
+// Read parses a number as flags do, and returns an error if it is out of the limits.
 func (l Limit) Read(text string) (float64, error) {
 	v, err := l.parse(text)
 	switch {
@@ -107,19 +105,19 @@ func (l Limit) parse(text string) (float64, error) {
 	}
 	n, err := strconv.ParseInt(text, 0, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return float64(n), nil // the nearest there is, which no limit allows
+		return float64(n), nil // the nearest number, which no limit allows
 	}
 	return float64(n), err
 }
 
-// holds tells whether a number is within the limits. Not a number is not.
+// holds reports whether a number is within the limits. NaN is not.
 func (l Limit) holds(v float64) bool {
 	return v >= l.Least && v <= l.Most && !(l.Below && v == l.Most) && (l.Whole == 0 || time.Duration(v)%l.Whole == 0)
 }
 
 func (l Limit) must() error { return fmt.Errorf("must be %s: %s", l.Range(), l.Why) }
 
-// form is the error about a value that is not a number.
+// form returns the error about a value that is not a number.
 func (l Limit) form() error {
 	switch l.Unit {
 	case Span:
@@ -149,7 +147,7 @@ func saturated(v float64) uint64 {
 	return uint64(v)
 }
 
-// duration is a time as short as ParseDuration takes it: 24h for 24h0m0s.
+// duration returns a time in the shortest form for ParseDuration: 24h for 24h0m0s.
 func duration(d time.Duration) string {
 	if d == 0 {
 		return "0"
@@ -164,8 +162,8 @@ func duration(d time.Duration) string {
 	return s
 }
 
-// Bind has the flags of a set refuse values out of their limits, and say in their help
-// what those are. Flags that have none are left as they are.
+// Bind makes the flags of a set refuse values out of their limits, and adds the limits to their help. Flags without
+// limits are unchanged.
 func (t Table) Bind(f *pflag.FlagSet) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		l, ok := t.Find(flag.Name)
@@ -199,9 +197,8 @@ func (b *bounded) Set(text string) error {
 	return nil
 }
 
-// Explain adds to an error about a flag's value the name of the flag, the value, and
-// what would be right: "--pool 100000000: must be 0 to 10000: …". Other errors are
-// returned as they are.
+// Explain adds to an error about a flag's value the name of the flag, the value, and the allowed range: "--pool
+// 100000000: must be 0 to 10000: …". It returns other errors unchanged.
 func Explain(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -210,7 +207,7 @@ func Explain(err error) error {
 	return fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, printable.Word(invalid.GetValue()), form(invalid))
 }
 
-// form is the cause, without the names of functions of the standard library.
+// form returns the cause, without the names of functions of the standard library.
 func form(e *pflag.InvalidValueError) error {
 	cause := e.Unwrap()
 	if cause == nil || errors.As(cause, new(*strconv.NumError)) {

@@ -10,7 +10,7 @@ const Masters = 64
 
 const day = 24 * time.Hour
 
-// Run are the limits of what runs and comparisons are told.
+// Run holds the limits of the options of runs and comparisons.
 var Run = Table{
 	count("clients", 1, 100_000, "each is a goroutine with connections or a share of them, or a coroutine"),
 	count("stock", 0, 1_000_000_000, "sums of all orders must stay exact"),
@@ -25,7 +25,7 @@ var Run = Table{
 	share("peek", "it is a probability"),
 	share("resend", "it is a probability"),
 	share("refund", "it is a probability"),
-	below(share("die", "it is a probability, and somebody must live")),
+	below(share("die", "it is a probability, and one client must live")),
 	count("abandon", 0, 1000, "each is waited for until its limit"),
 	whole(span("ttl", time.Millisecond, day, "Redis counts in whole milliseconds, and a run ends within a day")),
 	span("wait", 0, day, "a run ends within a day"),
@@ -38,14 +38,14 @@ var Run = Table{
 	seed,
 }
 
-// Compare are the limits of what comparisons are told besides.
+// Compare holds the limits of the further options of comparisons.
 var Compare = Table{
 	count("rounds", 1, 10_000, "each round runs every contender once in every configuration"),
 	span("time", time.Millisecond, 7*day, "a comparison ends within a week"),
 	span("measure", 0, time.Hour, "a comparison ends within a week"),
 }
 
-// Explore are the limits of searches.
+// Explore holds the limits of searches.
 var Explore = Table{
 	count("clients", 1, 6, "schedules of more are out of reach"),
 	count("tries", 1, 100, "schedules of more are out of reach"),
@@ -68,17 +68,17 @@ var Explore = Table{
 	count("times", 1, 10_000, "each replay starts servers"),
 }
 
-// Gate are the limits of what a gate is told, on its command line and in its plan.
+// Gate holds the limits of a gate's options, on its command line and in its plan.
 var Gate = Table{
 	count("repeat", 1, 10_000, "each is a run, or a round of two"),
 	span("budget", time.Microsecond, 7*day, "a gate ends within a week"),
 	seed,
 }
 
-// Proxy are the limits of what a proxy is told.
+// Proxy holds the limits of a proxy's options.
 var Proxy = Table{seed}
 
-// Fault are the limits of the numbers in a sentence about a fault.
+// Fault holds the limits of the numbers in a fault sentence.
 var Fault = Table{
 	span("clock", -10*366*day, 10*366*day, "clocks are moved by at most ten years"),
 	span("time", 0, day, "a run ends within a day"),

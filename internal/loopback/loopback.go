@@ -1,5 +1,4 @@
-// Package loopback finds out whether a host is this machine: load goes to no other, unless the user
-// allows it.
+// Package loopback finds out whether a host is this machine: load goes to no other unless the user allows it.
 package loopback
 
 import (

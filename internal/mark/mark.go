@@ -1,5 +1,5 @@
-// Package mark marks what belongs to one run, inside the names of keys and tables: so they
-// stay recognisable, share a hash slot, and can be removed without touching others.
+// Package mark marks the names of a run's keys and tables: so they are recognizable, share a hash slot, and can be
+// removed without touching others.
 package mark
 
 import (
@@ -11,7 +11,7 @@ import (
 // In finds marks in a text.
 var In = regexp.MustCompile(`\{ov-[0-9a-f]{8}\}`)
 
-// New makes a mark. Two on one server are unlikely to be the same.
+// New makes a mark. Two on one server are unlikely to be equal.
 func New() string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails

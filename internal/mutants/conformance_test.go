@@ -41,7 +41,7 @@ type trial struct {
 
 func (t trial) String() string { return t.kind + "/" + t.suite + "/" + t.entry.Name }
 
-// trials are all of them. Those of sound entries come first, for they must not be left
+// trials returns all of them. Those of sound entries come first, for they must not be left
 // out when time is short.
 func trials() (ts []trial) {
 	for _, q := range Queues() {
@@ -74,7 +74,7 @@ type outcome struct {
 	took    time.Duration
 }
 
-// right tells whether the suite named a promise that the entry really breaks.
+// right reports whether the suite named a promise that the entry really breaks.
 func (o outcome) right(e Entry) bool {
 	return slices.ContainsFunc(o.named, func(p variant.Property) bool { return slices.Contains(e.Breaks, p) })
 }
@@ -155,7 +155,7 @@ func judged(text string) (verdict string, named []variant.Property, why string, 
 	return verdict, named, why, steps
 }
 
-// firstFailure is the first line that tells of one.
+// firstFailure returns the first line that reports one.
 func firstFailure(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); regexp.MustCompile(`^\w+\.go:\d+: `).MatchString(line) || strings.HasPrefix(line, "panic:") {
@@ -219,7 +219,7 @@ func open(t *testing.T, topology string) *server.Target {
 	return s
 }
 
-// world is the Env of one client of a queue or a sale.
+// world returns the Env of one client of a queue or a sale.
 func world(t *testing.T, target *server.Target) variant.Env {
 	t.Helper()
 	c := target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
@@ -407,10 +407,10 @@ func TestLoadedScripts(t *testing.T) {
 	locktest.Explore(t, all[i].Variant, reports.Bounds{Clients: 2, Tries: 1, Crashes: 1, Lost: 1, Advances: 1, Depth: 40})
 }
 
-// shownWithin is how long a suite may take to be of use to somebody who waits for it.
+// shownWithin is how long a user may have to wait for a suite.
 const shownWithin = 30 * time.Second
 
-// caught tells whether the suite said in time that something is wrong.
+// caught reports whether the suite found a fault in time.
 func (r result) caught() bool { return r.verdict == "caught" && r.took <= shownWithin }
 
 // cell tells in a table how a trial ended.
@@ -441,7 +441,7 @@ func (r result) cell() string {
 	}
 }
 
-// pair is what came of one entry.
+// pair is the results of one entry.
 type pair struct {
 	kind         string
 	entry        Entry
@@ -450,7 +450,7 @@ type pair struct {
 
 func (p pair) caught() bool { return p.run.caught() || p.explore.caught() }
 
-// right tells whether the right promise was named in time.
+// right reports whether the right promise was named in time.
 func (p pair) right() bool {
 	return p.run.caught() && p.run.right(p.entry) || p.explore.caught() && p.explore.right(p.entry)
 }

@@ -12,19 +12,17 @@ import (
 	"oversell/variant"
 )
 
-// steps are what a lock on one server does. A step that is nil is the sound one, so a
-// mutant names only what is wrong with it.
+// steps are the steps of a lock on one server. A nil step is the sound one, so a mutant names only its wrong steps.
 type steps struct {
-	// key is where the lock of a name is kept.
+	// key returns the key of the lock of a name.
 	key func(name string) string
 	// token makes the token of one attempt.
 	token func(*client) string
-	// attempt tries once to take l, of which the key, the token and the end of the lease
-	// are filled in.
+	// attempt tries once to take l, with the key, the token and the end of the lease filled in.
 	attempt func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error)
-	// failed is told of an attempt that ended in an error, and may change the answer.
+	// failed is called after an attempt that ended in an error, and may change the answer.
 	failed func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error)
-	// refused is told of an attempt that was refused.
+	// refused is called after an attempt that was refused.
 	refused func(ctx context.Context, c *client, l *lockimpl.Lock) error
 	// wait waits for the next attempt.
 	wait func(ctx context.Context, c *client, name string, left time.Duration, o lockimpl.Options) error
@@ -42,7 +40,7 @@ type client struct {
 	count  int               // another
 }
 
-// with makes a lock's New of steps.
+// with makes a lock's New from steps.
 func with(s steps) func(variant.Env) lockimpl.Locker {
 	return func(env variant.Env) lockimpl.Locker { return newClient(s, env) }
 }
@@ -126,12 +124,12 @@ func (c *client) Release(ctx context.Context, l lockimpl.Lock) error {
 	return nil
 }
 
-// setNX is the sound attempt: SET token NX PX.
+// setNX returns the sound attempt: SET token NX PX.
 func setNX(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 	return set(ctx, c, l, "NX", o.TTL)
 }
 
-// set is SET token PX ttl, under a condition.
+// set sends SET token PX ttl, with a condition.
 func set(ctx context.Context, c *client, l *lockimpl.Lock, mode string, ttl time.Duration) (bool, error) {
 	return did(c.redis().SetArgs(ctx, c.key(l.Key), l.Token, redis.SetArgs{Mode: mode, TTL: ttl}).Err())
 }
@@ -153,7 +151,7 @@ const (
 	compareExpire = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`
 )
 
-// takeBy makes an attempt of a script.
+// takeBy makes an attempt from a script.
 func takeBy(text string) func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
@@ -161,7 +159,7 @@ func takeBy(text string) func(context.Context, *client, *lockimpl.Lock, lockimpl
 	}
 }
 
-// extendBy makes an extend of a script.
+// extendBy makes an extend from a script.
 func extendBy(text string) func(context.Context, *client, *lockimpl.Lock, time.Duration) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
@@ -169,7 +167,7 @@ func extendBy(text string) func(context.Context, *client, *lockimpl.Lock, time.D
 	}
 }
 
-// releaseBy makes a release of a script.
+// releaseBy makes a release from a script.
 func releaseBy(text string) func(context.Context, *client, lockimpl.Lock) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
@@ -177,18 +175,18 @@ func releaseBy(text string) func(context.Context, *client, lockimpl.Lock) (bool,
 	}
 }
 
-// del is DEL without a look.
+// del sends DEL without a check.
 func del(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 	return yes(c.redis().Del(ctx, c.key(l.Key)).Result())
 }
 
-// usual is what every lock here promises.
+// usual lists the promises of every lock here.
 var usual = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 
-// of makes a variant of steps.
+// of makes a variant from steps.
 func of(s steps) lockimpl.Variant { return lockimpl.Variant{Promises: usual, New: with(s)} }
 
-// whole makes a variant of a New.
+// whole makes a variant from a New.
 func whole(n func(variant.Env) lockimpl.Locker) lockimpl.Variant {
 	return lockimpl.Variant{Promises: usual, New: n}
 }

@@ -19,7 +19,7 @@ import (
 // ownerDelete deletes the lock if the key of owners names the caller.
 var ownerDelete = redis.NewScript(`if redis.call('GET', KEYS[2]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
-// get reads the value of a lock, which is empty if nobody holds it.
+// get reads the value of a lock, which is empty if no client holds it.
 func get(ctx context.Context, c *client, name string) (string, error) {
 	value, err := c.redis().Get(ctx, c.key(name)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -28,8 +28,7 @@ func get(ctx context.Context, c *client, name string) (string, error) {
 	return value, err
 }
 
-// acquireMutants grant a lock that is held, or grant it for another time than
-// they say.
+// acquireMutants grant a held lock, or grant it for another time than they promise.
 func acquireMutants() []Lock {
 	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
@@ -73,7 +72,7 @@ func acquireMutants() []Lock {
 				}
 				return err == nil, err
 			}})},
-		{Entry: entry.New("takeover-del", "the value is the end of the lease; who finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"),
+		{Entry: entry.New("takeover-del", "the value is the end of the lease; a client that finds it over deletes the key and tries again, so two of them delete each other's", both, "https://github.com/phpnode/YiiRedis/pull/18"),
 			Variant: of(steps{token: expiryToken, attempt: takeover(func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options, _ string) (bool, error) {
 				if err := c.redis().Del(ctx, c.key(l.Key)).Err(); err != nil {
 					return false, err
@@ -119,7 +118,7 @@ func acquireMutants() []Lock {
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				return false, errors.Join(err, c.redis().Del(context.WithoutCancel(ctx), c.key(l.Key)).Err())
 			}})},
-		{Entry: entry.New("error-grants", "while the server does not answer everybody is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
+		{Entry: entry.New("error-grants", "while the server does not answer every client is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
 			Variant: of(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return true, nil }})},
 		{Entry: entry.New("error-means-mine", "after a lost answer the client looks whether the lock is held, and takes it for its own if it is", exclusion, ""),
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
@@ -212,7 +211,7 @@ func acquireMutants() []Lock {
 				c.tokens[l.Key] = strconv.FormatInt(now+left.Milliseconds(), 10)
 				return false, err
 			}})},
-		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, like all that were woken", exclusion, ""),
+		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, as do all that were woken", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					if c.tokens["woken"] == "" {
@@ -240,19 +239,18 @@ func acquireMutants() []Lock {
 // atomicTake is SET NX PX as a script.
 var atomicTake = redis.NewScript(`if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0`)
 
-// swap replaces a value that is still the one that was read.
+// swap replaces a value if it is still the one that was read.
 var swap = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return 1 end return 0`)
 
-// expiryToken is a token for values that begin with the end of the lease.
+// expiryToken returns a token for values that begin with the end of the lease.
 func expiryToken(c *client) string { return c.env.Token() }
 
-// deadline is the value of a lock whose value tells the end of its lease.
+// deadline is a lock value that holds the end of the lease.
 func deadline(l *lockimpl.Lock) string {
 	return strconv.FormatInt(l.Until.UnixMilli(), 10) + ":" + l.Token
 }
 
-// takeover is SETNX, and over when the value says that the lease is over by the
-// client's clock.
+// takeover sends SETNX, and calls over if by the value and the client's clock the lease is over.
 func takeover(over func(context.Context, *client, *lockimpl.Lock, lockimpl.Options, string) (bool, error)) func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error) {
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 		ok, err := c.redis().SetNX(ctx, c.key(l.Key), deadline(l), 0).Result()
@@ -271,7 +269,7 @@ func takeover(over func(context.Context, *client, *lockimpl.Lock, lockimpl.Optio
 	}
 }
 
-// valueOwned runs what follows if the value ends in the caller's token.
+// valueOwned runs the rest of a script if the value ends in the caller's token.
 const valueOwned = `
 local value = redis.call('GET', KEYS[1])
 if not value or string.match(value, ':(.*)$') ~= ARGV[1] then return 0 end
@@ -302,7 +300,7 @@ func (a abandoned) Acquire(ctx context.Context, name string, o lockimpl.Options)
 		l, err := a.client.Acquire(going, name, o)
 		got <- answer{l, err}
 		for err == nil && ctx.Err() != nil && a.env.Clock.Sleep(going, o.TTL/3) == nil {
-			l, err = a.client.Extend(going, l, o.TTL) // its renewal does not know that nobody holds it
+			l, err = a.client.Extend(going, l, o.TTL) // its renewal does not know that no client holds it
 		}
 	})
 	select {
@@ -313,7 +311,7 @@ func (a abandoned) Acquire(ctx context.Context, name string, o lockimpl.Options)
 	}
 }
 
-// nameMutants take one name for another, or share what belongs to one.
+// nameMutants confuse names, or share the data of one.
 func nameMutants() []Lock {
 	progress, both := entry.Breaks(variant.Progress), entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
@@ -349,7 +347,7 @@ func nameMutants() []Lock {
 			Variant: fencing(steps{attempt: fenceBy(`
 				if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
 				return 0`, func(c *client, name string) string { return c.key(name + ":fence") })})},
-		{Entry: entry.New("process-reenters", "a lock is told by its process, and whoever is in the process that holds it may enter", both, ""),
+		{Entry: entry.New("process-reenters", "a lock is identified by its process, and every client in the holder's process may enter", both, ""),
 			Variant: of(steps{
 				token: func(*client) string { return "host-1:4711" },
 				attempt: takeBy(`
@@ -363,7 +361,7 @@ func nameMutants() []Lock {
 	}
 }
 
-// registry shares a list of what is held between the clients of a process.
+// registry shares a list of held locks between the clients of a process.
 func registry() steps {
 	var mu sync.Mutex
 	held := map[string]bool{}

@@ -13,8 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// extendMutants prolong a lock that is not theirs, or promise more than they
-// prolong.
+// extendMutants prolong another client's lock, or promise more than they prolong.
 func extendMutants() []Lock {
 	exclusion, owner := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.OwnerOnlyRelease)
 	script := extendBy(compareExpire)
@@ -77,7 +76,7 @@ func extendMutants() []Lock {
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, min(ttl, 10*time.Second))
 			}})},
-		{Entry: entry.New("extend-never-lost", "extend reports success when the lock is another's, or nobody's", exclusion, "https://github.com/samcook/RedLock.net/issues/93"),
+		{Entry: entry.New("extend-never-lost", "extend reports success when the lock is another's, or free", exclusion, "https://github.com/samcook/RedLock.net/issues/93"),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				_, err := script(ctx, c, l, ttl)
 				return true, err
@@ -153,13 +152,13 @@ var (
 type renewal struct {
 	// pause is how long after a renewal the next one begins.
 	pause func(ttl time.Duration) time.Duration
-	// renew renews once, and tells whether there is anything left to renew.
+	// renew renews once, and reports whether there is anything left to renew.
 	renew func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error)
-	// rests tells whether a release first waits until the renewal has ended.
+	// rests reports whether a release first waits until the renewal has ended.
 	rests bool
-	// goesOn tells whether an error is followed by another try.
+	// goesOn reports whether an error is followed by another try.
 	goesOn bool
-	// believes says that the lock takes itself for renewed when it is not.
+	// believes says that the lock believes that it is renewed when it is not.
 	believes bool
 	// adopts says that an acquire that failed is renewed, too.
 	adopts bool
@@ -167,7 +166,7 @@ type renewal struct {
 	stays bool
 }
 
-// soundRenewal is the form without a flaw.
+// soundRenewal returns the renewal without a flaw.
 func soundRenewal() renewal {
 	return renewal{
 		pause: func(ttl time.Duration) time.Duration { return ttl / 3 },
@@ -317,7 +316,7 @@ func renewalMutants() []Lock {
 			})},
 		{Entry: entry.New("renewal-gives-up", "the first renewal that fails is the last, and the holder is told that all is well", entry.Breaks(variant.MutualExclusion), "https://github.com/redisson/redisson/issues/2515"),
 			Variant: with(func(r *renewal) { r.goesOn, r.believes = false, true })},
-		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for good, and nobody holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),
+		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for ever, and no client holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),
 			Variant: with(func(r *renewal) { r.adopts = true })},
 		{Entry: entry.New("renewal-too-late", "the renewal comes when the lease is over, and takes the lock again if it is free", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: with(func(r *renewal) {

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// fencing makes a variant of steps that grant fencing tokens.
+// fencing makes a variant from steps that grant fencing tokens.
 func fencing(s steps) lockimpl.Variant {
 	v := of(s)
 	v.Fences = true
@@ -20,11 +20,10 @@ func fencing(s steps) lockimpl.Variant {
 	return v
 }
 
-// counterKey is where the counter of a name is.
+// counterKey returns the key of the counter of a name.
 func counterKey(c *client, name string) string { return "Fence:" + c.key(name) }
 
-// fenceBy makes an attempt of a script that returns the fencing token, 0 when refused;
-// KEYS[2] is the counter.
+// fenceBy makes an attempt from a script that returns the fencing token, 0 when refused; KEYS[2] is the counter.
 func fenceBy(text string, counter func(c *client, name string) string) func(context.Context, *client, *lockimpl.Lock, lockimpl.Options) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (ok bool, err error) {
@@ -137,7 +136,7 @@ var soundFence = fenceBy(`
 	if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
 	return 0`, counterKey)
 
-// setupMutants prepare, on first use, what others are using.
+// setupMutants prepare, on first use, data that others are using.
 func setupMutants() []Lock {
 	return []Lock{
 		{Entry: entry.New("set-up-deletes", "the first use by each client removes what an earlier run of the program may have left", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),

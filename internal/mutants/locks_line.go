@@ -13,11 +13,11 @@ import (
 	"oversell/variant"
 )
 
-// joinLine takes the lock for the head of the line, and puts others in it.
+// joinLine takes the lock for the head of the line, and puts others into the line.
 //
-// KEYS[1] the lock, KEYS[2] the line by place, KEYS[3] how long each is waited for,
-// KEYS[4] the last place. ARGV[1] the token of the whole acquire, ARGV[2] the lease and
-// ARGV[3] the patience in ms. Replies 1 granted, 2 joined, 0 waiting.
+// KEYS[1] the lock, KEYS[2] the line by place, KEYS[3] until when each waiter is kept, KEYS[4] the last place. ARGV[1]
+// the token of the whole acquire, ARGV[2] the lease and ARGV[3] the patience in ms. Replies 1 granted, 2 joined, 0
+// waiting.
 const joinLine = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -58,7 +58,7 @@ type line struct {
 	join, leave *redis.Script
 }
 
-// inLine makes a variant of the two scripts.
+// inLine makes a variant from the two scripts.
 func inLine(join, leave string) lockimpl.Variant {
 	v := whole(func(env variant.Env) lockimpl.Locker {
 		return line{newClient(steps{}, env), redis.NewScript(join), redis.NewScript(leave)}
@@ -100,19 +100,19 @@ func lineMutants() []Lock {
 				local last = now
 				for _, t in ipairs(redis.call('HVALS', KEYS[3])) do last = math.max(last, tonumber(t)) end
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', last + ARGV[3]))`), leaveLine)},
-		{Entry: entry.New("line-drops-living", "a waiter's sign of life is written when it joins only, so who waits for longer than the patience goes to the end", order, "https://github.com/redisson/redisson/issues/3004"),
+		{Entry: entry.New("line-drops-living", "a waiter's heartbeat is written only when it joins, so one that waits for longer than the patience goes to the end", order, "https://github.com/redisson/redisson/issues/3004"),
 			Variant: inLine(entry.Changed(joinLine, `redis.call('HSET', KEYS[3], ARGV[1], string`, `redis.call('HSETNX', KEYS[3], ARGV[1], string`), leaveLine)},
-		{Entry: entry.New("line-barging", "who finds the lock free takes it, whoever stands in line", order, ""),
+		{Entry: entry.New("line-barging", "a client that finds the lock free takes it, even if others stand in line", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `and (not head or head == ARGV[1]) then`, `then`), leaveLine)},
 		{Entry: entry.New("line-by-second", "places are whole seconds, and within one the tokens decide", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `math.floor(now / 1000)`), leaveLine)},
 		{Entry: entry.New("line-last-first", "the line is served from its end", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `-redis.call('INCR', KEYS[4])`), leaveLine)},
-		{Entry: entry.New("line-by-length", "a place is the length of the line, so it comes twice when somebody has left", order, ""),
+		{Entry: entry.New("line-by-length", "a place is the length of the line, so it repeats when a client has left", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `redis.call('INCR', KEYS[4])`, `redis.call('ZCARD', KEYS[2])`), leaveLine)},
-		{Entry: entry.New("line-leaver-pops-head", "who gives up removes the head of the line", order, ""),
+		{Entry: entry.New("line-leaver-pops-head", "a client that gives up removes the head of the line", order, ""),
 			Variant: inLine(joinLine, entry.Changed(leaveLine, `redis.call('ZREM', KEYS[2], ARGV[1])`, `redis.call('ZPOPMIN', KEYS[2])`))},
-		{Entry: entry.New("line-leaver-frees", "who gives up frees the lock, in case it was granted in between", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
+		{Entry: entry.New("line-leaver-frees", "a client that gives up frees the lock, in case it was granted in between", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
 			Variant: inLine(joinLine, entry.Changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
 		{Entry: entry.New("line-never-reaped", "the dead keep their place", progress, ""),
 			Variant: inLine(entry.Changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
@@ -144,9 +144,8 @@ return 1
 `
 )
 
-// reentrant makes a variant of the three. The token is new for each grant that begins
-// while nobody holds the lock, by the server's word: by the client's clock, a release that
-// comes late would fit the client's next grant.
+// reentrant makes a variant from the three. The server decides that no client holds the lock, and then the token is
+// new: by the client's clock, a late release would fit the client's next grant.
 func reentrant(enter, extend, leave string) lockimpl.Variant {
 	script := redis.NewScript(enter)
 	return of(steps{
@@ -167,7 +166,7 @@ func reentrant(enter, extend, leave string) lockimpl.Variant {
 	})
 }
 
-// counted is a lock whose client counts by itself how often it holds what.
+// counted returns a lock whose client counts its own holds.
 func counted() steps {
 	held := func(c *client, name string) (token string, times int) {
 		token, text, _ := strings.Cut(c.tokens[name], " ")
@@ -213,7 +212,7 @@ func counted() steps {
 	}
 }
 
-// reentryMutants are wrong when their holder takes them again.
+// reentryMutants fail when their holder takes them again.
 func reentryMutants() []Lock {
 	both := entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease)
 	return []Lock{
@@ -227,7 +226,7 @@ func reentryMutants() []Lock {
 				if left <= 0 then redis.call('DEL', KEYS[1]) return 1 end
 				if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 				return 1`)},
-		{Entry: entry.New("reentry-overwrites", "who finds its own token where it was refused writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"),
+		{Entry: entry.New("reentry-overwrites", "a client that is refused and finds its own token writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"),
 			Variant: of(counted())},
 		{Entry: entry.New("reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", entry.Breaks(variant.Progress), ""),
 			Variant: reentrant(entry.Changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},

@@ -16,11 +16,11 @@ import (
 type majority struct {
 	quorum   func(nodes int) int
 	extendBy func(nodes int) int // how many must extend
-	// counts tells what counts as a yes.
+	// counts reports whether an answer counts as a yes.
 	counts func(ok bool, err error) bool
-	// undo takes back what an attempt that failed may have taken.
+	// undo releases the nodes that a failed attempt may have taken.
 	undo func(ctx context.Context, m *masters, l lockimpl.Lock)
-	// until is the end of the lease, of an attempt that began and ended then.
+	// until returns the end of the lease of an attempt with this beginning and end.
 	until func(began, ended time.Time, ttl time.Duration) time.Time
 	// free chooses the nodes to which a release is sent.
 	free func(nodes []redis.UniversalClient) []redis.UniversalClient
@@ -34,7 +34,7 @@ func half(nodes int) int { return nodes/2 + 1 }
 
 func all(nodes []redis.UniversalClient) []redis.UniversalClient { return nodes }
 
-// soundMajority is the form without a flaw.
+// soundMajority returns the lock without a flaw.
 func soundMajority() majority {
 	return majority{
 		quorum: half, extendBy: half,
@@ -64,7 +64,7 @@ type masters struct {
 	took []bool // which nodes said yes in the last attempt; nil: it is not noted
 }
 
-// each asks nodes, each for a tenth of the lease at most, and counts what they said.
+// each asks nodes, each for at most a tenth of the lease, and counts their answers.
 func (m *masters) each(ctx context.Context, nodes []redis.UniversalClient, ttl time.Duration, ask func(context.Context, redis.UniversalClient, int) (bool, error)) (counted, refused int) {
 	for i, r := range nodes {
 		ctx, cancel := m.env.Clock.WithTimeout(ctx, max(ttl/10, 50*time.Millisecond))

@@ -18,7 +18,7 @@ import (
 	"oversell/variant"
 )
 
-// roundedMutants take another lease than they promise, by a little or by much.
+// roundedMutants take a lease other than promised, by a little or by much.
 func roundedMutants() []Lock {
 	exclusion, progress := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
 	lasting := func(lease func(time.Duration) time.Duration) lockimpl.Variant {
@@ -33,7 +33,7 @@ func roundedMutants() []Lock {
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) })},
 		{Entry: entry.New("lease-in-hundredths", "leases are cut to hundredths of a second", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(10 * time.Millisecond) })},
-		{Entry: entry.New("lease-a-thousand-times", "milliseconds go where seconds belong, so nobody gets the lock of a holder that died", progress, ""),
+		{Entry: entry.New("lease-a-thousand-times", "milliseconds are sent as seconds, so no client gets the lock of a holder that died", progress, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d * 1000 })},
 		{Entry: entry.New("extend-hundred-times", "a client extends a lock a hundred times, and from then on says only that it did", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
@@ -67,7 +67,7 @@ func roundedMutants() []Lock {
 				}})},
 		{Entry: entry.New("error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
-		{Entry: entry.New("line-asker-to-end", "who asks goes to the end of the line, and only its head is granted the lock, so that of two who ask nobody ever is", progress, ""),
+		{Entry: entry.New("line-asker-to-end", "a client that asks goes to the end of the line, and only the head is granted the lock, so that of two that ask none ever is", progress, ""),
 			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))
@@ -75,7 +75,7 @@ func roundedMutants() []Lock {
 	}
 }
 
-// soundInWords are sound, and answer otherwise than most.
+// soundInWords are sound, but answer differently from most.
 func soundInWords() []Lock {
 	numbered := func(fence bool) steps {
 		take := redis.NewScript(`
@@ -118,14 +118,14 @@ func (s strict) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 	return s.client.Acquire(ctx, name, o)
 }
 
-// linearizable makes a variant of steps each of whose answers fits one order.
+// linearizable makes a variant from steps and adds the promise to be linearizable.
 func linearizable(s steps) lockimpl.Variant {
 	v := of(s)
 	v.Promises = append([]variant.Property{variant.Linearizable}, usual...)
 	return v
 }
 
-// unordered is a variant that does not promise an order.
+// unordered returns a variant that does not promise an order.
 func unordered(v lockimpl.Variant) lockimpl.Variant {
 	v.Promises = slices.DeleteFunc(slices.Clone(v.Promises), func(p variant.Property) bool { return p == variant.FIFO })
 	return v

@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// releaseMutants delete a lock that is not theirs, or leave a lock that is.
+// releaseMutants delete another client's lock, or do not release their own.
 func releaseMutants() []Lock {
 	owner := entry.Breaks(variant.OwnerOnlyRelease)
 	return []Lock{
@@ -41,7 +41,7 @@ func releaseMutants() []Lock {
 				local value = redis.call('GET', KEYS[1])
 				if value and string.match(value, '[^:]*$') == string.match(ARGV[1], '[^:]*$') then return redis.call('DEL', KEYS[1]) end
 				return 0`)})},
-		{Entry: entry.New("release-tonumber", "release compares tokens as numbers; what is no number equals what is no number", owner, ""),
+		{Entry: entry.New("release-tonumber", "release compares tokens as numbers; all texts that are not numbers are equal", owner, ""),
 			Variant: of(steps{release: releaseBy(`
 				local value = redis.call('GET', KEYS[1])
 				if value and tonumber(value) == tonumber(ARGV[1]) then return redis.call('DEL', KEYS[1]) end
@@ -165,7 +165,7 @@ func releaseMutants() []Lock {
 	}
 }
 
-// getDel is GET, compare, DEL.
+// getDel sends GET, compares, and sends DEL.
 func getDel(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 	value, err := get(ctx, c, l.Key)
 	if err != nil || value != l.Token {

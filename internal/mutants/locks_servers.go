@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// byHash runs a script by its hash and, when the server does not know it, does something about that.
+// byHash runs a script by its hash and handles a server that does not know it.
 func byHash(text string, unknown func(ctx context.Context, c *client, s *redis.Script, key string, args ...any) (bool, error)) func(context.Context, *client, string, ...any) (bool, error) {
 	s := redis.NewScript(text)
 	return func(ctx context.Context, c *client, name string, args ...any) (bool, error) {
@@ -34,7 +34,7 @@ func runsAgain(ctx context.Context, c *client, s *redis.Script, key string, args
 	return yes(s.EvalSha(ctx, c.redis(), []string{key}, args...).Int64())
 }
 
-// serverMutants misread what a server says of itself, and names.
+// serverMutants misread names and what a server reports about itself.
 func serverMutants() []Lock {
 	replaces := func(old, by string) func(string) string {
 		return func(name string) string { return lockimpl.Key(strings.ReplaceAll(name, old, by)) }
@@ -48,7 +48,7 @@ func serverMutants() []Lock {
 			Variant: of(steps{release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 				return release(ctx, c, l.Key, l.Token)
 			}})},
-		{Entry: entry.New("refusal-grants", "an error that the server answers with, such as OOM, lets everybody in; one of the network does not", entry.Breaks(variant.MutualExclusion), ""),
+		{Entry: entry.New("refusal-grants", "an error reply of the server, such as OOM, lets every client in; a network error does not", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: of(steps{failed: func(_ context.Context, _ *client, _ *lockimpl.Lock, err error) (bool, error) {
 				var reply redis.Error
 				if errors.As(err, &reply) {
@@ -56,7 +56,7 @@ func serverMutants() []Lock {
 				}
 				return false, err
 			}})},
-		{Entry: entry.New("takeover-getset", "who finds the lock over writes its own end by GETSET and compares what was there; whoever comes second has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
+		{Entry: entry.New("takeover-getset", "a client that finds the lock over writes its own end by GETSET and compares the old value; the second to do so has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
 			Variant: of(steps{attempt: getSet})},
 		{Entry: entry.New("names-by-last-part", "the key is the part of the name behind the last slash", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(path.Base(name)) }})},
@@ -101,7 +101,7 @@ func getSet(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options
 	return before == held, nil
 }
 
-// boundRenewal is a lock whose renewal ends with the acquire that started it.
+// boundRenewal returns a lock whose renewal ends with the acquire that started it.
 func boundRenewal() lockimpl.Variant {
 	v := of(steps{})
 	v.Renews = true

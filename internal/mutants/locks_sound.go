@@ -22,7 +22,7 @@ import (
 	"oversell/variant"
 )
 
-// soundLocks keep what they promise, and are unlike each other.
+// soundLocks keep their promises, in different ways.
 func soundLocks() []Lock {
 	reacquiring := of(steps{attempt: takeBy(`
 		if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
@@ -88,14 +88,14 @@ func (n noWaiting) Acquire(ctx context.Context, name string, o lockimpl.Options)
 	return n.client.Acquire(ctx, name, o)
 }
 
-// hashed does something with the hash of a lock's token.
+// hashed calls a step with the hash of a lock's token.
 func hashed(l lockimpl.Lock, do func(lockimpl.Lock) (bool, error)) (bool, error) {
 	sum := sha1.Sum([]byte(l.Token))
 	l.Token = hex.EncodeToString(sum[:])
 	return do(l)
 }
 
-// watched changes the lock if it is the caller's, and stays so.
+// watched changes the lock if it is and remains the caller's.
 func watched(ctx context.Context, c *client, l lockimpl.Lock, change func(redis.Pipeliner)) (mine bool, err error) {
 	err = c.redis().Watch(ctx, func(tx *redis.Tx) error {
 		value, err := tx.Get(ctx, c.key(l.Key)).Result()
@@ -240,7 +240,7 @@ func (b *bsm) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 	}
 }
 
-// pause waits for the next try, or is ErrHeld when there is none.
+// pause waits for the next try, or returns ErrHeld if there is none.
 func pause(ctx context.Context, begin time.Time, try int, o lockimpl.Options) error {
 	left := o.Wait - time.Since(begin)
 	if left <= 0 || o.MaxTries > 0 && try >= o.MaxTries {
@@ -414,7 +414,7 @@ func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	}
 }
 
-// Extend is not there: the library renews by itself.
+// Extend is not supported: the library renews by itself.
 func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	return l, errors.ErrUnsupported
 }

@@ -12,8 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// timeMutants forget that time passes: while an answer is lost, while a call is held up, while
-// nobody tells of anything.
+// timeMutants ignore that time passes: while an answer is lost, while a call is held up, without any event.
 func timeMutants() []Lock {
 	exclusion, owner := entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.OwnerOnlyRelease)
 	renewing := func(change func(*renewal)) lockimpl.Variant {
@@ -99,8 +98,7 @@ func timeMutants() []Lock {
 	}
 }
 
-// again makes an attempt a second and a third time when it fails; the lease is promised from the
-// last one.
+// again repeats a failed attempt a second and a third time; the lease is promised from the last one.
 func again(c *client, l *lockimpl.Lock, o lockimpl.Options, attempt func() (bool, error)) (ok bool, err error) {
 	for range 3 {
 		l.Until = c.env.Clock.Now().Add(o.TTL)
@@ -135,7 +133,7 @@ var (
 		return 0`)
 )
 
-// soundInTime are sound in what timeMutants are not.
+// soundInTime handle correctly what timeMutants do not.
 func soundInTime() []Lock {
 	leaving := whole(newLeavingMasters)
 	leaving.Needs.Masters = 3
@@ -169,7 +167,7 @@ var renewingTake = redis.NewScript(`
 	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 	return 1`)
 
-// newLeavingMasters makes a lock on masters that takes back on those only that said yes.
+// newLeavingMasters makes a lock on masters that releases only those that said yes.
 func newLeavingMasters(env variant.Env) lockimpl.Locker {
 	m := soundMajority()
 	m.undo = func(ctx context.Context, m *masters, l lockimpl.Lock) {

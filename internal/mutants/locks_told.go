@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// toldMutants differ in what they tell: waiters when to look again, and holders that their lock is lost.
+// toldMutants notify wrongly: waiters when to look again, and holders that their lock is lost.
 func toldMutants() []Lock {
 	doubles := steps{wait: func(ctx context.Context, c *client, name string, left time.Duration, o lockimpl.Options) error {
 		return c.env.Wait(ctx, name, min(left, max(o.RetryEvery, o.Wait-left)))
@@ -44,17 +44,17 @@ func toldMutants() []Lock {
 	}
 }
 
-// refusedBefore notes of a name that its lock was refused to the client.
+// refusedBefore notes that the lock of a name was refused to the client.
 const refusedBefore = "refused before"
 
-// telling is what the shipped lock that renews can do.
+// telling is the interface of the shipped lock that renews.
 type telling interface {
 	lockimpl.Locker
 	lockimpl.Renewer
 	lockimpl.Loser
 }
 
-// watchdogThat is the shipped lock that renews, in a wrapper.
+// watchdogThat returns the shipped lock that renews, in a wrapper.
 func watchdogThat(wrap func(telling) lockimpl.Locker) lockimpl.Variant {
 	v := of(steps{})
 	v.Renews = true
@@ -87,7 +87,7 @@ func (a *alarmed) Release(ctx context.Context, l lockimpl.Lock) error {
 	return err
 }
 
-// timed is a lock that tells that a lease is over, by the client's clock.
+// timed returns a lock that reports the end of a lease, by the client's clock.
 func timed() lockimpl.Variant {
 	v := of(steps{})
 	v.New = func(env variant.Env) lockimpl.Locker {
@@ -106,7 +106,7 @@ type lease struct {
 	stop context.CancelFunc
 }
 
-// begin tells of the end of l's lease, and no more of an earlier one.
+// begin reports the end of l's lease, and no longer that of an earlier one.
 func (t *timer) begin(l lockimpl.Lock) {
 	t.end(l)
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,8 +1,8 @@
-// Package mutants is a catalogue of locks, queues and sales by which the conformance
-// suites are measured: flawed ones, each a small wrong change to sound code, and sound
-// ones. Its test runs the suites on all of them and writes docs/conformance.md.
+// Package mutants is a catalogue of locks, queues and sales that measures the conformance suites: flawed ones, each a
+// small wrong change to sound code, and sound ones. Its test runs the suites on all of them and writes
+// docs/conformance.md.
 //
-// The catalogue is a sample. A suite is not to know it.
+// The catalogue is a sample. A suite must not be fitted to it.
 package mutants
 
 import (
@@ -14,7 +14,7 @@ import (
 	"oversell/queueimpl"
 )
 
-// Entry says what an implementation is.
+// Entry describes an implementation.
 type Entry = entry.Entry
 
 // Lock is an entry of the catalogue that is a lock.

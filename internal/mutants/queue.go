@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// clockLua is put in front of the scripts of queues: now, and a time as a score.
+// clockLua precedes the scripts of queues: now, and a time as a score.
 const clockLua = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -69,13 +69,13 @@ func (q *queue) run(ctx context.Context, text, name string, args ...any) *redis.
 	return redis.NewScript(clockLua+text).Run(ctx, q.redis(), q.keys(name), args...)
 }
 
-// now is the server's time as a score.
+// now returns the server's time as a score.
 func (q *queue) now(ctx context.Context) (string, error) {
 	t, err := q.redis().Time(ctx).Result()
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000), err
 }
 
-// refuse is ErrBadCall unless all is well.
+// refuse returns ErrBadCall if an argument is bad.
 func refuse(bad bool) error {
 	if bad {
 		return fmt.Errorf("%w: an argument is missing or out of range", queueimpl.ErrBadCall)
@@ -243,7 +243,7 @@ func (q claims) with(ctx context.Context, text, name string, t queueimpl.Task) e
 	return nil
 }
 
-// taken is a queue that hands tasks out for good.
+// taken is a queue that removes tasks when it hands them out.
 type taken struct{ *queue }
 
 // EnqueueAfter implements queueimpl.Delayer.

@@ -73,7 +73,7 @@ return 1
 `
 )
 
-// lending makes a variant of a queue that lends.
+// lending makes a variant from a queue that lends.
 func lending(change func(*queueScripts)) queueimpl.Variant {
 	s := queueScripts{enqueue: claimEnqueue, pop: claimPop, ack: claimAck, extend: claimExtend}
 	if change != nil {
@@ -91,16 +91,16 @@ func lending(change func(*queueScripts)) queueimpl.Variant {
 	}
 }
 
-// claimMutants are wrong in what becomes of a task that is lent.
+// claimMutants mishandle tasks that are lent.
 func claimMutants() []Queue {
 	lost := entry.Breaks(variant.NoLostTask)
 	again := entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery, variant.NoLostTask)
 	return []Queue{
-		{entry.New("claim-never-ends", "what a consumer that died had is handed to nobody", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"),
+		{entry.New("claim-never-ends", "the tasks of a dead consumer are handed to no other", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/sibidharan/zealphp/issues/231"),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now)))`, `ipairs({})`)
 			})},
-		{entry.New("claim-16-times", "a task that was handed out 16 times is dropped, though nobody set a limit", lost, ""),
+		{entry.New("claim-16-times", "a task that was handed out 16 times is dropped, though no limit was set", lost, ""),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `if attempt < 16 then redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id) end`)
 			})},
@@ -138,7 +138,7 @@ func claimMutants() []Queue {
 					for _, id in ipairs(began) do
 					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 > now then break end`)
 			})},
-		{entry.New("ack-by-id", "an ack does not look whose claim it is, so a slow consumer's removes what was handed to another, or enqueued again", entry.Breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"),
+		{entry.New("ack-by-id", "an ack does not check whose claim it is, so a slow consumer's ack removes a task that was handed to another, or enqueued again", entry.Breaks(variant.NoLostTask, variant.EffectOnce), "https://github.com/OptimalBits/bull/issues/308"),
 			lending(func(s *queueScripts) {
 				s.ack = entry.Changed(s.ack, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, `if not record then return 0 end`)
 			})},
@@ -151,7 +151,7 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.ack = entry.Changed(s.ack, `redis.call('ZREM', KEYS[1], ARGV[1])`, ``)
 			})},
-		{entry.New("extend-of-others", "an extend does not look whose claim it is", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
+		{entry.New("extend-of-others", "an extend does not check whose claim it is", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `if not record or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end`, ``)
 			})},
@@ -169,14 +169,14 @@ func claimMutants() []Queue {
 					return tasksIn(q.run(ctx, named, name, count, q.o.Visibility.Microseconds(), q.me).StringSlice())
 				}
 			})},
-		{entry.New("repeat-resets-attempts", "an id that is enqueued while somebody has it is ignored, and its attempts begin again", entry.Breaks(variant.OneEntryPerID), ""),
+		{entry.New("repeat-resets-attempts", "an id that is enqueued while a consumer has it is ignored, and its attempts begin again", entry.Breaks(variant.OneEntryPerID), ""),
 			lending(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `  if not there or ARGV[2] == '1' then`, `
   local record = redis.call('HGET', KEYS[3], id)
   if record then redis.call('HSET', KEYS[3], id, (string.gsub(record, '^%d+', '0'))) end
   if not there or ARGV[2] == '1' then`)
 			})},
-		{entry.New("extend-resets-attempts", "an extend has the attempts begin again, so that a task that is poison is never put aside", entry.Breaks(variant.Progress), ""),
+		{entry.New("extend-resets-attempts", "an extend restarts the attempts, so that a poison task is never put aside", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
 return 1`)
@@ -245,7 +245,7 @@ func (q *queue) claim(ctx context.Context, name string, due []string) ([]queueim
 		return tasks`, name, args...).StringSlice())
 }
 
-// activeThenEnd writes a far end first, which means none, and the true one afterwards.
+// activeThenEnd writes a far end first, which means none, and then the true one.
 func activeThenEnd(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 	active := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], '+inf', id)`)
 	tasks, err := tasksIn(q.run(ctx, active, name, count, 0, "").StringSlice())
@@ -261,7 +261,7 @@ func activeThenEnd(ctx context.Context, q *queue, name string, count int) ([]que
 		return 1`, name, args...).Err()
 }
 
-// moveThenMark makes a task active with a claim that is over, and marks it afterwards.
+// moveThenMark makes a task active with an expired claim, and marks it afterwards.
 func moveThenMark(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 	move := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now), id)`)
 	tasks, err := tasksIn(q.run(ctx, move, name, count, 0, "").StringSlice())
@@ -277,7 +277,7 @@ func moveThenMark(ctx context.Context, q *queue, name string, count int) ([]queu
 		return 1`, name, args...).Err()
 }
 
-// The sound scripts of a queue that hands out for good.
+// The sound scripts of a queue that removes tasks when it hands them out.
 const (
 	takeEnqueue = `
 local due = score(now + tonumber(ARGV[1]))
@@ -301,7 +301,7 @@ return tasks
 `
 )
 
-// handing makes a variant of a queue that hands out for good.
+// handing makes a variant from a queue that removes tasks when it hands them out.
 func handing(change func(*queueScripts)) queueimpl.Variant {
 	s := queueScripts{enqueue: takeEnqueue, pop: takePop}
 	if change != nil {
@@ -315,13 +315,13 @@ func handing(change func(*queueScripts)) queueimpl.Variant {
 	}
 }
 
-// onceOnly are the flaws of every queue that hands out for good.
+// onceOnly lists the flaws of every queue that removes tasks when it hands them out.
 var onceOnly = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Crash, Why: "a consumer that dies takes its task along"},
 	{Property: variant.NoLostTask, Fault: variant.DropReply, Why: "a task whose reply is lost is gone"},
 }
 
-// takeMutants are wrong in what is due, and in taking it.
+// takeMutants are wrong about which tasks are due, or in taking them.
 func takeMutants() []Queue {
 	twice := entry.Breaks(variant.NoDuplicateDelivery, variant.EffectOnce)
 	early := entry.Breaks(variant.NotEarly)
@@ -384,7 +384,7 @@ func takeMutants() []Queue {
 			handing(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `local due = score(now + tonumber(ARGV[1]))`, `local due = score(now + math.min(tonumber(ARGV[1]), 900000000))`)
 			})},
-		{entry.New("due-by-client-clock", "whoever pops decides by its own clock what is due", early, ""),
+		{entry.New("due-by-client-clock", "a consumer decides by its own clock what is due", early, ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 					mine := entry.Changed(takePop, `score(now)`, `score(tonumber(ARGV[2]))`)
@@ -439,7 +439,7 @@ local due = `)
 	}
 }
 
-// listMutants keep what is due in a list, and what is not in a sorted set.
+// listMutants keep due tasks in a list, and others in a sorted set.
 func listMutants() []Queue {
 	return []Queue{
 		{entry.New("mover-removes-first", "what has come due is removed from the delayed tasks and then put in the list, between which the mover can die; and it comes behind what was put there later", entry.Breaks(variant.NoLostTask, variant.InOrder), ""),
@@ -470,8 +470,8 @@ func listMutants() []Queue {
 	}
 }
 
-// listed makes a variant of a list. An element is the score, a space and the id. move
-// moves what has come due from the sorted set to the list; the sound one is a script.
+// listed makes a variant from a list. An element is the score, a space and the id. move moves due tasks from the sorted
+// set to the list; the sound one is a script.
 func listed(fromLeft bool, move func(ctx context.Context, q *queue, name string, due []redis.Z) error) queueimpl.Variant {
 	pop := `redis.call('LPOP', KEYS[1])`
 	if !fromLeft {
@@ -557,7 +557,7 @@ func listed(fromLeft bool, move func(ctx context.Context, q *queue, name string,
 	return v
 }
 
-// delayedList is a list of what is due beside a sorted set of what is not.
+// delayedList is a list of due tasks with a sorted set of the others.
 type delayedList struct{ *queue }
 
 // EnqueueAfter implements queueimpl.Delayer.
@@ -619,7 +619,7 @@ func (s *stream) add(ctx context.Context, q *queue, name string, _ time.Duration
 	return tasks, nil
 }
 
-// entryScore is the time in an entry's id, its number counted as microseconds.
+// entryScore returns the time in an entry's id, its number counted as microseconds.
 func entryScore(entry string) float64 {
 	var ms, n int64
 	fmt.Sscanf(entry, "%d-%d", &ms, &n)
@@ -740,14 +740,14 @@ func (s *stream) read(ctx context.Context, q *queue, name string) (state queueim
 // streamMutants use a stream wrongly.
 func streamMutants() []Queue {
 	return []Queue{
-		{entry.New("stream-new-only", "only entries that nobody was given are read", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"),
+		{entry.New("stream-new-only", "only entries that no consumer was given are read", entry.Breaks(variant.NoLostTask, variant.Progress), "https://github.com/cssbruno/GoWDK/issues/197"),
 			newStream(func(s *stream) { s.returns = false })},
 		{entry.New("stream-ack-first", "entries are acknowledged as they are read", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			newStream(func(s *stream) { s.ackFirst = true })},
 	}
 }
 
-// soundQueues keep what they promise.
+// soundQueues keep their promises.
 func soundQueues() []Queue {
 	return []Queue{
 		{entry.New("sound-claims", "tasks are lent until an end and removed by an ack", nil, ""), lending(nil)},
@@ -777,7 +777,7 @@ func soundQueues() []Queue {
 	}
 }
 
-// countsFromAnswer tells consumers that their claims end later than they do.
+// countsFromAnswer promises consumers a later end of their claims than the server's.
 func countsFromAnswer() queueimpl.Variant {
 	v := lending(nil)
 	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
@@ -797,7 +797,7 @@ func (q fromAnswer) Pop(ctx context.Context, name string, count int) ([]queueimp
 	return tasks, err
 }
 
-// farAway is a queue each of whose answers takes its time.
+// farAway returns a queue with slow answers.
 func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
 	n := v.New
 	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
@@ -828,7 +828,7 @@ func (d distance) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// ignoring is a queue that ignores repeated ids, whatever is asked for, and says so.
+// ignoring returns a queue that ignores repeated ids, whatever its options say, and says so.
 func ignoring() queueimpl.Variant {
 	v := lending(nil)
 	n := v.New

@@ -14,8 +14,8 @@ import (
 	"oversell/variant"
 )
 
-// callMutants are wrong when a command of a call fails, when others act between its commands, and
-// when something is many, long or old.
+// callMutants fail when a command of a call fails, when others act between its commands, or when there are many, long
+// or old entries.
 func callMutants() []Queue {
 	lost := entry.Breaks(variant.NoLostTask)
 	again := entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery)
@@ -76,7 +76,7 @@ for _, id in ipairs(late) do redis.call('ZADD', KEYS[1], string.match(redis.call
 	}
 }
 
-// wrapped makes a variant of a queue that lends, with some calls replaced.
+// wrapped makes a variant from a queue that lends, with some calls replaced.
 func wrapped(change func(claims) queueimpl.Queue) queueimpl.Variant {
 	v := lending(nil)
 	n := v.New
@@ -222,7 +222,7 @@ func popByHand(ctx context.Context, q *queue, name string, count int) ([]queueim
 	return q.claim(ctx, name, reply)
 }
 
-// soundCalls are unusual, and keep what they promise.
+// soundCalls are unusual, and keep their promises.
 func soundCalls() []Queue {
 	return []Queue{
 		{entry.New("sound-claims-no-scores", "as sound-claims, and Task.Score is 0 everywhere", nil, ""),

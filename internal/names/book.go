@@ -13,8 +13,7 @@ type Value struct {
 	Width int
 }
 
-// Book holds the names of one run: what it calls what the canonical text calls
-// otherwise. It belongs to one goroutine at a time.
+// Book holds the names of one run: the run's spelling of each canonical name. It belongs to one goroutine at a time.
 type Book struct {
 	scheme Scheme
 	seed   uint64 // 0: names are spelled as they are in the canonical text
@@ -25,8 +24,8 @@ type Book struct {
 
 type spelling struct{ canonical, actual string }
 
-// Book is a new book for a run. With seed 0 the run's tokens are canonical already;
-// other seeds stand for other spellings, which concrete namings do not have.
+// Book returns a new book for a run. With seed 0 the run's tokens are canonical already; other seeds mean other
+// spellings, which concrete namings do not have.
 func (s Scheme) Book(seed uint64) *Book {
 	if s.Naming >= Concrete {
 		seed = 0
@@ -34,7 +33,7 @@ func (s Scheme) Book(seed uint64) *Book {
 	return &Book{scheme: s, seed: seed}
 }
 
-// Token is the n-th token that the run is given.
+// Token returns the n-th token of the run.
 func (b *Book) Token(n int) string {
 	name := b.scheme.Token(n)
 	if b.seed == 0 {
@@ -43,7 +42,7 @@ func (b *Book) Token(n int) string {
 	return b.Actual(name)
 }
 
-// Plain tells whether the run's tokens are spelled as in the canonical text.
+// Plain reports whether the run's tokens are spelled as in the canonical text.
 func (b *Book) Plain() bool { return b.seed == 0 }
 
 // bind notes a spelling.
@@ -53,12 +52,12 @@ func (b *Book) bind(canonical, actual string) {
 	slices.SortStableFunc(b.spelt, func(x, y spelling) int { return cmp.Compare(len(y.actual), len(x.actual)) })
 }
 
-// knows tells whether a canonical name has a spelling in this run.
+// knows reports whether a canonical name has a spelling in this run.
 func (b *Book) knows(canonical string) bool {
 	return slices.ContainsFunc(b.spelt, func(s spelling) bool { return s.canonical == canonical })
 }
 
-// Actual is a canonical text in the names of the run.
+// Actual returns a canonical text in the names of the run.
 func (b *Book) Actual(text string) string {
 	Scan(text, func(begin, letter, end int) {
 		name := text[begin:end]
@@ -86,7 +85,7 @@ func (b *Book) Actual(text string) string {
 	return b.replace(text, func(s spelling) (from, to string) { return s.canonical, s.actual })
 }
 
-// Canonical is what the run says, in canonical names.
+// Canonical returns a text of the run in canonical names.
 func (b *Book) Canonical(text string) string {
 	return b.replace(text, func(s spelling) (from, to string) { return s.actual, s.canonical })
 }
@@ -131,7 +130,7 @@ func MapReplies(reply string, f func(string) string) string {
 	for reply != "" {
 		line, rest, ok := strings.Cut(reply, "\r\n")
 		if !ok || line == "" {
-			return out.String() + reply // it is none, and whoever reads it says so
+			return out.String() + reply // it is not one, and its reader says so
 		}
 		switch line[0] {
 		case '+', '-', ':':

@@ -1,12 +1,9 @@
-// Package names tells the names in what a program says from the rest of it. A name is
-// a text whose spelling means nothing: a token that the program was given, or a value
-// that it drew at random.
+// Package names finds the names in a program's output. A name is a text whose spelling means nothing: a token that the
+// program was given, or a value that it drew at random.
 //
-// A search runs the same code many times and compares what it says. That is possible
-// only if each run's own spelling of the names is replaced by one that is the same for
-// all runs, the canonical one. A [Scheme] says what canonical names look like, a [Book]
-// holds the spelling of one run, and [Settle] compares two runs that were given
-// different tokens. Where they differ in more than the tokens, it finds out why: the
-// program drew a value at random, which is a name from then on, or it does more with
-// a name than to pass it on and compare it, or it does not do the same twice.
+// A search runs the same code many times and compares the outputs. That is possible only if each run's own spelling of
+// the names is replaced by one that is the same for all runs, the canonical one. A [Scheme] says what canonical names
+// look like, a [Book] holds the spelling of one run, and [Settle] compares two runs that were given different tokens.
+// If they differ in more than the tokens, it finds out why: the program drew a value at random, which is a name from
+// then on, or it does more with a name than pass it on and compare it, or it is not deterministic.
 package names

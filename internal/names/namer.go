@@ -2,7 +2,7 @@ package names
 
 import "strings"
 
-// Namer is what a search calls its clients' names.
+// Namer gives names to the clients of a search.
 type Namer struct {
 	Naming  Naming
 	clients int
@@ -10,10 +10,10 @@ type Namer struct {
 	known   [][]string // if the naming is concrete: the first tokens of each client
 }
 
-// knownTokens is how many tokens of a client are recognised when they are concrete.
+// knownTokens is how many concrete tokens of a client are recognized.
 const knownTokens = 16
 
-// NewNamer returns the names of so many clients.
+// NewNamer returns a Namer for so many clients.
 func NewNamer(n Naming, clients int) Namer {
 	s := Namer{Naming: n, clients: clients, seen: &Seen{}}
 	for i := 0; i < clients && n >= Concrete; i++ {
@@ -26,12 +26,12 @@ func NewNamer(n Naming, clients int) Namer {
 	return s
 }
 
-// Scheme is that of a client.
+// Scheme returns the scheme of a client.
 func (n *Namer) Scheme(client int) Scheme {
 	return Scheme{Naming: n.Naming, Client: client, Clients: n.clients, Seen: n.seen}
 }
 
-// Owners are the clients whose names are in text.
+// Owners returns the clients whose names are in text.
 func (n *Namer) Owners(text string) (clients []int) {
 	for _, s := range n.Found(text) {
 		clients = append(clients, s.Client)
@@ -39,7 +39,7 @@ func (n *Namer) Owners(text string) (clients []int) {
 	return clients
 }
 
-// Found are the names in text, and whose they are.
+// Found returns the names in text and their owners.
 func (n *Namer) Found(text string) []Secret {
 	all := SecretsIn(text)
 	for i, tokens := range n.known {
@@ -55,10 +55,10 @@ func (n *Namer) Found(text string) []Secret {
 // Nobody is the client number of commands that no client of the search sends.
 const Nobody = 8
 
-// BookOfNobody has the numbers of whoever is no client.
+// BookOfNobody has the numbers of all who are not clients.
 func (n *Namer) BookOfNobody() *Book { return n.Scheme(Nobody).Book(0) }
 
-// Outsider is the n-th token of whoever is no client.
+// Outsider returns the n-th token of all who are not clients.
 func (n *Namer) Outsider(number int) string {
 	return Global(n.Scheme(Nobody).Token(number), Nobody)
 }

@@ -106,7 +106,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// program says things: what it says depends on its token and on what it draws.
+// program prints texts that depend on its token and on the values it draws.
 type program func(token string) []string
 
 func (p program) stand(seed uint64) *Stand {

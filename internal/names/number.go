@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// Numbers that clients make up (order numbers, task ids) name their client with one digit, so
-// that renaming a client is replacing a digit. They are exact as Lua numbers.
+// Numbers that clients make up (order numbers, task ids) name their client with one digit, so that renaming a client
+// replaces a digit. They are exact as Lua numbers.
 const (
-	// NumberPrefix is how every such number begins, in text; the client's digit follows, and six
-	// more.
+	// NumberPrefix begins every such number, in text; the client's digit follows, and six more.
 	NumberPrefix = "900719000"
 	numberBase   = 9007190000000000 // with all of these digits 0
 	clientWeight = int64(1_000_000) // of the client's digit
-	// ClientNumber is which of its numbers a client has for itself. No other of them comes so far.
+	// ClientNumber is the index of the number that stands for the client itself. Its other numbers stay below.
 	ClientNumber = int64(999_999)
-	// MaxClients is how many clients can be told apart.
+	// MaxClients is how many clients can be distinguished.
 	MaxClients = 8
 )
 
@@ -27,8 +26,8 @@ func Number(client int, n int64) int64 { return numberBase + int64(client)*clien
 // OwnNumber returns the nth number of a client in its own names.
 func OwnNumber(n int64) int64 { return Number(Self-'0', n) }
 
-// NumberOwner returns the client of a number, which is Self-'0' for one in the client's own names,
-// and which of that client's numbers it is. ok reports whether it is such a number at all.
+// NumberOwner returns the client of a number, which is Self-'0' in the client's own names, and its index among that
+// client's numbers. ok reports whether it is such a number.
 func NumberOwner(n int64) (client int, number int64, ok bool) {
 	if n < numberBase || n >= numberBase+10*clientWeight {
 		return 0, 0, false
@@ -40,7 +39,7 @@ func NumberOwner(n int64) (client int, number int64, ok bool) {
 // numberWidth is the length of such a number in text, and of each of its other spellings.
 const numberWidth = 16
 
-// ScanNumbers calls found for every such number in text, with where it begins.
+// ScanNumbers calls found for every such number in text, with its position.
 func ScanNumbers(text string, found func(begin int)) {
 	for i := 0; ; {
 		next := strings.Index(text[i:], NumberPrefix)
@@ -56,22 +55,22 @@ func ScanNumbers(text string, found func(begin int)) {
 	}
 }
 
-// otherNumber is another spelling of a number. As in a run, where one counter gives them out, the numbers of one
-// client rise; but those of two are in the other order with odd seeds. Apart from that they look random.
+// otherNumber returns another spelling of a number. The numbers of one client rise, as in a run, where one counter
+// gives them out; but those of two clients are in the other order with odd seeds. Otherwise they look random.
 func otherNumber(seed uint64, name string) string {
 	n, _ := strconv.ParseInt(name, 10, 64)
 	client, number, _ := NumberOwner(n)
 	if seed%2 == 1 {
 		client = Self - '0' - client
 	}
-	// There are places for ten clients, each as wide as all that they look like; none has 17 digits.
+	// There are ranges for ten clients, each as wide as all spellings; no number has 17 digits.
 	const least, place = 1_000_000_000_000_000, 700_000_000
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), name...))
 	by := int64(binary.BigEndian.Uint64(sum[:8])>>1) % place
 	return strconv.FormatInt(least+(int64(client)*clientWeight+number)*place+by, 10)
 }
 
-// Number is the n-th number that the run is given.
+// Number returns the n-th number of the run.
 func (b *Book) Number(n int64) int64 {
 	if s := b.scheme; s.Naming >= Concrete {
 		return s.concreteNumber(s.Client, n)
@@ -87,17 +86,17 @@ func (b *Book) Number(n int64) int64 {
 // mostNumbers is how many concrete numbers a client has; the last is its [ClientNumber].
 const mostNumbers = 1 << 8
 
-// nobodies is how many clients have numbers, with nobody.
+// nobodies is how many clients have numbers, including Nobody.
 const nobodies = MaxClients + 1
 
 // even is divided by all small numbers.
 const even = 720720 << 4
 
-// concreteNumber is a number as a real one looks. Those of one client rise. By kind, clients take turns,
-// rising or falling, or have a range each; and in the last two, which a program may divide by something, the rest is
-// the same for all, or another for odd clients.
+// concreteNumber returns a number that looks like a real one. Those of one client rise. Depending on the naming,
+// clients alternate, rising or falling, or have a range each; in the last two namings, for programs that divide
+// numbers, the remainder is the same for all clients, or different for odd ones.
 func (s Scheme) concreteNumber(client int, n int64) int64 {
-	const least = 1_000_000 // nothing else that a program counts comes so far
+	const least = 1_000_000 // no other count of a program gets so high
 	if n == ClientNumber {
 		n = mostNumbers
 	}
@@ -117,16 +116,16 @@ func (s Scheme) concreteNumber(client int, n int64) int64 {
 	return even*(1+place*mostNumbers+n) + place%2
 }
 
-// CanonicalNumber is that of the book's scheme.
+// CanonicalNumber returns the canonical number by the book's scheme.
 func (b *Book) CanonicalNumber(number int64) int64 { return b.scheme.CanonicalNumber(number) }
 
-// CanonicalNumber is what a concrete number is called in canonical names; others are what they are.
+// CanonicalNumber returns the canonical name of a concrete number, and other numbers unchanged.
 func (s Scheme) CanonicalNumber(number int64) int64 {
 	if s.Naming < Concrete {
 		return number
 	}
 	for client := range nobodies {
-		// Numbers of one client rise, so that one is found by halving.
+		// Numbers of one client rise, so a binary search finds one.
 		low, high := int64(1), int64(mostNumbers)
 		for low < high {
 			if middle := (low + high) / 2; s.concreteNumber(client, middle) < number {

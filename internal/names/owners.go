@@ -6,11 +6,9 @@ import (
 	"strings"
 )
 
-// Names that a client makes up, tokens, random values and numbers, say whose they are,
-// in one letter at a fixed place, so that clients can be exchanged for one another: in
-// what a client itself has seen, its own names bear the letter Self, and so two
-// clients that have seen the same have seen the same text. Elsewhere, the letter
-// is the client's number.
+// Names of a client (tokens, random values and numbers) contain its letter at a fixed place, so that clients can be
+// exchanged. In the texts that a client itself has seen, its own names have the letter Self, so two clients with the
+// same observations have seen the same text. Elsewhere, the letter is the client's number.
 
 // rename replaces the letter in every name in text.
 func rename(text string, letter func(byte) byte) string {
@@ -49,7 +47,7 @@ type Secret struct {
 	Random bool
 }
 
-// SecretsIn are the tokens and random values in text.
+// SecretsIn returns the tokens and random values in text.
 func SecretsIn(text string) (all []Secret) {
 	Scan(text, func(begin, letter, end int) {
 		s := Secret{Name: text[begin:end], Letter: letter - begin, Client: int(text[letter] - '0'), Random: text[begin:letter] == RandomPrefix}
@@ -63,7 +61,7 @@ func SecretsIn(text string) (all []Secret) {
 	return all
 }
 
-// Replace puts one name in the place of another of the same length.
+// Replace replaces one name by another of the same length.
 func Replace(text, old, new string) string {
 	if !strings.Contains(text, old) {
 		return text
@@ -77,7 +75,7 @@ func Replace(text, old, new string) string {
 	return string(b)
 }
 
-// Global is text, as client has it, in everybody's names.
+// Global returns client's text in global names.
 func Global(text string, client int) string {
 	return rename(text, func(c byte) byte {
 		if c == Self {
@@ -97,13 +95,14 @@ func Local(text string, client int) string {
 	})
 }
 
-// Foreign tells whether text holds a name of another client.
+// Foreign reports whether text holds a name of another client.
 func Foreign(text string) (yes bool) {
 	EachLetter(text, func(at int) { yes = yes || text[at] != Self })
 	return yes
 }
 
-// Readable is text for people: numbers as client.number, or as the client alone if they are its own, and names without filler.
+// Readable returns text in readable form: numbers as client.number, or as the client alone if it is the client's own
+// number, and names without filler.
 func Readable(text string) string {
 	var b strings.Builder
 	last := 0

@@ -106,5 +106,5 @@ func TestPermsAreAGroup(t *testing.T) {
 	}
 }
 
-// ownToken is a client's n-th token, as that client spells it.
+// ownToken returns a client's n-th token, as that client spells it.
 func ownToken(n int) string { return Scheme{}.Token(n) }

@@ -1,16 +1,15 @@
 package names
 
-// Perm says which client each client is called instead: client i becomes the
-// i-th entry.
+// Perm renames clients: client i becomes the i-th entry.
 type Perm [MaxSlots]uint8
 
 // MaxSlots is how many clients a search can have.
 const MaxSlots = 6
 
-// Same leaves everybody's number as it is.
+// Same changes no client's number.
 var Same = Perm{0, 1, 2, 3, 4, 5}
 
-// Of is the new number of client i; steps that are made by nobody in the search keep theirs.
+// Of returns the new number of client i; numbers outside of the search do not change.
 func (p Perm) Of(i int) int {
 	if i < 0 || i >= len(p) {
 		return i
@@ -28,7 +27,7 @@ func (p Perm) Rename(text string) string {
 	})
 }
 
-// After is the perm that does first q and then p.
+// After returns the perm that does first q and then p.
 func (p Perm) After(q Perm) (r Perm) {
 	for i := range r {
 		r[i] = p[q[i]]
@@ -36,7 +35,7 @@ func (p Perm) After(q Perm) (r Perm) {
 	return r
 }
 
-// Inverse is the perm that undoes p.
+// Inverse returns the perm that undoes p.
 func (p Perm) Inverse() (r Perm) {
 	for i, to := range p {
 		r[to] = uint8(i)
@@ -44,7 +43,7 @@ func (p Perm) Inverse() (r Perm) {
 	return r
 }
 
-// Word is the perm as one word.
+// Word returns the perm as one word.
 func (p Perm) Word() (w uint64) {
 	for _, x := range p {
 		w = w<<8 | uint64(x)

@@ -15,9 +15,8 @@ import (
 	"strings"
 )
 
-// Canonical names say whose they are, in one letter at a fixed place, so that clients
-// can be exchanged for one another: token0.1 is the second token of client 0, random0.1
-// the second value that it drew. In what a client itself says, the letter is Self.
+// Canonical names contain the letter of their owner at a fixed place, so that clients can be exchanged: token0.1 is the
+// second token of client 0, random0.1 the second value that it drew. In a client's own texts the letter is Self.
 const (
 	TokenPrefix  = "token"
 	RandomPrefix = "random"
@@ -31,9 +30,8 @@ const Width = 32
 // Naming is a kind of canonical names.
 type Naming int
 
-// The namings. From Concrete on, names are texts as a run under load has them, whose
-// owners cannot be seen: so each client's names have to be its own, and clients cannot
-// be exchanged.
+// The namings. From Concrete on, names look like those of a run under load and do not show their owners: so each client
+// has its own names, and clients cannot be exchanged.
 const (
 	Short    Naming = iota // token0.1
 	Wide                   // the same, as long as a real token
@@ -49,7 +47,7 @@ const (
 // those of even ones'.
 const Namings = Concrete + 6
 
-// Scheme says what one client's names are.
+// Scheme defines the names of one client.
 type Scheme struct {
 	Naming Naming
 	// Client is the client's number, and Clients is how many there are (0: as many as can be). They only matter if the naming is concrete.
@@ -58,7 +56,7 @@ type Scheme struct {
 	Seen *Seen
 }
 
-// Token is the n-th token that the client is given, from 0.
+// Token returns the n-th token of the client, from 0.
 func (s Scheme) Token(n int) string {
 	switch {
 	case s.Naming >= Concrete:
@@ -69,11 +67,11 @@ func (s Scheme) Token(n int) string {
 	return padded(TokenPrefix, n, 0)
 }
 
-// leastWidth is the length of a value's name at least.
+// leastWidth is the least length of a value's name.
 const leastWidth = 12
 
-// random is the n-th value that the client draws; width is how long all spellings of it
-// are, 0 if they are not all of one length.
+// random returns the n-th value that the client draws; width is the length of all its spellings, 0 if they differ in
+// length.
 func (s Scheme) random(n, width int) Value {
 	name := padded(RandomPrefix, n, max(width, leastWidth))
 	if s.Naming >= Concrete {
@@ -87,7 +85,7 @@ func padded(prefix string, n, width int) string {
 	return name + strings.Repeat(string(rune(filler)), max(width-len(name), 0))
 }
 
-// concrete is a name as a real one looks.
+// concrete returns a name that looks like a real one.
 func (s Scheme) concrete(prefix string, n, width int) string {
 	if s.Naming >= Namings {
 		return s.showing(prefix, n, width)
@@ -155,8 +153,8 @@ func (s Scheme) showing(prefix string, n, width int) string {
 // allLow is what lowBits is when all bits are set.
 const allLow = 1<<7 - 1
 
-// lowBits are the low bits of the first and the last bytes of usual hashes of a name, by which
-// a program may choose one of two ways.
+// lowBits returns the low bits of the first and the last bytes of usual hashes of a name, on which a program may
+// branch.
 func lowBits(name string) (bits byte) {
 	text := []byte(name)
 	one, two, five := sha1.Sum(text), sha256.Sum256(text), md5.Sum(text)
@@ -168,7 +166,7 @@ func lowBits(name string) (bits byte) {
 	return bits
 }
 
-// digits are n that look random.
+// digits returns n digits that look random.
 func digits(n int, kind byte, prefix string, client, number int) string {
 	text := ""
 	for i := 0; len(text) < n; i++ {
@@ -178,8 +176,7 @@ func digits(n int, kind byte, prefix string, client, number int) string {
 	return text[:n]
 }
 
-// Scan calls found for every canonical name in text, with where it begins and ends, and
-// where its letter is.
+// Scan calls found for every canonical name in text, with its beginning, its end and the place of its letter.
 func Scan(text string, found func(begin, letter, end int)) {
 	for i := 0; i < len(text); i++ {
 		var prefix string
@@ -209,7 +206,7 @@ func Scan(text string, found func(begin, letter, end int)) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// unfilled is text without the filler of its names.
+// unfilled returns text without the filler of its names.
 func unfilled(text string) string {
 	if !strings.ContainsRune(text, filler) {
 		return text

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Seen are values that runs of a program have drawn at random. A run is shown some of
-// them as those of other clients: they look like its own, and their order to its own
-// differs from run to run. It is safe for concurrent use.
+// Seen holds values that runs of a program have drawn at random. A run is shown some of them as those of other clients:
+// they look like its own, and their order relative to its own differs from run to run. It is safe for concurrent use.
 type Seen struct {
 	mu     sync.Mutex
 	values map[int][]string // by the length of their canonical names
@@ -16,7 +15,7 @@ type Seen struct {
 
 	drawn    map[string][]int // of the first draws, the different values, each with the runs that drew it and what they were shown of others
 	runs     int
-	repeated int // how many of the draws were there before
+	repeated int // how many draws repeated an earlier value
 	derived  int // how many more were, and what their run had been shown came from the same
 }
 
@@ -30,7 +29,7 @@ const (
 	mostRepeat = 2
 )
 
-// few is an error once a program has drawn the same values again, out of too few to be names.
+// few returns an error once a program has repeated values because it draws from too few to be names.
 func (s *Seen) few() error {
 	if s == nil {
 		return nil

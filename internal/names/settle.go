@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrNotOpaque tells that what a program does depends on how its names are spelled.
+// ErrNotOpaque reports that a program's behaviour depends on how its names are spelled.
 var ErrNotOpaque = errors.New("what the client does depends on how names are spelled")
 
 // spelled is ErrNotOpaque with the seed of a spelling in which that showed.
@@ -60,9 +60,9 @@ func (s *Stand) taken() error {
 // Stand is where a run stands: what it says there.
 type Stand struct {
 	Book *Book
-	// Shape is all in what it says that cannot hold names.
+	// Shape is the part of the output that cannot hold names.
 	Shape string
-	// Texts are in the names of the run.
+	// Texts are the texts of the output, in the names of the run.
 	Texts []string
 	// Says prints what the run is about to do; nil: no output.
 	Says func() string
@@ -76,7 +76,7 @@ func (s *Stand) canonical() []string {
 	return texts
 }
 
-// differs says in what two runs differ; empty: in nothing but names.
+// differs says in what two runs differ; "": only in names.
 func (s *Stand) differs(t *Stand) string {
 	if s.Shape != t.Shape {
 		return fmt.Sprintf("its next step was once %s, and another time %s", s.said(), t.said())
@@ -97,13 +97,13 @@ func (s *Stand) said() string {
 	return s.Book.Canonical(s.Says())
 }
 
-// samples is how many runs are compared to see what in a text is random. Two random
+// samples is how many runs are compared to find the random parts of a text. Two random
 // hexadecimal digits at the same place are equal in all of them once in 16^7 times.
 const samples = 8
 
-// Settle is the canonical form of what runs say that were shown the same. more brings
-// another run with the spelling of the first one there; known is how many values the
-// program has drawn so far. It returns the texts and the values that are new.
+// Settle returns the canonical form of the output of runs with the same observations. more brings another run with the
+// spelling of the first one to this place; known is how many values the program has drawn so far. It returns the texts
+// and the new values.
 func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []string, drawn []Value, err error) {
 	for _, s := range stands {
 		if err := s.taken(); err != nil {
@@ -158,7 +158,7 @@ func Settle(stands []*Stand, known int, more func() (*Stand, error)) (texts []st
 	return texts, drawn, nil
 }
 
-// learn makes names of what differs between runs in one of their texts.
+// learn makes names of the parts in which one text differs between runs.
 func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 	said := make([]string, len(runs))
 	for i, r := range runs {
@@ -168,10 +168,10 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 		if why := notName(parts); why != "" {
 			return fmt.Errorf("%w: once it said %q, and then %q: %s", ErrChance, said[0], said[1], why)
 		}
-		if parts[0] == runs[0].Book.Canonical(parts[0]) { // else a name by now: it is there twice
+		if parts[0] == runs[0].Book.Canonical(parts[0]) { // otherwise it is a name by now: it is there twice
 			width := len(parts[0])
 			if slices.ContainsFunc(parts, func(p string) bool { return len(p) != width || allDigits(p) }) {
-				width = 0 // a number is shorter now and then
+				width = 0 // a number is sometimes shorter
 			}
 			v := runs[0].Book.scheme.random(known+len(*drawn), width)
 			*drawn = append(*drawn, v)
@@ -195,9 +195,9 @@ var uuids = regexp.MustCompile(`(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[1-8][0-9a-f]{3}-?
 // isUUID reports whether a text is a UUID, and nothing else: most long random texts have the look of one in them.
 func isUUID(text string) bool { return uuids.FindString(text) == text }
 
-// inUUID widens what differs between texts, but for a beginning and an end of these lengths, to the UUID in
-// which it lies in all of them, if it does. A UUID is a new name by its definition: of those with a time and a node in them,
-// only a few bits differ between two of one moment.
+// inUUID widens the differing part of texts, after a beginning and before an end of these lengths, to the UUID that
+// contains it in all of them, if there is one. A UUID is a new name by definition: two of one moment with a time and a
+// node in them differ in only a few bits.
 func inUUID(texts []string, begin, end int) (wideBegin, wideEnd int, is bool) {
 	for _, at := range uuids.FindAllStringIndex(texts[0], -1) {
 		if at[0] > begin || at[1] < len(texts[0])-end {
@@ -216,10 +216,10 @@ func inUUID(texts []string, begin, end int) (wideBegin, wideEnd int, is bool) {
 // most begin with one.
 var halfEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*(\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)$`)
 
-// separators stand between values in a text.
+// separators separate values in a text.
 const separators = ":|;, \"{}[]()"
 
-// varying are the parts of texts that differ, each with all that stands in its place.
+// varying returns the differing parts of texts, each with all its alternatives.
 func varying(texts []string) (parts [][]string) {
 	begin, end := common(texts)
 	if begin < 0 {
@@ -270,8 +270,8 @@ func allDigits(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }
 
-// common is how long the texts' common beginning is and, apart from that, their common
-// end; -1 if they are all the same.
+// common returns the lengths of the texts' common beginning and, apart from that, their common end; -1 if they are all
+// the same.
 func common(texts []string) (begin, end int) {
 	first := texts[0]
 	same := true
@@ -300,8 +300,7 @@ func common(texts []string) (begin, end int) {
 // leastRandom is the least number of random characters that make a value unique.
 const leastRandom = 8
 
-// notName says why what stands in one place in several runs cannot be taken for a value
-// that is new each time.
+// notName says why the alternatives of one place in several runs cannot be values that are new each time.
 func notName(parts []string) string {
 	grows := true
 	for i, p := range parts {
@@ -356,7 +355,7 @@ func follow(s, want *Stand, drawn []Value) error {
 	return nil
 }
 
-// Values are the random values of a program in what it says, by their canonical names.
+// Values returns the random values in a program's output, by their canonical names.
 func Values(texts []string) (all []Value) {
 	for _, t := range texts {
 		Scan(t, func(begin, letter, end int) {
@@ -372,7 +371,7 @@ func Values(texts []string) (all []Value) {
 	return all
 }
 
-// match reads new values off a text.
+// match reads new values from a text.
 func (b *Book) match(canonical, said string, drawn []Value) bool {
 	for canonical != "" {
 		at, v := first(canonical, drawn)
@@ -392,7 +391,7 @@ func (b *Book) match(canonical, said string, drawn []Value) bool {
 			continue
 		}
 		size := v.Width
-		if size == 0 { // it ends where what follows it begins
+		if size == 0 { // it ends where the next part begins
 			size = len(said) - len(canonical)
 			if next, another := first(canonical, drawn); another.Name != "" {
 				size = strings.Index(said, canonical[:next])
@@ -408,7 +407,7 @@ func (b *Book) match(canonical, said string, drawn []Value) bool {
 	return said == ""
 }
 
-// first is the value whose name comes first in a text, and where.
+// first returns the value whose name comes first in a text, and its position.
 func first(text string, drawn []Value) (at int, v Value) {
 	at = len(text)
 	for _, d := range drawn {

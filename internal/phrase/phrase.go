@@ -1,5 +1,4 @@
-// Package phrase words what sentences everywhere are made of: how many there are of
-// something, and a text on one line.
+// Package phrase formats parts of sentences: a number with its noun, and a text on one line.
 package phrase
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Count is a number and its noun: "1 grant", "1,204 grants".
+// Count returns a number and its noun: "1 grant", "1,204 grants".
 func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	if n != 1 {
 		noun = Plural(noun)
@@ -18,7 +17,7 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + noun
 }
 
-// plurals are those that are not made by the rules of package english.
+// plurals are the plurals that do not follow the rules of package english.
 var plurals = map[string]string{
 	"entry into the critical section": "entries into the critical section",
 	"number given out":                "numbers given out",
@@ -26,13 +25,13 @@ var plurals = map[string]string{
 	"search":                          "searches",
 }
 
-// Plural is the plural of a noun.
+// Plural returns the plural of a noun.
 func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
 
-// OneLine is a text with single spaces for all its white space.
+// OneLine returns a text with each run of white space replaced by one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// ShellWord is a text as a shell takes it for one word.
+// ShellWord quotes a text so that a shell takes it for one word.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("/._-+=:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r)

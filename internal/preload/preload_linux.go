@@ -16,10 +16,9 @@ import (
 	"oversell/internal/errclass"
 )
 
-// Library is the path of the library with this C source. It is compiled once and kept in the
-// user's cache, under name and a hash of the source; programs that do so at the same time each put
-// a finished file into place. what says in errors what the library is for. Errors are of class
-// errclass.ErrEnvironment.
+// Library returns the path of the library with this C source. It is compiled once and kept in the user's cache, under
+// name and a hash of the source; concurrent programs each put a finished file into place. what names the library's
+// purpose in errors. Errors are of class errclass.ErrEnvironment.
 func Library(ctx context.Context, name, what string, source []byte) (string, error) {
 	dir, err := cache()
 	if err != nil {
@@ -35,9 +34,8 @@ func Library(ctx context.Context, name, what string, source []byte) (string, err
 	return path, nil
 }
 
-// cache is in the user's cache, or where there is none in the folder for temporary files.
-// Everybody may write to the latter, and what lies here gets loaded into programs: so it must be
-// ours alone.
+// cache returns a folder in the user's cache or, if there is none, in the folder for temporary files. Everyone may
+// write to the latter, and these files are loaded into programs: so only we may own the folder.
 func cache() (string, error) {
 	if cache, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(cache, "oversell")

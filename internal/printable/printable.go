@@ -1,14 +1,11 @@
-// Package printable decides what of an untrusted text is shown as it is.
+// Package printable decides which parts of an untrusted text are shown literally.
 //
-// Keys, arguments, names, notes and errors come from histories and servers, and may
-// hold anything: escape sequences that move a terminal's cursor, characters that turn
-// the direction of writing, line breaks, commands to a CI system. [Text] escapes these
-// as Go writes them in a string: \x1b, \u202e, \n. [Of] does so to every text in a
-// document.
+// Keys, arguments, names, notes and errors come from histories and servers, and may contain anything: escape sequences
+// that move a terminal's cursor, characters that change the direction of writing, line breaks, commands to a CI system.
+// [Text] escapes these as Go writes them in a string: \x1b, \u202e, \n. [Of] does so to every text in a document.
 //
-// Renderers call [Of] first, and what they write is then one line per text and means
-// itself. Escaping for a form (HTML, Markdown, XML, workflow commands) is theirs. The
-// data itself is left as it is.
+// Renderers call [Of] first; then each text is one line and is shown literally. They do the escaping for their format
+// (HTML, Markdown, XML, workflow commands). The data itself does not change.
 package printable
 
 import (
@@ -31,9 +28,8 @@ const (
 	longestText = 8000
 )
 
-// Text is s with everything escaped that does not simply print: control and format
-// characters, separators of lines, invalid UTF-8, and what begins a command to GitHub
-// Actions. Long texts are cut.
+// Text returns s with all unprintable parts escaped: control and format characters, line separators, invalid UTF-8, and
+// the beginning of a command to GitHub Actions. Long texts are cut.
 func Text(s string) string {
 	if plain(s) {
 		return s
@@ -41,7 +37,7 @@ func Text(s string) string {
 	return cutText(escape(s))
 }
 
-// Word is Text, in quotes where it would otherwise not look like one word.
+// Word returns Text, quoted if it would otherwise not look like one word.
 func Word(s string) string {
 	t := Text(s)
 	if t == "" || t != s || strings.ContainsFunc(t, unicode.IsSpace) {
@@ -50,7 +46,7 @@ func Word(s string) string {
 	return t
 }
 
-// Lines is Text for a text of several lines, which stay lines.
+// Lines is Text for a text of several lines, and keeps the lines.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -59,7 +55,7 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plain tells whether Text leaves s alone, for most texts at little cost.
+// plain reports whether Text does not change s, cheaply for most texts.
 func plain(s string) bool {
 	if len(s) > longestWord {
 		return false
@@ -72,19 +68,19 @@ func plain(s string) bool {
 	return true
 }
 
-// Prints tells whether a character is shown as it is.
+// Prints reports whether a character is shown literally.
 func Prints(r rune) bool { return unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) }
 
 // oldCommand begins a command to GitHub Actions anywhere in a line.
 const oldCommand = "##["
 
-// commandAt tells whether a command to GitHub Actions, ::name…::, may begin at i: at the
+// commandAt reports whether a command to GitHub Actions, ::name…::, may begin at i: at the
 // beginning of a text, or after a space, where a line may be wrapped.
 func commandAt(s string, i int) bool {
 	return strings.HasPrefix(s[i:], "::") && (i == 0 || s[i-1] <= ' ') && i+2 < len(s) && unicode.IsLetter(rune(s[i+2]))
 }
 
-// escape escapes what does not print.
+// escape escapes unprintable characters.
 func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -142,8 +138,8 @@ func cut(s string, most int) string {
 	return fmt.Sprintf("%s…(%d bytes)", s[:end], len(s))
 }
 
-// JSON escapes, in a JSON text, what does not print and what GitHub Actions would take for
-// a command, as \u and four hexadecimal digits. The text means the same.
+// JSON escapes, in a JSON text, unprintable characters and possible commands to GitHub Actions, as \u and four
+// hexadecimal digits. The JSON value does not change.
 func JSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
@@ -161,16 +157,14 @@ func JSON(text []byte) []byte {
 	return out
 }
 
-// Rewriter is a value that holds a text where reflection cannot replace it, or that
-// is a text of our own which means itself.
+// Rewriter is a value with a text that reflection cannot replace, or a text of our own that is shown literally.
 type Rewriter interface {
-	// Rewrite is the value, of the same type, with its text replaced.
+	// Rewrite returns the value, of the same type, with its text replaced.
 	Rewrite(text func(string) string) any
 }
 
-// Of is a copy of v in which every text is [Text]. It goes through exported fields,
-// elements, keys of maps and what pointers point to. The types of html/template are
-// markup, and stay.
+// Of returns a copy of v in which every text is [Text]. It visits exported fields, elements, keys of maps and targets
+// of pointers. The types of html/template are markup and do not change.
 func Of[T any](v T) T {
 	if out := copied(reflect.ValueOf(&v).Elem()); out.IsValid() {
 		reflect.ValueOf(&v).Elem().Set(out)
@@ -180,8 +174,7 @@ func Of[T any](v T) T {
 
 var rewriter = reflect.TypeFor[Rewriter]()
 
-// copied is a copy of v with its texts replaced. Types that can hold no text are
-// returned as they are.
+// copied returns a copy of v with its texts replaced. Types that cannot hold text are returned unchanged.
 func copied(v reflect.Value) reflect.Value {
 	t := v.Type()
 	if t.Implements(rewriter) && t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
@@ -244,7 +237,7 @@ func copied(v reflect.Value) reflect.Value {
 	return v
 }
 
-// holdsText tells whether an element may hold a text: numbers do not.
+// holdsText reports whether an element may hold a text: numbers do not.
 func holdsText(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Struct, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map:
@@ -253,7 +246,7 @@ func holdsText(t reflect.Type) bool {
 	return false
 }
 
-// Short is a text of any length as an error quotes it: cut at 80 bytes, with the number of all.
+// Short returns a text for use in an error: cut at 80 bytes, with its full length.
 func Short(text string) string {
 	const most = 80
 	if len(text) <= most {

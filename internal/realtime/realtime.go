@@ -1,5 +1,5 @@
-// Package realtime tells whether commands carry times of the real clock. Code under test that runs
-// on a virtual clock must not: what it writes would be compared with times of the other.
+// Package realtime reports whether commands carry times of the real clock. Code under test on a virtual clock must not
+// send them: they would be compared with virtual times.
 package realtime
 
 import (
@@ -12,14 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ahead is how far ahead of the real clock a virtual one should stand, so that their times can be
-// told apart.
+// Ahead is how far ahead of the real clock a virtual one should be, so that their times can be distinguished.
 const Ahead = 1000 * 24 * time.Hour
 
-// near is how far from the real time a number may be to be taken for a time.
+// near is the largest distance from the real time at which a number counts as a time.
 const near = Ahead / 2
 
-// units are those in which a time since 1970 is written, by the number of digits.
+// units are the units of a time since 1970, by the number of digits.
 var units = map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond}
 
 // In reports whether a text holds a number of seconds, or of a smaller unit, since 1970 that is

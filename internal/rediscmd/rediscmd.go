@@ -1,10 +1,9 @@
 // Package rediscmd is the table of Redis commands: their names, their number of arguments, which
 // arguments are keys, and their effects on the data and on the connection.
 //
-// The proxy uses it to follow the state of connections, faults to find the commands that they
-// apply to, and the model of Redis to refuse wrong calls. The results of commands are the
-// business of the model (package redismodel), not of this table. A test compares the table with
-// COMMAND INFO and COMMAND GETKEYS of a real server.
+// The proxy uses it to follow the state of connections, faults to find the commands to which they apply, and the model
+// of Redis to refuse wrong calls. The results of commands are in the model (package redismodel), not in this table. A
+// test compares the table with COMMAND INFO and COMMAND GETKEYS of a real server.
 package rediscmd
 
 import (
@@ -12,24 +11,23 @@ import (
 	"strings"
 )
 
-// Command is what the table says about one.
+// Command is the entry of a command.
 type Command struct {
-	// Name is in capitals. A command within a container is named by both its words, like
-	// SCRIPT|LOAD. Only those of which somebody asks something are in the table.
+	// Name is in capitals. A command within a container is named by both its words, like SCRIPT|LOAD. Only those in use
+	// are in the table.
 	Name string
 	// Lower is the name in small letters, as drivers send it.
 	Lower string
-	// OtherScript is the command that runs by text what this one runs by SHA, or the
-	// other way round; nil if this one runs neither.
+	// OtherScript is the command that runs a script by text if this one runs it by SHA, or the other way round; nil if
+	// this one runs none.
 	OtherScript *Command
-	// Arity is how many words it takes, its name among them; below zero it is the least.
-	// 0: the table does not know.
+	// Arity is how many words it takes, including its name; if negative, the least number. 0: unknown.
 	Arity  int
 	effect Effect
 	keys   keys
 }
 
-// Effect is a set of what commands do.
+// Effect is a set of effects of commands.
 type Effect uint32
 
 // The effects.
@@ -53,27 +51,26 @@ const (
 	Subscribes // or ends subscriptions; it has a confirmation for each channel, not a reply
 	Mutes      // CLIENT, whose REPLY says which commands are answered
 	Debugs     // SCRIPT, whose DEBUG takes the connection over
-	Resets     // RESET: the connection is as new
+	Resets     // RESET: the connection is like a new one
 	Leaves     // from here on the connection does not carry commands and replies
 )
 
-// Connection are the effects that change what comes next on the connection, other than
-// by what is watched.
+// Connection is the set of effects that change how the connection goes on, except for watched keys.
 const Connection = Greets | Begins | Ends | Subscribes | Mutes | Debugs | Resets | Leaves
 
-// Does tells whether the command has one of these effects.
+// Does reports whether the command has one of these effects.
 func (c *Command) Does(e Effect) bool { return c.effect&e != 0 }
 
-// Fits tells whether the command takes so many words, its name among them.
+// Fits reports whether the command takes so many words, including its name.
 func (c *Command) Fits(words int) bool { return words == c.Arity || c.Arity <= 0 && words >= -c.Arity }
 
-// Is tells whether a command is known by this name and has one of these effects.
+// Is reports whether a command is known by this name and has one of these effects.
 func Is[T string | []byte](name T, e Effect) bool {
 	c, known := Find(name)
 	return known && c.Does(e)
 }
 
-// longest is more than the length of any name in the table.
+// longest is greater than the length of every name in the table.
 const longest = 32
 
 var commands, byName = build()
@@ -93,12 +90,11 @@ func build() (all []Command, byName map[string]*Command) {
 	return all, byName
 }
 
-// All are the commands in the table.
+// All returns the commands in the table.
 func All() []Command { return commands }
 
-// Find finds a command by its name in any case. One that is not known, as those of modules
-// and of servers to come, is taken for one that has its key first, like nearly all.
-// Nothing is allocated for those that are known.
+// Find finds a command by its name, ignoring case. An unknown one, of a module or a future server, is assumed to have
+// its key first, as nearly all do. Known commands cause no allocation.
 func Find[T string | []byte](name T) (c *Command, known bool) {
 	if c = byName[string(name)]; c != nil { // as nearly all are sent
 		return c, true
@@ -121,7 +117,7 @@ func Find[T string | []byte](name T) (c *Command, known bool) {
 	return guess(string(capitals)), false
 }
 
-// guess is a command that is not in the table.
+// guess returns a command that is not in the table.
 func guess(name string) *Command {
 	if strings.HasPrefix(name, "FT.") { // its first argument is an index, or nothing
 		return &Command{Name: name, Lower: strings.ToLower(name)}
@@ -129,7 +125,7 @@ func guess(name string) *Command {
 	return &Command{Name: name, Lower: strings.ToLower(name), keys: first}
 }
 
-// rule says how a command's keys are found.
+// rule says how to find a command's keys.
 type rule uint8
 
 const (
@@ -146,9 +142,8 @@ type keys struct {
 	from, to, step int8
 }
 
-// Key is the place of the first key among the words of a command, of which the name is
-// number 0; 0 if it has none. n is the number of words, and word(i) is one of them. The
-// result is valid also when words are missing behind the key.
+// Key returns the index of the first key among the words of a command, with the name at 0; 0 if it has none. n is the
+// number of words, and word(i) is one of them. The result is valid even if words are missing after the key.
 func (c *Command) Key(n int, word func(i int) string) int {
 	place := int(c.keys.from)
 	switch c.keys.rule {
@@ -172,8 +167,7 @@ func (c *Command) Key(n int, word func(i int) string) int {
 	return place
 }
 
-// Keys are the places of all keys, in the order in which they are sent, of a command
-// that is complete.
+// Keys returns the indexes of all keys of a complete command, in the order of sending.
 func (c *Command) Keys(n int, word func(i int) string) []int {
 	key := c.Key(n, word)
 	if key == 0 {
@@ -214,7 +208,7 @@ func span(from, to, step, n int) (places []int) {
 	return places
 }
 
-// number is a number of keys; 0 if it is none.
+// number returns a number of keys; 0 if it is none.
 func number(word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 0 {
@@ -223,8 +217,7 @@ func number(word string) int {
 	return n
 }
 
-// behind is the place behind the first of the words from a place on that is this one;
-// 0 if there is none.
+// behind returns the index after the first occurrence of a word from an index on; 0 if there is none.
 func behind(n int, word func(i int) string, from int, this string) int {
 	for i := from; i < n; i++ {
 		if isWord(word(i), this) {
@@ -234,7 +227,7 @@ func behind(n int, word func(i int) string, from int, this string) int {
 	return 0
 }
 
-// lastBehind is the place behind the last of the words that is one of these.
+// lastBehind returns the index after the last occurrence of one of these words.
 func lastBehind(n int, word func(i int) string, from int, these ...string) []int {
 	for i := n - 2; i >= from; i-- {
 		for _, this := range these {
@@ -246,5 +239,5 @@ func lastBehind(n int, word func(i int) string, from int, these ...string) []int
 	return nil
 }
 
-// isWord compares as servers do, to whom only letters of ASCII have two cases.
+// isWord compares as servers do: only ASCII letters have two cases.
 func isWord(word, this string) bool { return len(word) == len(this) && strings.EqualFold(word, this) }

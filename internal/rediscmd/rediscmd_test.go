@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// line is a command; EMPTY stands for a word without letters.
+// line returns a command; EMPTY stands for a word without letters.
 func line(text string) []string {
 	words := strings.Fields(text)
 	for i, w := range words {

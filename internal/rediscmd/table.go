@@ -21,7 +21,7 @@ func counted(at int8) keys     { return keys{rule: counts, from: at, step: 1} }
 func storing(behind int8) keys { return keys{rule: stores, from: behind} }
 func streams(behind int8) keys { return keys{rule: readsStreams, from: behind} }
 
-// row is what is written down about a command.
+// row is a row of the table.
 type row struct {
 	name   string
 	arity  int
@@ -29,8 +29,7 @@ type row struct {
 	keys   keys
 }
 
-// table has the commands of Redis up to 8 and of Valkey. Of those that came after
-// Redis 7.0 it does not know how many arguments they take.
+// table has the commands of Redis up to 8 and of Valkey. For those after Redis 7.0 it has no number of arguments.
 var table = [...]row{
 	// Keys of any type.
 	{"COPY", -3, Writes, firstTwo},

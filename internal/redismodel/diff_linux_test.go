@@ -33,7 +33,7 @@ func (s step) String() string {
 	return fmt.Sprintf("%d: %q", s.conn, s.cmds[0])
 }
 
-// wire is what the server is sent for it.
+// wire returns what the server is sent for it.
 func (s step) wire() [][]string {
 	if s.multi {
 		return slices.Concat([][]string{{"MULTI"}}, s.cmds, [][]string{{"EXEC"}})
@@ -123,7 +123,7 @@ func (d *differ) cover(s step, reply string) {
 	}
 }
 
-// name is a command's name, or a shipped script's file.
+// name returns a command's name, or a shipped script's file.
 func (d *differ) name(cmd []string) string {
 	name := strings.ToLower(cmd[0])
 	if (name == "script" || name == "xgroup") && len(cmd) > 1 {
@@ -193,7 +193,7 @@ func (d *differ) epoch(seed uint64) (n int, ok bool) {
 	}
 }
 
-// empty is an empty state that knows the shipped scripts. Compiling them is slow, so
+// empty returns an empty state that knows the shipped scripts. Compiling them is slow, so
 // several epochs share what is compiled.
 func (d *differ) empty(seed uint64) *State {
 	if d.family == nil || seed%20 == 0 {
@@ -220,7 +220,7 @@ func (d *differ) reset(now time.Duration) {
 	d.server.conns[0].askAll(cmds)
 }
 
-// tick is a time to pass. At the very moment of an expiry the server keeps a key
+// tick returns a time to pass. At the very moment of an expiry the server keeps a key
 // that the model has dropped, so this is no moment to stop at.
 func (g *generator) tick(m *State) time.Duration {
 	d := pick[time.Duration](g, 1, 10, 100, 300, 1000, 1700, 5000) * time.Millisecond

@@ -10,23 +10,22 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// Info is what the sender of a command should know besides the reply.
+// Info is what the sender of a command needs to know besides the reply.
 type Info struct {
-	// Unknown names what the model does not know: a command, an option, a Lua
-	// function. Then the state is the one before, and there is no reply.
+	// Unknown names what the model does not know: a command, an option, a Lua function. Then the state does not change,
+	// and there is no reply.
 	Unknown string
 	// Clock: the reply or the next state depends on the time, not on the state alone.
 	Clock bool
-	// Touched: something was written, perhaps what was there before.
+	// Touched: something was written, perhaps the same as before.
 	Touched bool
-	// Expiring are the keys that were given an expiry, perhaps the one that they had: it is the
-	// same only as long as no time has passed.
+	// Expiring are the keys that were given an expiry, perhaps the same one: it is the same only if no time has passed.
 	Expiring []string
-	// Loose are the parts of the reply whose order a server is free to choose.
+	// Loose are the parts of the reply whose order the server may choose.
 	Loose []Loose
 }
 
-// Loose is an array in a reply that is in no order.
+// Loose is an array without a defined order in a reply.
 type Loose struct {
 	At   int // where it begins
 	N    int // how many things are in it
@@ -52,23 +51,23 @@ type exec struct {
 	loaded []*script
 }
 
-// command is one entry of the table of commands that the model knows. What all
-// servers say about it is in the table of package rediscmd.
+// command is an entry of the model's table of commands. Facts common to all servers are in the table of package
+// rediscmd.
 type command struct {
 	*rediscmd.Command
 	name string
 	run  func(x *exec, args []string)
 }
 
-// Do executes one command of a connection at a time since the Unix epoch. A
-// command that the model does not know leaves the state and has no reply.
+// Do executes one command of a connection at a time since the Unix epoch. A command that the model does not know does
+// not change the state and has no reply.
 func (s *State) Do(now time.Duration, conn int, cmd []string) (*State, []byte, Info) {
 	x := exec{State: *s, now: now, conn: conn, commands: table}
 	x.do(cmd)
 	return x.end(s)
 }
 
-// end is what came out of it.
+// end returns the results.
 func (x *exec) end(before *State) (*State, []byte, Info) {
 	if x.info.Unknown != "" {
 		return before, nil, Info{Unknown: x.info.Unknown}
@@ -91,8 +90,7 @@ func (x *exec) do(args []string) {
 	}
 }
 
-// lookup finds a command and checks how many words it has. An error is returned as the
-// reply.
+// lookup finds a command and checks its number of words. It returns an error as the reply.
 func (x *exec) lookup(args []string) *command {
 	if len(args) == 0 {
 		x.Unknown("a command without a name")
@@ -116,7 +114,7 @@ func (x *exec) lookup(args []string) *command {
 	return nil
 }
 
-// find finds a command. One of a family (XGROUP, SCRIPT) goes by both its words.
+// find finds a command. One of a family (XGROUP, SCRIPT) is named by both its words.
 func (x *exec) find(args []string) *command {
 	c := x.command(args[0])
 	if c != nil && c.Does(rediscmd.Container) && len(args) > 1 {
@@ -167,7 +165,7 @@ func (s *State) Transaction(now time.Duration, conn int, cmds [][]string) (*Stat
 	return x.end(s)
 }
 
-// watched returns where this connection's watch is, or would be.
+// watched returns the place of this connection's watch.
 func (x *exec) watched() (int, bool) {
 	for i := range x.watches {
 		if x.watches[i].conn >= x.conn {
@@ -177,7 +175,7 @@ func (x *exec) watched() (int, bool) {
 	return len(x.watches), false
 }
 
-// unwatch forgets what this connection watches and tells whether it was touched.
+// unwatch forgets what this connection watches and reports whether it was touched.
 func (x *exec) unwatch() (dirty bool) {
 	i, ok := x.watched()
 	if !ok {
@@ -228,7 +226,7 @@ func (x *exec) own() {
 	}
 }
 
-// get is the value of a key, nil if there is none.
+// get returns the value of a key, nil if there is none.
 func (x *exec) get(key string) value {
 	if i, ok := find(x.entries, key); ok {
 		return x.entries[i].val
@@ -236,8 +234,8 @@ func (x *exec) get(key string) value {
 	return nil
 }
 
-// typed is the value of a key, the empty one if there is none. If it is of
-// another type that is replied, and ok is false.
+// typed returns the value of a key, the empty one if there is none. If it has another type, it replies that, and ok is
+// false.
 func typed[T value](x *exec, key string) (v T, ok bool) {
 	found := x.get(key)
 	if found == nil {
@@ -273,13 +271,13 @@ func putOrDelete[S interface {
 	x.put(key, v)
 }
 
-// replace writes a value and its expiry. One that is past deletes it at once.
+// replace writes a value and its expiry. A past expiry deletes it at once.
 func (x *exec) replace(key string, v value, left int64) {
 	x.put(key, v)
 	x.setLeft(key, left)
 }
 
-// setLeft sets the expiry of a key that exists. One that is past deletes it.
+// setLeft sets the expiry of an existing key. A past expiry deletes it.
 func (x *exec) setLeft(key string, left int64) {
 	if left <= 0 && left != noExpiry {
 		x.delete(key)
@@ -305,7 +303,7 @@ func (x *exec) delete(key string) bool {
 	return true
 }
 
-// clock is the time, in microseconds. A command that asks for it depends on the time.
+// clock returns the time, in microseconds. A command that calls it depends on the time.
 func (x *exec) clock() int64 {
 	x.info.Clock = true
 	return x.now.Microseconds()

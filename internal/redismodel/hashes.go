@@ -92,8 +92,8 @@ func hashList(fields, values bool) func(x *exec, a []string) {
 	}
 }
 
-// unordered is called before a reply of n things, of so many texts each, in an order
-// that the model cannot know. A script could let anything depend on it.
+// unordered is called before a reply of n items, of so many texts each, in an order that the model does not know. A
+// script could depend on it in any way.
 func (x *exec) unordered(n, unit int) {
 	switch {
 	case n < 2:

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Key is the state as bytes: two states are the same if and only if their keys
-// are. Times are relative to the present, so that the same situation at
-// different times is one state.
+// Key returns the state as bytes: two states are equal if and only if their keys are. Times are relative to the
+// present, so that equal states at different times have one key.
 func (s *State) Key() string {
 	b := make([]byte, 0, 32*len(s.entries)+16*len(s.watches)+4)
 	b = appendCount(b, len(s.entries))
@@ -46,8 +45,8 @@ func appendFloat(b []byte, f float64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(f))
 }
 
-// Text describes what is stored, for people, in one line: "Lock:order=token (1 s)
-// Queue:x={a:1.5}". only says which keys; nil means all.
+// Text describes the stored data in readable form, in one line: "Lock:order=token (1 s)
+// Queue:x={a:1.5}". only selects keys; nil means all.
 func (s *State) Text(only func(key string) bool) string {
 	var b []byte
 	for _, e := range s.entries {

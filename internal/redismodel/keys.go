@@ -25,7 +25,7 @@ var keyCommands = []command{
 	{name: "time", run: timeOf},
 	{name: "ping", run: ping},
 	{name: "echo", run: func(x *exec, a []string) { x.Bulk(a[1]) }},
-	{name: "publish", run: func(x *exec, _ []string) { x.Int(0) }}, // nobody listens
+	{name: "publish", run: func(x *exec, _ []string) { x.Int(0) }}, // no subscriber
 	{name: "watch", run: func(x *exec, a []string) { x.watch(a[1:]); x.ok() }},
 	{name: "unwatch", run: func(x *exec, _ []string) { x.unwatch(); x.ok() }},
 }
@@ -36,7 +36,7 @@ const (
 	seconds      = 1000
 )
 
-// farFuture, in ms, is the longest expiry that is reckoned with.
+// farFuture, in ms, is the longest expiry that the model handles.
 const farFuture = 1e15
 
 func del(x *exec, a []string) {
@@ -70,8 +70,8 @@ func typeOf(x *exec, a []string) {
 // mstime is Redis' time: whole milliseconds.
 func (x *exec) mstime() int64 { return x.clock() / 1000 }
 
-// leftFor turns an expiry into the time left, which is 0 for the past; ok is
-// false if the sum with the clock would not fit, as Redis reckons.
+// leftFor turns an expiry into the time left, which is 0 for the past; ok is false if the sum with the clock would
+// overflow, as in Redis.
 func (x *exec) leftFor(n, unit int64, absolute bool) (left int64, ok bool) {
 	if n > math.MaxInt64/unit || n < math.MinInt64/unit {
 		return 0, false
@@ -150,7 +150,7 @@ func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
 	return o, false
 }
 
-// allow tells whether an expiry may take the place of another.
+// allow reports whether an expiry may replace another.
 func (o expiryOptions) allow(old, left int64) bool {
 	switch {
 	case o.nx && old != noExpiry, o.xx && old == noExpiry:

@@ -22,7 +22,7 @@ var listCommands = []command{
 	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
 }
 
-// pushed is a list with one element more.
+// pushed returns a list with one more element.
 func (v list) pushed(text string, left bool) list {
 	if left {
 		return insert(v, 0, text)
@@ -136,7 +136,7 @@ func lindex(x *exec, a []string) {
 	x.Bulk(l[n])
 }
 
-// lpos knows no options.
+// lpos supports no options.
 func lpos(x *exec, a []string) {
 	if len(a) > 3 {
 		x.Unknown("LPOS with " + strings.ToUpper(a[3]))
@@ -199,7 +199,7 @@ func side(s string) (left, ok bool) {
 	return left, left || strings.EqualFold(s, "right")
 }
 
-// move takes an element from one list and puts it into another one, which may be the same.
+// move moves an element from one list to another, which may be the same.
 func (x *exec) move(from, to string, fromLeft, toLeft bool) {
 	l, ok := typed[list](x, from)
 	if !ok {

@@ -14,14 +14,14 @@ func parseInt(s string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Only the shortest writing counts.
+	// Only the shortest form is accepted.
 	if s[0] == '+' || s[0] == '0' && len(s) > 1 || s[0] == '-' && (s[1] == '0') {
 		return 0, false
 	}
 	return n, true
 }
 
-// int64Arg reads an integer or replies that it is none.
+// int64Arg reads an integer or replies that it is not one.
 func (x *exec) int64Arg(s string) (int64, bool) {
 	n, ok := parseInt(s)
 	if !ok {
@@ -39,14 +39,14 @@ func parseFloat(s string) (float64, bool) {
 	if !ok || rest != "" || math.IsNaN(f) {
 		return 0, false
 	}
-	// Too large or too small a number is refused; infinity itself is not.
+	// Numbers out of range are refused; infinity itself is not.
 	if math.IsInf(f, 0) && !strings.Contains(strings.ToLower(s), "inf") || f == 0 && strings.ContainsAny(mantissa(s), "123456789") {
 		return 0, false
 	}
 	return f, true
 }
 
-// mantissa is a number's text without its exponent.
+// mantissa returns a number's text without its exponent.
 func mantissa(s string) string {
 	low := strings.ToLower(s)
 	if strings.Contains(low, "0x") {
@@ -60,7 +60,7 @@ func mantissa(s string) string {
 	return low
 }
 
-// formatDouble is how Redis 7.0 replies a score.
+// formatDouble formats a score as Redis 7.0 replies it.
 func formatDouble(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 && (f != 0 || !math.Signbit(f)) {
 		return strconv.FormatInt(int64(f), 10)

@@ -199,7 +199,7 @@ func (g *generator) command() []string {
 	return cmd
 }
 
-// word is what a word of a form stands for.
+// word returns what a word of a form stands for.
 func (g *generator) word(w string) []string {
 	one := func(s string) []string { return []string{s} }
 	switch w {

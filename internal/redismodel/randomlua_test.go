@@ -58,7 +58,7 @@ func (g *generator) redisCall() string {
 	return "redis." + pick(g, "call", "call", "pcall") + "(" + strings.Join(args, ", ") + ")"
 }
 
-// word2 is a word of a form as a Lua expression.
+// word2 returns a word of a form as a Lua expression.
 func (g *generator) word2(w string) []string {
 	switch {
 	case w == "Q" || w == "W":
@@ -88,7 +88,7 @@ func luaQuote(s string) string {
 	return b.String() + "'"
 }
 
-// expr is a random expression of at most this depth.
+// expr returns a random expression of at most this depth.
 func (g *generator) expr(depth int) string {
 	if depth == 0 || g.IntN(4) == 0 {
 		return pick(g, "a", "b", "KEYS[1]", "ARGV[1]", "ARGV[2]", "#ARGV", "nil", "true", "false", "0", "1", "2", "3.7", "-1", "1e15", "1e14",

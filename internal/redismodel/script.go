@@ -16,8 +16,7 @@ var scriptCommands = []command{
 	{name: "script|flush", run: scriptFlush},
 }
 
-// family is what states made from the same Empty share: the texts of scripts,
-// compiled, and idle Lua machines.
+// family is shared by the states made from the same Empty: the compiled scripts, and idle Lua machines.
 type family struct {
 	mu      sync.Mutex
 	scripts map[string]*script // by SHA
@@ -25,7 +24,7 @@ type family struct {
 	idle    sync.Pool          // of *machine
 }
 
-// script is one text. Either it is compiled, or unknown says what is in the way.
+// script is one script. Either it is compiled, or unknown says why not.
 type script struct {
 	text, sha string
 	compiled  *lua.Program
@@ -83,7 +82,7 @@ func (f *family) known(sha string) *script {
 	return s
 }
 
-// known is also what this very command, or transaction, loaded.
+// known also finds scripts that this command, or transaction, loaded.
 func (x *exec) known(sha string) *script {
 	for _, s := range x.loaded {
 		if strings.EqualFold(s.sha, sha) {
@@ -168,7 +167,7 @@ func (x *exec) Call(args []string) []byte {
 	return reply
 }
 
-// Stopped names what the model does not know, if there was something.
+// Stopped names what the model did not know, if anything.
 func (x *exec) Stopped() string { return x.info.Unknown }
 
 func scriptLoad(x *exec, a []string) {

@@ -203,7 +203,7 @@ func (t tree) String() string {
 	return fmt.Sprint(t.list)
 }
 
-// sorted is a list of groups of n, in order.
+// sorted returns a list of groups of n, in order.
 func (t tree) sorted(n int) tree {
 	groups := slices.Collect(slices.Chunk(t.list, n))
 	slices.SortFunc(groups, func(a, b []tree) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -211,7 +211,7 @@ func (t tree) sorted(n int) tree {
 	return t
 }
 
-// dump is what the real server holds, one line a key.
+// dump returns what the real server holds, one line a key.
 func (s *server) dump() []string {
 	c := s.conns[0]
 	all, _ := parseTree(c.ask("KEYS", "*"))
@@ -290,7 +290,7 @@ func (s *server) dumpGroups(key string) string {
 	return b.String()
 }
 
-// dump is what a state holds, in the same words.
+// dump returns what a state holds, in the same words.
 func (s *State) dump() []string {
 	var lines []string
 	for _, e := range s.entries {

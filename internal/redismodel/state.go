@@ -6,57 +6,54 @@ import (
 	"time"
 )
 
-// State is what one server holds. It never changes: every command gives a new
-// one. States may be used by several goroutines.
+// State is the data of one server. It never changes: every command gives a new one. It is safe for concurrent use.
 type State struct {
 	family  *family
 	entries []entry // by key
 	watches []watch // by connection
 }
 
-// entry is one key. What expires is gone when left is zero.
+// entry is one key. A key that expires is gone when left is zero.
 type entry struct {
 	key  string
 	left int64 // microseconds, noExpiry for ever
 	val  value
 }
 
-// noExpiry is the left of a key that stays.
+// noExpiry is the left of a key without an expiry.
 const noExpiry = -1
 
-// watch is what a connection watches since its last EXEC or UNWATCH. Once a key
-// was touched, dirty is all that matters.
+// watch holds the keys watched by a connection since its last EXEC or UNWATCH. Once a key was touched, only dirty
+// matters.
 type watch struct {
 	conn  int
 	dirty bool
 	keys  []string // sorted
 }
 
-// value is what a key holds. It is never written to.
+// value is the value of a key. It is never written to.
 type value interface {
 	// kind is the answer to TYPE.
 	kind() string
-	// later is the value after some microseconds.
+	// later returns the value after some microseconds.
 	later(us int64) value
 	// renamed returns the value with f applied to all texts, and with its order restored.
 	renamed(f func(string) string) value
 	// appendKey writes the value so that different ones differ.
 	appendKey(b []byte) []byte
-	// appendText writes the value for people.
+	// appendText writes the value in readable form.
 	appendText(b []byte) []byte
 }
 
-// Empty is a server that holds nothing. States made from it share the texts of
-// the scripts that the server knows, as EVALSHA needs them; these are no part of
-// a state's Key.
+// Empty returns an empty server. States made from it share the texts of the scripts that the server knows, as EVALSHA
+// needs them; these are not part of a state's Key.
 func Empty() *State { return &State{family: newFamily()} }
 
 // Load makes the server know a script, as SCRIPT LOAD does, and returns its SHA.
 // It holds for all states of the family.
 func (s *State) Load(text string) string { return s.family.load(text) }
 
-// Tick lets d pass: what expires on the way is gone. A key whose expiry is
-// exactly reached is gone.
+// Tick lets d pass: keys that expire meanwhile are gone, including a key whose expiry is exactly reached.
 func (s *State) Tick(d time.Duration) *State {
 	us := d.Microseconds()
 	if us <= 0 {
@@ -78,7 +75,7 @@ func (s *State) Tick(d time.Duration) *State {
 	return &next
 }
 
-// NextExpiry is the time until the next key expires; false if none will.
+// NextExpiry returns the time until the next key expires; false if none will.
 func (s *State) NextExpiry() (time.Duration, bool) {
 	least := int64(noExpiry)
 	for _, e := range s.entries {
@@ -89,7 +86,7 @@ func (s *State) NextExpiry() (time.Duration, bool) {
 	return time.Duration(least) * time.Microsecond, least >= 0
 }
 
-// Keys are the names of all keys, sorted.
+// Keys returns the names of all keys, sorted.
 func (s *State) Keys() []string {
 	keys := make([]string, len(s.entries))
 	for i := range s.entries {
@@ -98,7 +95,7 @@ func (s *State) Keys() []string {
 	return keys
 }
 
-// Expiries appends after how long keys expire, in no order.
+// Expiries appends the times until keys expire, in no order.
 func (s *State) Expiries(to []time.Duration) []time.Duration {
 	for _, e := range s.entries {
 		if e.left >= 0 {
@@ -108,8 +105,8 @@ func (s *State) Expiries(to []time.Duration) []time.Duration {
 	return to
 }
 
-// Reconnect has what one connection watches be watched by another, which watches nothing yet;
-// by none, if that is negative: the connection was closed.
+// Reconnect moves the watched keys of one connection to another, which watches none yet; to none if that is negative:
+// the connection was closed.
 func (s *State) Reconnect(from, to int) *State {
 	i := slices.IndexFunc(s.watches, func(w watch) bool { return w.conn == from })
 	if i < 0 {
@@ -131,7 +128,7 @@ func (s *State) Reconnect(from, to int) *State {
 
 // Map applies rename to every key, value, field and member, and conn to every
 // connection that watches something. Both must be one-to-one. The result is
-// canonical. Times, scores and the ids of stream entries stay.
+// canonical. Times, scores and the ids of stream entries do not change.
 func (s *State) Map(rename func(string) string, conn func(int) int) *State {
 	next := &State{family: s.family, entries: make([]entry, len(s.entries))}
 	for i, e := range s.entries {
@@ -160,7 +157,7 @@ func renamedTexts(texts []string, f func(string) string) []string {
 	return out
 }
 
-// find returns where key is, or would be.
+// find returns the place of key.
 func find(entries []entry, key string) (int, bool) {
 	for i := range entries {
 		if entries[i].key >= key {
@@ -170,8 +167,8 @@ func find(entries []entry, key string) (int, bool) {
 	return len(entries), false
 }
 
-// Value is what a string key holds, or a text of another type's value; left is
-// the time until it expires, below zero for never.
+// Value returns the value of a string key, or a text for a value of another type; left is the time until it expires,
+// negative for never.
 func (s *State) Value(key string) (text string, left time.Duration, exists bool) {
 	i, exists := find(s.entries, key)
 	if !exists {
@@ -188,9 +185,8 @@ func (s *State) Value(key string) (text string, left time.Duration, exists bool)
 	return string(e.val.appendText(nil)), left, true
 }
 
-// Ordered tells whether an order of names can be seen in what is stored: a sorted set
-// is in the order of its members where their scores are equal. apart tells of which
-// two the order matters.
+// Ordered reports whether the stored data show an order of names: members of a sorted set with equal scores are ordered
+// by name. apart reports whether the order of two names matters.
 func (s *State) Ordered(apart func(a, b string) bool) bool {
 	for i := range s.entries {
 		z, _ := s.entries[i].val.(zset)

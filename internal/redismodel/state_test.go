@@ -11,7 +11,7 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// after is the state after some commands of connection 0, none of them unknown.
+// after returns the state after some commands of connection 0, none of them unknown.
 func after(t *testing.T, s *State, cmds ...string) *State {
 	t.Helper()
 	for _, c := range cmds {
@@ -84,7 +84,7 @@ func TestTimeIsRelative(t *testing.T) {
 	}
 }
 
-// randomSteps is how many commands a test of the model alone makes.
+// randomSteps returns how many commands a test of the model alone makes.
 func randomSteps() int {
 	if raceDetector {
 		return 1_500
@@ -92,7 +92,7 @@ func randomSteps() int {
 	return 10_000
 }
 
-// TestNothingChangesAState: neither commands nor anything else write to it.
+// TestNothingChangesAState: neither commands nor other calls write to it.
 func TestNothingChangesAState(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(7, 7)), now: start}
 	empty := Empty()
@@ -196,7 +196,7 @@ func TestMapCommutes(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNamed: what the model does not know it says, and nothing happens.
+// TestUnknownIsNamed: the model names what it does not know, and nothing changes.
 func TestUnknownIsNamed(t *testing.T) {
 	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0")
 	for cmd, want := range map[string]string{

@@ -25,14 +25,14 @@ type streamEntry struct {
 
 type streamID struct{ ms, seq uint64 }
 
-// group is a consumer group. Consumers are known by what is pending for them.
+// group is a consumer group. Consumers exist only by their pending entries.
 type group struct {
 	name    string
 	last    streamID
 	pending []pending // by id
 }
 
-// pending is an entry that a consumer was given.
+// pending is an entry delivered to a consumer.
 type pending struct {
 	id       streamID
 	consumer string
@@ -50,7 +50,7 @@ func (a streamID) String() string {
 	return strconv.FormatUint(a.ms, 10) + "-" + strconv.FormatUint(a.seq, 10)
 }
 
-// next is the smallest id above a.
+// next returns the smallest id above a.
 func (a streamID) next() (streamID, bool) {
 	if a.seq < math.MaxUint64 {
 		return streamID{a.ms, a.seq + 1}, true
@@ -58,7 +58,7 @@ func (a streamID) next() (streamID, bool) {
 	return streamID{a.ms + 1, 0}, a.ms < math.MaxUint64
 }
 
-// before is the largest id below a.
+// before returns the largest id below a.
 func (a streamID) before() (streamID, bool) {
 	if a.seq > 0 {
 		return streamID{a.ms, a.seq - 1}, true
@@ -82,7 +82,7 @@ func (v *stream) later(us int64) value {
 	})
 }
 
-// mapGroups is the stream with other groups.
+// mapGroups returns the stream with other groups.
 func (v *stream) mapGroups(f func(g group) group) *stream {
 	next := *v
 	next.groups = make([]group, len(v.groups))
@@ -149,7 +149,7 @@ func (v *stream) find(id streamID) (int, bool) {
 	return slices.BinarySearchFunc(v.entries, id, func(e streamEntry, id streamID) int { return e.id.compare(id) })
 }
 
-// between are the entries from one id to another, both included.
+// between returns the entries from one id to another, both included.
 func (v *stream) between(from, to streamID) []streamEntry {
 	i, _ := v.find(from)
 	j, there := v.find(to)
@@ -166,7 +166,7 @@ func (v *stream) group(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.groups, name, func(g group, name string) int { return cmp.Compare(g.name, name) })
 }
 
-// withGroup is the stream with another group of the same name.
+// withGroup returns the stream with another group of the same name.
 func (v *stream) withGroup(i int, g group) *stream {
 	next := *v
 	next.groups = slices.Clone(v.groups)
@@ -179,7 +179,7 @@ func (g group) find(id streamID) (int, bool) {
 }
 
 // parseID reads an id. If the part after the milliseconds is missing, it is seq.
-// A question that only C's strtoull could answer is unknown.
+// A case that only C's strtoull could decide is unknown.
 func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 	ms, rest, hasSeq := strings.Cut(s, "-")
 	id := streamID{seq: seq}
@@ -232,10 +232,10 @@ func (x *exec) to(s string) (streamID, bool) {
 	return id, ok
 }
 
-// stream is the stream under a key, nil if there is none.
+// stream returns the stream under a key, nil if there is none.
 func (x *exec) stream(key string) (*stream, bool) { return typed[*stream](x, key) }
 
-// group is a group of a stream, or an error is replied; context ends the message.
+// group returns a group of a stream, or replies an error; context ends the message.
 func (x *exec) group(key, name, context string) (s *stream, i int, ok bool) {
 	if s, ok = x.stream(key); !ok {
 		return nil, 0, false

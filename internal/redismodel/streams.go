@@ -72,7 +72,7 @@ func xadd(x *exec, a []string) {
 	x.Bulk(id.String())
 }
 
-// What of an id the server is to find.
+// The part of an id that the server must generate.
 const (
 	autoNothing = iota
 	autoSeq
@@ -91,7 +91,7 @@ func (x *exec) newID(s string) (id streamID, auto int, ok bool) {
 	return id, autoNothing, ok
 }
 
-// nextID is the id of an entry that comes after last.
+// nextID returns the id of an entry that comes after last.
 func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 	switch {
 	case auto == autoID:
@@ -248,8 +248,7 @@ func xgroupCreate(x *exec, a []string) {
 	x.ok()
 }
 
-// putSilently writes what those who watch the key do not notice: the groups of a
-// stream. Only a new key is noticed.
+// putSilently writes the groups of a stream, which does not touch a watched key. Only a new key does.
 func (x *exec) putSilently(key string, v *stream, isNew bool) {
 	if isNew {
 		x.put(key, v)
@@ -298,7 +297,7 @@ func xreadgroup(x *exec, a []string) {
 	x.readNew(keys, groupName, consumer, count)
 }
 
-// readNew replies, of each stream, what the group was not given yet.
+// readNew replies, for each stream, the entries not yet delivered to the group.
 func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
 	start, streams := len(x.out), 0
 	for _, key := range keys {
@@ -372,7 +371,7 @@ func xack(x *exec, a []string) {
 	x.Int(int64(before - len(g.pending)))
 }
 
-// pendingRange is what the long form of XPENDING asks for.
+// pendingRange holds the arguments of the long form of XPENDING.
 type pendingRange struct {
 	minIdle, count int64
 	from, to       streamID

@@ -30,7 +30,7 @@ var stringCommands = []command{
 
 func get(x *exec, a []string) { x.getOrReply(a[1]) }
 
-// getOrReply replies a string; false if it is of another type.
+// getOrReply replies a string; it returns false if the value has another type.
 func (x *exec) getOrReply(key string) bool {
 	v, ok := typed[str](x, key)
 	if ok {
@@ -39,8 +39,7 @@ func (x *exec) getOrReply(key string) bool {
 	return ok
 }
 
-// getrange replies the bytes from one place to another, both counted from the end if
-// they are negative.
+// getrange replies the bytes from one index to another, both counted from the end if negative.
 func getrange(x *exec, a []string) {
 	from, ok1 := parseInt(a[2])
 	to, ok2 := parseInt(a[3])
@@ -74,7 +73,7 @@ func getrange(x *exec, a []string) {
 // stringOptions are those of SET and GETEX.
 type stringOptions struct {
 	nx, xx, get, keepTTL, persist bool
-	// expires is how the expiry is given: ex, px, exat, pxat, or not at all.
+	// expires is the form of the expiry: ex, px, exat, pxat, or none.
 	expires, expiry string
 }
 
@@ -107,7 +106,7 @@ func isExpiry(option string) bool {
 	return option == "ex" || option == "px" || option == "exat" || option == "pxat"
 }
 
-// left is the time left that the options ask for, or an error is replied.
+// left returns the time left by the options, or replies an error.
 func (o *stringOptions) left(x *exec, command string) (left int64, ok bool) {
 	if o.expires == "" {
 		return noExpiry, true
@@ -119,7 +118,7 @@ func (o *stringOptions) left(x *exec, command string) (left int64, ok bool) {
 	return x.positiveExpiry(o.expiry, unit, strings.HasSuffix(o.expires, "at"), command)
 }
 
-// positiveExpiry reads an expiry that must be above zero.
+// positiveExpiry reads an expiry that must be positive.
 func (x *exec) positiveExpiry(text string, unit int64, absolute bool, command string) (left int64, ok bool) {
 	n, ok := x.int64Arg(text)
 	if !ok {
@@ -286,7 +285,7 @@ func decrby(x *exec, a []string) {
 	x.count(a[1], -by)
 }
 
-// count adds to the number that a key holds.
+// count adds to the number in a key.
 func (x *exec) count(key string, by int64) {
 	v, ok := typed[str](x, key)
 	if !ok {
@@ -306,7 +305,7 @@ func (x *exec) count(key string, by int64) {
 	x.Int(sum)
 }
 
-// sum adds, or replies that it cannot.
+// sum adds, or replies that the sum overflows.
 func (x *exec) sum(a, b int64) (int64, bool) {
 	if b < 0 && a < math.MinInt64-b || b > 0 && a > math.MaxInt64-b {
 		x.Err("ERR increment or decrement would overflow")

@@ -2,7 +2,7 @@ package redismodel
 
 import "oversell/internal/rediscmd"
 
-// table is every command that the model knows, by its name in small letters.
+// table holds every command that the model knows, by its name in small letters.
 var table = commandTable(
 	keyCommands, stringCommands, hashCommands, zsetCommands, listCommands, setCommands, streamCommands, scriptCommands,
 )

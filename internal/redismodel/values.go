@@ -76,7 +76,7 @@ func (v hash) without(field string) (hash, bool) {
 	return cut(v, i), true
 }
 
-// cut is a slice without one element. The original stays as it is.
+// cut returns a slice without one element. The original does not change.
 func cut[S ~[]E, E any](s S, i int) S { return cutRange(s, i, i+1) }
 
 func cutRange[S ~[]E, E any](s S, i, j int) S {
@@ -84,7 +84,7 @@ func cutRange[S ~[]E, E any](s S, i, j int) S {
 	return append(append(out, s[:i]...), s[j:]...)
 }
 
-// insert is a slice with one element more.
+// insert returns a slice with one more element.
 func insert[S ~[]E, E any](s S, i int, e E) S {
 	out := make(S, 0, len(s)+1)
 	return append(append(append(out, s[:i]...), e), s[i:]...)
@@ -132,7 +132,7 @@ func (v zset) find(name string) int {
 	return slices.IndexFunc(v, func(m member) bool { return m.name == name })
 }
 
-// with enters a member, which must not be there.
+// with adds a member, which must not be there.
 func (v zset) with(m member) zset {
 	i, _ := slices.BinarySearchFunc(v, m, compareMembers)
 	return insert(v, i, m)

@@ -104,10 +104,10 @@ func zadd(x *exec, a []string, o zaddOptions) {
 	}
 }
 
-// zaddCounts is what came of the pairs of a ZADD.
+// zaddCounts counts the results of the pairs of a ZADD.
 type zaddCounts struct{ added, updated, done int64 }
 
-// enter enters one member; false if its score would be no number.
+// enter enters one member; it returns false if its score would be NaN.
 func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (zset, float64, bool) {
 	i := z.find(name)
 	if i < 0 {
@@ -138,7 +138,7 @@ func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (z
 	return cut(z, i).with(stored(name, score)), score, true
 }
 
-// stored is a member as Redis keeps it: a small sorted set knows no -0.
+// stored returns a member as Redis keeps it: a small sorted set has no -0.
 func stored(name string, score float64) member { return member{name, score + 0} }
 
 func zrem(x *exec, a []string) {
@@ -235,7 +235,7 @@ type span struct {
 	start, end int64
 }
 
-// span reads a range, or replies what is wrong with it.
+// span reads a range, or replies an error.
 func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
 	s.byScore = byScore
 	if byScore {
@@ -253,7 +253,7 @@ func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
 	return s, ok
 }
 
-// in is where the range begins and ends among these members.
+// in returns the beginning and the end of the range among these members.
 func (s span) in(z zset) (i, j int) {
 	if !s.byScore {
 		return ranks(s.start, s.end, len(z))
@@ -311,15 +311,15 @@ func zremrange(byScore bool) func(x *exec, a []string) {
 	}
 }
 
-// rangeOptions are those of ZRANGE and its older kin.
+// rangeOptions are the options of ZRANGE and its older forms.
 type rangeOptions struct {
 	byScore, rev, withScores, limited bool
 	offset, count                     int64
-	// free: ZRANGE itself, which may be told BYSCORE and REV.
+	// free: ZRANGE itself, which takes BYSCORE and REV.
 	free bool
 }
 
-// parse reads the options that follow the range, or replies what is wrong.
+// parse reads the options that follow the range, or replies an error.
 func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 	o.count = -1
 	byScore := o.byScore
@@ -348,7 +348,7 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 			return false
 		}
 	}
-	// LIMIT 0 -1 is as good as none.
+	// LIMIT 0 -1 means no limit.
 	if !o.byScore && o.limited && o.count != -1 {
 		x.Err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 		return false
@@ -382,7 +382,7 @@ func zrange(o rangeOptions) func(x *exec, a []string) {
 	}
 }
 
-// pick is the part of z, which is in the order of the reply, that is asked for.
+// pick returns the requested part of z, which is in the order of the reply.
 func (o rangeOptions) pick(z zset, s span) zset {
 	if !o.byScore {
 		i, j := s.in(z)
@@ -453,7 +453,7 @@ func zpop(highest bool) func(x *exec, a []string) {
 	}
 }
 
-// countArg reads how many are asked for, or replies that it is no such number.
+// countArg reads a count, or replies that it is not one.
 func (x *exec) countArg(s string) (int64, bool) {
 	n, ok := parseInt(s)
 	if !ok || n < 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// action is action.yml, as far as a runner reads it.
+// action is the part of action.yml that a runner reads.
 type action struct {
 	Inputs  map[string]struct{ Default string }
 	Outputs map[string]struct{ Value string }
@@ -81,7 +81,7 @@ func newRunner(t *testing.T, with map[string]string, server string) *runner {
 
 var expression = regexp.MustCompile(`\$\{\{ *(.*?) *\}\}`)
 
-// value is a text with its expressions evaluated.
+// value returns a text with its expressions evaluated.
 func (r *runner) value(text string) string {
 	return expression.ReplaceAllStringFunc(text, func(e string) string {
 		name := expression.FindStringSubmatch(e)[1]
@@ -93,7 +93,7 @@ func (r *runner) value(text string) string {
 	})
 }
 
-// due tells whether a step is run.
+// due reports whether a step is run.
 func (r *runner) due(condition string) bool {
 	switch name, isEmpty := strings.CutSuffix(condition, " == ''"); {
 	case condition == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// code is the code under a heading of a document, block by block.
+// code returns the code under a heading of a document, block by block.
 func code(t *testing.T, path, heading string) (blocks []string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, path))

@@ -1,5 +1,5 @@
-// Package release tests how others come by this program: by the lines of README.md, under
-// another module path, as a program, as an image, and as an action of a workflow.
+// Package release tests the ways to get this program: by the lines of README.md, under another module path, as a
+// program, as an image, and as an action of a workflow.
 package release
 
 import (
@@ -25,10 +25,10 @@ const (
 
 const root = "../.."
 
-// long says that there is time for everything.
+// long reports whether there is time for everything.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
-// environment is that of all commands here. The go command compiles as it does for a
+// environment returns the environment of all commands here. The go command compiles as it does for a
 // release, so that libraries are compiled once for all tests.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -51,7 +51,7 @@ func did(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
-// copied is a copy of this module, as it is now.
+// copied returns a copy of this module, as it is now.
 func copied(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "oversell")
@@ -86,7 +86,7 @@ func copied(t *testing.T) (dir string) {
 	return dir
 }
 
-// sums are the checksums of all files in dir.
+// sums returns the checksums of all files in dir.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -11,7 +11,7 @@ import (
 // settling is the longest time that settle waits, by the machine's clock.
 const settling = time.Second
 
-// settle waits until all threads of the process wait for something.
+// settle waits until all threads of the process are blocked.
 func (p *Process) settle() {
 	for end := time.Now().Add(settling); !asleep(p.control.pid) && time.Now().Before(end); {
 		time.Sleep(50 * time.Microsecond)

@@ -16,7 +16,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// breeder makes processes ahead of their use.
+// breeder makes processes in advance.
 type breeder struct {
 	stage *Stage
 	ready chan made
@@ -27,7 +27,7 @@ type made struct {
 	err     error
 }
 
-// program is a program that was started: the template of others, or a process itself.
+// program is a started program: the template of others, or a process itself.
 type program struct {
 	child   *child.Process
 	control *control
@@ -37,8 +37,8 @@ type program struct {
 	stderr  child.Tail
 }
 
-// work makes processes until the stage is closed. An error is told again and again: the program
-// is not started once more.
+// work makes processes until the stage is closed. After an error it returns that error every time, without starting the
+// program again.
 func (b *breeder) work() {
 	var template *program
 	defer func() {
@@ -88,7 +88,7 @@ func (b *breeder) make(template *program) (made, *program) {
 	return s.warmed(p), template
 }
 
-// warmed is a process that is ready for use.
+// warmed returns a process that is ready for use.
 func (s *Stage) warmed(p *Process) made {
 	if s.config.Warm == nil {
 		return made{process: p}
@@ -141,8 +141,8 @@ func (p *program) launch(s *Stage) error {
 	return nil
 }
 
-// await waits until the program reads its input. A program that another one has started, a script of a
-// shell, has another process id than the child.
+// await waits until the program reads its input. A program that another one has started, such as a shell script, has
+// another process id than the child.
 func (p *program) await(s *Stage) error {
 	defer s.unborn(p.input)
 	printed := make(chan error, 1)
@@ -172,7 +172,7 @@ func (p *program) await(s *Stage) error {
 	}
 }
 
-// early is an error if the program prints something before it is asked.
+// early returns an error if the program prints before its first request.
 func (p *program) early() error {
 	b := make([]byte, 200)
 	if n, _ := p.stdout.Read(b); n > 0 {
@@ -193,7 +193,7 @@ func (p *program) ended() error {
 	return errors.New(how)
 }
 
-// lastLine is the last line on stderr.
+// lastLine returns the last line on stderr.
 func (p *program) lastLine() (last string) {
 	for line := range strings.Lines(p.stderr.String()) {
 		if line = phrase.OneLine(line); line != "" {
@@ -253,7 +253,7 @@ func (s *Stage) fork(template *program) (*Process, error) {
 	return p, nil
 }
 
-// itself is a program that is stepped itself.
+// itself returns a program that is stepped itself.
 func (s *Stage) itself(from *program) *Process {
 	p := newProcess(s, from)
 	p.own = true

@@ -22,12 +22,12 @@ type Conn struct {
 	conn    net.Conn
 	answers chan string
 	closed  atomic.Bool
-	watches bool       // something is watched on it
+	watches bool       // keys are watched on it
 	multi   bool       // between MULTI and EXEC
 	queued  [][]string // since MULTI
 }
 
-// Answer sends the replies to the commands of an event: for a transaction, what EXEC answers.
+// Answer sends the replies to the commands of an event: for a transaction, the reply to EXEC.
 func (c *Conn) Answer(replies string) {
 	select {
 	case c.answers <- replies:
@@ -35,8 +35,8 @@ func (c *Conn) Answer(replies string) {
 	}
 }
 
-// Break closes the connection: the commands of the event get no reply. It waits until the process waits for
-// one, since a library may look whether the connection is still there before that.
+// Break closes the connection: the commands of the event get no reply. It waits until the process waits for one, since
+// a library may check the connection before that.
 func (c *Conn) Break() {
 	c.process.settle()
 	c.closed.Store(true)
@@ -72,8 +72,8 @@ func (c *Conn) serve() {
 	}
 }
 
-// execute returns the reply to a command, "" if the connection ends. What a library says by itself on
-// a new connection, and what only queues or names a command, is answered at once.
+// execute returns the reply to a command, "" if the connection ends. It answers at once the commands that a library
+// sends by itself on a new connection, and those that only queue or name a command.
 func (c *Conn) execute(command []string) string {
 	command[0] = strings.ToLower(command[0])
 	if reply, known := c.setUp(command); known {
@@ -107,7 +107,7 @@ func (c *Conn) execute(command []string) string {
 	return c.ask(Event{Commands: [][]string{command}}, "")
 }
 
-// discard forgets what was queued, and what is watched.
+// discard drops the queued commands and the watched keys.
 func (c *Conn) discard() string {
 	if !c.multi {
 		return "-ERR DISCARD without MULTI\r\n"
@@ -120,7 +120,7 @@ func (c *Conn) discard() string {
 	return c.ask(Event{Commands: [][]string{{"unwatch"}}}, "+OK\r\n")
 }
 
-// ask hands commands to whoever steps the process. instead is the reply that takes the place of theirs.
+// ask passes commands to the caller that steps the process. instead replaces their reply.
 func (c *Conn) ask(e Event, instead string) string {
 	e.Kind, e.Conn = Commands, c
 	c.process.mu.Lock()
@@ -141,7 +141,7 @@ func (c *Conn) ask(e Event, instead string) string {
 	}
 }
 
-// setUp answers what needs no server.
+// setUp answers commands that need no server.
 func (c *Conn) setUp(command []string) (reply string, known bool) {
 	switch command[0] {
 	case "auth", "readonly":
@@ -182,7 +182,7 @@ func (c *Conn) setUp(command []string) (reply string, known bool) {
 	return "", false
 }
 
-// script answers SCRIPT LOAD and SCRIPT EXISTS. A process finds no scripts of others.
+// script answers SCRIPT LOAD and SCRIPT EXISTS. A process does not see scripts of others.
 func (c *Conn) script(command []string) (reply string, known bool) {
 	p := c.process
 	if len(command) == 3 && strings.EqualFold(command[1], "load") {
@@ -247,7 +247,7 @@ func array(values ...any) string {
 	return all
 }
 
-// errProtocol says that a process does not speak Redis's protocol.
+// errProtocol is the error of a process that does not speak Redis's protocol.
 var errProtocol = errors.New("it sent something that is no Redis command")
 
 // The most arguments and bytes of a command.

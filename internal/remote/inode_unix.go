@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inode is the number of a file, by which the library in a program knows it.
+// inode returns the number of a file, by which the library in a program identifies it.
 func inode(f *os.File) (int64, error) {
 	state, err := f.Stat()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// Kind is what a process does.
+// Kind is the kind of an event.
 type Kind uint8
 
 // The kinds of events.
@@ -30,12 +30,12 @@ const (
 	Sleep
 )
 
-// Event is the next thing that a process does.
+// Event is the next event of a process.
 type Event struct {
 	Kind Kind
-	// Line is what it printed, without the end of the line.
+	// Line is the printed line, without its end.
 	Line []byte
-	// Commands, Tx and Conn are what it sent, and where: see [Conn.Answer].
+	// Commands, Tx and Conn are the commands it sent, and on which connection: see [Conn.Answer].
 	Commands [][]string
 	Tx       bool
 	Conn     *Conn
@@ -61,8 +61,8 @@ type Process struct {
 	closers []io.Closer
 	dead    bool
 	idle    bool         // it has nothing to do
-	elapsed int64        // what its clocks showed last
-	broken  map[int]bool // whether a connection was broken, by the port it comes from, until the process closes it
+	elapsed int64        // the last reading of its clocks
+	broken  map[int]bool // whether a connection was broken, by its source port, until the process closes it
 	scripts map[string]string
 }
 
@@ -73,7 +73,7 @@ func newProcess(s *Stage, from *program) *Process {
 	return &Process{stage: s, from: from, here: make(chan struct{}, 2), events: make(chan Event, 64), over: make(chan struct{}), scripts: map[string]string{}, idle: true, broken: map[int]bool{}}
 }
 
-// keep has something closed with the process.
+// keep closes something with the process.
 func (p *Process) keep(c io.Closer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Process) born(c *control) {
 	p.here <- struct{}{}
 }
 
-// talks notes the connection that is the process's stdin and stdout.
+// talks notes the connection of the process's stdin and stdout.
 func (p *Process) talks(conn net.Conn, r *bufio.Reader) {
 	p.keep(conn)
 	p.lines = conn
@@ -105,7 +105,7 @@ func (p *Process) talks(conn net.Conn, r *bufio.Reader) {
 	p.here <- struct{}{}
 }
 
-// send hands an event to whoever steps the process.
+// send passes an event to the caller that steps the process.
 func (p *Process) send(e Event) {
 	select {
 	case p.events <- e:
@@ -115,7 +115,7 @@ func (p *Process) send(e Event) {
 
 func (p *Process) fail(err error) { p.send(Event{err: err}) }
 
-// readLines reads what the process prints.
+// readLines reads the output of the process.
 func (p *Process) readLines(r *bufio.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 4<<10), longestLine)
@@ -131,7 +131,7 @@ func (p *Process) readLines(r *bufio.Reader) {
 	}()
 }
 
-// ended says that the process has closed its output, with what it printed last on stderr.
+// ended returns the error that the process has closed its output, with its last line on stderr.
 func (p *Process) ended() error {
 	if p.own {
 		select {
@@ -150,11 +150,10 @@ func (p *Process) ended() error {
 	return errors.New("it ended, or closed its output")
 }
 
-// lag is how long after a process has closed its output it may take until its end, and what it
-// printed on stderr, are known.
+// lag is how long after a process has closed its output its end and its stderr may take to become known.
 const lag = 500 * time.Millisecond
 
-// follow reads what the library in the process asks.
+// follow reads the requests of the library in the process.
 func (p *Process) follow(c *control) {
 	for {
 		line, err := c.reader.ReadString('\n')
@@ -197,7 +196,7 @@ func (p *Process) follow(c *control) {
 	}
 }
 
-// asked hands on a question about the time. While the process has nothing to do, no time passes.
+// asked passes on a request for the time. While the process has nothing to do, no time passes.
 func (p *Process) asked(e Event) {
 	p.mu.Lock()
 	idle, elapsed := p.idle, p.elapsed
@@ -215,7 +214,7 @@ func (p *Process) asked(e Event) {
 // ErrStarts is the error of a program that starts another one.
 var ErrStarts = errors.New("it starts other programs, which a search cannot step")
 
-// errBeside is the error of a process that does something by itself.
+// errBeside is the error of a process that acts by itself.
 var errBeside = errors.New("it sleeps or sends commands while it is asked nothing, as a thread of its own does: that cannot be stepped")
 
 // hold notes a connection.
@@ -225,7 +224,7 @@ func (p *Process) hold(port int, broken bool) {
 	p.broken[port] = broken
 }
 
-// Connections are those that the process has not closed: how many work, and how many were broken.
+// Connections counts the connections that the process has not closed: how many work, and how many were broken.
 func (p *Process) Connections() (open, broken int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +245,7 @@ func (p *Process) connected(a arrival) {
 	go c.serve()
 }
 
-// Write sends a line to the process. From here on it has something to do, until Rest.
+// Write sends a line to the process. From then on it has something to do, until Rest.
 func (p *Process) Write(line []byte) error {
 	p.mu.Lock()
 	p.idle = false
@@ -262,7 +261,7 @@ func (p *Process) Rest() {
 	p.idle = true
 }
 
-// Next is the next thing that the process does, or why nothing more comes of it.
+// Next returns the next event of the process, or why there are no more.
 func (p *Process) Next() (Event, error) {
 	limit := time.NewTimer(p.stage.config.Limit)
 	defer limit.Stop()
@@ -283,7 +282,7 @@ func (p *Process) Next() (Event, error) {
 	}
 }
 
-// Tell answers a Look or a Sleep: so much time has passed since the epoch.
+// Tell answers a Look or a Sleep with the time since the epoch.
 func (p *Process) Tell(elapsed time.Duration) {
 	p.mu.Lock()
 	p.elapsed = int64(elapsed)

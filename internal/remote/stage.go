@@ -19,10 +19,10 @@ import (
 //go:embed shim/step.c
 var source []byte
 
-// Config says how a program is run.
+// Config says how to run a program.
 type Config struct {
-	// Command is the program and its arguments, Dir where it runs, and Env its environment, given
-	// the addresses of the servers.
+	// Command is the program and its arguments, Dir its working directory, and Env returns its environment for the
+	// addresses of the servers.
 	Command []string
 	Dir     string
 	Env     func(addresses []string) []string
@@ -34,7 +34,7 @@ type Config struct {
 	Limit time.Duration
 	// Unsteady: looks at monotonic clocks are not events. Such a clock shows real time.
 	Unsteady bool
-	// Warm prepares a process before it is handed out.
+	// Warm prepares a process before its use.
 	Warm func(*Process) error
 }
 
@@ -64,8 +64,8 @@ type arrival struct {
 	node int
 }
 
-// sources is how many times a program is started if its processes are forked from it. Two differ in what
-// the program has drawn at random before it was forked.
+// sources is how many times a program is started if its processes are forked from it. Two starts differ in the random
+// values drawn before the fork.
 const sources = 2
 
 // Open prepares to run a program. Errors are of class errclass.ErrEnvironment.
@@ -105,7 +105,7 @@ func Open(ctx context.Context, c Config) (s *Stage, err error) {
 	return s, nil
 }
 
-// Addresses are those of the servers, host:port.
+// Addresses returns the addresses of the servers, host:port.
 func (s *Stage) Addresses() (all []string) {
 	for _, l := range s.servers {
 		all = append(all, l.Addr().String())
@@ -113,7 +113,7 @@ func (s *Stage) Addresses() (all []string) {
 	return all
 }
 
-// Process is a new process, or why there is none.
+// Process returns a new process, or why there is none.
 func (s *Stage) Process() (*Process, error) {
 	s.mu.Lock()
 	b := s.sources[s.next%len(s.sources)]
@@ -149,7 +149,7 @@ func (s *Stage) Close() {
 	s.dir.Remove()
 }
 
-// accept hands connections on, each to a goroutine of its own.
+// accept passes each connection to a goroutine of its own.
 func (s *Stage) accept(l net.Listener, to func(net.Conn)) {
 	for {
 		c, err := l.Accept()
@@ -160,7 +160,7 @@ func (s *Stage) accept(l net.Listener, to func(net.Conn)) {
 	}
 }
 
-// greet reads the first line of a control connection, and hands it to whoever awaits it.
+// greet reads the first line of a control connection, and passes the connection to the process that awaits it.
 func (s *Stage) greet(conn net.Conn) {
 	c := newControl(conn)
 	what, a, b, err := c.hello()
@@ -187,7 +187,7 @@ func (s *Stage) greet(conn net.Conn) {
 	}
 }
 
-// birth is where the control connection of a process that was started comes.
+// birth returns the channel for the control connection of a started process.
 func (s *Stage) birth(stdin int64) <-chan *control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Stage) unborn(stdin int64) {
 	delete(s.births, stdin)
 }
 
-// arrive notes a connection to a server, whose process has to say that it is its own.
+// arrive notes a connection to a server; its process must claim it.
 func (s *Stage) arrive(port int, a arrival) {
 	s.mu.Lock()
 	p := s.owners[port]
@@ -223,7 +223,7 @@ func (s *Stage) arrive(port int, a arrival) {
 	}
 }
 
-// owns notes that the connection from this port is a process's.
+// owns notes that the connection from this port belongs to a process.
 func (s *Stage) owns(port int, p *Process) {
 	s.mu.Lock()
 	a, here := s.arrivals[port]

@@ -1,13 +1,11 @@
-// Command rename gives this module another path, the one under which its owner
-// publishes it:
+// Command rename changes the path of this module to the one under which its owner publishes it:
 //
 //	go run ./internal/rename example.com/acme/oversell
 //
-// It is run in the root of the module, and changes imports, strings and links of the
-// documentation that name a package, commands and directives that name the module, and
-// go.mod. The command's name, the schemas of files and words in prose stay: what is
-// renamed is the module's path where a directory of the module follows it, as in
-// "oversell/lockimpl", or where it stands behind a directive, as in "require oversell".
+// Run it in the root of the module. It changes imports, strings and links of the documentation that name a package,
+// commands and directives that name the module, and go.mod. It does not change the command's name, the schemas of files
+// and words in prose: it renames the module's path before a directory of the module, as in "oversell/lockimpl", or
+// after a directive, as in "require oversell".
 package main
 
 import (
@@ -37,7 +35,7 @@ func main() {
 	fmt.Printf("%d files changed; the module is %s\n", changed, os.Args[1])
 }
 
-// rename changes the path of the module in dir, and tells how many files it changed.
+// rename changes the path of the module in dir, and returns how many files it changed.
 func rename(dir, path string) (changed int, err error) {
 	old, err := command(dir, "list", "-m")
 	if err != nil {
@@ -46,7 +44,7 @@ func rename(dir, path string) (changed int, err error) {
 	if old == path {
 		return 0, nil
 	}
-	// It refuses what cannot be the path of a module, before anything is changed.
+	// It refuses an invalid module path before it changes anything.
 	if _, err := command(dir, "mod", "edit", "-module="+path); err != nil {
 		return 0, err
 	}
@@ -67,8 +65,7 @@ func rename(dir, path string) (changed int, err error) {
 	return changed + 1, nil // and go.mod
 }
 
-// command is what the go command prints. It looks at this module only, also where it
-// belongs to a workspace.
+// command returns the output of the go command. It ignores a workspace of the module.
 func command(dir string, args ...string) (string, error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command("go", args...)
@@ -100,7 +97,7 @@ func textFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// topLevel are the directories in the root that hold Go files, however deep.
+// topLevel returns the directories in the root that contain Go files at any depth.
 func topLevel(dir string, files []string) (dirs []string) {
 	for _, file := range files {
 		first, _, below := strings.Cut(filepath.ToSlash(file), "/")
@@ -111,13 +108,13 @@ func topLevel(dir string, files []string) (dirs []string) {
 	return dirs
 }
 
-// renaming is what to look for, and what to write in its place.
+// renaming holds the search patterns and the replacement.
 type renaming struct {
 	old, path string
-	// packages finds the path of a package: where it begins, and what stands before it.
+	// packages finds the path of a package: its beginning, and the text before it.
 	packages *regexp.Regexp
-	// directives finds the module behind a word or a flag that takes one, as in go.mod
-	// and in the arguments of go mod edit.
+	// directives finds the module after a word or a flag that takes one, as in go.mod and in the arguments of go mod
+	// edit.
 	directives *regexp.Regexp
 }
 
@@ -133,7 +130,7 @@ func newRenaming(old, path string, dirs []string) renaming {
 	}
 }
 
-// file renames in one file, and tells whether anything changed.
+// file renames in one file, and reports whether anything changed.
 func (r renaming) file(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil || bytes.IndexByte(text, 0) >= 0 || !bytes.Contains(text, []byte(r.old)) {

@@ -1,5 +1,4 @@
-// Package servertest gives tests Redis servers, and says what tests do where there can
-// be none.
+// Package servertest gives tests Redis servers, and decides what tests do without one.
 package servertest
 
 import (
@@ -22,8 +21,7 @@ import (
 
 const serverName = "redis-server"
 
-// NeedServer skips a test where there is no redis-server, unless everything is
-// required, as in CI.
+// NeedServer skips a test if there is no redis-server, unless everything is required, as in CI.
 func NeedServer(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath(serverName); err == nil {
@@ -110,8 +108,7 @@ func WantError(t *testing.T, err, class error, parts ...string) {
 	}
 }
 
-// Unable skips a test that this machine cannot run, and fails it where everything
-// must run.
+// Unable skips a test that this machine cannot run, and fails it if everything must run.
 func Unable(t *testing.T, err error) {
 	t.Helper()
 	if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
@@ -120,8 +117,8 @@ func Unable(t *testing.T, err error) {
 	t.Skip(err)
 }
 
-// Image is the image that the tests use: the one that REDIS_IMAGE names, or else one
-// that is built here, from the directory image of the module.
+// Image returns the image that the tests use: the one that REDIS_IMAGE names, or else one built from the module's
+// directory image.
 func Image(t *testing.T) string {
 	t.Helper()
 	if image := os.Getenv("REDIS_IMAGE"); image != "" {

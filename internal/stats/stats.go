@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Median is the middle one of xs in any order, or the mean of the two in the middle; 0
-// of none.
+// Median returns the median of xs, in any order: the middle one, or the mean of the two in the middle; 0 for none.
 func Median(xs []float64) float64 { return Middle(slices.Sorted(slices.Values(xs))) }
 
-// Middle is the median of what is sorted.
+// Middle returns the median of sorted numbers.
 func Middle(sorted []float64) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -20,12 +19,11 @@ func Middle(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// GeometricMean is that of xs, with the interval in which the one of as many further numbers of the same
-// kind lies, in 95 of 100 cases: the prediction interval of a mean for logarithms with a normal
-// distribution, which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn, W. Q.
-// Meeker, Statistical Intervals, 1991, section 4.8). It answers the question of a person who repeats an
-// experiment: would I see that again? Of fewer than two numbers, nothing is known about that, and low and
-// high are 0 and infinite; and so they are if a number is 0.
+// GeometricMean returns the geometric mean of xs, with the interval that contains the mean of as many further numbers
+// of the same kind in 95 of 100 cases: the prediction interval of a mean for logarithms with a normal distribution,
+// which is √2 times as wide as the confidence interval by Student's t (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
+// 1991, section 4.8). It shows what to expect of a repeated experiment. For fewer than two numbers, or if a number
+// is 0, low and high are 0 and infinite.
 func GeometricMean(xs []float64) (mean, low, high float64) {
 	n := float64(len(xs))
 	sum := 0.0
@@ -46,8 +44,8 @@ func GeometricMean(xs []float64) (mean, low, high float64) {
 	return math.Exp(middle), math.Exp(middle - half), math.Exp(middle + half)
 }
 
-// Student is the 97.5th percentile of Student's distribution with so many degrees of
-// freedom; of more than 30 that of 30, which is on the safe side.
+// Student returns the 97.5th percentile of Student's distribution with so many degrees of freedom; for more than 30
+// that of 30, which is conservative.
 func Student(freedom int) float64 {
 	percentiles := [...]float64{
 		12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,

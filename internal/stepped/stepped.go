@@ -1,6 +1,5 @@
-// Package stepped runs ordinary client code on a real connection and stops it before each of its
-// commands until it is told to go on. A test can thus write down a schedule of several clients
-// line by line, and every run follows it.
+// Package stepped runs ordinary client code on a real connection and stops it before each of its commands until it is
+// told to go on. So a test can write a schedule of several clients line by line, and every run follows it.
 package stepped
 
 import (
@@ -14,7 +13,7 @@ import (
 // Client is client code under way. Its methods belong to one goroutine, that of
 // the schedule.
 type Client struct {
-	parked chan string // the command that it stands before; closed at the end
+	parked chan string // the command at which it is stopped; closed at the end
 	pass   chan struct{}
 	next   string
 	err    error
@@ -35,8 +34,8 @@ func Start(c *redis.Client, do func(context.Context) error) *Client {
 	return s
 }
 
-// Next is the command that the client stands before, like "setnx", or "multi
-// set exec" for a pipeline. It is empty when the client has ended.
+// Next returns the command before which the client is stopped, like "setnx", or "multi set exec" for a pipeline. It
+// returns "" when the client has ended.
 func (s *Client) Next() string { return s.next }
 
 // Step lets the next command take effect and brings the client to the one after.
@@ -45,11 +44,11 @@ func (s *Client) Step() {
 	s.next = <-s.parked
 }
 
-// Err is what the code returned; valid once Next is empty.
+// Err returns the error of the code; it is valid once Next returns "".
 func (s *Client) Err() error { return s.err }
 
-// Crash ends the client where it stands: the command it stands before, and all
-// that come after, fail without having been sent. It waits for the code to end.
+// Crash ends the client where it is stopped: its next command, and all later ones, fail without being sent. It waits
+// for the code to end.
 func (s *Client) Crash() {
 	s.crash()
 	for s.next != "" {

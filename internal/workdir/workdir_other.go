@@ -5,8 +5,8 @@ package workdir
 
 import "os"
 
-// Dir is a folder for the files of one target's servers, or of a database. Without locks that
-// end with their program, leftovers cannot be told from folders in use: they stay.
+// Dir is a folder for the files of one target's servers, or of a database. Without locks that end with their program,
+// leftovers cannot be distinguished from folders in use, so they are not removed.
 type Dir struct{ Path string }
 
 // New makes a folder.

@@ -1,7 +1,7 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-// Package workdir makes folders that do not outlive their program for long: what a
-// killed program leaves, the next one removes.
+// Package workdir makes folders that do not outlive their program for long: the next program removes the folders of a
+// killed one.
 package workdir
 
 import (
@@ -19,15 +19,14 @@ import (
 //	oversell-1000/lock        held while folders are made and swept
 //	oversell-1000/123456/lock held as long as the program lives that made it
 //
-// The locks are the kernel's and end with their program, however it ends. So a
-// folder whose lock is free is a leftover, and nothing else is.
+// The locks are the kernel's and end with their program, however it ends. So a folder is a leftover if and only if its
+// lock is free.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// New makes a folder, and removes those of programs that did not live to
-// remove theirs.
+// New makes a folder, and removes those of programs that died without removing theirs.
 func New() (*Dir, error) {
 	root := filepath.Join(os.TempDir(), fmt.Sprintf("oversell-%d", os.Getuid()))
 	if err := ownFolder(root); err != nil {
@@ -51,8 +50,8 @@ func New() (*Dir, error) {
 	return &Dir{Path: path, lock: lock}, nil
 }
 
-// ownFolder makes a folder that is ours alone, or makes sure that it is: where
-// everybody may write, somebody else could have put one there, or a link.
+// ownFolder makes a folder that only we own, or checks that we do: in a directory that everyone may write to, another
+// user could have put a folder or a link there.
 func ownFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -68,8 +67,7 @@ func ownFolder(path string) error {
 	return nil
 }
 
-// sweepWorkDirs removes the folders whose programs are gone. What cannot be
-// removed is left for the next time.
+// sweepWorkDirs removes the folders whose programs are gone. It leaves folders that it cannot remove for the next time.
 func sweepWorkDirs(root string) {
 	entries, _ := os.ReadDir(root)
 	for _, e := range entries {

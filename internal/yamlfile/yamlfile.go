@@ -1,9 +1,7 @@
-// Package yamlfile reads YAML files that people write, and says in one line, with the line
-// and the column, what is wrong in them.
+// Package yamlfile reads YAML files that people write, and reports errors in one line, with the line and the column.
 //
-// The types that a file is decoded into say what it may hold: keys that they do not have, keys
-// without a value, aliases and second documents are refused. The parser is goccy/go-yaml's,
-// which keeps the position of every node.
+// The target types define the allowed contents of a file: unknown keys, keys without a value, aliases and second
+// documents are refused. The parser is goccy/go-yaml's, which keeps the position of every node.
 package yamlfile
 
 import (
@@ -28,7 +26,7 @@ import (
 // Position is a place in a file, from 1; the zero value is nowhere.
 type Position struct{ Line, Column int }
 
-// PositionOf is where a node begins.
+// PositionOf returns where a node begins.
 func PositionOf(n ast.Node) Position {
 	// A mapping's own token is the colon of its first pair.
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
@@ -40,7 +38,7 @@ func PositionOf(n ast.Node) Position {
 	return TokenAt(n.GetToken())
 }
 
-// TokenAt is where a token stands.
+// TokenAt returns the position of a token.
 func TokenAt(t *token.Token) Position {
 	if t == nil || t.Position == nil {
 		return Position{}
@@ -52,14 +50,13 @@ func TokenAt(t *token.Token) Position {
 type Mistake struct {
 	At  Position
 	Say string
-	Of  error // what it came from, if anything
+	Of  error // its cause, if any
 }
 
-// Unwrap tells what kind of mistake it is.
+// Unwrap returns the cause.
 func (m *Mistake) Unwrap() error { return m.Of }
 
-// Error implements error: the place, if it is known, and what is wrong. The file's name is
-// the reader's to add.
+// Error implements error: the position, if it is known, and the message. The caller adds the file's name.
 func (m *Mistake) Error() string {
 	if m.At.Line == 0 {
 		return m.Say
@@ -67,15 +64,15 @@ func (m *Mistake) Error() string {
 	return fmt.Sprintf("%d:%d: %s", m.At.Line, m.At.Column, m.Say)
 }
 
-// Wrong is a mistake at a place.
+// Wrong returns a mistake at a position.
 func Wrong(at Position, format string, a ...any) error {
 	return &Mistake{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
 }
 
-// Decode decodes the one document of a file. what is what a reader calls it, such as "plan",
-// and docs the document that explains it.
+// Decode decodes the one document of a file. what is the name for it in errors, such as "plan", and docs the document
+// that explains it.
 func Decode(source []byte, into any, what, docs string) (err error) {
-	defer func() { // the library panics at some texts that are no YAML
+	defer func() { // the library panics at some texts that are not YAML
 		if recover() != nil {
 			err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
 		}
@@ -99,10 +96,10 @@ func Decode(source []byte, into any, what, docs string) (err error) {
 	return whole(body, reflect.TypeOf(into))
 }
 
-// byteOrderMark is what some editors put before a text in UTF-8.
+// byteOrderMark is put before a text in UTF-8 by some editors.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// whole refuses a fraction where a whole number belongs, which the library would cut off.
+// whole refuses a fraction in place of a whole number, which the library would truncate.
 func whole(n ast.Node, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -144,8 +141,8 @@ func whole(n ast.Node, t reflect.Type) error {
 	return nil
 }
 
-// plain refuses aliases, and what was begun and not said: a key without a value, or an item without
-// anything. It is unclear whether the author meant it to be empty or forgot the value.
+// plain refuses aliases, keys without a value, and empty items. It is unclear whether the author meant them to be empty
+// or forgot the value.
 func plain(n ast.Node, key string, at Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
@@ -190,7 +187,7 @@ func Positioned(err error, known []string, docs string) error {
 	return &Mistake{At: TokenAt(e.GetToken()), Say: say}
 }
 
-// misplaced says of a value of the wrong kind what stands there and what belongs there; "" of other errors.
+// misplaced describes a value of the wrong kind, and the kind expected; "" for other errors.
 func misplaced(err error) string {
 	var mistyped *yaml.TypeError
 	var shaped *yaml.UnexpectedNodeTypeError
@@ -211,7 +208,7 @@ const (
 	list    = "a list ([a, b])"
 )
 
-// kindOf names what a Go value holds as YAML does.
+// kindOf returns YAML's name for the kind of a Go value.
 func kindOf(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
@@ -228,7 +225,7 @@ func kindOf(k reflect.Kind) string {
 	return "a whole number"
 }
 
-// shapeOf names a node.
+// shapeOf returns the name of a node's kind.
 func shapeOf(t ast.NodeType) string {
 	switch t {
 	case ast.BoolType:
@@ -247,7 +244,7 @@ func shapeOf(t ast.NodeType) string {
 
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// UnknownKey says that a key is not known, and what may have been meant.
+// UnknownKey returns the error about an unknown key, with suggestions.
 func UnknownKey(key string, known []string, docs string) string {
 	if near := variant.Nearest(key, known); len(near) > 0 {
 		return fmt.Sprintf("the key %q is not known here: did you mean %s?", key, strings.Join(near, " or "))
@@ -255,7 +252,7 @@ func UnknownKey(key string, known []string, docs string) string {
 	return fmt.Sprintf("the key %q is not known here: see %s for those that are", key, docs)
 }
 
-// keysOf are the keys of a type and of those in it.
+// keysOf returns the keys of a type and of those in it.
 func keysOf(t reflect.Type) (keys []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

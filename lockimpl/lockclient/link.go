@@ -45,7 +45,7 @@ func (l *Link) mark(cut bool) {
 	l.cut = cut
 }
 
-// judge decides about a command. Those that open a connection pass.
+// judge decides on a command. Commands that open a connection pass.
 func (l *Link) judge(cmd wire.Command) wire.Action {
 	if rediscmd.Is(cmd.Name, rediscmd.Opens) {
 		return wire.Action{}
@@ -60,15 +60,14 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 	return act(n, cmd)
 }
 
-// Plan says what is to be done to the client's commands from now on, counted from 1 on
-// each of its links; nil: nothing.
+// Plan sets the action on each of the client's commands from now on, counted from 1 on each of its links; nil: none.
 func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	for _, l := range c.Links {
 		l.Plan(act, nil)
 	}
 }
 
-// Sent is how many commands have passed a link since the last plan, at the most.
+// Sent returns how many commands have passed a link since the last plan, at the most.
 func (c *Client) Sent() (n int) {
 	for _, l := range c.Links {
 		l.mu.Lock()

@@ -16,8 +16,8 @@ import (
 )
 
 // Replay drives the schedule of the first counterexample in a trace against servers of the
-// topology that it needs, and returns in words why it breaks nothing any more. The error says
-// what it still breaks, or why it cannot be replayed.
+// topology that it needs, and says why it breaks nothing any more. The error says what it still breaks, or why it
+// cannot be replayed.
 func Replay(ctx context.Context, trace []byte, open func(topology string) *server.Target) (string, error) {
 	e, err := counterexampleIn(trace)
 	if err != nil {
@@ -45,11 +45,11 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	broken, err := explore.Replay(ctx, c, cx, options)
 	switch {
 	case errors.Is(err, explore.ErrDiverged):
-		return fmt.Sprintf("the code does not go the way any more on which it broke %s, so that bug is gone; whether there is another, a new search tells (%v)", cx.Property, err), nil
+		return fmt.Sprintf("the code no longer takes the course on which it broke %s, so that bug is gone; a new search tells whether there is another (%v)", cx.Property, err), nil
 	case err != nil:
 		return "", fmt.Errorf("replay: %w", err)
 	case broken == nil:
-		return fmt.Sprintf("the code still goes the way on which it broke %s, and nothing is broken there now, so that bug is gone; whether there is another, a new search tells", cx.Property), nil
+		return fmt.Sprintf("the code still takes the course on which it broke %s, and nothing is broken there now, so that bug is gone; a new search tells whether there is another", cx.Property), nil
 	}
 	var b strings.Builder
 	if err := (text.Terminal{W: &b}).Exploration(e); err != nil {
@@ -58,22 +58,22 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	return "", fmt.Errorf("%w on redis-server %s: %s\n%s", errBroken, servers.ServerVersion, broken.Why, &b)
 }
 
-// counterexampleIn is the first search of a trace that found one.
+// counterexampleIn returns the first search of a trace that found a counterexample.
 func counterexampleIn(trace []byte) (reports.Exploration, error) {
 	var either struct {
 		reports.Exploration
 		Explorations []reports.Exploration `json:"explorations"`
 	}
 	if err := json.Unmarshal(trace, &either); err != nil {
-		return either.Exploration, fmt.Errorf("the trace is none of oversell explore: %w", err)
+		return either.Exploration, fmt.Errorf("this is not a trace of oversell explore: %w", err)
 	}
 	if either.Schema != reports.ExplorationsSchema {
-		return either.Exploration, nil // and if it is no exploration, ConfigOf says so
+		return either.Exploration, nil // if it is not an exploration, ConfigOf says so
 	}
 	for _, e := range either.Explorations {
 		if e.Counterexample != nil {
 			return e, nil
 		}
 	}
-	return reports.Exploration{}, errors.New("none of the searches in the trace found a counterexample")
+	return reports.Exploration{}, errors.New("no search in the trace found a counterexample")
 }

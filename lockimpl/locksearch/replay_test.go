@@ -13,7 +13,7 @@ import (
 	"oversell/server"
 )
 
-// found is a counterexample of a shipped lock, as explore --out writes it.
+// found returns a counterexample of a shipped lock, as explore --out writes it.
 func found(t *testing.T, lock string, b reports.Bounds) reports.Exploration {
 	t.Helper()
 	v, known := lockimpl.Find(lock)
@@ -83,8 +83,8 @@ func TestReplayPassesWhenNothingBreaks(t *testing.T) {
 
 func TestReplayRefusesOtherFiles(t *testing.T) {
 	for trace, want := range map[string]string{
-		`hello`: "none of oversell explore",
-		`{"schema":"oversell-explorations/1","explorations":[]}`:  "none of the searches",
+		`hello`: "not a trace of oversell explore",
+		`{"schema":"oversell-explorations/1","explorations":[]}`:  "no search in the trace",
 		`{"schema":"oversell/1"}`:                                 "the schema of the exploration is",
 		`{"schema":"oversell-exploration/1","verdict":"pass"}`:    "it has no schedule",
 		`{"schema":"oversell-exploration/1","counterexample":{}}`: "there is no scenario",
@@ -99,7 +99,7 @@ func TestReplayRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// single is an empty redis-server of the test.
+// single returns an empty redis-server of the test.
 func single(t *testing.T) *server.Target {
 	t.Helper()
 	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: "single"})

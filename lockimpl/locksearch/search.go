@@ -1,7 +1,6 @@
 // Package locksearch searches a lock, or a sale under a lock, for a conformance suite: it
-// chooses the bounds and the configuration of package explore, finds out first whether the
-// lock can be stepped, ends a search that stands still, and says in words what came of it
-// and what to do about it. It also replays what a search has found.
+// chooses the bounds and the configuration of package explore, finds out first whether the lock can be stepped, ends a
+// search that makes no progress, and describes the result and what to do about it. It also replays counterexamples.
 package locksearch
 
 import (
@@ -24,17 +23,16 @@ import (
 	"oversell/variant"
 )
 
-// Lock tries every interleaving of clients that take a lock, hold it and give it back, and
-// returns in words what was proved. The error says which promise was broken, with the shortest
-// schedule that breaks it, or why the search says nothing.
+// Lock tries every interleaving of clients that take a lock, hold it and give it back, and describes what was proved.
+// The error says which promise was broken, with the shortest schedule that breaks it, or why the search is
+// inconclusive.
 func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, error) {
 	text, err := search(ctx, mutex(v, b))
 	return text, because(ctx, v, err)
 }
 
-// Sale is Lock for clients that buy the last piece under the lock; and then, unless b says
-// how often an order is sent again, with two pieces and buyers who send an order again
-// that had no answer.
+// Sale is Lock for clients that buy the last piece under the lock. Unless b says how often an order is sent again, it
+// also searches with two pieces and buyers that repeat an order without an answer.
 func Sale(ctx context.Context, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) (string, error) {
 	c := seckill(lock, sale, b)
 	first, err := search(ctx, c)
@@ -67,12 +65,12 @@ func because(ctx context.Context, v lockimpl.Variant, err error) error {
 	return err
 }
 
-// mutex is a search of a lock.
+// mutex returns a search of a lock.
 func mutex(v lockimpl.Variant, b reports.Bounds) explore.Config {
 	s, _ := scenarios.Find("mutex")
 	c := explore.Config{Run: scenarios.Config{Scenario: s, Lock: v}, Bounds: complete(b)}
 	c.Run.TTL = explore.DefaultTTL(c.Run)
-	if v.Needs.Masters <= 1 { // on several it would be out of reach
+	if v.Needs.Masters <= 1 { // with several masters it would take too long
 		c.Run.Hold = c.Run.TTL * 3 / 4
 	}
 	onceMore(&c)
@@ -115,31 +113,31 @@ func complete(b reports.Bounds) reports.Bounds {
 // errBroken is a promise that was broken.
 var errBroken = errors.New("a promise is broken")
 
-// errInconclusive is a search that says nothing.
+// errInconclusive is a search that decided nothing.
 var errInconclusive = errors.New("the search is inconclusive")
 
-// search returns in words what was proved.
+// search describes what was proved.
 func search(ctx context.Context, c explore.Config) (string, error) {
 	r, err := watched(ctx, c)
 	switch {
 	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
 	case errors.Is(err, explore.ErrNondeterministic):
-		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a variable of the package, by which one depends on what others did, or did in another schedule: each Locker that New returns must have its own. Else, %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a package variable, so that one client depends on others, or on another schedule: each Locker that New returns must have its own. Otherwise, %s", err, steppedOtherwise)
 	default:
-		err = fmt.Errorf("%w\na lock that waits for something else than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
+		err = fmt.Errorf("%w\na lock that waits for something other than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
 	}
 	return judged(r, err)
 }
 
-// steppedOtherwise is what else can be done with a lock that does not keep to its Env.
-const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers past its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
+// steppedOtherwise is the advice for a lock that does not keep to its Env.
+const steppedOtherwise = "a lock that starts goroutines, reads the time or draws random numbers outside of its variant.Env can be searched in bubbles: see locktest.ExploreBubble"
 
-// searchBubbles does it in bubbles.
+// searchBubbles searches in bubbles.
 func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, error) {
 	if err := c.Complete(); err != nil {
 		return "", err
 	}
-	// Whether the lock can still be taken in the end is tried outside of bubbles.
+	// Progress is tried outside of bubbles.
 	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
 	bubbles := of(c)
 	c.Start = bubbles.Start
@@ -151,7 +149,7 @@ func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, e
 	return text + "\n" + bubbles.Effort(), nil
 }
 
-// judged tells what a search came to.
+// judged describes the result of a search.
 func judged(r reports.Exploration, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("search: %w", err)
@@ -169,11 +167,11 @@ func judged(r reports.Exploration, err error) (string, error) {
 	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), &b)
 }
 
-// advice says why a search came to no end, and which bound to lower first.
+// advice says why a search did not end, and which bound to lower first.
 func advice(r reports.Exploration) string {
 	var b strings.Builder
 	if i := slices.IndexFunc(r.NotChecked, func(s string) bool { return strings.Contains(s, "how names are spelled") }); i >= 0 {
-		b.WriteString(": the client depends on how tokens are spelled, like one that hashes them or cuts them, so states that differ in their tokens only are different ones, and there are too many")
+		b.WriteString(": the client depends on how tokens are spelled, like one that hashes or truncates them, so states that differ only in their tokens are different, and there are too many")
 	}
 	if r.Stats.Waiting == 0 && !strings.Contains(r.Why, "was ended") {
 		return b.String()
@@ -193,7 +191,7 @@ func advice(r reports.Exploration) string {
 	}
 	switch {
 	case len(lower) > 1:
-		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, and if that is not enough the next of %s, one after the other; search for each fault alone then. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
+		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which means none; if that is not enough, also the next of %s, one after the other; then search for each fault alone. Or give it more time: TimeMS", lower[0], strings.Join(lower[1:], ", "))
 	case len(lower) == 1:
 		fmt.Fprintf(&b, "\nThere was not enough time for all schedules. In reports.Bounds, set %s to -1, which is none, or give it more time: TimeMS", lower[0])
 	default:

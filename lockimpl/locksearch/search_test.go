@@ -158,7 +158,7 @@ func TestNothingPromised(t *testing.T) {
 	}
 }
 
-// TestUnknownCommandIsInconclusive: what the model does not know is no proof.
+// TestUnknownCommandIsInconclusive: an unknown command makes a search inconclusive.
 func TestUnknownCommandIsInconclusive(t *testing.T) {
 	v := mineWith(mistakes{})
 	v.New = func(env variant.Env) lockimpl.Locker { return strange{mine{env: env}} }
@@ -205,7 +205,7 @@ func TestBubblesNoticePanic(t *testing.T) {
 	wants(t, err, nil, "the client panicked")
 }
 
-// TestSameVerdicts: what keeps to its Env is judged alike by both engines.
+// TestSameVerdicts: both engines judge a lock that keeps to its Env alike.
 func TestSameVerdicts(t *testing.T) {
 	for _, v := range lockimpl.Variants {
 		if v.Needs.Masters > 1 || v.Needs.SQL {

@@ -21,7 +21,7 @@ import (
 // search can only step the commands of the clients in Env.Redis. No server answers at either
 // address here.
 func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err error) {
-	const limit = 2 * time.Second // for code that tries again and again
+	const limit = 2 * time.Second // for code that keeps trying
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	env := variant.Env{
@@ -77,7 +77,7 @@ func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err erro
 
 var errNobody = errors.New("nobody answers here")
 
-// unanswered lets no command out of a client.
+// unanswered stops every command of a client.
 type unanswered struct{}
 
 func (unanswered) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -98,7 +98,7 @@ func (unanswered) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPi
 	}
 }
 
-// steppable is an error that says why a search cannot step a lock, if it cannot.
+// steppable returns an error if a search cannot step a lock.
 func steppable(ctx context.Context, v lockimpl.Variant) error {
 	own, err := connectsItself(ctx, v)
 	if err != nil {

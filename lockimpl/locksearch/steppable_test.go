@@ -22,8 +22,8 @@ func entry(t *testing.T, name string) lockimpl.Variant {
 	return all[i].Variant
 }
 
-// TestSteppable: of a lock with a Redis client of its own, and of no other, a search says
-// that it cannot step it, and why.
+// TestSteppable: a search says that it cannot step a lock with its own Redis client, and why, and says so of no other
+// lock.
 func TestSteppable(t *testing.T) {
 	err := steppable(t.Context(), entry(t, "rueidislock"))
 	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "Env.Addr by a Redis client of its own") || strings.Contains(err.Error(), "\n") {
@@ -36,7 +36,7 @@ func TestSteppable(t *testing.T) {
 	}
 }
 
-// TestBubblesEnd: a search that is out of reach ends by its time limit, and says so.
+// TestBubblesEnd: a search that is too large ends by its time limit, and says so.
 func TestBubblesEnd(t *testing.T) {
 	const runLimit = 10 * time.Second // of a run in a bubble
 	start := time.Now()

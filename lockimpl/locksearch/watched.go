@@ -12,15 +12,14 @@ import (
 	"oversell/reports"
 )
 
-// The time that a search has beyond its bound, and how often it is looked whether a client waits for a mutex.
+// The time that a search has beyond its bound, and the interval of checks for a client that waits for a mutex.
 const (
 	overtime  = 15 * time.Second
 	lookEvery = time.Second
 )
 
-// watched is a search that ends. Within it, a client may wait for what never comes, and then the search
-// waits with it: for one that stands still at a mutex it is ended at once, and for anything else
-// when its time has been over for a while.
+// watched runs a search and makes sure that it ends. A client may wait for an event that never comes, and then the
+// search waits too: it is ended at once if the client waits for a mutex, and otherwise a while after its time is over.
 func watched(ctx context.Context, c explore.Config) (reports.Exploration, error) {
 	type result struct {
 		r   reports.Exploration
@@ -39,7 +38,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	if limit := time.Duration(c.Bounds.TimeMS * float64(time.Millisecond)); limit > 0 {
 		end = time.After(limit + overtime)
 	}
-	before := map[string]int{}  // for how many looks a goroutine has stood there
+	before := map[string]int{}  // for how many checks a goroutine has stood there
 	others := atMutex(stacks()) // of an earlier search that was ended
 	for {
 		select {
@@ -62,11 +61,11 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	}
 }
 
-// errMutex tells what such a search was ended for.
+// errMutex says why such a search was ended.
 var errMutex = errors.New("a mutex is held while the clock is read or a command is sent, and a search steps one client at a time: the one that holds it is not let go on while another waits for the mutex. " +
 	"If clients share the mutex, like one in a variable of the package, give each that New returns its own; else read Env.Clock, and send commands, before it is locked or after it is unlocked")
 
-// stacks are those of all goroutines, as far as there is room for them.
+// stacks returns the stacks of all goroutines, up to a limit.
 func stacks() string {
 	text := make([]byte, 16<<20)
 	return string(text[:runtime.Stack(text, true)])
@@ -75,7 +74,8 @@ func stacks() string {
 // threadOf marks the stack of a client's thread in a search.
 const threadOf = "oversell/internal/coro.(*thread).main("
 
-// atMutex are the clients' threads that wait for a mutex, by the heads of their goroutines, with where they do.
+// atMutex returns the clients' threads that wait for a mutex, by the heads of their goroutines, with the places where
+// they wait.
 func atMutex(stacks string) map[string]string {
 	found := map[string]string{}
 	for one := range strings.SplitSeq(stacks, "\n\n") {

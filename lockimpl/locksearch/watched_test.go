@@ -29,8 +29,7 @@ func (c clocked) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	return l, err
 }
 
-// TestMutex: a search of clients of which one waits for a mutex that another holds where it is
-// stepped ends soon, and says so.
+// TestMutex: a search ends soon, and says why, if one client waits for a mutex that another holds where it is stepped.
 func TestMutex(t *testing.T) {
 	var mu sync.Mutex
 	v := lockimpl.Variant{Name: "clocked", Promises: []variant.Property{variant.MutualExclusion}, New: func(env variant.Env) lockimpl.Locker {
@@ -46,7 +45,7 @@ func TestMutex(t *testing.T) {
 	}
 }
 
-// TestSharedState: state that clients share is named where it makes a search impossible.
+// TestSharedState: state that clients share is named if it makes a search impossible.
 func TestSharedState(t *testing.T) {
 	_, err := search(t.Context(), mutex(entry(t, "pooled-token"), reports.Bounds{}))
 	if err == nil || !strings.Contains(err.Error(), "state that clients share") && !errors.Is(err, errBroken) {
@@ -54,13 +53,13 @@ func TestSharedState(t *testing.T) {
 	}
 }
 
-// TestAdvice: a search that came to no end says why, and which bound is to be lower first.
+// TestAdvice: a search that did not end says why, and which bound to lower first.
 func TestAdvice(t *testing.T) {
 	r := reports.Exploration{
 		Verdict: reports.Inconclusive, Why: "the search of all schedules was ended after 24s (see --time)",
 		Bounds: reports.Bounds{Clients: 2, Tries: 2, Crashes: 1, Lost: 1, Stalls: 1}, Stats: reports.Effort{Crashes: 2, Lost: 1},
 	}
-	if got, want := advice(r), "set Crashes to -1, which is none, and if that is not enough the next of Lost, Stalls,"; !strings.Contains(got, want) {
+	if got, want := advice(r), "set Crashes to -1, which means none; if that is not enough, also the next of Lost, Stalls,"; !strings.Contains(got, want) {
 		t.Errorf("the advice is %q; want %q in it", got, want)
 	}
 	r.NotChecked = []string{"other spellings of names than 6: what the client does depends on how names are spelled: once it"}

@@ -24,14 +24,14 @@ type run struct {
 	seed   uint64
 	able   abilities
 	first  []string // locks whose holders died, taken when the server knew no scripts
-	// scriptless is what came of late releases on a server that knew no scripts, and refused of acquires on one that
-	// refused to write.
+	// scriptless is the result of late releases on a server that knew no scripts; refused is the result of acquires on
+	// a server that refused to write.
 	scriptless, refused error
 	clients             atomic.Int64 // how many were made
-	healthy             atomic.Int64 // for how long the machine and the servers have answered in time
+	healthy             atomic.Int64 // how long the machine and the servers have answered in time
 	logf                func(format string, args ...any)
 
-	control          sync.Mutex // guards what ends has found out
+	control          sync.Mutex // guards the result of ends
 	controlled, over bool
 
 	mu     sync.Mutex
@@ -46,16 +46,14 @@ type breach struct {
 	text     string
 	basis    bool // without it, nothing else can be judged
 	refused  bool // some client was answered with ErrHeld
-	// since is the time from which on a client asked for a lock and was not granted it; zero: it is not
-	// known.
+	// since is the time from which a client asked for a lock in vain; zero: it is not known.
 	since time.Time
-	sure  bool // that was for as long as it takes on a machine that answers in time
+	sure  bool // for longer than it takes on a machine that answers in time
 }
 
 func (b *breach) Error() string { return b.text }
 
-// broken reports that a promise was not kept, which need not be the one that the rule
-// was made for.
+// broken reports that a promise was broken, which need not be the promise that the rule checks.
 func broken(p variant.Property, format string, args ...any) error { return breachOf(p, format, args) }
 
 func breachOf(p variant.Property, format string, args []any) *breach {
@@ -78,7 +76,7 @@ func breachOf(p variant.Property, format string, args []any) *breach {
 	return b
 }
 
-// unjudged is what was found by a rule that could not be judged: nil, or what may be a broken promise.
+// unjudged is the result of a rule that could not be judged: nil, or a promise that may be broken.
 type unjudged struct {
 	why string
 	err error
@@ -98,7 +96,7 @@ func isUnjudged(err error) bool {
 	return errors.As(err, &u)
 }
 
-// errStillHeld stands for the answer that a waiter would get if it gave up.
+// errStillHeld stands for the answer to a waiter that gives up.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
 // sameLock reports that a lock was refused because another name is held. The rules need
@@ -109,8 +107,7 @@ func sameLock(format string, args ...any) error {
 	return b
 }
 
-// enoughAfter is when a run ends in which a promise was found broken: what else is wrong
-// would be known later than anybody waits.
+// enoughAfter is when a run ends in which a promise was found broken: other faults would show too late.
 const enoughAfter = 20 * time.Second
 
 // found ends the run, soon or at once, after a promise was found broken.
@@ -130,18 +127,17 @@ func (r *run) found(err error) {
 	r.broken = true
 }
 
-// promises tells whether the lock makes a promise, and no flaw takes it back under one
-// of these faults.
+// promises reports whether the lock makes a promise and declares no flaw of it under one of these faults.
 func (r *run) promises(p variant.Property, faults ...variant.Fault) bool {
 	return slices.Contains(r.lock.Promises, p) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && (f.Fault == variant.NoFault || slices.Contains(faults, f.Fault))
 	})
 }
 
-// rule is one thing that a promise means.
+// rule checks one consequence of a promise.
 type rule struct {
 	property variant.Property
-	faults   []variant.Fault // what the rule does to the lock
+	faults   []variant.Fault // faults that the rule injects
 	name     string
 	// needs, unless nil, says why the rule cannot be tried on a lock; empty: it can.
 	needs func(*run) string
@@ -169,14 +165,14 @@ func (r *run) start(ctx context.Context, u rule, name string) check {
 	return c
 }
 
-// try checks a rule, and ends in a sentence when the lock does not answer.
+// try checks a rule, and returns an error when the lock does not answer.
 func (r *run) try(run context.Context, u rule, name string) error {
 	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
 	return r.within(run, ctx, u, name)
 }
 
-// within is try with a limit, the end of ctx, on what the rule does.
+// within is try with a limit on the rule, the end of ctx.
 func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
@@ -208,8 +204,8 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	return r.matters(u, err)
 }
 
-// beat measures until ctx ends for how long the machine and the servers answer in time. A
-// promise that something happens is judged by that time.
+// beat measures until ctx ends how long the machine and the servers answer in time. A promise that something happens is
+// judged by that time.
 func (r *run) beat(ctx context.Context) {
 	const every = 10 * time.Millisecond
 	conns := r.server.Clients(server.ConnOptions{})
@@ -230,10 +226,10 @@ func (r *run) beat(ctx context.Context) {
 	}
 }
 
-// lasted is the time by beat.
+// lasted returns the time by beat.
 func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
 
-// matters is err unless it is of a promise that the lock does not make.
+// matters returns err unless it is about a promise that the lock does not make.
 func (r *run) matters(u rule, err error) error {
 	var b *breach
 	if errors.As(err, &b) && b.property != u.property && !r.promises(b.property, u.faults...) {
@@ -243,7 +239,7 @@ func (r *run) matters(u rule, err error) error {
 	return err
 }
 
-// bench is one rule's workplace: any number of clients of one lock.
+// bench is the environment of one rule: any number of clients of one lock.
 type bench struct {
 	ctx      context.Context
 	run      *run
@@ -258,21 +254,19 @@ type bench struct {
 	parts  []*bench // see with
 }
 
-// doubt is a time in which a lock may be held although no client knows it: an acquire, or a release, had
-// no answer.
+// doubt is a time in which a lock may be held without any client knowing: an acquire or a release had no answer.
 type doubt struct{ from, till time.Time }
 
-// doubted notes a lease of which it is unknown whether it was granted, or given back. from is when the
-// call without an answer was made, or zero if refusals before it show nothing either.
+// doubted notes a lease that may have been granted or given back. from is when the call without an answer was made, or
+// zero if refusals before it show nothing either.
 func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.doubts = append(b.doubts, doubt{from, time.Now().Add(ttl)})
 }
 
-// judged returns err, unless the lock was refused while an earlier Acquire or Release without
-// an answer may have left it held, because its lease is not over. A doubt does not excuse that the lock was
-// refused for long before it came up.
+// judged returns err, unless the lock was refused while an earlier Acquire or Release without an answer may have left
+// it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -286,7 +280,7 @@ func (b *bench) judged(err error) error {
 	return err
 }
 
-// with is the bench under another name of a lock.
+// with returns the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
 	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
 	b.mu.Lock()
@@ -356,7 +350,7 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// after is closed when the machine and the servers have answered in time for as long.
+// after returns a channel that is closed when the machine and the servers have answered in time for that long.
 func (b *bench) after(d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
@@ -396,7 +390,7 @@ func (b *bench) together(atOnce int, cases []part) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			for n := range times {
-				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // names that resemble it are new as well
+				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // similar names are new as well
 				err := own.judged(own.checked(c.check))
 				own.close()
 				if errs[i] = nil; err != nil {
@@ -429,7 +423,7 @@ type part struct {
 	check func(*bench) error
 }
 
-// often makes a check of one that a busy machine may fail, but not three times in a row.
+// often repeats a check that a busy machine may fail, but not three times in a row.
 func (b *bench) often(check func(*bench) error) func(*bench) error {
 	return func(b *bench) (err error) {
 		for n := range 3 {
@@ -447,7 +441,7 @@ func (b *bench) often(check func(*bench) error) func(*bench) error {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
-// blamed is the promise that was broken first when a holder's lock is gone before the end of its lease.
+// blamed returns the promise that was broken first when a holder's lock is gone before the end of its lease.
 // In a rule about calls by clients that do not hold the lock, one of these calls removed it; in any
 // other rule, the lock was granted, or kept, wrongly.
 func (b *bench) blamed() variant.Property {
@@ -475,7 +469,7 @@ func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 	for n := range 4 {
 		err := holder.Release(l)
-		left := time.Until(holder.Until(l)) // now, since the answer may have taken its time
+		left := time.Until(holder.Until(l)) // now, since the answer may have been slow
 		switch {
 		case err == nil:
 			return nil
@@ -527,8 +521,8 @@ func (b *bench) free(name string, within time.Duration, after string) error {
 	return b.givesBack(c, l, after)
 }
 
-// prolonged takes a lock whose holder has died, when its lease is over. If nobody can, late
-// calls by an earlier holder have prolonged the lease: that one's own did end.
+// prolonged takes a lock whose holder has died, when its lease is over. If no client can, late calls by an earlier
+// holder have prolonged the lease: without them it ends.
 func (b *bench) prolonged(name string, within time.Duration, after string) error {
 	return b.itsOwn(b.free(name, within, after))
 }
@@ -549,9 +543,8 @@ func (b *bench) itsOwn(err error) error {
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// ends finds out, once, whether the lock can be taken after the lease of a holder that has died, without
-// anything else; and also after the lease of one that waited for such a lock. The answer is unknown if a client
-// fails otherwise than by a refusal.
+// ends finds out, once, whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
+// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.control.Lock()
 	defer r.control.Unlock()
@@ -580,7 +573,7 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	return r.over, r.controlled
 }
 
-// holder is a new client that holds the lock.
+// holder returns a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
 	l, err := c.Take(b.name, ttl, 0)
@@ -614,7 +607,7 @@ func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration,
 	return c, m, nil
 }
 
-// isLate expects that a lock that tells answers ErrLost to an action of a client that has lost it.
+// isLate expects that a lock that reports losses answers ErrLost to an action of a client that has lost it.
 func (b *bench) isLate(what string, err error) error {
 	if err == nil && b.run.able.tells {
 		return broken(variant.OwnerOnlyRelease, "%s was answered with success; want ErrLost", what)
@@ -627,12 +620,12 @@ func seedText(t *testing.T, seed uint64) string {
 	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
 }
 
-// told is an error in a sentence: a broken promise, or what kept a rule from being tried.
+// told puts an error into a sentence: a broken promise, or why a rule was not tried.
 func (r *run) told(err error, when string) string {
 	var b *breach
 	switch {
 	case isUnjudged(err):
-		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again, on a machine that has more time for it", r.lock.Name, err)
+		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again on a less busy machine", r.lock.Name, err)
 	case errors.As(err, &b):
 		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
 	}

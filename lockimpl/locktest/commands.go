@@ -15,23 +15,23 @@ import (
 // The rules in this file act on one command among those of a call: they hold it up until
 // others have done something, lose its answer, or have the client die there.
 
-// steps is up to which command of a call they go: more than the calls of most locks have.
+// steps is the last command of a call that they act on: calls of most locks have fewer.
 const steps = 4
 
-// grain is how much earlier than its client counts a lease may be over: a server may count in
-// whole milliseconds, and round down both when it begins and when it looks.
+// grain is how much earlier than its client expects a lease may end: a server may count in whole milliseconds, and
+// round down both the beginning and the present time.
 const grain = time.Millisecond
 
 // stall is a client that is paused before it sends a command.
 type stall struct {
 	c       *client
-	reached chan struct{} // closed when the client stands there
+	reached chan struct{} // closed when the client is paused
 	resume  chan struct{}
 	done    chan struct{} // closed when the call has returned
 }
 
 // stalled starts a call of c and holds it up before its n-th command. It is nil, and the
-// call has returned, if the call has fewer. The command before may suffer something.
+// call has returned, if the call has fewer. A fault may hit the command before.
 func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *stall {
 	s := &stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
 	var once sync.Once
@@ -70,8 +70,8 @@ func (s *stall) goOn() {
 	}
 }
 
-// practised is a client that has sent every kind of command once, so that scripts are
-// loaded and set-up is done.
+// practised returns a client that has sent every kind of command once, so that scripts are loaded and set-up is
+// complete.
 func (b *bench) practised() *client {
 	c := b.client()
 	if l, err := c.Take(b.name+"-practice", b.ttl, 0); err == nil {
@@ -91,7 +91,7 @@ func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
 	return s
 }
 
-// lostAndStalled: what a client sends again, or to clean up, may come late.
+// lostAndStalled: commands that a client repeats, or sends to clean up, may come late.
 func lostAndStalled(b *bench) error {
 	var cases []part
 	acts := []string{"acquire", "release"}
@@ -165,9 +165,8 @@ func tokensRiseBeside(b *bench) error {
 	return b.together(4, cases)
 }
 
-// olderGrant holds up an acquire until its lease is over and another client holds the lock. If
-// it is granted all the same, too late to be of use, its token must not be newer than that of
-// the one who holds the lock: a resource would refuse that one.
+// olderGrant holds up an acquire until its lease is over and another client holds the lock. If it is granted all the
+// same, too late to be of use, its token must not be newer than the holder's: a resource would then refuse the holder.
 func (b *bench) olderGrant(n int) error {
 	slow, other := b.practised(), b.client()
 	var l lockimpl.Lock
@@ -197,7 +196,7 @@ func stalledAcquire(b *bench) error {
 					err := b.free(b.name, b.ttl, "beside a client that was held up")
 					var w *breach
 					if errors.As(err, &w) && w.property == variant.Progress && w.refused {
-						return nil // the lease of the one that was held up may have begun
+						return nil // the lease of the client that was held up may have begun
 					}
 					return err
 				})
@@ -240,8 +239,7 @@ func stalledAcquire(b *bench) error {
 	return b.together(12, cases)
 }
 
-// beside holds up an acquire before its n-th command, until something has happened and
-// another client has taken the lock.
+// beside holds up an acquire before its n-th command, until meanwhile has run and another client has taken the lock.
 func (b *bench) beside(n int, meanwhile func() error) error {
 	return b.besideOf(b.practised(), n, long, meanwhile)
 }
@@ -262,7 +260,7 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 	m, e := other.TakeWithin(b.name, long, min(lease, b.ttl)+2*time.Second)
 	s.goOn()
 	if e != nil {
-		return nil // what the one that was held up had written by then keeps others out
+		return nil // data written by the client that was held up keeps others out
 	}
 	if err == nil && time.Until(other.Until(m)) > 0 && time.Until(slow.Until(l)) > 0 {
 		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
@@ -401,7 +399,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of its %s", n, act))
 }
 
-// lostAnswers loses requests and answers of clients that live: they try again, or clean up.
+// lostAnswers loses requests and answers of live clients: they try again, or clean up.
 func lostAnswers(b *bench) error {
 	var cases []part
 	for n := 1; n <= 3; n++ {
@@ -435,7 +433,7 @@ func lostAnswers(b *bench) error {
 	return b.together(16, cases)
 }
 
-// arm has one command of the next call suffer.
+// arm injects a fault at one command of the next call.
 func (c *client) arm(n int, verb wire.Verb) {
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
@@ -638,8 +636,8 @@ func lateRequests(b *bench) error {
 	return b.together(8, cases)
 }
 
-// leaseFromCall delays answers: a lease counts from the call, or from when the server
-// executes it, and the client cannot know when that was.
+// leaseFromCall delays answers: a lease counts from the call or from its execution on the server, and the client does
+// not know the time of execution.
 func leaseFromCall(b *bench) error {
 	delayed := func(c *client, d time.Duration) {
 		c.Plan(func(nth int, _ wire.Command) wire.Action {

@@ -32,12 +32,12 @@ type plan struct {
 	troubled bool // commands are delayed and lost, clients freeze, overrun and die
 }
 
-// crowded is much contention, and nothing else.
+// crowded returns a load of high contention without faults.
 func (r *run) crowded(lasts time.Duration) plan {
 	return plan{name: "of many grants", clients: 8, locks: 3, lease: 10 * time.Second, lasts: lasts, grants: 8000}
 }
 
-// troubled is everything that can happen to clients.
+// troubled returns a load with every fault of clients.
 func (r *run) troubled(lasts time.Duration) plan {
 	lease := r.able.lease
 	if r.able.brief {
@@ -64,9 +64,8 @@ type traffic struct {
 	lastErr  error
 }
 
-// load runs a plan, and says which promises were broken. It runs it once more if the clients
-// came to nothing while the machine or the servers were too busy; a load of which nothing
-// comes then, either, is not judged: the rules judge the same promise.
+// load runs a plan and returns the broken promises. It repeats the plan once if the clients made no progress because
+// the machine or the servers were too busy; a second failure is not judged: the rules judge the same promise.
 func (r *run) load(ctx context.Context, p plan, name string) []error {
 	broken, vain := r.loadOnce(ctx, p, name)
 	if vain != nil {
@@ -78,8 +77,8 @@ func (r *run) load(ctx context.Context, p plan, name string) []error {
 	return broken
 }
 
-// loadOnce is one attempt. vain is what kept the clients from getting on while not even the
-// suite's own commands were answered in time.
+// loadOnce makes one attempt. vain says why the clients made no progress while not even the suite's own commands were
+// answered in time.
 func (r *run) loadOnce(ctx context.Context, p plan, name string) (broken []error, vain error) {
 	b := &bench{ctx: ctx, run: r, name: name, ttl: p.lease}
 	defer b.close()
@@ -101,7 +100,7 @@ func (r *run) loadOnce(ctx context.Context, p plan, name string) (broken []error
 	return t.judge(), nil
 }
 
-// run ends when all clients have, or when their calls do not return.
+// run ends when all clients have ended, or when their calls do not return.
 func (t *traffic) run(b *bench) error {
 	var crowd []*client
 	for range t.clients {
@@ -209,8 +208,7 @@ func (t *traffic) drive(c *client, end time.Time) {
 	}
 }
 
-// section is what a holder does. It reports whether it gave its lock back in time, or dies
-// with it.
+// section runs a holder's section. It reports whether the holder gave its lock back in time, or dies with it.
 func (t *traffic) section(g *grant) (clean, dies bool) {
 	c, b, lease := g.c, t.b, t.lease
 	part := func(from, to int) time.Duration { return lease * time.Duration(from+c.Chance(to-from)) / 100 }
@@ -266,7 +264,7 @@ func (t *traffic) trouble(c *client) func(int, wire.Command) wire.Action {
 	}
 }
 
-// since is the time of the load; all operations are timed by one clock.
+// since returns the time of the load; all operations are timed by one clock.
 func (t *traffic) since() time.Duration { return time.Since(t.start) }
 
 // record keeps an operation that has ended.
@@ -322,7 +320,7 @@ func (t *traffic) extend(g *grant) history.Outcome {
 
 func (t *traffic) release(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
-	// What a renewal in the background believes while its client is frozen is not judged here.
+	// Renewals in the background while their client is frozen are not judged here.
 	op.Until = g.l.Until.Sub(t.start)
 	err := g.c.Release(g.l)
 	if err == nil && !t.b.run.able.tells && (g.over || t.since() > op.Until) {

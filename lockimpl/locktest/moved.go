@@ -20,9 +20,8 @@ import (
 	"oversell/wire"
 )
 
-// A moved world is a lock on the emulation, on a clock that the suite moves: a lease of a day
-// is over in no time. It stands far ahead of the real clock, so that code that reads the real
-// one can be told from code that reads Env.Clock.
+// A moved world is a lock on the emulation, with a clock that the suite moves: a lease of a day is over at once. The
+// clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads Env.Clock.
 type moved struct {
 	*bench
 	clock *clock.Virtual
@@ -50,7 +49,7 @@ func (w *moved) close() {
 	w.run.server.Close()
 }
 
-// client is a client in the moved world.
+// client returns a client in the moved world.
 func (w *moved) client() *client {
 	c := w.bench.client(func(c *client) { c.Env.Clock = w.clock })
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
@@ -62,12 +61,12 @@ func (w *moved) client() *client {
 	return c
 }
 
-// call runs what may sleep on the moved clock, which is moved on for it.
+// call runs a call that may sleep by the moved clock, and moves the clock on for it.
 func (w *moved) call(f func()) {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	for {
-		patience := time.NewTimer(400 * time.Millisecond) // a time limit must not pass because the machine is busy
+		patience := time.NewTimer(400 * time.Millisecond) // no time limit may pass only because the machine is busy
 		select {
 		case <-done:
 			patience.Stop()
@@ -80,8 +79,8 @@ func (w *moved) call(f func()) {
 	}
 }
 
-// promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
-// than what was promised.
+// promised returns the end of a lease by the moved clock, whichever clock the lock reads. It is not later than the
+// promised end.
 func (w *moved) promised(l lockimpl.Lock) time.Time {
 	if realtime.Of(l.Until) {
 		return w.clock.Now().Add(time.Until(l.Until))
@@ -89,10 +88,10 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	return l.Until
 }
 
-// ofRealTime tells whether the end of a lease is by the real clock.
+// ofRealTime reports whether the end of a lease is by the real clock.
 func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
 
-// take is an attempt, and the end of the lease by the moved clock.
+// take makes an attempt, and returns the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { l, err = c.Try(w.name, ttl) })
 	if err == nil {
@@ -110,10 +109,10 @@ func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m locki
 	return m, until, err
 }
 
-// to moves the clock to a time, which is not before now.
+// to moves the clock to a time that is not before now.
 func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
 
-// refused has a client ask, which must be refused until the end of a lease.
+// refused has a client try for the lock: until the end of a lease it must be refused.
 func (w *moved) refused(c *client, until time.Time, what string) error {
 	l, _, err := w.take(c, w.ttl)
 	left := until.Sub(w.clock.Now())
@@ -152,7 +151,7 @@ const afterLease = 10 * time.Second
 // prolonging is an extension: the time after which it is made, and the lease that is asked for.
 type prolonging struct{ after, by time.Duration }
 
-// leaseOf has a lease run out, and looks again and again whether it keeps others out.
+// leaseOf lets a lease run out, and checks repeatedly that it keeps others out.
 func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	holder := w.client()
 	what := fmt.Sprintf("a lease of %v", ttl)
@@ -197,8 +196,8 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
-// looks returns the times at which to check whether a lease keeps others out: after the units to
-// which an implementation might have capped or cut it, and at fractions of it.
+// looks returns the times at which to check whether a lease keeps others out: after the units to which an
+// implementation might have capped or truncated it, and at fractions of it.
 func looks(length time.Duration) (all []time.Duration) {
 	for _, at := range []time.Duration{
 		10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -218,7 +217,7 @@ func longLeases(b *bench) error {
 		return nil
 	}
 	if err := b.inMovedWorlds(func(w *moved) error { return w.leaseOf(b.ttl) }); err != nil {
-		return nil // by the real clock, other rules find out what is wrong with it
+		return nil // by the real clock, other rules judge it
 	}
 	const day = 24 * time.Hour
 	type lease struct {
@@ -256,10 +255,10 @@ func longLeases(b *bench) error {
 	return b.together(4, parts)
 }
 
-// inMoved runs one case, and says of a lock that cannot be judged there that it was not.
+// inMoved runs one case, and says so if the lock cannot be judged there.
 func (b *bench) inMoved(f func(*moved) error) error { return b.fit(b.inMovedWorlds(f)) }
 
-// inMovedWorlds runs one case, and again if a call met a time limit, which a busy machine does.
+// inMovedWorlds runs one case, and again if a call met a time limit, as on a busy machine.
 func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	for range 3 {
 		err = b.inMovedWorld(f)
@@ -270,7 +269,7 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	return err
 }
 
-// fit returns err unless it says that the lock cannot be judged; that is said.
+// fit returns err, but logs an error that says that the lock cannot be judged.
 func (b *bench) fit(err error) error {
 	if errors.Is(err, errUnfit) {
 		b.run.logf("%s: not judged: %v", b.property, err)
@@ -279,7 +278,7 @@ func (b *bench) fit(err error) error {
 	return err
 }
 
-// inMovedWorld runs one case. What a lock does that mixes two clocks is not judged.
+// inMovedWorld runs one case. A lock that mixes two clocks is not judged.
 func (b *bench) inMovedWorld(f func(*moved) error) error {
 	w, err := b.movedWorld()
 	if err != nil {
@@ -293,8 +292,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	return err
 }
 
-// renews says whether something keeps a lock for longer than its lease, like a renewal that the
-// lock does not tell of.
+// renews reports whether something keeps a lock for longer than its lease, like a renewal that the lock does not
+// report.
 func (b *bench) renews() string {
 	if b.run.lock.Renews {
 		return "leases are renewed in the background, by the real clock"
@@ -313,8 +312,8 @@ func (b *bench) renews() string {
 	return ""
 }
 
-// oldCounters gives tokens of a lock that is old: its counter, a number in the servers that is the
-// last token, is set to one that is about to get longer, or too large for some type.
+// oldCounters takes tokens of an old lock: it sets the lock's counter, a number in the servers equal to the last token,
+// to one that is about to get longer, or too large for some type.
 func oldCounters(b *bench) error {
 	return b.inMoved(func(w *moved) error {
 		last, err := w.token(w.client())
@@ -376,7 +375,7 @@ func (w *moved) setCounter(from, to int64) (found int, err error) {
 				err = errors.Join(err, rdb.Set(w.ctx, key, to, redis.KeepTTL).Err())
 				found++
 			}
-			fields, _ := rdb.HGetAll(w.ctx, key).Result() // an error: it is no hash
+			fields, _ := rdb.HGetAll(w.ctx, key).Result() // an error: it is not a hash
 			for field, v := range fields {
 				if n, e := strconv.ParseInt(v, 10, 64); e == nil && n == from {
 					err = errors.Join(err, rdb.HSet(w.ctx, key, field, to).Err())

@@ -12,8 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// namesAreIndependent takes locks with names that resemble each other, and many that
-// do not.
+// namesAreIndependent takes locks with similar names, and many with different ones.
 func namesAreIndependent(b *bench) error {
 	return b.together(4, []part{
 		{"similar names", similarNames},
@@ -68,7 +67,7 @@ func similarNames(b *bench) error {
 	return nil
 }
 
-// separators are what names are put together with, which a lock may cut them at or replace.
+// separators join the parts of names; a lock may cut names there or replace them.
 const separators = ":/.-_@#&|;,+=~$!"
 
 // separatedNames takes names that differ only on one side of a separator, or in the separator.
@@ -104,8 +103,8 @@ func separatedNames(b *bench) error {
 	return nil
 }
 
-// declines reports whether an Acquire that ended in an error says nothing about a free lock: a new client asks
-// again, and gets an error of the lock's own that is not a refusal, before any command is sent.
+// declines reports whether a failed Acquire says nothing about a free lock: a new client tries again and gets an error
+// of the lock's own that is not a refusal, before any command is sent.
 func (c *client) declines(name string, err error) bool {
 	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 		return false
@@ -118,7 +117,7 @@ func (c *client) declines(name string, err error) bool {
 		fresh.Sent() == 0 && fresh.Hooked.Load() == 0
 }
 
-// collisions are names for which the lock may use a key that it uses for its own name, too.
+// collisions returns names for which the lock may use a key that it also uses for its own name.
 func (b *bench) collisions() []string {
 	c, l, err := b.holder(long)
 	if err != nil {
@@ -136,8 +135,8 @@ func (b *bench) collisions() []string {
 	return keyname.Collisions(found, b.name)
 }
 
-// manyNames holds many locks at once, on a machine with enough time more than a table of some hundred
-// thousand slots takes without two in one.
+// manyNames holds many locks at once: on a machine with enough time, more than fit into a table of some hundred
+// thousand slots without a collision.
 func manyNames(b *bench) error {
 	const (
 		least  = 200

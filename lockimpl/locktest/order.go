@@ -43,7 +43,7 @@ func tokensRise(b *bench) error {
 			return err
 		}
 		stranger := b.client()
-		_, _ = stranger.Try(b.name, b.ttl) // a refusal is no grant, and may take a number
+		_, _ = stranger.Try(b.name, b.ttl) // a refusal is not a grant, and may use up a number
 		if err := b.givesBack(c, l, "at once"); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func tokensRise(b *bench) error {
 	return b.givesBack(c, l, "at once")
 }
 
-// laterOn lets a long time pass for the server: each key of this lock that expires, does.
+// laterOn lets a long time pass for the server: every key of this lock with an expiry expires.
 func (b *bench) laterOn() error {
 	for _, rdb := range b.client().Env.Redis {
 		if err := keyname.Expire(b.ctx, rdb, b.name, 1000*time.Hour); err != nil {
@@ -105,15 +105,15 @@ func tokensRiseAcrossClocks(b *bench) error {
 	return nil
 }
 
-// servedInOrder lets three clients join the line one after the other, each only
-// when the one before is known to stand in it, and then frees the lock.
+// servedInOrder lets three clients join the line one after the other, each only when the one before is known to be in
+// it, and then frees the lock.
 //
 // A waiter that a busy machine holds up for too long may lose its place: the order must be
 // wrong each time.
 func servedInOrder(b *bench) (err error) {
 	return b.together(2, []part{
 		{"soon", func(b *bench) error { return b.line(3, 0, 0) }},
-		// Each has waited for another time, and none for less than most waiters stay silent.
+		// Each has waited for a different time, and none for less than most waiters stay silent.
 		{"after a long wait", func(b *bench) error { return b.line(6, 370*time.Millisecond, 2500*time.Millisecond) }},
 	})
 }
@@ -161,7 +161,7 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 		}()
 		select {
 		case <-joined:
-		case <-time.After(2 * time.Second): // a lock that waits by its own means
+		case <-time.After(2 * time.Second): // a lock that does not wait by Env.Clock
 		}
 		b.sleep(pause)
 	}

@@ -11,13 +11,13 @@ import (
 	"oversell/wire"
 )
 
-// The rules in this file let time pass where a client does not see it, or keep some of its
-// commands from the masters, and look whether a lease that it believes in is there.
+// The rules in this file let time pass where a client does not see it, or keep some of its commands from the masters,
+// and check that the lease in which it believes exists.
 
 // passage is time that passes at one command of a call.
 type passage struct {
 	master, nth int  // the command, counted on its master
-	lost        bool // it is executed and has no answer, and the time passes then; else, before it is executed
+	lost        bool // it is executed and has no answer, and then time passes; otherwise time passes before it is executed
 	lease       time.Duration
 	passes      time.Duration
 }
@@ -30,7 +30,7 @@ func (p passage) String() string {
 	return fmt.Sprintf("%v passed "+what, p.passes, p.nth, p.master+1)
 }
 
-// timePasses: between any two of a client's steps there may be any time.
+// timePasses: any time may pass between any two of a client's steps.
 func timePasses(b *bench) error {
 	if why := b.renews(); why != "" {
 		b.run.logf("%s/time that passes within an acquire or an extend was not tried: %s", b.property, why)
@@ -63,8 +63,8 @@ func timePasses(b *bench) error {
 	return b.together(3, cases)
 }
 
-// askedAgain is an acquire that ends without the answer to a command, and another one by the same client after a
-// time. What the first one took ends first.
+// askedAgain makes an acquire that ends without the answer to a command, and after a time another one by the same
+// client. The lease of the first ends first.
 func (w *moved) askedAgain(n int, lease time.Duration) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -123,7 +123,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
 }
 
-// passages are the commands at which time passes: the first few to one master, or the first to
+// passages returns the commands at which time passes: the first few to one master, or the first to
 // each of several.
 func passages(masters int, lease time.Duration) (all []passage) {
 	commands := 3
@@ -141,8 +141,7 @@ func passages(masters int, lease time.Duration) (all []passage) {
 	return all
 }
 
-// slowly is an acquire, or an extend, in which time passes. What was promised to the client
-// must keep others out.
+// slowly makes an acquire or an extend during which time passes. The promised lease must keep others out.
 func (w *moved) slowly(p passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -179,7 +178,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 	return w.refused(w.client(), until, what)
 }
 
-// pass has time pass at a command, and tells whether it did.
+// pass has time pass at a command, and reports whether it did.
 func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false
@@ -197,7 +196,8 @@ func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	return func() bool { once.Do(func() {}); return did }
 }
 
-// several tells the locks on several masters whose commands are reached.
+// several returns why a rule does not apply that needs several masters and commands that the suite reaches; "" if it
+// does.
 func several(r *run) string {
 	if why := reached(r); why != "" || r.server.Nodes() > 2 {
 		return why
@@ -251,7 +251,7 @@ func (c *client) reaches(master func(int) bool) {
 	}
 }
 
-// tellsRenewals tells the locks that renew leases and say until when.
+// tellsRenewals returns why a rule does not apply that needs a lock that reports its renewals; "" if it does.
 func tellsRenewals(r *run) string {
 	if why := reached(r); why != "" || r.able.renewed {
 		return why
@@ -259,7 +259,7 @@ func tellsRenewals(r *run) string {
 	return "the lock does not tell of renewals"
 }
 
-// renewalsSuffer: what a lock tells of a renewal is a promise, too.
+// renewalsSuffer: a renewal that a lock reports is a promise, too.
 func renewalsSuffer(b *bench) error {
 	late := func(by time.Duration) func(*bench) error {
 		return func(b *bench) error { return b.renewedLate(by) }
@@ -280,7 +280,7 @@ func renewalsSuffer(b *bench) error {
 	})
 }
 
-// renewedLate tries a holder that dies after the answer to its renewal came late.
+// renewedLate tests a holder that dies after a late answer to its renewal.
 func (b *bench) renewedLate(by time.Duration) error {
 	c := b.practised()
 	l, err := c.Take(b.name, b.ttl, 0)
@@ -311,8 +311,8 @@ type standing struct {
 
 func (s standing) Now() time.Time { return s.at }
 
-// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a
-// request that was held up: a time does not tell them apart.
+// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a request that was held up: a
+// time does not distinguish them.
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {

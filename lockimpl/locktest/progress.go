@@ -94,7 +94,7 @@ func waiterGetsIt(b *bench) error {
 }
 
 // looksAgain: Options.RetryEvery is the longest pause between two attempts, however long a client has waited. A pause
-// that is too long shows in some waits only, and a busy machine makes one seem so: two of them count.
+// that is too long shows only in some waits, and a busy machine can make one seem too long: two of them count.
 func looksAgain(b *bench) error {
 	found, err := b.latePauses()
 	if len(found) == 1 && err == nil {
@@ -108,9 +108,9 @@ func looksAgain(b *bench) error {
 	return found[0]
 }
 
-// latePauses has clients wait for times of several lengths, and returns what is wrong with the pauses before they were granted the lock.
+// latePauses has clients wait for times of several lengths, and returns errors about the pauses before their grants.
 func (b *bench) latePauses() (found []error, err error) {
-	const late = 200 * pace // a lock may look at another pace than it was told, but not at one that grows without end
+	const late = 200 * pace // a lock may look at another pace than requested, but not ever more slowly
 	var mu sync.Mutex       // guards found
 	after := func(holds time.Duration) func(*bench) error {
 		return func(b *bench) error {
@@ -170,8 +170,8 @@ func severalWait(b *bench) error {
 	})
 }
 
-// crowd has clients wait for one lock, each for as long as it takes, and looking again at an interval. They are not
-// to stop before all have been served: of two that are in each other's way, one gets the lock when the other gives up.
+// crowd has clients wait for one lock, each for as long as it takes, looking again at an interval. They must not stop
+// before all have been served: if two block each other, one gets the lock when the other gives up.
 func (b *bench) crowd(held bool, every ...time.Duration) error {
 	var holder *client
 	var l lockimpl.Lock
@@ -209,7 +209,7 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 			return err
 		}
 	}
-	overrun := false // a release after the end of its lease may do what it likes to the next holder
+	overrun := false // a release after the end of its lease may affect the next holder
 	for waiting := len(every); waiting > 0; waiting-- {
 		since, start := time.Now(), b.run.lasted()
 		select {
@@ -264,8 +264,7 @@ func deadUnderTries(b *bench) error {
 	})
 }
 
-// waitsOut waits in one call for longer than the lease of a dead holder lasts. No client announces the end of that
-// lease.
+// waitsOut waits in one call for longer than the lease of a dead holder. No client announces the end of that lease.
 func waitsOut(b *bench) error {
 	const more = 5 * time.Second // after the end of the lease
 	holder, l, err := b.abandoned(b.ttl)
@@ -282,8 +281,7 @@ func waitsOut(b *bench) error {
 	return nil
 }
 
-// renewalEnds: what keeps a lease alive must end with the release, and not go on for
-// the next holder.
+// renewalEnds: the renewal of a lease must end with the release, and not go on for the next holder.
 func renewalEnds(b *bench) error {
 	after := func(rounds int, hold time.Duration) func(*bench) error {
 		return func(b *bench) error {
@@ -439,7 +437,7 @@ func cancelledWait(b *bench) error {
 	})
 }
 
-// newServer looks at locks that were taken, or extended, before the server knew any scripts.
+// newServer checks locks that were taken, or extended, before the server knew any scripts.
 func newServer(b *bench) error {
 	for _, name := range b.run.first {
 		if err := b.free(name, b.ttl, "after the death of a holder that was the first to use the server"); err != nil {

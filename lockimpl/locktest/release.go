@@ -29,7 +29,7 @@ func lateCalls(b *bench) error {
 			if err := b.intact(next, m, "after the first holder's late "+strings.Join(acts, " and ")); err != nil {
 				return err
 			}
-			// The state that the late holder still has must not affect later clients.
+			// Data left by the late holder must not affect later clients.
 			third, m, err := b.holder(long)
 			if err != nil {
 				return err
@@ -50,8 +50,7 @@ func lateCalls(b *bench) error {
 	return b.together(8, cases)
 }
 
-// lapsed returns a lock with a holder that lets the lease run out and lives. The background work of one that renews
-// by itself is stopped.
+// lapsed returns a lock with a holder that lives and lets the lease run out. Background renewal is stopped.
 func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -132,7 +131,7 @@ func staleCalls(b *bench) error {
 				return err
 			}
 			if sameGrant(o, l) {
-				return nil // no lock has issued what would be forged: it names the holder's own grant
+				return nil // only the name differs: the call would name the holder's own grant
 			}
 			forged := o
 			forged.Key = b.name
@@ -145,8 +144,7 @@ func staleCalls(b *bench) error {
 	})
 }
 
-// sameGrant tells whether nothing but the name tells two grants apart, as with tokens that are counted
-// for each name.
+// sameGrant reports whether only the name distinguishes two grants, as with tokens that are counted for each name.
 func sameGrant(one, two lockimpl.Lock) bool {
 	if one.Token != "" || two.Token != "" {
 		return one.Token == two.Token
@@ -225,7 +223,7 @@ func ownNextLock(b *bench) error {
 			return b.intact(c, m, "after a second release of the client's earlier grant")
 		}},
 		{"after many grants", func(b *bench) error {
-			count := 270 // more than a counter of a byte
+			count := 270 // more than a counter of one byte holds
 			if b.run.lock.Needs.Masters > 1 {
 				count = 40
 			}
@@ -263,7 +261,7 @@ func (b *bench) staleExtend(c *client, l lockimpl.Lock) error {
 	return nil
 }
 
-// similarTokens are pairs of tokens that a careless comparison takes for the same.
+// similarTokens uses pairs of tokens that a careless comparison takes for equal.
 func similarTokens(b *bench) error {
 	base := "7f3a9c0e5b1d4826aa17c4e90f62d38b"
 	digits := "12345678901234567890123456789012"
@@ -298,7 +296,7 @@ func similarTokens(b *bench) error {
 				}
 				next, m, err := b.next(owner, l, b.ttl, long, "with a similar token", named(now))
 				if err != nil && len(old) != len(now) {
-					return nil // a lock may rely on it that its tokens are of one length
+					return nil // a lock may rely on tokens of equal length
 				}
 				if err != nil {
 					return err
@@ -319,8 +317,8 @@ func similarTokens(b *bench) error {
 	return b.together(12, cases)
 }
 
-// frozenHolder cuts a holder off from the server until another client has the lock. What
-// it had under way, renewals included, arrives then.
+// frozenHolder cuts a holder off from the server until another client has the lock. Its requests in flight, including
+// renewals, arrive then.
 func frozenHolder(b *bench) error {
 	case_ := func(act string) func(*bench) error {
 		return func(b *bench) error {
@@ -336,7 +334,7 @@ func frozenHolder(b *bench) error {
 			}
 			end := next.Until(m)
 			holder.Thaw()
-			b.sleep(b.ttl / 2) // what was under way arrives
+			b.sleep(b.ttl / 2) // the requests in flight arrive
 			switch act {
 			case "release":
 				_ = holder.Release(l)

@@ -8,7 +8,7 @@ var (
 	crash   = []variant.Fault{variant.Crash}
 	frozen  = []variant.Fault{variant.Overrun, variant.FreezeRenewal, variant.LateRequest}
 	lost    = []variant.Fault{variant.DropReply, variant.LateRequest, variant.Overrun, variant.Crash}
-	// noAnswer is an answer that is lost, and no more.
+	// noAnswer is a lost answer, and no other fault.
 	noAnswer = []variant.Fault{variant.DropReply}
 	stale    = []variant.Fault{variant.LateRequest, variant.Overrun}
 	skew     = []variant.Fault{variant.ClockSkew, variant.Crash}
@@ -53,7 +53,7 @@ var rules = []rule{
 	{variant.Progress, crash, "a client that dies between two commands", reached, diesBetween},
 	{variant.Progress, crash, "a server that knows no scripts", nil, newServer},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
-	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
+	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request in flight is like the request of a client that dies
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},

@@ -175,7 +175,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// entry is a lock of the catalogue.
+// entry returns a lock of the catalogue.
 func entry(t *testing.T, name string) lockimpl.Variant {
 	t.Helper()
 	all := mutants.Locks()
@@ -186,7 +186,7 @@ func entry(t *testing.T, name string) lockimpl.Variant {
 	return all[i].Variant
 }
 
-// row is what a rule finds in a lock.
+// row is the result of a rule for a lock.
 type row struct {
 	rule, lock string
 	want       variant.Property
@@ -211,7 +211,7 @@ func (tt row) try(t *testing.T, r *run) {
 	}
 }
 
-// trial makes ready to try rules on an entry of the catalogue.
+// trial prepares to try rules on an entry of the catalogue.
 func trial(t *testing.T, v lockimpl.Variant) (r *run, end func(), err error) {
 	ctx, enough := context.WithCancel(t.Context())
 	topology := "single"
@@ -233,8 +233,8 @@ func trial(t *testing.T, v lockimpl.Variant) (r *run, end func(), err error) {
 	return r, end, nil
 }
 
-// TestNamesFirst: where names are not independent, no rule can tell anything, and the
-// suite says that before it tries one.
+// TestNamesFirst: if names are not independent, no rule can judge anything, and the suite says that before it tries
+// one.
 func TestNamesFirst(t *testing.T) {
 	r := &run{lock: entry(t, "names-by-tag"), server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
 	go r.beat(t.Context())
@@ -245,8 +245,7 @@ func TestNamesFirst(t *testing.T) {
 	}
 }
 
-// TestEnough: what is still under way ends when a promise was found broken without which
-// nothing can be judged.
+// TestEnough: rules under way end when a promise was found broken without which nothing can be judged.
 func TestEnough(t *testing.T) {
 	ctx, enough := context.WithCancel(t.Context())
 	r := &run{began: time.Now(), enough: enough}
@@ -291,8 +290,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestAgain: a case that cannot be judged is tried again under another name, and if it never can be, that
-// is no success.
+// TestAgain: a case that cannot be judged is tried again under another name, and if it never can be, it does not pass.
 func TestAgain(t *testing.T) {
 	open := &unjudged{"it is a test", broken(variant.Progress, "nobody could take the lock")}
 	for _, times := range []int{1, 2, 3, 9} {

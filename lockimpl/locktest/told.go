@@ -15,7 +15,7 @@ func loses(r *run) string {
 	return ""
 }
 
-// lossIsTold: a lock that tells its holder when it is lost tells so once another has it, and at no other time.
+// lossIsTold: a lock that tells its holder of a loss does so once another client has it, and at no other time.
 func lossIsTold(b *bench) error {
 	return b.together(4, []part{
 		{"held", func(b *bench) error { return b.keptUntold(false) }},
@@ -24,7 +24,7 @@ func lossIsTold(b *bench) error {
 	})
 }
 
-// lost is the channel that the lock closes when l is lost, or nil.
+// lost returns the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	if loser, tells := c.Locker.(lockimpl.Loser); tells {
 		return loser.Lost(l)
@@ -32,7 +32,7 @@ func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	return nil
 }
 
-// keptUntold holds a lock, or gives it back: in neither case it is lost.
+// keptUntold holds a lock, or gives it back: in neither case is it lost.
 func (b *bench) keptUntold(back bool) error {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	err = c.Release(l)
 	if err != nil || time.Until(c.Until(l)) <= 0 {
-		return nil // other rules are about that
+		return nil // other rules judge that
 	}
 	select {
 	case <-lost:
@@ -83,7 +83,7 @@ func takenIsTold(b *bench) error {
 	}
 	if b.run.able.extends && !b.run.lock.Renews {
 		if _, err := c.Extend(l, b.ttl); !errors.Is(err, lockimpl.ErrLost) {
-			return nil // other rules are about that
+			return nil // other rules judge that
 		}
 	}
 	select {

@@ -10,14 +10,13 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file lose one command of a call, or have the server refuse it, and compare what
-// the call answered with what the server holds. An error may leave the outcome open. Success and the
-// declared answers may not: they must be true.
+// The rules in this file lose one command of a call, or have the server refuse it, and compare the answer of the call
+// with what the server holds. An error may leave the outcome open. Success and the declared answers must be true.
 
-// badly are the ways in which a command fails.
+// badly lists the ways in which a command fails.
 var badly = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply, interrupt.Refuse}
 
-// failing is a client with a call of which a command fails.
+// failing is a client with a call in which one command fails.
 type failing struct {
 	*client
 	line *interrupt.Line
@@ -25,7 +24,7 @@ type failing struct {
 	a    interrupt.Action
 }
 
-// during runs a call of which the n-th command fails.
+// during runs a call in which the n-th command fails.
 func (f *failing) during(call func() error) error {
 	f.line.Arm(f.n, f.a)
 	err := call()
@@ -33,7 +32,7 @@ func (f *failing) during(call func() error) error {
 	return err
 }
 
-// there is how many entries with this id another client sees.
+// there returns how many entries with this id another client sees.
 func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _ error) {
 	s, err := f.b.client().State(ctx, f.name)
 	if err != nil {
@@ -191,7 +190,7 @@ func failingRequest(ctx context.Context, f *failing) error {
 	return nil
 }
 
-// failingLook looks at a queue in which a task is due.
+// failingLook reads the state of a queue in which a task is due.
 func failingLook(ctx context.Context, f *failing) error {
 	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
 		return err

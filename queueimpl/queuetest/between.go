@@ -30,8 +30,7 @@ func (b bench) heldUp(ctx context.Context, n int, what string, change ...func(*q
 	return &held{c, line, n, b.client(change...)}
 }
 
-// while has something else happen while a call is held up. It reports false if the call has fewer
-// commands.
+// while runs others while a call is held up. It reports false if the call has fewer commands.
 func (h *held) while(ctx context.Context, call func(), others func() error) (bool, error) {
 	s := h.line.Stalled(ctx, h.n, call)
 	if s == nil {
@@ -64,8 +63,8 @@ func whileOthersEnter(ctx context.Context, b bench) error {
 	})
 }
 
-// dequeueOfEarlier holds up a dequeue while its task is done, and the id enqueued again. The new entry
-// has another score.
+// dequeueOfEarlier holds up a dequeue while its task is done and the id is enqueued again. The new entry has another
+// score.
 func dequeueOfEarlier(ctx context.Context, b bench) error {
 	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		h := b.heldUp(ctx, n, "dequeue", long)
@@ -189,11 +188,10 @@ func copiesOfRequest(ctx context.Context, b bench) error {
 	})
 }
 
-// contended is before how many commands of a call another client acts.
+// contended is the number of commands of a call before which another client acts.
 const contended = 24
 
-// underContention has another client enqueue before each command of a call. The declared answers are
-// true all the same.
+// underContention has another client enqueue before each command of a call. The declared answers must still be true.
 func underContention(ctx context.Context, b bench) error {
 	c, line := b.interrupted(ctx, long)
 	other := b.client(long)
@@ -241,7 +239,7 @@ func underContention(ctx context.Context, b bench) error {
 	return nil
 }
 
-// asNewAfterwards: an id that has left the queue, whichever way, is as new.
+// asNewAfterwards: an id that has left the queue in any way is treated as new.
 func asNewAfterwards(ctx context.Context, b bench) error {
 	ways := []struct {
 		name string
@@ -278,7 +276,7 @@ func asNewAfterwards(ctx context.Context, b bench) error {
 		if len(in) == 0 {
 			if dead, ok := c.Queue.(queueimpl.DeadLetters); ok {
 				if letters, err := dead.Dead(ctx, c.name); err == nil && slices.Contains(idsOf(letters), "a") {
-					continue // the id counts as there
+					continue // the id counts as present
 				}
 			}
 			return broken(variant.NoLostTask, "enqueue of an id after %s entered nothing", way.name)
@@ -368,8 +366,8 @@ func deadOut(ctx context.Context, b bench) error {
 	})
 }
 
-// namesAndIDs enters tasks of which the queue's name and the id, joined by a separator, are the
-// same text. They are tasks of their own.
+// namesAndIDs enters tasks whose queue name and id, joined by a separator, give the same text. They are different
+// tasks.
 func namesAndIDs(ctx context.Context, b bench) error {
 	c := b.client()
 	for i := byte('!'); i <= '~'; i++ {
@@ -405,7 +403,7 @@ func namesAndIDs(ctx context.Context, b bench) error {
 	return nil
 }
 
-// longOver has claims that ran out long ago, and ends them one at a time, with pauses.
+// longOver ends claims that ran out long ago, one at a time, with pauses.
 func longOver(ctx context.Context, b bench) error {
 	const tasks, hidden = 8, 2 * visibility
 	lasting := func(o *queueimpl.Options) { o.Visibility = hidden }

@@ -17,7 +17,7 @@ import (
 // The rules in this file act on one command among those of a call: they hold a client up
 // before it, lose its request or its answer, or have the client die there.
 
-// steps is up to which command of a call they go.
+// steps is the last command of a call that they act on.
 const steps = 5
 
 // claim is the visibility time-out in these rules: long enough for a busy machine.
@@ -77,7 +77,7 @@ func (b bench) other() *client {
 	return b.client()
 }
 
-// passes lets a time pass.
+// passes lets time pass.
 func (b bench) passes(ctx context.Context, d time.Duration) {
 	if b.Pass != nil {
 		b.Pass(d)
@@ -87,15 +87,14 @@ func (b bench) passes(ctx context.Context, d time.Duration) {
 }
 
 // lateness is how late a claim may end, for example by a reaper that looks twice a second.
-// patienceForClaims is how long after the end of its claim a task may be missing before it counts
-// as lost.
+// patienceForClaims is how long after the end of its claim a task may be missing before it counts as lost.
 const (
 	lateness          = 700 * time.Millisecond
 	patienceForClaims = 4 * lateness
 )
 
-// settled are all deliveries until nothing came for longer than a claim lasts, each
-// acknowledged. While the server holds something it is waited for longer.
+// settled acknowledges and returns all deliveries, until none came for longer than a claim lasts. It waits longer while
+// the server holds tasks.
 func (c *client) settled(ctx context.Context) (map[string]int, error) {
 	got := map[string]int{}
 	idle := time.Duration(0)
@@ -131,7 +130,7 @@ func (c *client) settled(ctx context.Context) (map[string]int, error) {
 	}
 }
 
-// loses tells whether a flaw takes a promise back under a fault.
+// loses reports whether a flaw of this promise is declared for a fault.
 func loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) bool {
 	return !keeps(v, p) || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && slices.Contains(faults, f.Fault)
@@ -177,7 +176,7 @@ var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
-// producerDies: what a dead producer leaves must not keep others from entering the task.
+// producerDies: data left by a dead producer must not keep others from entering the task.
 func producerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx)
@@ -209,7 +208,7 @@ func (c *client) getsAll(ctx context.Context, after string, ids ...string) error
 	return nil
 }
 
-// consumerDies: tasks that a consumer did not take must come, and where tasks are lent, all.
+// consumerDies: tasks that a consumer did not take must be delivered and, if tasks are lent, all.
 func consumerDies(ctx context.Context, b bench) error {
 	lost := 0
 	if loses(b.v, variant.NoLostTask, variant.Crash) {
@@ -244,7 +243,7 @@ func consumerDies(ctx context.Context, b bench) error {
 			}
 			return c.lost(ctx, missing, "a consumer died in a pop of 1, and %q were not delivered after that%s", missing, hint)
 		}
-		// What a dead consumer was handed may be lost, but not what it would not have been handed.
+		// A task handed to the dead consumer may be lost, but no other.
 		for _, id := range ids[1:] {
 			if got[id] == 0 && keeps(b.v, variant.InOrder) {
 				return broken(variant.NoLostTask, "a consumer died in a pop of 1, which was to have %q, and %q was not delivered after that, but %v", ids[0], id, got)
@@ -259,7 +258,7 @@ func consumerDies(ctx context.Context, b bench) error {
 	})
 }
 
-// usable enqueues and pops a new task, and tasks with ids that were used before.
+// usable enqueues and pops a new task, and tasks with used ids.
 func (c *client) usable(ctx context.Context, after string, ids ...string) error {
 	ids = append(ids, "afterwards")
 	if _, err := c.Enqueue(ctx, c.name, ids...); err != nil {
@@ -268,8 +267,8 @@ func (c *client) usable(ctx context.Context, after string, ids ...string) error 
 	return c.getsAll(ctx, after+", and enqueued again", ids...)
 }
 
-// lostRequest: a pop of several tasks of which a command was never executed. All other tasks that
-// it had taken by then must come back.
+// lostRequest: one command of a pop of several tasks is never executed. All tasks that it does not return must come
+// back.
 func lostRequest(ctx context.Context, b bench) error {
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		c, line := b.interrupted(ctx)
@@ -302,7 +301,7 @@ func lostRequest(ctx context.Context, b bench) error {
 	})
 }
 
-// ackerDies: an ack counts or does not.
+// ackerDies: an ack counts or has no effect.
 func ackerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx)
@@ -327,7 +326,7 @@ func ackerDies(ctx context.Context, b bench) error {
 	})
 }
 
-// reclaimerDies: so does a reclaim.
+// reclaimerDies: the same for a reclaim.
 func reclaimerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx)
@@ -350,7 +349,7 @@ func reclaimerDies(ctx context.Context, b bench) error {
 	})
 }
 
-// lostAnswers: calls that had no answer are made again. One command of one call is lost.
+// lostAnswers: calls without an answer are made again. One command of one call is lost.
 func lostAnswers(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, call := range []string{"enqueue", "pop", "ack"} {
@@ -403,7 +402,7 @@ func (b bench) lostAnswer(ctx context.Context, lost string, n int, a interrupt.A
 			hint = "; if the queue removes a task as it hands it out (at most once), declare the flaw of no-lost-task under drop-reply in Variant.Flaws"
 		}
 		return broken(variant.NoLostTask, "a command of the %s of a task was lost, and the task was never delivered%s", lost, hint)
-	case acked && more["a"] > 0 && (lost != "enqueue" || can[queueimpl.Deduper](b.v)): // an enqueue that is sent again makes two entries
+	case acked && more["a"] > 0 && (lost != "enqueue" || can[queueimpl.Deduper](b.v)): // a repeated enqueue makes two entries
 		return broken(variant.EffectOnce, "a command of the %s of a task was lost and the call made again, and the task was delivered again after it was done", lost)
 	}
 	return nil
@@ -414,8 +413,7 @@ func stalledPop(ctx context.Context, b bench) error {
 	return b.stalledPops(ctx, func(*interrupt.Line) {})
 }
 
-// scriptsForgotten: a call whose script the server has forgotten, for example in a restart, does what it
-// does otherwise.
+// scriptsForgotten: a call whose script the server has forgotten, for example in a restart, has the same effect.
 func scriptsForgotten(ctx context.Context, b bench) error {
 	c, line := b.interrupted(ctx, long)
 	var got []queueimpl.Task
@@ -437,7 +435,7 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 	return b.stalledPops(ctx, (*interrupt.Line).ForgetScripts)
 }
 
-// stalledPops prepares the line of the consumer that is held up.
+// stalledPops prepares the connection of the consumer that is held up.
 func (b bench) stalledPops(ctx context.Context, prepare func(*interrupt.Line)) error {
 	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		slow, line := b.interrupted(ctx, long)
@@ -465,7 +463,7 @@ func (b bench) stalledPops(ctx context.Context, prepare func(*interrupt.Line)) e
 		if popErr == nil {
 			popErr = c.done(ctx, theirs...)
 		}
-		// What was taken and done may come again, as a task of its own.
+		// A task that was taken and done may come again as a new task.
 		var again []queueimpl.Task
 		if popErr == nil && len(theirs) == 3 {
 			again, popErr = c.Enqueue(ctx, b.Queue, "d")
@@ -578,7 +576,7 @@ func stalledReclaim(ctx context.Context, b bench) error {
 		if s == nil {
 			return nil
 		}
-		late := holder.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, tasks[0]) // counts unless another was given the task
+		late := holder.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, tasks[0]) // counts unless another consumer was given the task
 		s.GoOn()
 		if late != nil {
 			return nil

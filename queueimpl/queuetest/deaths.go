@@ -11,9 +11,9 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file have a client die in a call, with its task in each state that a task can be in.
+// The rules in this file have a client die in a call, with its task in each possible state.
 
-// found is whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
+// found reports whether a task is in the queue: it waits, is claimed, or is a dead letter.
 func (c *client) found(ctx context.Context, id string) (bool, error) {
 	s, err := c.State(ctx, c.name)
 	if err != nil {
@@ -29,8 +29,8 @@ func (c *client) found(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// overwriterDies: a producer dies as it enqueues an id again that waits, is due later, or is claimed.
-// The earlier entry is there, or the later one.
+// overwriterDies: a producer dies as it enqueues an id again that waits, is due later, or is claimed. The earlier entry
+// or the later one must be there.
 func overwriterDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for i, state := range []string{"waits", "is not due", "is claimed"} {
@@ -65,8 +65,8 @@ func overwriterDies(ctx context.Context, b bench) error {
 	})
 }
 
-// popperDies: a consumer dies in a pop of one while another task waits that is not due. The pop would
-// not have handed out that one.
+// popperDies: a consumer dies in a pop of one while another task waits that is not due. The pop must not lose that
+// task.
 func popperDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, due := range []bool{false, true} {
@@ -128,7 +128,7 @@ func buryingDies(ctx context.Context, b bench) error {
 	})
 }
 
-// withdrawerDies: a client dies as it withdraws a task, or extends its claim. The id is still of use.
+// withdrawerDies: a client dies as it withdraws a task, or extends its claim. The id is still usable.
 func withdrawerDies(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		if can[queueimpl.Dequeuer](b.v) {

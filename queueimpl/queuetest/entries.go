@@ -12,10 +12,9 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file follow one entry through what can happen to it, and many entries through
-// what happens to many.
+// The rules in this file follow one entry through all its states, and test many entries at once.
 
-// mixedDue: beside a task that is due are others that are not.
+// mixedDue: one task is due, and others are not.
 func mixedDue(ctx context.Context, b bench) error {
 	for i, lateFirst := range []bool{false, true} {
 		c := b.client()
@@ -66,8 +65,7 @@ func mixedDue(ctx context.Context, b bench) error {
 	return nil
 }
 
-// overwriteEarlier: the latest entry of an id counts, whether it is due before the one that it replaces
-// or after it.
+// overwriteEarlier: the latest entry of an id counts, whether it is due before or after the entry that it replaces.
 func overwriteEarlier(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
 	c := b.client(overwriting)
@@ -101,8 +99,8 @@ func overwriteEarlier(ctx context.Context, b bench) error {
 	return c.holds(ctx, of, []string{"a"}, nil)
 }
 
-// ownReceipts: a client that is given an id twice has two receipts, and the earlier one is of no more
-// use to it than to another.
+// ownReceipts: a client that is given an id twice has two receipts, and the earlier one is invalid for it as for any
+// other client.
 func ownReceipts(ctx context.Context, b bench) error {
 	c := b.client()
 	earlier := func(old queueimpl.Task, what string) error {
@@ -137,8 +135,8 @@ func ownReceipts(ctx context.Context, b bench) error {
 	)
 }
 
-// waitsAgain ends the claims of two tasks, and has one of them wait, while another client has the
-// other one. It is nil where the queue does not show that.
+// waitsAgain ends the claims of two tasks, so that one of them waits while another client has the other. It returns nil
+// if the queue does not show that.
 func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (holder, other *client, had *queueimpl.Task, _ error) {
 	holder = b.client(append([]func(*queueimpl.Options){claims}, change...)...)
 	if _, err := holder.enqueue(ctx, theInterface, "first", "second"); err != nil {
@@ -174,8 +172,8 @@ func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 	return nil, nil, nil, nil
 }
 
-// attemptsCount: what happens to a task between its deliveries does not begin the count of them again,
-// and does not put off its end as a dead letter.
+// attemptsCount: events between the deliveries of a task neither restart their count nor delay its end as a dead
+// letter.
 func attemptsCount(ctx context.Context, b bench) error {
 	dead, dedupes := can[queueimpl.DeadLetters](b.v), can[queueimpl.Deduper](b.v)
 	const most = 3
@@ -248,7 +246,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 	return nil
 }
 
-// repeatsKept tells the queues that do not keep one entry per id.
+// repeatsKept reports whether a queue does not keep one entry per id.
 func repeatsKept(v queueimpl.Variant) bool { return !can[queueimpl.Deduper](v) }
 
 // sameIDs: each of two entries with the same id is delivered, independently of the other.
@@ -260,7 +258,7 @@ func sameIDs(ctx context.Context, b bench) error {
 			return broken(theInterface, "enqueue of an id that is in the queue answered %q", err)
 		}
 		if len(in) != 1 {
-			return nil // it keeps one
+			return nil // it keeps one entry
 		}
 	}
 	had, err := c.all(ctx, 2, 2)
@@ -305,7 +303,7 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 		return err
 	}
 	if got, err := c.all(ctx, n, n); err != nil || len(got) < n {
-		return err // another rule's business
+		return err // another rule judges that
 	}
 	b.passes(ctx, lasting+lasting/8)
 	start := c.env.Clock.Now()
@@ -324,7 +322,7 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 			return err
 		}
 		if now := other.env.Clock.Now(); now.After(end.Add(-grain)) {
-			return nil // too slow a machine: the others' claims are over
+			return nil // the machine is too slow: the other claims are over
 		} else if now.Sub(start) > lateness && n > 3 {
 			break
 		}
@@ -333,7 +331,7 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 	return broken(variant.Progress, "%d claims had run out, and all tasks but one were taken again: that one was not delivered for %v, behind claims that went on", n, lateness)
 }
 
-// lateExtend: a claim that has run out is over, whether anybody has taken the task since or not.
+// lateExtend: a claim that has run out is over, whether or not another client has taken the task since.
 func lateExtend(ctx context.Context, b bench) error {
 	c := b.client(claims)
 	x := c.Queue.(queueimpl.Extender)
@@ -365,7 +363,7 @@ func lateExtend(ctx context.Context, b bench) error {
 	return err
 }
 
-// extendOften: an extend starts the time-out again, and does not add to it.
+// extendOften: an extend restarts the time-out, and does not add to it.
 func extendOften(ctx context.Context, b bench) error {
 	const times = 12
 	c := b.client(claims)
@@ -377,7 +375,7 @@ func extendOften(ctx context.Context, b bench) error {
 	t := taken[0]
 	for range times {
 		if t, err = x.Extend(ctx, c.name, t); err != nil {
-			return nil // a machine so busy that the claim is over; other rules extend, too
+			return nil // the machine is so busy that the claim is over; other rules extend, too
 		}
 	}
 	now := c.env.Clock.Now()
@@ -395,8 +393,8 @@ func extendOften(ctx context.Context, b bench) error {
 	return nil
 }
 
-// slowAnswers: the end of a claim counts from before the call, so that after a slow answer a consumer does
-// not believe that it holds the task for longer than the server does.
+// slowAnswers: the promised end of a claim is counted from before the call, so that after a slow answer it is not later
+// than the server's end.
 func slowAnswers(ctx context.Context, b bench) error {
 	const by = 60 * time.Millisecond
 	if b.Pass != nil {
@@ -435,8 +433,8 @@ func dequeueAgain(ctx context.Context, b bench) error {
 	return err
 }
 
-// deadAck: the last consumer of a dead letter acknowledges it after all. It counts, and then the letter
-// is gone, or it does not.
+// deadAck: the last consumer of a dead letter acknowledges it after all. Either the ack counts, and the letter is gone,
+// or it has no effect.
 func deadAck(ctx context.Context, b bench) error {
 	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
 	d := c.Queue.(queueimpl.DeadLetters)
@@ -473,9 +471,9 @@ func manyDead(ctx context.Context, b bench) error {
 	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = lasting, 1 })
 	n := b.fits(ctx, 1500, 100, 2*lasting)
 	if b.Pass != nil {
-		n = 250 // an emulation takes its time
+		n = 250 // the emulation is slow
 	}
-	for ; ; n /= 2 { // fewer, if so many cannot be taken while a claim lasts
+	for ; ; n /= 2 { // fewer, if so many cannot be taken within a claim
 		ids := numbered(n)
 		c.name = fmt.Sprintf("%s-%d", b.Queue, n)
 		if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
@@ -569,7 +567,7 @@ func manyAtOnce(ctx context.Context, b bench) error {
 	return nil
 }
 
-// batchInOrder asks for many tasks at once. Their ids are in another order than their due times.
+// batchInOrder asks for many tasks at once. The order of their ids differs from that of their due times.
 func batchInOrder(ctx context.Context, b bench) error {
 	c := b.client()
 	n := b.fits(ctx, 150, 20, time.Second)
@@ -606,7 +604,7 @@ func batchInOrder(ctx context.Context, b bench) error {
 	return nil
 }
 
-// journalInterrupted: what a pop under a request took is in the journal, wherever the pop was interrupted.
+// journalInterrupted: the journal has the tasks that a pop under a request took, wherever the pop was interrupted.
 func journalInterrupted(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.interrupted(ctx, long)

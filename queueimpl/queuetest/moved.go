@@ -19,10 +19,9 @@ import (
 	"oversell/variant"
 )
 
-// moved has a check run on the emulation, on a clock that stands far ahead of the real one and that
-// only the check moves: a day is over in no time. Code that tells the server the time of the real
-// clock cannot be judged there, nor can code that the emulation does not understand; both are tried
-// first with short times.
+// moved runs a check on the emulation, with a clock that is far ahead of the real one and that only the check moves: a
+// day is over at once. Code that sends the server times of the real clock cannot be judged there, nor can code that the
+// emulation does not support; both are tried first with short times.
 func (b bench) moved(check func(bench) error) error {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
 	target, err := server.OpenEmbedded(clk, 1)
@@ -62,7 +61,7 @@ func (b bench) moved(check func(bench) error) error {
 	return nil
 }
 
-// shortTimes finds out whether a queue works at all on a clock that is moved.
+// shortTimes finds out whether a queue works at all with a clock that is moved.
 func shortTimes(b bench) error {
 	ctx := context.Background()
 	if can[queueimpl.Delayer](b.v) {
@@ -88,7 +87,7 @@ func longDelays(ctx context.Context, b bench) error {
 	})
 }
 
-// parts are the moments of a long time at which it is looked whether it is over too early.
+// parts returns the moments at which to check that a long time is not over too early.
 func parts(of time.Duration) []time.Duration {
 	all := []time.Duration{of / 1000, of / 60, of / 4, of / 2, of * 9 / 10, of - of/1000 - time.Millisecond}
 	slices.Sort(all)
@@ -154,7 +153,7 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	return other.done(ctx, tasks...)
 }
 
-// manyDeliveries has the claims of one task run out again and again. No limit was asked for.
+// manyDeliveries lets the claims of one task run out again and again. No limit is set.
 func manyDeliveries(ctx context.Context, b bench) error {
 	const deliveries = 300
 	return b.moved(func(b bench) error {
@@ -172,7 +171,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 				}
 				return err
 			}
-			if n == deliveries || time.Since(start) > patience/2 { // calls may take their time
+			if n == deliveries || time.Since(start) > patience/2 { // calls may be slow
 				return c.done(ctx, tasks...)
 			}
 			b.Pass(visibility + grain)
@@ -181,19 +180,19 @@ func manyDeliveries(ctx context.Context, b bench) error {
 	})
 }
 
-// everythingLasts: what is in a queue stays there until somebody takes it. A journal must last for an hour.
+// everythingLasts: tasks stay in a queue until a client takes them. A journal must last for an hour.
 func everythingLasts(ctx context.Context, b bench) error {
 	return b.moved(func(b bench) error {
 		first := b
 		first.Queue += "-first"
 		if err := lasts(ctx, first); err != nil {
-			return nil // the emulation does not understand some command
+			return nil // the emulation does not support some command
 		}
 		return lasts(ctx, b, 6*time.Minute, 53*time.Minute, 23*time.Hour, 39*24*time.Hour)
 	})
 }
 
-// lasts puts one task in each state, and compares what is there after each of some times.
+// lasts puts one task in each state, and compares the queue after some times.
 func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 	c := b.client(func(o *queueimpl.Options) { o.Visibility = 100 * 24 * time.Hour })
 	letters, keepsDead := c.Queue.(queueimpl.DeadLetters)

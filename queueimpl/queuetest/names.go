@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// strangeIDs are ids that careless code cuts, splits, quotes, matches, or reads as numbers.
+// strangeIDs are ids that careless code truncates, splits, quotes, matches, or reads as numbers.
 var strangeIDs = append(separated(), []string{
 	"1", "01", "1.0", "1e0", "-1", "0x1", "12345678901234567890", "9007199254740993", "9007199254740992", "nan", "inf", "nil", "null", "true",
 	"a:b", "a:b:c", ":", "a,b", "a|b", "a/b", "a b", " a", "a ", "a\tb", "a\nb", "a\r\nb", "a\x00b", "\x00", "\x1f", "a\x01b",
@@ -33,7 +33,7 @@ func separated() (ids []string) {
 	return ids
 }
 
-// taken are the ids that a queue takes: it may refuse an id as a bad call.
+// taken returns the ids that a queue accepts: it may refuse an id as a bad call.
 func (b bench) taken(ctx context.Context, ids []string) (taken []string, _ error) {
 	c := b.client()
 	c.name += "-taken"
@@ -105,8 +105,7 @@ func keysOf(m map[string]bool) (all []string) {
 	return all
 }
 
-// namesAreOpaque fills queues with names that resemble each other, and ids that would
-// make up for the difference.
+// namesAreOpaque fills queues with similar names, and with ids that would make up for the difference.
 func namesAreOpaque(ctx context.Context, b bench) error {
 	n := b.Queue
 	names := []string{
@@ -114,7 +113,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 		n + ":claimed", n + ":processing", n + ":delayed", n + ":dead", n + ":ids", n + ":lock", n + ":journal", n + ":meta", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 	}
 	c := b.client()
-	// The keys tell of names that would use the same.
+	// The keys show names that would share a key.
 	first := *c
 	first.name += "-keys"
 	if _, err := first.enqueue(ctx, theInterface, "a", "b"); err != nil {
@@ -165,8 +164,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	return nil
 }
 
-// unlikeNames does the same in two queues with names that have nothing in common, in turn: neither queue sees
-// the entries of the other one.
+// unlikeNames uses two queues with entirely different names in turn: neither queue sees the entries of the other.
 func unlikeNames(ctx context.Context, b bench) error {
 	one, two := b.client(overwriting), b.client(overwriting)
 	two.name = "a-" + rand.Text()
@@ -249,11 +247,11 @@ func unlikeNames(ctx context.Context, b bench) error {
 	return nil
 }
 
-// manyTasks are so many that a flaw of one in some hundreds shows.
+// manyTasks uses so many tasks that a fault in one of some hundred shows.
 func manyTasks(ctx context.Context, b bench) error {
 	tasks := b.fits(ctx, 1500, 60, 5*time.Second)
 	if b.Pass != nil {
-		tasks = min(tasks, 300) // an emulation takes its time
+		tasks = min(tasks, 300) // the emulation is slow
 	}
 	producer, consumer := b.client(), b.client()
 	want := map[string]bool{}
@@ -289,7 +287,7 @@ func manyTasks(ctx context.Context, b bench) error {
 	return consumer.holds(ctx, variant.NoLostTask, nil, nil)
 }
 
-// ahead is a clock that is ahead of another, or behind it.
+// ahead is a clock that is ahead of another one or behind it.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -340,13 +338,13 @@ func claimsAndClocks(ctx context.Context, b bench) error {
 	return nil
 }
 
-// noClock tells the queues that do not depend on the clocks of their clients.
+// noClock reports whether a queue does not depend on the clocks of its clients.
 func noClock(v queueimpl.Variant) bool {
 	return !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool { return f.Fault == variant.ClockSkew })
 }
 
-// clocksApart: clients whose clocks differ use one queue like any others, and each is told the end of its
-// claims by its own clock.
+// clocksApart: clients with different clocks use one queue like any others, and each gets the end of its claims by its
+// own clock.
 func clocksApart(ctx context.Context, b bench) error {
 	var clients []*client
 	for i, by := range []time.Duration{0, time.Hour, -time.Hour, -time.Minute} { // an hour ahead comes before behind
@@ -403,8 +401,8 @@ func clocksApart(ctx context.Context, b bench) error {
 	return nil
 }
 
-// claimEnds: a claim ends by its own time-out. It depends neither on the calls of other clients nor on how long
-// the task had waited.
+// claimEnds: a claim ends by its own time-out, independently of the calls of other clients and of how long the task had
+// waited.
 func claimEnds(ctx context.Context, b bench) error {
 	c := b.client(claims)
 	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
@@ -431,7 +429,7 @@ func claimEnds(ctx context.Context, b bench) error {
 	return err
 }
 
-// strangeReturns: ids are texts to what ends claims, too, and to what moves delayed tasks.
+// strangeReturns: the code that ends claims and moves delayed tasks treats ids as texts, too.
 func strangeReturns(ctx context.Context, b bench) error {
 	c := b.client(claims)
 	ids, err := b.taken(ctx, b.someOf(ctx, strangeIDs, 3*time.Second))
@@ -487,7 +485,7 @@ func strangeReturns(ctx context.Context, b bench) error {
 
 // extendedBeside: a claim that is extended must not keep others from ending.
 func extendedBeside(ctx context.Context, b bench) error {
-	for try := range 5 { // again, if a machine is held up between the pops for longer than the first claim
+	for try := range 5 { // again, if the machine stalls between the pops for longer than the first claim
 		c := b.client(claims)
 		c.name = fmt.Sprintf("%s-%d", b.Queue, try)
 		first, err := c.given(ctx, theInterface)
@@ -515,7 +513,7 @@ func (c *client) extendsBeside(ctx context.Context, mine queueimpl.Task) error {
 	for range 30 {
 		longer, err := x.Extend(ctx, c.name, mine)
 		if err != nil {
-			return nil // a machine so busy that the claim is over
+			return nil // the machine is so busy that the claim is over
 		}
 		mine = longer
 		b.passes(ctx, claim/6)
@@ -538,7 +536,7 @@ func lateAckOfWaiting(ctx context.Context, b bench) error {
 		return err
 	}
 	if err := holder.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, *had); err != nil {
-		return nil // another was given it
+		return nil // another client was given it
 	}
 	again, err := other.pop(ctx, 2)
 	if err == nil && slices.Contains(idsOf(again), had.ID) {
@@ -576,7 +574,7 @@ func oldReceipt(ctx context.Context, b bench) error {
 	return other.ack(ctx, variant.NoLostTask, now[0], nil)
 }
 
-// allDueInOrder pops one by one when all are due. Tasks without scores are due a delay after they were enqueued.
+// allDueInOrder pops one by one when all are due. Tasks without scores are due one delay after their enqueue.
 func allDueInOrder(ctx context.Context, b bench) error {
 	c := b.client()
 	scores := map[string]float64{}

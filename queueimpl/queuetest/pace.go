@@ -10,10 +10,9 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this suite take time, and so does a server that is far away. The code in this file tells
-// the two apart.
+// The rules in this suite take time, and so does a distant server. The code in this file distinguishes the two.
 
-// never is something for which a rule has waited until its time was over.
+// never is an event for which a rule waited in vain until its time was over.
 type never struct {
 	what  string
 	after time.Duration
@@ -28,16 +27,15 @@ type tooSlow struct{ why string }
 
 func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }
 
-// near is how long a look at a queue may take for its calls to be no reason for a rule to run
-// out of time.
+// near is the longest duration of a look at a queue at which its calls do not excuse a rule that runs out of time.
 const near = time.Millisecond
 
-// nearly is by how much a connection's time may be over before that of the rule.
+// nearly is how much earlier than the rule's a connection's time may be over.
 const nearly = 50 * time.Millisecond
 
-// outOfTime judges a rule that had not ended when its time was over. What was found before is
-// true. Something that was waited for long enough did not happen. Anything else is an error of
-// the suite's own context, and says something about the queue only if its calls are quick.
+// outOfTime judges a rule that had not ended when its time was over. Earlier findings are true. An event that the rule
+// awaited for long enough did not happen. Any other error comes from the suite's own context, and counts against the
+// queue only if its calls are fast.
 func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	if s := new(tooSlow); errors.As(err, &s) {
 		return err
@@ -62,7 +60,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.last.Load(), d.Round(time.Microsecond))
 }
 
-// of is the promise that a rule belongs to, or the interface.
+// of returns the promise that a rule belongs to, or the interface.
 func (r rule) of() variant.Property {
 	if r.promise == "" {
 		return theInterface
@@ -70,8 +68,8 @@ func (r rule) of() variant.Property {
 	return r.promise
 }
 
-// roundTrip is how long a look at an empty queue takes, by State or by Pop, whichever is longer; the
-// median of some. It is not answered if there is an error.
+// roundTrip returns how long a look at an empty queue takes, by State or by Pop, whichever is longer: the median of
+// several. answered is false after an error.
 func (b bench) roundTrip() (_ time.Duration, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answer)
 	defer cancel()
@@ -93,7 +91,7 @@ func (b bench) roundTrip() (_ time.Duration, answered bool) {
 	return took[len(took)/2], true
 }
 
-// fits is how many tasks go through the queue in some time, one by one; not more than most, nor
+// fits returns how many tasks go through the queue in some time, one by one; not more than most, nor
 // fewer than least.
 func (b bench) fits(ctx context.Context, most, least int, within time.Duration) int {
 	if b.Pass != nil {
@@ -107,7 +105,7 @@ func (b bench) fits(ctx context.Context, most, least int, within time.Duration) 
 		_ = c.done(ctx, tasks...)
 	}
 	var took []time.Duration
-	for i := range n { // not the mean of them: a machine may be held up once
+	for i := range n { // not the mean of them: a machine may stall once
 		start := time.Now()
 		_, _ = c.Enqueue(ctx, c.name, fmt.Sprint("p", i+1))
 		if tasks, err := c.pop(ctx, 1); err == nil {
@@ -120,7 +118,7 @@ func (b bench) fits(ctx context.Context, most, least int, within time.Duration) 
 	return max(min(most, int(within/each)), min(least, most))
 }
 
-// someOf are all ids, or every second of them, or third, so that they go through the queue in some time.
+// someOf returns all ids, or every second, or third, so that they go through the queue in some time.
 func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
 	fits := b.fits(ctx, len(ids), 10, within)
 	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {
@@ -129,8 +127,7 @@ func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (
 	return some
 }
 
-// claimEndsSoon: when its claim has run out, a task comes back, and not much later. A machine may be
-// held up once, but hardly each time.
+// claimEndsSoon: a task comes back soon after its claim has run out. A machine may stall once, but hardly each time.
 func claimEndsSoon(ctx context.Context, b bench) error {
 	var late time.Duration
 	for try := range 3 {

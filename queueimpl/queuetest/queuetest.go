@@ -1,5 +1,4 @@
-// Package queuetest tries a task queue against what it promises: ours pass
-// through it, and so can yours.
+// Package queuetest tests a task queue against its promises: those of this repository, and yours.
 //
 //	func TestMyQueue(t *testing.T) {
 //		mine := queueimpl.Variant{Name: "mine", New: newMine, Promises: ...}
@@ -11,35 +10,31 @@
 //		})
 //	}
 //
-// Each rule is one subtest on a queue of its own. Some rules belong to a promise
-// and are tried only on queues that make it, some to a capability, which is
-// discovered; the others belong to the interface, and every queue must keep them.
-// A failure names the promise, and shows what was asked and answered.
+// Each rule is one subtest on a queue of its own. Some rules belong to a promise and are tried only on queues that make
+// it; some belong to a capability, which the suite discovers; the others belong to the interface, and every queue must
+// keep them. A failure names the promise, and shows the calls and answers.
 //
-// A queue may leave Task.Attempt and Task.Score 0 where it does not know them. It may take empty
-// ids and the like, or refuse them. It may refuse other ids, too, for example long ones or those
-// with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
-// is the id of a dead letter may enter, or be ignored as one that is there.
+// A queue may leave Task.Attempt and Task.Score 0 if it does not know them. It may accept empty ids and the like, or
+// refuse them. It may refuse other ids, too, for example long ones or those with control characters, if it answers
+// [queueimpl.ErrBadCall]. An id that is enqueued while it is the id of a dead letter may enter, or be ignored as
+// present.
 //
-// Two queues are told apart by what they do, not by their keys: a name may be hashed into a
-// key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
-// server of its own, or a number of its own for each run in [Bench.Queue].
+// The suite distinguishes two queues by their behaviour, not by their keys: a name may be hashed into a key, or be a
+// field of one. Data of a rule stays on the server; give the suite a server of its own, or a number of its own for each
+// run in [Bench.Queue].
 //
-// A rule takes less of everything the farther away the server is, and ends after 12 s. One
-// that did not get to its end because each call takes its time is skipped, as too slow to
-// judge; a failure is never the suite's own time-out.
+// A rule uses fewer tasks if the server is slow to answer, and ends after 12 s. A rule that does not complete because
+// calls are slow is skipped, as too slow to judge; the suite's own time-out is never a failure.
 //
-// Rules that take time never wait for a fixed one. On a real clock they look until
-// it has happened, and check that it was not too early; on a virtual clock
-// ([Bench.Pass]) they also check that it happens at the very time.
+// Rules that need time never wait for a fixed one. On a real clock they poll until the event has happened, and check
+// that it was not too early; on a virtual clock ([Bench.Pass]) they also check that it happens exactly on time.
 //
 // A virtual clock comes with the emulation of a server, package miniredis, which differs from Redis
 // in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), and XPENDING IDLE
 // refuses an exclusive start. Try a queue that needs one of these on a real server.
 //
-// This is a test of function under moderate concurrency, not a proof: that no
-// interleaving and no fault breaks a queue is for a search and for a run under
-// load to find out.
+// This tests functions under moderate concurrency, and is not a proof: only a search and a run under load can find that
+// no interleaving and no fault breaks a queue.
 package queuetest
 
 import (
@@ -61,13 +56,13 @@ import (
 
 // Bench is where one rule is tried.
 type Bench struct {
-	// Env makes the world of one more client, with connections and tokens of its own. All lead
-	// to the same server. Only the suite writes to it. Wait must not depend on Pass.
+	// Env makes the Env of one more client, with connections and tokens of its own. All lead to the same server, to
+	// which only the suite writes. Wait must not depend on Pass.
 	Env func() variant.Env
 	// Queue names a queue that has not been used yet. Rules may append to it.
 	Queue string
-	// Pass moves the clocks of the server and of all clients, if they are virtual
-	// and one; nil if they go by themselves.
+	// Pass moves the clocks of the server and of all clients, if they are one virtual clock; nil if they run by
+	// themselves.
 	Pass func(time.Duration)
 }
 
@@ -127,7 +122,7 @@ func report(t *testing.T, v queueimpl.Variant, err error) {
 	t.Errorf("queue %s: %v", v.Name, err)
 }
 
-// try ends in a sentence when the queue does not answer.
+// try returns an error when the queue does not answer.
 func (r rule) try(ctx context.Context, b bench) error {
 	b.last = &atomic.Value{}
 	b.last.Store("start of the rule")
@@ -149,32 +144,29 @@ func (r rule) try(ctx context.Context, b bench) error {
 	}
 }
 
-// twentyThousandTasks is a rule that is tried when the others are done: a server that works through
-// so many tasks in one script answers nobody else meanwhile.
+// twentyThousandTasks is a rule that is tried when the others are done: a server that handles so many tasks in one
+// script blocks all other clients.
 const twentyThousandTasks = "twenty thousand tasks"
 
 // sideBySide is how many rules are tried at once.
 const sideBySide = 8
 
-// patience ends a rule in which something never happens, and answer is for how long a
-// call may go on after its context has ended.
+// patience ends a rule that waits in vain; answer is how long a call may go on after its context has ended.
 const (
 	patience = 12 * time.Second
 	answer   = 5 * time.Second
-	// longEnough is after how long something that should happen within a second or two will not.
+	// longEnough is how long to wait for an event that should happen within a second or two.
 	longEnough = 7 * time.Second
 )
 
-// rule is one thing that a queue must do.
+// rule is one requirement on a queue.
 type rule struct {
 	name string
-	// promise, unless empty, is the promise that the rule belongs to. A flaw that
-	// needs nothing takes it back.
+	// promise, unless empty, is the promise to which the rule belongs. A flaw without a fault revokes it.
 	promise variant.Property
-	// faults are what the rule does to the queue: a flaw that needs them takes the
-	// promise back, too.
+	// faults are the faults that the rule injects: a flaw that needs them revokes the promise, too.
 	faults []variant.Fault
-	// on, unless nil, tells the queues that the rule is for.
+	// on, unless nil, reports whether the rule applies to a queue.
 	on    func(queueimpl.Variant) bool
 	check func(context.Context, bench) error
 }
@@ -186,15 +178,15 @@ func (r rule) appliesTo(v queueimpl.Variant) bool {
 	return r.on == nil || r.on(v)
 }
 
-// keeps tells whether a queue makes a promise and keeps it when nothing is done to
-// it, its clients are kept apart, and no id is enqueued again.
+// keeps reports whether a queue makes a promise and keeps it without faults, with a sound lock, and if no id is
+// enqueued again.
 func keeps(v queueimpl.Variant, p variant.Property) bool {
 	return slices.Contains(v.Promises, p) && !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && f.Fault == variant.NoFault && f.Under == ""
 	})
 }
 
-// can tells whether the queue has a capability.
+// can reports whether the queue has a capability.
 func can[T any](v queueimpl.Variant) bool {
 	_, ok := v.Sample().(T)
 	return ok
@@ -204,8 +196,7 @@ func both(a, b func(queueimpl.Variant) bool) func(queueimpl.Variant) bool {
 	return func(v queueimpl.Variant) bool { return a(v) && b(v) }
 }
 
-// overwrites tells the queues that follow Options.Overwrite. A queue may always ignore a
-// repeated id, and says so.
+// overwrites reports whether a queue follows Options.Overwrite. A queue may always ignore a repeated id, and says so.
 func overwrites(v queueimpl.Variant) bool {
 	d, ok := v.Sample(overwriting).(queueimpl.Deduper)
 	return ok && d.Repeats() == queueimpl.Overwritten
@@ -214,8 +205,7 @@ func overwrites(v queueimpl.Variant) bool {
 func lends(v queueimpl.Variant) bool  { return v.AtLeastOnce && can[queueimpl.Acker](v) }
 func locked(v queueimpl.Variant) bool { return v.Locked }
 
-// unlocked reports whether the clients of a queue need not wait for another client that was held
-// up, or died.
+// unlocked reports whether the clients of a queue need not wait for another client that is held up or dead.
 func unlocked(v queueimpl.Variant) bool { return !v.Locked }
 
 // The faults of rules.
@@ -224,7 +214,7 @@ var (
 	skew  = []variant.Fault{variant.ClockSkew}
 )
 
-// once tells the queues that hand a task to one consumer at a time.
+// once reports whether a queue hands a task to one consumer at a time.
 func once(v queueimpl.Variant) bool { return v.AtLeastOnce || keeps(v, variant.NoDuplicateDelivery) }
 
 var rules = []rule{
@@ -323,12 +313,12 @@ var rules = []rule{
 	{"claims that ran out long ago come back one by one", variant.NoLostTask, nil, lends, longOver},
 }
 
-// broken reports that a promise, or a rule of the interface, was not kept.
+// broken returns a breach of a promise, or of a rule of the interface.
 func broken(promise variant.Property, format string, args ...any) error {
 	return &breach{promise, fmt.Errorf(format, args...), time.Now()}
 }
 
-// breach is a promise, or a rule of the interface, that was broken.
+// breach is a broken promise, or a broken rule of the interface.
 type breach struct {
 	promise variant.Property
 	how     error
@@ -341,11 +331,11 @@ func (b *breach) Unwrap() error { return b.how }
 // theInterface stands for what queueimpl.Queue and its companions demand.
 const theInterface variant.Property = "the contract of queueimpl.Queue"
 
-// bench is a Bench with the queue under test on it.
+// bench is a Bench with the queue under test.
 type bench struct {
 	Bench
 	v queueimpl.Variant
-	// last is the call that the rule made last, for the case that it does not return.
+	// last is the rule's last call, in case it does not return.
 	last *atomic.Value
 }
 
@@ -374,8 +364,7 @@ func overwriting(o *queueimpl.Options) { o.Overwrite = true }
 func impatient(o *queueimpl.Options)   { o.Visibility = visibility }
 func threeTimes(o *queueimpl.Options)  { o.Visibility, o.MaxAttempts = visibility, 3 }
 
-// soundLock is for rules with several clients at once: what a queue does under a
-// lock that does not keep them apart is another test's business.
+// soundLock is for rules with several clients at once: other tests use locks that do not exclude.
 func soundLock(b bench) func(*queueimpl.Options) {
 	return func(o *queueimpl.Options) {
 		if l, ok := lockimpl.Find("lua-release"); ok && b.v.Locked {
@@ -415,8 +404,8 @@ func (c *client) into(of variant.Property, ids []string) func([]queueimpl.Task, 
 	}
 }
 
-// overwrite enqueues an id again that is there with a score. What took place and was not told is
-// another matter than what did not.
+// overwrite enqueues an id again that is there with a score. It distinguishes an overwriting that was not reported from
+// one that did not happen.
 func (c *client) overwrite(ctx context.Context, after time.Duration, was queueimpl.Task) (queueimpl.Task, error) {
 	const of = variant.OneEntryPerID
 	var in []queueimpl.Task
@@ -461,12 +450,12 @@ func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
 	return tasks, nil
 }
 
-// all pops up to count tasks, and more than once while it has not so many as it wants and something is
-// due: a queue may hand out fewer at a time than it is asked for.
+// all pops up to count tasks, repeatedly until it has that many or none is due: a queue may hand out fewer at a time
+// than requested.
 func (c *client) all(ctx context.Context, count, want int) (got []queueimpl.Task, _ error) {
 	for first := true; first || len(got) < want; first = false {
 		tasks, err := c.pop(ctx, count-len(got))
-		if !once(c.b.v) { // it may hand out again what it has handed out
+		if !once(c.b.v) { // it may hand out a task again
 			tasks = slices.DeleteFunc(tasks, func(t queueimpl.Task) bool { return slices.Contains(idsOf(got), t.ID) })
 		}
 		if err != nil || len(tasks) == 0 {
@@ -477,8 +466,7 @@ func (c *client) all(ctx context.Context, count, want int) (got []queueimpl.Task
 	return got, nil
 }
 
-// popped expects exactly these ids, in any order, when it asks for so many; none means that
-// nothing is due.
+// popped pops as many tasks and expects exactly these ids, in any order; none means that nothing is due.
 func (c *client) popped(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
 	tasks, err := c.all(ctx, count, len(want))
 	if err != nil {
@@ -519,7 +507,7 @@ func (c *client) lost(ctx context.Context, ids []string, format string, args ...
 	return broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
 }
 
-// done acknowledges tasks, where the queue wants that.
+// done acknowledges tasks, if the queue needs that.
 func (c *client) done(ctx context.Context, tasks ...queueimpl.Task) error {
 	a, ok := c.Queue.(queueimpl.Acker)
 	for _, t := range tasks {
@@ -541,7 +529,7 @@ func (c *client) ack(ctx context.Context, of variant.Property, t queueimpl.Task,
 	return nil
 }
 
-// holds expects the server to hold these.
+// holds expects the server to hold these tasks.
 func (c *client) holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
 	s, err := c.State(ctx, c.name)
 	if err != nil {
@@ -557,7 +545,7 @@ func (c *client) holds(ctx context.Context, of variant.Property, waiting, claime
 	return nil
 }
 
-// numbered are so many ids.
+// numbered returns n ids.
 func numbered(n int) (ids []string) {
 	for i := range n {
 		ids = append(ids, fmt.Sprintf("task-%05d", i))
@@ -580,14 +568,13 @@ func say(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-// look is how long passes between two looks, and looks is how many there are at
-// most on a virtual clock: far more time than any rule needs.
+// look is the pause between two looks; looks is the most of them on a virtual clock: far more time than any rule needs.
 const (
 	look  = 2 * time.Millisecond
 	looks = 800
 )
 
-// until looks until something has happened.
+// until polls until something has happened.
 func (b bench) until(ctx context.Context, what string, happened func() (bool, error)) error {
 	start := time.Now()
 	for n := 1; ; n++ {
@@ -644,7 +631,7 @@ func firstOf(steps ...func() error) error {
 	return nil
 }
 
-// declaredAs is the declared answer that an error is, or nil.
+// declaredAs returns the declared answer that err wraps, or nil.
 func declaredAs(err error) error {
 	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
 		if errors.Is(err, d) {

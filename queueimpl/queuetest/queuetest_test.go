@@ -18,10 +18,10 @@ import (
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good queue with
-// one thing wrong, and must be told which promise it broke.
+// A suite that nothing fails proves nothing: each saboteur is a good queue with one fault, and the suite must name the
+// promise that it breaks.
 
-// full is all that the queue "reliable" can do.
+// full is the full interface of the queue "reliable".
 type full interface {
 	queueimpl.Queue
 	queueimpl.Delayer
@@ -152,7 +152,7 @@ func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimp
 	return tasks, err
 }
 
-// inCatalogue are the rules that package internal/mutants has flawed queues for.
+// inCatalogue lists the rules for which package internal/mutants has flawed queues.
 var inCatalogue = []string{
 	"ids are texts like any other",
 	"ids are texts when claims end, too",
@@ -450,7 +450,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
-// TestRulesApplyToThosePromising: a rule belongs to those that promise what it checks.
+// TestRulesApplyToThosePromising: a rule applies to the queues that promise what it checks.
 func TestRulesApplyToThosePromising(t *testing.T) {
 	control, _ := queueimpl.Find("range-run-remove")
 	streams, _ := queueimpl.Find("streams")

@@ -173,9 +173,8 @@ func inOrderOfDue(ctx context.Context, b bench) error {
 	return sorted(got)
 }
 
-// grain is how much a server's clock and a client's on the same machine may differ. Redis counts
-// what keys and streams last in whole milliseconds, and rounds down both when that begins and
-// when it looks.
+// grain is how much a server's clock and a client's on the same machine may differ. Redis counts lifetimes of keys and
+// idle times in whole milliseconds, and rounds down both the beginning and the present time.
 const grain = 2 * time.Millisecond
 
 // due checks a delivery against the clock.
@@ -427,7 +426,7 @@ func ackOnce(ctx context.Context, b bench) error {
 	)
 }
 
-// lent makes one client take the only task, with a claim that will run out.
+// lent has one client take the only task, with a claim that will run out.
 func lent(ctx context.Context, b bench, change func(*queueimpl.Options)) (*client, queueimpl.Task, error) {
 	c := b.client(change)
 	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
@@ -493,9 +492,9 @@ func lateAck(ctx context.Context, b bench) error {
 	)
 }
 
-// bothHad has a client pop two tasks, neither of which comes back before both are there: a machine
-// that is held up between two pops for longer than the visibility time-out begins again, on another
-// queue and with a longer one. lasts changes the options accordingly.
+// bothHad has a client pop two tasks so that neither comes back before it has both: if the machine stalls between the
+// pops for longer than the visibility time-out, it begins again, on another queue and with a longer time-out. lasts
+// changes the options accordingly.
 func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, lasts func(*queueimpl.Options), _ error) {
 	for try := range 5 {
 		hidden := visibility << try
@@ -527,8 +526,7 @@ func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, las
 	return nil, nil, nil, &tooSlow{"of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
 }
 
-// lateAckBeside makes one client pop one of two tasks after both claims have run out: the ack of the other task
-// counts.
+// lateAckBeside has one client pop one of two tasks after both claims have run out: the ack of the other task counts.
 func lateAckBeside(ctx context.Context, b bench) error {
 	c, had, lasts, err := bothHad(ctx, b)
 	if err != nil {
@@ -569,8 +567,8 @@ func (b bench) ended(ctx context.Context, c *client, end time.Time) error {
 	return b.until(ctx, "the end of a claim", func() (bool, error) { return !b.before(c, end.Add(grain)), nil })
 }
 
-// early judges that a claimed task has not come to another client before the claim was over. Its
-// end is counted by the client that has it, from before its call.
+// early judges that a claimed task has not come to another client before the claim was over. The client with the claim
+// counts its end from before its call.
 func early(c *client, t queueimpl.Task, of variant.Property) error {
 	if by := t.Until.Sub(c.env.Clock.Now()); by > grain {
 		return broken(of, "the task was given to another %v before the claim was over", by)
@@ -624,7 +622,7 @@ func extended(ctx context.Context, b bench) error {
 	}
 	longer, err := x.Extend(ctx, c.name, t)
 	if errors.Is(err, queueimpl.ErrLost) && !b.before(c, t.Until) {
-		return nil // a machine so busy that the claim is over: true, and nothing to see
+		return nil // the machine is so busy that the claim is over: the answer is true, and shows nothing
 	}
 	if err != nil {
 		return broken(theInterface, "extend of %+v answered %q", t, err)
@@ -722,8 +720,7 @@ func deadLetter(ctx context.Context, b bench) error {
 	return err
 }
 
-// manyLent has a client take many tasks, of which none comes back before all are taken: they are
-// fewer, the farther away the server is.
+// manyLent has a client take many tasks so that none comes back before all are taken: a slow server gets fewer.
 func manyLent(ctx context.Context, b bench, most int) (c *client, ids []string, taken []queueimpl.Task, err error) {
 	const lasting = 2 * claim
 	c = b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
@@ -745,12 +742,11 @@ func manyRunOut(ctx context.Context, b bench) error {
 		return err
 	}
 	tasks := len(ids)
-	other := b.client() // with a long time-out only for what follows
+	other := b.client() // with a long time-out only for the pops that follow
 	if err := b.ended(ctx, c, taken[len(taken)-1].Until); err != nil {
 		return err
 	}
-	// The queue may use either time-out: the one of the client that claimed a task, or the one of the next
-	// client.
+	// The queue may use either time-out: that of the client that claimed a task, or that of the next client.
 	again := map[string]bool{}
 	return b.until(ctx, "the return of all tasks", func() (bool, error) {
 		for _, q := range []*client{other, c} {
@@ -798,7 +794,7 @@ func journalTells(ctx context.Context, b bench) error {
 	)
 }
 
-// journal expects what a request took.
+// journal expects the journal to list these tasks for a request.
 func (c *client) journal(ctx context.Context, request string, want []queueimpl.Task) error {
 	got, err := c.Queue.(queueimpl.Journaler).Popped(ctx, c.name, request)
 	if err != nil {
@@ -810,7 +806,7 @@ func (c *client) journal(ctx context.Context, request string, want []queueimpl.T
 	return nil
 }
 
-// same compares tasks but for the time promised.
+// same compares tasks except for the promised time.
 func same(a, b queueimpl.Task) bool {
 	a.Until, b.Until = time.Time{}, time.Time{}
 	return a == b
@@ -839,8 +835,8 @@ func requestAgain(ctx context.Context, b bench) error {
 	return err
 }
 
-// crowd lets producers and consumers work at once, and tells how often each task
-// was delivered, of how many that were entered.
+// crowd lets producers and consumers work at once, and returns how often each task was delivered, and how many were
+// entered.
 func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued int, err error) {
 	const producers, consumers, each = 4, 6, 15
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -1053,7 +1049,7 @@ func badCalls(ctx context.Context, b bench) error {
 			try("journal of no queue", func() error { _, err := j.Popped(ctx, "", "request"); return err }))
 	}
 	for _, bad := range calls {
-		// An error that is no declared answer will do; so will success, if it does no harm.
+		// An error other than the declared answers is right; so is success, if it does no harm.
 		err := bad.do()
 		for _, d := range []error{queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost} {
 			if errors.Is(err, d) && !errors.Is(err, queueimpl.ErrBadCall) && strings.HasPrefix(bad.what, "enqueue") {

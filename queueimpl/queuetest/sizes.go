@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where calls
-// take their time they are fewer.
+// twentyThousand enters and takes tasks and, if tasks are lent, lets their claims run out. If calls are slow it uses
+// fewer.
 func twentyThousand(ctx context.Context, b bench) error {
 	const most, lasting, toEnter, toTake = 20_000, 4 * time.Second, 3500 * time.Millisecond, 2500 * time.Millisecond
 	batch, n := b.fits(ctx, 1000, 10, time.Second), 0
@@ -72,13 +72,13 @@ func twentyThousand(ctx context.Context, b bench) error {
 	return holds(n, fmt.Sprintf("after %d claims had run out", len(taken)))
 }
 
-// timedOut reports whether a call ran into the client's time-out, which leaves it open what it did.
+// timedOut reports whether a call met the client's time-out, which leaves its outcome open.
 func timedOut(err error) bool {
 	n := net.Error(nil)
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// manyRequests are all in the journal.
+// manyRequests: the journal has all of them.
 func manyRequests(ctx context.Context, b bench) error {
 	c := b.client()
 	j := c.Queue.(queueimpl.Journaler)
@@ -102,7 +102,7 @@ func manyRequests(ctx context.Context, b bench) error {
 	return nil
 }
 
-// longIDs are ids of up to a megabyte, of which each two differ in the last character.
+// longIDs uses pairs of ids of up to a megabyte that differ in the last character.
 func longIDs(ctx context.Context, b bench) error {
 	c := b.client()
 	for _, size := range []int{300, 70_000, 1 << 20} {
@@ -110,7 +110,7 @@ func longIDs(ctx context.Context, b bench) error {
 			id := strings.Repeat("x", size-1) + end
 			in, err := c.Enqueue(ctx, c.name, id)
 			if errors.Is(err, queueimpl.ErrBadCall) {
-				return nil // it may refuse long ones
+				return nil // it may refuse long ids
 			}
 			if err != nil || len(in) != 1 || in[0].ID != id {
 				return broken(variant.NoLostTask, "enqueue of an id of %d bytes entered %d tasks, and answered %s; a queue may refuse a long id by %q", size, len(in), say(err), queueimpl.ErrBadCall)

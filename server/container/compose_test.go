@@ -48,7 +48,7 @@ func TestContainerImage(t *testing.T) {
 	}
 }
 
-// composeCommand is docker-compose 1.29, or Compose v2 where that is missing.
+// composeCommand returns docker-compose 1.29, or Compose v2 where that is missing.
 func composeCommand(t *testing.T) []string {
 	t.Helper()
 	if _, err := exec.LookPath("docker-compose"); err == nil {

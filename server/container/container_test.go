@@ -299,7 +299,7 @@ func TestContainerCluster(t *testing.T) {
 // The environment of a process that opens a host, starts a server and waits.
 const helperVariable = "OVERSELL_CONTAINER_HELPER"
 
-// TestContainerHelper is nothing by itself, but a process of TestContainerSweep.
+// TestContainerHelper is not a test, but a process of TestContainerSweep.
 func TestContainerHelper(t *testing.T) {
 	if os.Getenv(helperVariable) == "" {
 		return

@@ -34,39 +34,37 @@ import (
 // Servers in containers. Each has a container of its own, so that each can be
 // killed and frozen alone. All of them live in the network of one further
 // container, the holder, which does nothing but publish their ports on 127.0.0.1
-// with the same numbers inside and outside. An address therefore means the same
-// to a server, to another server and to a client, which is what replication,
-// sentinels and clusters need: they tell clients where to go. The ports outlast
-// any server, so a restart keeps them.
+// with the same numbers inside and outside. So an address means the same to a server, to another server and to a
+// client, as replication, sentinels and clusters need: they tell clients where to go. The ports outlast any server, so
+// a restart keeps them.
 //
-// Clients reach a container through a proxy of Docker's. It accepts connections
-// on behalf of a server that is dead, and then closes them: what is "connection
-// refused" with a child is "connection reset" or an end of file here.
+// Clients reach a container through Docker's proxy. It accepts connections even if the server is dead, and then closes
+// them: "connection refused" of a child is "connection reset" or an end of file here.
 
 const (
-	// officialImage is what users have; see [DefaultImage].
+	// officialImage is the image that users have; see [DefaultImage].
 	officialImage = "redis:7"
-	// localImage is what "make image" builds.
+	// localImage is the image that "make image" builds.
 	localImage = "oversell-redis:local"
 	// hostLabel marks the containers of one host.
 	hostLabel = "oversell.host"
-	// dockerTimeout is how long the Docker daemon may take to say that it is there.
+	// dockerTimeout is how long the Docker daemon may take to answer.
 	dockerTimeout = 5 * time.Second
 	// pullTimeout is how long an image may take to arrive.
 	pullTimeout = 5 * time.Minute
-	// cleanTimeout is how long the removal of containers may take. It is not the
-	// caller's context that bounds it: after Ctrl-C they must go, too.
+	// cleanTimeout is how long the removal of containers may take. The caller's context does not bound it: they must be
+	// removed after Ctrl-C, too.
 	cleanTimeout = time.Minute
 )
 
-// DefaultImage is the default image of servers in containers.
+// DefaultImage returns the default image of servers in containers.
 func DefaultImage() string { return cmp.Or(os.Getenv("REDIS_IMAGE"), officialImage) }
 
 // Host starts servers in containers. Its methods are safe for concurrent
 // use.
 type Host struct {
 	image  string
-	engine string // as Docker calls itself, "20.10.24"
+	engine string // Docker's version, "20.10.24"
 	id     string
 	owner  string
 	docker *testcontainers.DockerProvider
@@ -78,9 +76,8 @@ type Host struct {
 	machines int
 }
 
-// New makes sure that there is a Docker daemon on this machine that
-// has the image, or can get it. It also removes what programs left behind that
-// were killed. Errors are of class [errclass.ErrEnvironment].
+// New checks that a Docker daemon on this machine has the image, or can get it. It also removes the containers of
+// killed programs. Errors are of class [errclass.ErrEnvironment].
 func New(ctx context.Context, image string) (instance.Host, error) {
 	docker, engine, err := connectDocker(ctx)
 	if err != nil {
@@ -95,8 +92,8 @@ func New(ctx context.Context, image string) (instance.Host, error) {
 	return h, nil
 }
 
-// connectDocker asks the daemon itself before the library looks for one, as the
-// library takes its time, and remembers a failure for ever.
+// connectDocker asks the daemon itself before the library looks for one, because the library is slow and remembers a
+// failure for ever.
 func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string, error) {
 	c, err := client.New(client.FromEnv)
 	if err != nil {
@@ -128,8 +125,8 @@ func connectDocker(ctx context.Context) (*testcontainers.DockerProvider, string,
 	return docker, v.Version, nil
 }
 
-// elsewhere tells whether a daemon that does not answer at the usual place may do
-// so at another one that the library knows, like that of a daemon without root.
+// elsewhere reports whether a daemon that does not answer at the usual place may answer at another one that the library
+// knows, like that of a daemon without root.
 func elsewhere(usual string) bool {
 	u, err := url.Parse(usual)
 	if err != nil || os.Getenv(client.EnvOverrideHost) != "" {
@@ -171,18 +168,16 @@ func pingDocker(ctx context.Context, c *client.Client) error {
 // logger, which nothing else guards.
 var libraryPrepared sync.Once
 
-// prepareLibrary settles what testcontainers can be told only through its globals
-// and through the environment, before it is used for the first time. What the
-// user has set remains.
+// prepareLibrary makes the settings of testcontainers that are possible only through its globals and the environment,
+// before its first use. It keeps the user's settings.
 func prepareLibrary(ctx context.Context, c *client.Client) {
 	libraryPrepared.Do(func() {
-		log.SetDefault(log.NewNoopLogger()) // it would tell of each step on stderr
+		log.SetDefault(log.NewNoopLogger()) // it would log each step to stderr
 		if _, err := os.Stat("/.dockerenv"); err == nil {
 			setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1") // it would try the gateway
 		}
-		// Its reaper removes containers after a kill -9 of this program at once,
-		// while we do at the next start. But it needs an image of its own, and a
-		// host without a registry cannot get it.
+		// Its reaper removes containers at once after a kill -9 of this program; we do at the next start. But it needs
+		// an image of its own, which a host without a registry cannot get.
 		//lint:ignore SA1019 nothing else tells which image this version of the library needs
 		if _, err := c.ImageInspect(ctx, testcontainers.ReaperDefaultImage); err != nil {
 			setDefault("TESTCONTAINERS_RYUK_DISABLED", "true")
@@ -219,7 +214,7 @@ func findImage(ctx context.Context, c client.APIClient, image string) (string, e
 	return "", nil
 }
 
-// pullImage tries once. The library would try for a quarter of an hour.
+// pullImage tries once. The library would try for 15 minutes.
 func pullImage(ctx context.Context, c client.APIClient, image string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pullTimeout, fmt.Errorf("it did not arrive within %v", pullTimeout))
 	defer cancel()
@@ -238,14 +233,13 @@ func pullImage(ctx context.Context, c client.APIClient, image string) error {
 		image, inOneLine(err), officialImage, localImage)
 }
 
-// inOneLine is what a daemon or the library says, without the lines that it says
-// it in.
+// inOneLine returns a message of a daemon or the library as one line.
 func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "Error response from daemon: ")
 	return phrase.OneLine(text)
 }
 
-// Version is what the image says, until a server has been asked.
+// Version returns the version in the image, until a server has been asked.
 func (h *Host) Version() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,7 +251,7 @@ func (h *Host) Describe() string {
 	return phrase.OneLine(fmt.Sprintf("%s %s started in containers of the image %s, by Docker %s", instance.ServerName, h.Version(), h.image, h.engine))
 }
 
-// holderAttempts is how often ports are chosen, as others choose ports, too.
+// holderAttempts is how often ports are chosen, since other processes choose ports, too.
 const holderAttempts = 5
 
 // Ports reserves the ports for good by publishing them at once. All ports of a
@@ -323,8 +317,8 @@ func (h *Host) startHolder(ctx context.Context, ports []int) (testcontainers.Con
 	return holder, nil
 }
 
-// request is one for a container that we recognise as ours. It has a map of its
-// own: the library adds to it.
+// request returns the request for a container that we recognize as ours. It has a map of its own: the library adds to
+// it.
 func (h *Host) request(entrypoint ...string) testcontainers.ContainerRequest {
 	return testcontainers.ContainerRequest{
 		Image:      h.image,
@@ -374,7 +368,7 @@ func (h *Host) leave() {
 	h.machines--
 }
 
-// serverRequest is one for a container that shares the network of the holder.
+// serverRequest returns the request for a container that shares the network of the holder.
 func (h *Host) serverRequest(s instance.Settings, holder string) testcontainers.ContainerRequest {
 	req := h.request("sh", "-c", startScript, instance.ServerName)
 	if s.Sentinel {
@@ -398,10 +392,9 @@ const forgetMark = "/oversell-forget"
 
 // startScript becomes the server. It runs at each start of the container.
 //
-// A replica keeps what it received from its master in a dump, which must not come
-// back where nothing is kept; where something is, it is not a dump. A node of a
-// cluster and a sentinel keep their identity even if they forget their data. Redis
-// before 7 has DEBUG without being asked for it.
+// A replica keeps the data from its master in a dump, which must not be loaded without persistence; with persistence,
+// the data is not in a dump. A node of a cluster and a sentinel keep their identity even if they forget their data.
+// Redis before 7 always has DEBUG.
 const startScript = `
 cd /data || exit 1
 if [ -e ` + forgetMark + ` ]; then rm -rf appendonlydir appendonly.aof ` + forgetMark + `; fi
@@ -417,8 +410,7 @@ esac
 exec redis-server "$@"
 `
 
-// serverArgs configures a server. What comes later prevails: the settings of the
-// topology over the usual ones, the nature of containers over both.
+// serverArgs configures a server. Later settings override: the topology's the usual ones, and the container's both.
 func serverArgs(s instance.Settings) []string {
 	keep := "no"
 	if s.Persist {
@@ -444,8 +436,7 @@ func sentinelLines(s instance.Settings) []string {
 		"bind 0.0.0.0", "protected-mode no", "sentinel announce-ip 127.0.0.1")
 }
 
-// remove does away with a container in whatever state, and its volumes. It may be
-// nil.
+// remove removes a container in any state, and its volumes. It may be nil.
 func (h *Host) remove(c testcontainers.Container) {
 	if c == nil {
 		return
@@ -473,8 +464,8 @@ func (h *Host) dropHolder() {
 	h.holder = nil
 }
 
-// Close removes all containers of the host, also those that we never learnt of
-// because the context ended while Docker created them.
+// Close removes all containers of the host, including those that are unknown to us because the context ended while
+// Docker created them.
 func (h *Host) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

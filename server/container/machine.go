@@ -19,13 +19,11 @@ import (
 )
 
 const (
-	// containerStartTimeout is how long a server may take until it answers, once
-	// its container runs; 20 ms are usual.
+	// containerStartTimeout is how long a server may take to answer, once its container runs; it usually takes 20 ms.
 	containerStartTimeout = 20 * time.Second
-	// controlTimeout is how long Docker may take to do something to a container.
+	// controlTimeout is how long Docker may take for an action on a container.
 	controlTimeout = 20 * time.Second
-	// watchAttempts is how often Docker may fail to tell about a container before
-	// the container counts as gone.
+	// watchAttempts is how often Docker may fail to report on a container before the container counts as gone.
 	watchAttempts = 5
 )
 
@@ -49,7 +47,7 @@ type machine struct {
 
 func (m *machine) Addr() string { return loopback(m.port) }
 
-// PID is 0: the process is the container's, and Docker may keep its containers in
+// PID returns 0: the process is the container's, and Docker may keep its containers in
 // a virtual machine.
 func (m *machine) PID() int { return 0 }
 
@@ -80,7 +78,7 @@ func (m *machine) watchOver(gone chan struct{}) {
 	close(gone)
 }
 
-// awaitExit returns how the server came to its end.
+// awaitExit returns how the server ended.
 func (m *machine) awaitExit() string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -97,13 +95,13 @@ func (m *machine) awaitExit() string {
 				return fmt.Sprintf("Docker does not tell about its container %.12s any more: %s", m.id(), inOneLine(err))
 			}
 			time.Sleep(time.Duration(attempt) * 100 * time.Millisecond)
-		case <-m.stopped: // and Docker did not manage to end it
+		case <-m.stopped: // and Docker could not end it
 			return fmt.Sprintf("its container %.12s was given up", m.id())
 		}
 	}
 }
 
-// lastLine is the server's own explanation.
+// lastLine returns the server's own explanation.
 func (m *machine) lastLine() string {
 	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 	defer cancel()
@@ -117,9 +115,8 @@ func (m *machine) lastLine() string {
 	return instance.Reason(output.String())
 }
 
-// AwaitReady waits until the server answers and has loaded its data. It is the
-// process 1 of its container, and the port leads to no other network than the one
-// that it lives in.
+// AwaitReady waits until the server answers and has loaded its data. It is process 1 of its container, and the port
+// leads only to the container's network.
 func (m *machine) awaitReady(ctx context.Context, gone <-chan struct{}) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, containerStartTimeout, fmt.Errorf("it did not answer within %v", containerStartTimeout))
 	defer cancel()
@@ -194,13 +191,13 @@ func (m *machine) Start(ctx context.Context, empty bool) error {
 		return m.failed("start", errors.New("it runs"))
 	}
 	if empty {
-		// A container that does not run cannot run rm, but it takes files.
+		// A stopped container cannot run rm, but files can be copied into it.
 		if err := m.container.CopyToContainer(ctx, nil, forgetMark, 0o600); err != nil {
 			return m.failed("empty", err)
 		}
 	}
 	if err := m.run(ctx); err != nil {
-		_ = m.Kill() // it may run, and not answer
+		_ = m.Kill() // it may run without answering
 		return m.failed("start", err)
 	}
 	return nil

@@ -14,15 +14,14 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A child dies with this program, even by SIGKILL; a container does not. Each
-// therefore bears a label that says which process it belongs to, and whoever
-// opens a host removes those whose process is dead.
+// A child dies with this program, even by SIGKILL; a container does not. So each has a label that names its process,
+// and opening a host removes the containers of dead processes.
 
-// ownerLabel names the process that a container belongs to, as machine/pid/start.
+// ownerLabel names the process that owns a container, as machine/pid/start.
 const ownerLabel = "oversell.owner"
 
-// ownLabel is the value for our own containers. The time of our start tells us
-// from a later process with the same id.
+// ownLabel returns the value for our own containers. Our start time distinguishes us from a later process with the same
+// id.
 func ownLabel() string {
 	start, err := processStart(os.Getpid())
 	if err != nil {
@@ -31,8 +30,8 @@ func ownLabel() string {
 	return fmt.Sprintf("%s/%d/%s", thisMachine(), os.Getpid(), start)
 }
 
-// orphaned tells whether the process that a label names is surely dead. Of
-// processes on other machines, or in other containers, we know nothing.
+// orphaned reports whether the process that a label names is surely dead. Nothing is known about processes on other
+// machines or in other containers.
 func orphaned(label string) bool {
 	rest, start, _ := cutLast(label)
 	machine, text, _ := cutLast(rest)
@@ -54,16 +53,15 @@ func cutLast(s string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// sweepContainers removes the containers whose owner was killed. It is called
-// whenever a host is opened. It does what it can: a failure is the next one's to
-// mend.
+// sweepContainers removes the containers whose owner was killed. It is called whenever a host is opened. It ignores
+// failures: the next call tries again.
 func sweepContainers(ctx context.Context, c client.APIClient) {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
 	removeLabelled(ctx, c, ownerLabel, func(s container.Summary) bool { return orphaned(s.Labels[ownerLabel]) })
 }
 
-// removeLabelled removes the containers with a label that a condition holds for.
+// removeLabelled removes the containers with a label that meets a condition.
 func removeLabelled(ctx context.Context, c client.APIClient, label string, which func(container.Summary) bool) {
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
 	if err != nil {

@@ -8,21 +8,20 @@ import (
 	"syscall"
 )
 
-// thisMachine tells process ids of one machine, or container, from those of
-// another. Containers can share a name, but not their process ids' namespace.
+// thisMachine distinguishes process ids of one machine, or container, from those of another. Containers can share a
+// name, but not their process ids' namespace.
 func thisMachine() string {
 	name, _ := os.Hostname()
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	return name + " " + space
 }
 
-// processStart is when a process was started, in ticks since the boot. If there
+// processStart returns when a process was started, in ticks since the boot. If there
 // is none, the error is fs.ErrNotExist.
 func processStart(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		// A process of another user may be hidden. It can be signalled, or we are
-		// told that we must not.
+		// A process of another user may be hidden. A signal to it succeeds, or is not permitted.
 		if syscall.Kill(pid, 0) != syscall.ESRCH {
 			return "", fmt.Errorf("process %d is hidden", pid)
 		}

@@ -11,13 +11,13 @@ import (
 	processes "github.com/shirou/gopsutil/v4/process"
 )
 
-// thisMachine tells process ids of one machine from those of another.
+// thisMachine distinguishes process ids of one machine from those of another.
 func thisMachine() string {
 	name, _ := os.Hostname()
 	return name
 }
 
-// processStart is when a process was started, as the system puts it. If there is
+// processStart returns when a process was started, in the system's format. If there is
 // none, the error is fs.ErrNotExist.
 func processStart(pid int) (string, error) {
 	p, err := processes.NewProcess(int32(pid))

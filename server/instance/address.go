@@ -22,7 +22,7 @@ type Endpoint struct {
 	Host string // as the user wrote it, without the port
 	// Addr is host:port.
 	Addr string
-	// Login is what go-redis read from the address: credentials, database, TLS.
+	// Login is the options that go-redis read from the address: credentials, database, TLS.
 	Login *redis.Options
 }
 
@@ -30,13 +30,11 @@ type Endpoint struct {
 // that have none: a command line can be read by every user of the machine.
 const PasswordVariable = "OVERSELL_REDIS_PASSWORD"
 
-// allowedInQuery are the parameters an address may set. All others of
-// redis.ParseURL would change how the driver behaves (how often it repeats a
-// command, say), and that is not the address's to decide.
+// allowedInQuery lists the parameters that an address may set. All others of redis.ParseURL would change the driver's
+// behaviour, for example how often it repeats a command.
 var allowedInQuery = []string{"db", "skip_verify"}
 
-// ParseAddresses reads a list of addresses. Those of sentinels may say which of
-// their masters is meant.
+// ParseAddresses reads a list of addresses. Addresses of sentinels may name one of their masters.
 func ParseAddresses(list string, sentinels bool) (all []Endpoint, master string, err error) {
 	if strings.Contains(list, "@") {
 		for part := range strings.SplitSeq(list, ",") {
@@ -66,8 +64,8 @@ func ParseAddresses(list string, sentinels bool) (all []Endpoint, master string,
 	return all, master, nil
 }
 
-// cutMaster takes the parameter master out of an address. What cannot be read is
-// left for parseAddress to complain about.
+// cutMaster removes the parameter master from an address. It leaves unreadable addresses to parseAddress, which reports
+// them.
 func cutMaster(text string) (rest, master string) {
 	u, err := url.Parse(text)
 	if err != nil || !u.Query().Has("master") || strings.Contains(u.RawQuery, "@") {
@@ -115,8 +113,8 @@ func parseAddress(text string) (Endpoint, error) {
 	return Endpoint{Host: host, Addr: login.Addr, Login: login}, nil
 }
 
-// badAddress explains why an address cannot be read. The reasons of net/url and
-// go-redis quote what they could not read, which may be part of a password.
+// badAddress explains why an address cannot be read. Errors of net/url and go-redis quote the unreadable part, which
+// may be part of a password.
 func badAddress(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errclass.Usagef("address %s cannot be read as redis://user:password@host:port/db (special characters in a password must be written as %%xx)", Redact(text))
@@ -130,9 +128,8 @@ func badAddress(text string, err error) error {
 	return errclass.Usagef("address %s cannot be read as redis://host:port/db: %w", text, err)
 }
 
-// Redact hides the credentials in a list of addresses, be they well formed or
-// not: everything before the last @ of each, and every query. Where it cannot
-// tell the end of a password, it hides too much.
+// Redact hides the credentials in a list of addresses, well formed or not: everything before the last @ of each, and
+// every query. If it cannot find the end of a password, it hides too much.
 func Redact(list string) string {
 	parts := strings.Split(list, ",")
 	for _, part := range parts {
@@ -153,8 +150,7 @@ func Redact(list string) string {
 	return strings.Join(parts, ",")
 }
 
-// withoutSecret hides what stands where a port should be and is none: it may be a
-// password behind which the host was forgotten.
+// withoutSecret hides text in place of a port that is not a port: it may be a password without a host after it.
 func withoutSecret(rest string) string {
 	authority, path, hasPath := strings.Cut(rest, "/")
 	at := strings.LastIndex(authority, ":")
@@ -179,8 +175,7 @@ func (e Endpoint) Hide(text string) string {
 // lookupTimeout bounds the resolution of all host names together.
 const lookupTimeout = 3 * time.Second
 
-// AllLoopback refuses any endpoint that is not on this machine. It connects to
-// none of them.
+// AllLoopback returns an error if an endpoint is not on this machine. It connects to none of them.
 func AllLoopback(ctx context.Context, endpoints []Endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

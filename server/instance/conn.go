@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ConnOptions is what a run may choose about its connections. The zero value is
-// one connection and 5 seconds.
+// ConnOptions are the settings that a run may choose for its connections. The zero value is one connection and 5
+// seconds.
 type ConnOptions struct {
 	// PoolSize is the largest number of connections of one client; 0 means 1.
 	PoolSize int
@@ -25,14 +25,14 @@ type ConnOptions struct {
 
 const (
 	defaultTimeout = 5 * time.Second
-	// waitForConnection is how long a command may queue for a connection of its
-	// pool: practically as long as its context allows.
+	// waitForConnection is how long a command may wait for a connection of its pool: in practice as long as its context
+	// allows.
 	waitForConnection = time.Hour
 	bufferSize        = 4 << 10
 )
 
-// Options are the settings with which every client of this program talks to a
-// server. It is the only place that states them, and hands out a fresh copy.
+// Options returns the settings with which every client of this program talks to a
+// server. It is the only place that sets them, and returns a fresh copy.
 func Options(addr string, o ConnOptions) *redis.Options {
 	if o.PoolSize <= 0 {
 		o.PoolSize = 1
@@ -44,13 +44,11 @@ func Options(addr string, o ConnOptions) *redis.Options {
 		Addr:     addr,
 		PoolSize: o.PoolSize,
 
-		// The driver would send a command again after an error on the wire (3
-		// times by default). Whatever had reached the server would be applied
-		// twice, and the history would not show it.
+		// The driver would send a command again after an error on the wire (3 times by default). A command that had
+		// reached the server would be applied twice, and the history would not show it.
 		MaxRetries: -1,
-		// The same for dialling, 5 times with pauses of 100 ms by default. Note
-		// that a pool whose dials failed PoolSize times in a row hands out that
-		// error at once, and looks only every second whether the server is back.
+		// The same for dialling, 5 times with pauses of 100 ms by default. A pool whose dials failed PoolSize times in
+		// a row returns that error at once, and checks only every second whether the server is back.
 		DialerRetries: 1,
 		DialTimeout:   5 * time.Second,
 		// Without it, the deadline of a context does not cut short the wait for a
@@ -70,8 +68,7 @@ func Options(addr string, o ConnOptions) *redis.Options {
 		// 32 KiB each by default: 128 MB for 2,000 connections.
 		ReadBufferSize:  bufferSize,
 		WriteBufferSize: bufferSize,
-		// RESP2 has all that locks need and spares the look for push messages
-		// before each reply, which RESP3 brings along.
+		// RESP2 has all that locks need and avoids RESP3's check for push messages before each reply.
 		Protocol: 2,
 		// CLIENT SETINFO costs a round trip per connection, and the emulation
 		// does not know it.

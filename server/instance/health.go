@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// The servers are asked whether all is well every firstPoll, and then less and less
-// often: each question is a connection of its own, and machines that track
-// connections have room for so many.
+// The servers are polled every firstPoll, and then less and less often: each poll is a connection of its own, and
+// connection tracking has a limit.
 const (
 	firstPoll = 3 * time.Millisecond
 	lastPoll  = 30 * time.Millisecond
@@ -20,8 +19,7 @@ const (
 // Poll tries until it succeeds or ctx ends.
 func Poll(ctx context.Context, try func(context.Context) error) error {
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
-		// Under ctx, the last attempt would tell of the end of ctx and of nothing
-		// else. It has its own, short timeouts.
+		// Under ctx, the last attempt would only report the end of ctx. It has its own, short timeouts.
 		err := try(context.WithoutCancel(ctx))
 		if err == nil {
 			return nil
@@ -34,12 +32,12 @@ func Poll(ctx context.Context, try func(context.Context) error) error {
 	}
 }
 
-// IsGone says that a server was killed.
+// IsGone returns the error that a server was killed.
 func (s *Server) IsGone() error {
 	return fmt.Errorf("server %d on %s was killed and not started again", s.Number, s.Addr)
 }
 
-// Away says that a server was killed or frozen, nil if it was not.
+// Away returns an error if a server was killed or frozen.
 func (s *Server) Away() error {
 	switch {
 	case s.Killed.Load():
@@ -50,7 +48,7 @@ func (s *Server) Away() error {
 	return nil
 }
 
-// Silent says that a server does not answer.
+// Silent returns the error that a server does not answer.
 func (s *Server) Silent(err error) error {
 	if away := s.Away(); away != nil {
 		return away // meanwhile

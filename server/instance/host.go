@@ -23,42 +23,41 @@ type Host interface {
 	Close()
 }
 
-// Settings are those of one server.
+// Settings are the settings of one server.
 type Settings struct {
 	Port int
-	// Options are further settings of redis.conf, name and value by turns.
+	// Options are further settings of redis.conf, alternating names and values.
 	Options []string
-	// Sentinel says that the server is one. It is started with a configuration
-	// file, which it rewrites, that holds these lines.
+	// Sentinel, unless empty, makes the server a sentinel. Its configuration file, which it rewrites, begins with these
+	// lines.
 	Sentinel bool
 	Lines    []string
 	// Persist keeps an append-only file, so that a kill -9 loses nothing.
 	Persist bool
 }
 
-// Machine is one server that can be broken and mended. Its methods are used by one
-// goroutine at a time, except for exited and LastWords.
+// Machine is one server that can be broken and healed. Its methods are used by one goroutine at a time, except for
+// Exited and LastWords.
 type Machine interface {
 	// Addr is 127.0.0.1:port, the same for its whole life.
 	Addr() string
 	// PID is the server's process on this machine; 0 if it has none here.
 	PID() int
-	// Info is what the server answered to INFO when it was started.
+	// Info returns the server's reply to INFO when it was started.
 	Info() Info
 	// Kill ends it as kill -9 does, and waits until it is gone.
 	Kill() error
-	// Start starts it again on its port, after kill, and waits until it answers
-	// and has loaded its data. With empty, or if it is not to persist, it forgets
-	// its data, but not who it is in a cluster or for other sentinels.
+	// Start starts it again on its port, after Kill, and waits until it answers and has loaded its data. With empty, or
+	// without persistence, it forgets its data, but not its identity in a cluster or for other sentinels.
 	Start(ctx context.Context, empty bool) error
-	// Freeze stops it as SIGSTOP does; thaw lets it go on.
+	// Freeze stops it as SIGSTOP does; Thaw lets it go on.
 	Freeze() error
 	Thaw() error
 	// Jump sets how far its wall clock is ahead of the real time, or behind it.
 	Jump(ahead time.Duration) error
-	// Exited is closed when the present process is gone.
+	// Exited returns a channel that is closed when the present process is gone.
 	Exited() <-chan struct{}
 	LastWords() string
-	// Stop ends it for good, whatever state it is in, and removes its files.
+	// Stop ends it for good, in any state, and removes its files.
 	Stop()
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Info is what a server says of itself in reply to INFO.
+// Info is a server's reply to INFO.
 type Info map[string]string
 
-// ParseInfo parses the reply to INFO. Lines that are no field are skipped.
+// ParseInfo parses the reply to INFO. Lines that are not fields are skipped.
 func ParseInfo(text string) Info {
 	in := Info{}
 	for line := range strings.Lines(text) {
@@ -31,7 +31,7 @@ func (in Info) Version() string {
 	return "unknown"
 }
 
-// Named is a version as it reads in a sentence.
+// Named returns a version for use in a sentence.
 func Named(version string) string {
 	switch {
 	case version == "unknown":
@@ -42,7 +42,7 @@ func Named(version string) string {
 	return "Redis " + version
 }
 
-// Number is 0 if there is none.
+// Number returns a field as a number, 0 if there is none.
 func (in Info) Number(name string) int {
 	n, _ := strconv.Atoi(in[name])
 	return n

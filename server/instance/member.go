@@ -1,6 +1,6 @@
 package instance
 
-// Role is what a server is for.
+// Role is the role of a server.
 type Role string
 
 // The roles.

@@ -11,8 +11,7 @@ import (
 	"oversell/internal/errclass"
 )
 
-// neighbour is the endpoint of a server that another one told us of. The
-// credentials are the same for all.
+// neighbour returns the endpoint of a server that another one named. The credentials are the same for all.
 func (e Endpoint) neighbour(addr string) (Endpoint, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -22,7 +21,7 @@ func (e Endpoint) neighbour(addr string) (Endpoint, error) {
 	return n, nil
 }
 
-// loginFor is a copy of the credentials for another host.
+// loginFor returns a copy of the credentials for another host.
 func (e Endpoint) loginFor(host string) *redis.Options {
 	login := *e.Login
 	if login.TLSConfig != nil {
@@ -32,8 +31,8 @@ func (e Endpoint) loginFor(host string) *redis.Options {
 	return &login
 }
 
-// ProbeOptionalPassword is probe, but for the password: of servers and sentinels often only some
-// want one. It returns the endpoint with the credentials that fit.
+// ProbeOptionalPassword is Probe with or without the password: often only some of the servers and sentinels need one.
+// It returns the endpoint with the accepted credentials.
 func ProbeOptionalPassword(ctx context.Context, e Endpoint) (Endpoint, Info, error) {
 	in, err := Probe(ctx, e)
 	if errors.Is(err, errNoPassword) {
@@ -44,7 +43,7 @@ func ProbeOptionalPassword(ctx context.Context, e Endpoint) (Endpoint, Info, err
 	return e, in, err
 }
 
-// Neighbours knocks at all addresses, which must be on this machine unless remote is set, and returns their servers.
+// Neighbours connects to all addresses, which must be on this machine unless remote is set, and returns their servers.
 func (e Endpoint) Neighbours(ctx context.Context, remote bool, addrs []string, r Role) ([]*Server, error) {
 	all := make([]Endpoint, len(addrs))
 	for i, addr := range addrs {
@@ -67,7 +66,7 @@ func (e Endpoint) Neighbours(ctx context.Context, remote bool, addrs []string, r
 	})
 }
 
-// Talk has a conversation with the server at an endpoint.
+// Talk calls f with a client of the server at an endpoint.
 func Talk(ctx context.Context, e Endpoint, what string, say func(context.Context, *redis.Client) error) error {
 	s := &Server{Member: Member{Addr: e.Addr}, Login: e.Login}
 	if err := s.VisitFor(ctx, ProbeTimeout, say); err != nil {
@@ -76,7 +75,7 @@ func Talk(ctx context.Context, e Endpoint, what string, say func(context.Context
 	return nil
 }
 
-// WithoutDB is for sentinels, which have no databases.
+// WithoutDB returns the endpoint without its database: sentinels have none.
 func (e Endpoint) WithoutDB() Endpoint {
 	e.Login = e.loginFor(e.Host)
 	e.Login.DB = 0

@@ -12,10 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Exempt opens a connection whose commands a server executes also while it holds back
-// those of its clients: that of a client that has sent MONITOR. It must be opened
-// before the pause; and as such a connection is told of every command of all others,
-// it is for the pause only.
+// Exempt opens a connection that a server still serves while it holds back the commands of its clients: that of a
+// client that has sent MONITOR. It must be opened before the pause, and used only for it, since such a connection
+// receives every command of all others.
 func Exempt(ctx context.Context, s *Server) (net.Conn, error) {
 	conn, err := Dial(ctx, s.Endpoint())
 	if err != nil {
@@ -25,11 +24,10 @@ func Exempt(ctx context.Context, s *Server) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("monitor %s, to be able to end the pause: %w", s.Addr, err)
 	}
-	return conn, nil // nothing is said on it during the pause
+	return conn, nil // nothing is sent on it during the pause
 }
 
-// Resume ends a pause on a connection that is exempt from it. Servers before 6.2 cannot
-// be told to.
+// Resume ends a pause on a connection that is exempt from it. Servers before 6.2 have no command for that.
 func Resume(ctx context.Context, exempt net.Conn, s *Server) error {
 	err := Answered(ctx, exempt, Request("CLIENT", "UNPAUSE"), 1)
 	if err != nil {
@@ -40,7 +38,7 @@ func Resume(ctx context.Context, exempt net.Conn, s *Server) error {
 	return err
 }
 
-// LoginAnd sends a command on a new connection that is answered by +OK, after logging in.
+// LoginAnd logs in on a new connection and sends a command whose reply must be +OK.
 func (s *Server) LoginAnd(ctx context.Context, conn net.Conn, command ...string) error {
 	text, replies := Request(command...), 1
 	if l := s.Login; l != nil && l.Password != "" {
@@ -53,7 +51,7 @@ func (s *Server) LoginAnd(ctx context.Context, conn net.Conn, command ...string)
 	return Answered(ctx, conn, text, replies)
 }
 
-// Request is a command as it goes over the wire.
+// Request returns a command in wire format.
 func Request(args ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -63,8 +61,7 @@ func Request(args ...string) string {
 	return b.String()
 }
 
-// Answered sends requests that are answered by +OK, n times. What a monitor is told in
-// between is passed over.
+// Answered sends requests and reads n replies of +OK. It skips the lines of a monitor in between.
 func Answered(ctx context.Context, conn net.Conn, requests string, n int) error {
 	end, limited := ctx.Deadline()
 	if most := time.Now().Add(TalkTimeout); !limited || end.After(most) {

@@ -21,12 +21,12 @@ import (
 // ProbeTimeout is how long an address may take to answer.
 const ProbeTimeout = 3 * time.Second
 
-// Server is the one that gave this answer at the endpoint.
+// Server returns the server that gave this answer at the endpoint.
 func (e Endpoint) Server(in Info, r Role) *Server {
 	return &Server{Member: Member{Addr: e.Addr, Role: r}, Login: e.Login, Version: in.Version(), MaxClients: in.Number("maxclients"), Others: max(0, in.Number("connected_clients")-1)}
 }
 
-// Probe connects to an address and asks the server who it is.
+// Probe connects to an address and asks the server for its identity.
 func Probe(ctx context.Context, e Endpoint) (Info, error) {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
@@ -45,7 +45,7 @@ func Probe(ctx context.Context, e Endpoint) (Info, error) {
 	return nil, err
 }
 
-// Dial opens a connection and, for rediss, shakes hands.
+// Dial opens a connection and, for rediss, makes the TLS handshake.
 func Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", e.Addr)
@@ -63,8 +63,7 @@ func Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	return secure, nil
 }
 
-// interview lets the driver log in on an open connection and returns what INFO
-// says. It closes the connection.
+// interview lets the driver log in on an open connection and returns the reply to INFO. It closes the connection.
 func interview(ctx context.Context, conn net.Conn, login *redis.Options) (Info, error) {
 	var in Info
 	err := converse(ctx, conn, login, func(ctx context.Context, c *redis.Client) (err error) {
@@ -74,8 +73,7 @@ func interview(ctx context.Context, conn net.Conn, login *redis.Options) (Info, 
 	return in, err
 }
 
-// askWho returns what INFO says. An account that may not call INFO gets an empty
-// answer.
+// askWho returns the reply to INFO. An account that may not call INFO gets an empty answer.
 func askWho(ctx context.Context, c *redis.Client) (Info, error) {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return nil, err
@@ -87,8 +85,7 @@ func askWho(ctx context.Context, c *redis.Client) (Info, error) {
 	return ParseInfo(text), nil
 }
 
-// converse lets the driver log in on an open connection, which it closes at the
-// end.
+// converse lets the driver log in on an open connection, calls f, and closes the connection.
 func converse(ctx context.Context, conn net.Conn, login *redis.Options, talk func(context.Context, *redis.Client) error) error {
 	defer conn.Close()
 	opts := Options(conn.RemoteAddr().String(), ConnOptions{Timeout: ProbeTimeout})
@@ -101,10 +98,10 @@ func converse(ctx context.Context, conn net.Conn, login *redis.Options, talk fun
 	return talk(ctx, client)
 }
 
-// askTimeout is how long whatever answers on the port of a child may take.
+// askTimeout is how long the process on the port of a child may take to answer.
 const askTimeout = 250 * time.Millisecond
 
-// AskInfo interviews a server that needs no login.
+// AskInfo asks a server without a login for INFO.
 func AskInfo(ctx context.Context, addr string) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -116,7 +113,7 @@ func AskInfo(ctx context.Context, addr string) (Info, error) {
 	return interview(ctx, conn, nil)
 }
 
-// CheckMaster refuses servers that cannot be written to like a single master.
+// CheckMaster refuses servers that do not accept writes like a single master.
 func CheckMaster(addr string, in Info) error {
 	switch in["redis_mode"] {
 	case "sentinel":
@@ -138,7 +135,7 @@ func checkLoaded(addr string, in Info) error {
 	return nil
 }
 
-// CheckMode refuses a server that is not what the addresses of a topology must be.
+// CheckMode refuses a server of the wrong mode for the addresses of a topology.
 func CheckMode(addr string, in Info, mode, what string) error {
 	if in["redis_mode"] != mode {
 		return errclass.Environmentf("%s is no %s (its redis_mode is %q): with --topology %s, give the addresses of those", addr, what, in["redis_mode"], mode)
@@ -146,7 +143,7 @@ func CheckMode(addr string, in Info, mode, what string) error {
 	return nil
 }
 
-// explainAnswer puts into words what is wrong with the answer of a server.
+// explainAnswer explains what is wrong with the answer of a server.
 func explainAnswer(e Endpoint, err error) error {
 	var reply redis.Error
 	var network net.Error
@@ -217,7 +214,7 @@ func rootCause(err error) error {
 	return loopback.Reason(err)
 }
 
-// IsReply tells an error that a server answered with from one on the way.
+// IsReply reports whether an error is a server's reply, and not one on the way.
 func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)

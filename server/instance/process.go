@@ -21,13 +21,12 @@ import (
 )
 
 const (
-	// ServerName is the program that a server is.
+	// ServerName is the program of a server.
 	ServerName = "redis-server"
-	// startTimeout is how long a server may take until it answers; 10 ms are
-	// usual.
+	// startTimeout is how long a server may take to answer; it usually takes 10 ms.
 	startTimeout = 10 * time.Second
-	// WantedClients is what we ask a server to accept; it takes less if its limit
-	// of open files is lower.
+	// WantedClients is the limit of clients that we ask for; the server accepts fewer if its limit of open files is
+	// lower.
 	WantedClients = 20000
 )
 
@@ -176,13 +175,13 @@ func (p *process) run(ctx context.Context) error {
 	return nil
 }
 
-// TakenPort is why a server cannot be started that may start on another port.
+// TakenPort says why a server did not start on this port; it may start on another.
 type TakenPort struct{ error }
 
 // Unwrap returns the reason, for errors.Is and errors.As.
 func (p *TakenPort) Unwrap() error { return p.error }
 
-// arguments are those of the command line. A sentinel gets a configuration file.
+// arguments returns the command line. A sentinel gets a configuration file.
 func (p *process) arguments() ([]string, error) {
 	common := []string{
 		"port", strconv.Itoa(p.settings.Port), "bind", "127.0.0.1",
@@ -195,13 +194,12 @@ func (p *process) arguments() ([]string, error) {
 	}
 	own := []string{"save", "", "appendonly", "no"}
 	if p.settings.Persist {
-		// The file is written before each answer, and what is written outlives a kill
-		// -9. With "everysec" it would not be while the disk is busy: then the server
-		// answers first, for up to 2 seconds.
+		// The file is written before each answer, and written data survives a kill -9. With "everysec" and a busy disk
+		// the server would answer before it writes, for up to 2 seconds.
 		own = []string{"save", "", "appendonly", "yes", "appendfsync", "no"}
 	}
 	if SinceVersion(p.host.number, 7) {
-		own = append(own, "enable-debug-command", "yes") // older ones have DEBUG anyway
+		own = append(own, "enable-debug-command", "yes") // older ones always have DEBUG
 	}
 	var args []string
 	all := append(append(common, own...), p.settings.Options...)
@@ -211,8 +209,7 @@ func (p *process) arguments() ([]string, error) {
 	return args, nil
 }
 
-// writeConfig writes a configuration file, unless the server has one already, in
-// which it keeps what it knows.
+// writeConfig writes a configuration file, unless the server has one already, in which it keeps its state.
 func writeConfig(file string, options, lines []string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
@@ -227,7 +224,7 @@ func writeConfig(file string, options, lines []string) error {
 	return os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
-// environment is nil, for ours, unless the server's clock can be moved.
+// environment returns nil (our environment) unless the server's clock can be moved.
 func (p *process) environment() []string {
 	if p.host.preload == "" {
 		return nil
@@ -253,8 +250,8 @@ func (p *process) Start(ctx context.Context, empty bool) error {
 	return p.run(ctx)
 }
 
-// forget removes the server's data. What a replica received from its master lies
-// in a file, too, and would come back. A cluster's node remains the one it was.
+// forget removes the server's data, including a replica's file with its master's data. A cluster's node keeps its
+// identity.
 func (p *process) forget() error {
 	data, err := filepath.Glob(filepath.Join(p.dir, "*.rdb"))
 	for _, more := range []string{"appendonlydir", "appendonly.aof"} { // since 7.0, and before
@@ -270,12 +267,11 @@ func (p *process) Freeze() error { return p.now().Freeze() }
 func (p *process) Thaw() error   { return p.now().Thaw() }
 
 func (p *process) Stop() {
-	_ = p.Kill() // there is nothing that it would have to save
+	_ = p.Kill() // it has nothing to save
 	_ = os.RemoveAll(p.dir)
 }
 
-// awaitReady waits until the child itself answers. Another server on that port is not
-// mistaken for the child, whatever it replies.
+// awaitReady waits until the child itself answers. It does not take another server on that port for the child.
 func awaitReady(ctx context.Context, c *child.Process, addr string) (Info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
@@ -299,7 +295,7 @@ func awaitReady(ctx context.Context, c *child.Process, addr string) (Info, error
 	}
 }
 
-// SinceVersion tells whether a version, as "7.0.15", is at least this major one.
+// SinceVersion reports whether a version, as "7.0.15", is at least this major one.
 func SinceVersion(version string, major int) bool {
 	text, _, _ := strings.Cut(strings.TrimPrefix(version, "valkey "), ".")
 	n, err := strconv.Atoi(text)

@@ -23,7 +23,7 @@ func TestAFailedStartGivesTheServersReason(t *testing.T) {
 	}
 }
 
-// Whatever answers on the port, a child that does not is no server of ours.
+// A child that does not answer is not our server, even if another process answers on the port.
 func TestAStrangersAnswerIsNotTakenForTheChilds(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	c, err := child.Start(exec.Command("sleep", "60"))

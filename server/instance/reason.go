@@ -14,7 +14,7 @@ import (
 // stopGrace is how long a server may take to end by itself.
 const stopGrace = time.Second
 
-// LastWords says in one line how a server that is gone came to its end.
+// LastWords says in one line how a server ended.
 func lastWords(c *child.Process) string {
 	how := "it exited by itself"
 	if exit := (*exec.ExitError)(nil); errors.As(c.Err(), &exit) {
@@ -23,12 +23,11 @@ func lastWords(c *child.Process) string {
 	return fmt.Sprintf("%s (process %d; its last line: %s)", how, c.PID(), Reason(c.Output.String()))
 }
 
-// logHead is what Redis puts before each message: "17:M 20 Nov 2026 11:08:58.051 # ".
+// logHead matches the prefix of Redis log lines: "17:M 20 Nov 2026 11:08:58.051 # ".
 var logHead = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ [-.*#] `)
 
-// Reason is the server's own explanation in what it printed: its last warning, or else its last
-// line. For an error in its configuration, which it prints without the usual
-// head, it is the setting and what is wrong with it.
+// Reason returns the server's own explanation in its output: its last warning, or else its last line. For an error in
+// its configuration, which it prints without the usual prefix, that is the setting and the error.
 func Reason(printed string) string {
 	last, warning, setting := "", "", ""
 	for line := range strings.Lines(printed) {
@@ -36,7 +35,7 @@ func Reason(printed string) string {
 		text := logHead.ReplaceAllString(line, "")
 		switch {
 		case text == "" || strings.Contains(text, "vm.overcommit_memory"):
-			continue // the latter is said at every start
+			continue // the latter is printed at every start
 		case strings.HasPrefix(text, ">>> "):
 			setting = strings.TrimPrefix(text, ">>> ") + ": "
 		case strings.Contains(text, "bind: "):

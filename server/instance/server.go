@@ -11,15 +11,14 @@ import (
 	"oversell/internal/errclass"
 )
 
-// Server is one Redis server of a target: one that we started, the emulation, or one that was
-// running before.
+// Server is one Redis server of a target: one that we started, the emulation, or one that was running before.
 type Server struct {
 	Member
 	// Login has the user, password, database number and TLS settings for the server; nil: none.
 	Login *redis.Options
 	// MaxClients is the server's limit of connections; 0 if unknown.
 	MaxClients int
-	// Others is how many connections of others there were when it was opened.
+	// Others is how many connections of other clients there were when it was opened.
 	Others  int
 	Version string
 	// Machine is nil unless we started the server and can break it.
@@ -28,23 +27,22 @@ type Server struct {
 	Stop  func()
 	Admin *redis.Client
 
-	// doing: one thing at a time is done to the machine. What was done to it last
-	// can be read meanwhile.
+	// doing serializes the actions on the machine. The last action can be read meanwhile.
 	doing  sync.Mutex
 	Killed atomic.Bool
 	Frozen atomic.Bool
 	Life   atomic.Pointer[Life]
 }
 
-// Life is that of a server from a start to the next.
+// Life is a server's life from one start to the next.
 type Life struct{ Ended atomic.Bool } // by us
 
 // Up reports whether the server runs: no fault has killed or frozen it.
 func (s *Server) Up() bool { return !s.Killed.Load() && !s.Frozen.Load() }
 
 const (
-	// adminPool: a pool whose dials failed that often looks only every second
-	// whether the server is back. An administrator polls a dead server.
+	// adminPool: a pool whose dials failed that often checks only every second whether the server is back. The
+	// administrative client polls dead servers.
 	adminPool  = 4096
 	adminDials = 16
 )
@@ -56,7 +54,7 @@ func (s *Server) ConnectAdmin() {
 	s.Admin = redis.NewClient(opts)
 }
 
-// Options are those of a client of this very server.
+// Options returns the options of a client of this server.
 func (s *Server) Options(o ConnOptions) *redis.Options {
 	opts := Options(s.Addr, o)
 	if s.Login != nil {
@@ -69,12 +67,11 @@ func (s *Server) Options(o ConnOptions) *redis.Options {
 	return opts
 }
 
-// TalkTimeout is how long a server may take to say how it is or to do as it is
-// told. On a busy machine, a quarter of a second is sometimes not enough.
+// TalkTimeout is how long a server may take to report its state or to follow an order. On a busy machine, a quarter of
+// a second is sometimes not enough.
 const TalkTimeout = time.Second
 
-// Ask returns what INFO says. A server that still loads its data does not count
-// as answering.
+// Ask returns the reply to INFO. A server that still loads its data does not count as answering.
 func (s *Server) Ask(ctx context.Context) (Info, error) {
 	var in Info
 	err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) (err error) {
@@ -84,9 +81,8 @@ func (s *Server) Ask(ctx context.Context) (Info, error) {
 	return in, err
 }
 
-// Visit talks to the server on a connection of its own, so that neither a pool's
-// memory of failures nor a connection of a former life of the server gets in
-// between. All of it may take TalkTimeout.
+// Visit talks to the server on a connection of its own, so that neither a pool's recorded failures nor a connection
+// from before a restart interferes. All of it may take TalkTimeout.
 func (s *Server) Visit(ctx context.Context, talk func(context.Context, *redis.Client) error) error {
 	return s.VisitFor(ctx, TalkTimeout, talk)
 }
@@ -186,7 +182,7 @@ func (s *Server) Jump(ahead time.Duration) error {
 	return s.Machine.Jump(ahead)
 }
 
-// end stops what is ours for good.
+// end stops the server for good if it is ours.
 func (s *Server) end() {
 	if s.Admin != nil {
 		_ = s.Admin.Close()

@@ -32,7 +32,7 @@ func OpenAll(n int, open func(i int) (*Server, error)) ([]*Server, error) {
 	for _, err := range errs {
 		if err != nil {
 			EndAll(servers)
-			return nil, err // the first is explanation enough, and one line
+			return nil, err // the first error explains enough, in one line
 		}
 	}
 	return servers, nil

@@ -14,8 +14,8 @@ import (
 )
 
 // A server's clock is moved by a small library that is preloaded into it. (The
-// well-known libfaketime makes redis-server 7.0 crash.) It is C, in a folder of its
-// own so that go build needs no C compiler; only who moves clocks needs one.
+// well-known libfaketime makes redis-server 7.0 crash.) It is C, in a folder of its own, so that go build needs no C
+// compiler; only moving clocks needs one.
 //
 //go:embed shim/clock.c
 var shimSource []byte
@@ -23,17 +23,16 @@ var shimSource []byte
 // offsetFileVar is the environment variable that tells the shim its file.
 const offsetFileVar = "OVERSELL_CLOCK_OFFSET_FILE"
 
-// Shim is the path of the compiled library, for LD_PRELOAD: see [preload.Library].
+// Shim returns the path of the compiled library, for LD_PRELOAD: see [preload.Library].
 func Shim(ctx context.Context) (string, error) {
 	return preload.Library(ctx, "clock", "the library that moves a server's clock", shimSource)
 }
 
-// offsetSize is that of one integer.
+// offsetSize is the size of one integer.
 const offsetSize = 8
 
-// writeOffset sets by how much the clocks of the programs that have the shim and
-// this file are ahead, and makes the file if there is none. It writes through
-// memory, as the shim reads: so nobody ever sees half of an offset.
+// writeOffset sets by how much the clocks of the programs with the shim and this file are ahead, and makes the file if
+// there is none. It writes through memory, as the shim reads, so no reader sees half of an offset.
 func writeOffset(file string, ahead time.Duration) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -54,8 +53,8 @@ func writeOffset(file string, ahead time.Duration) error {
 	return nil
 }
 
-// reserve makes a new file long enough, with real bytes: a hole on a full disk
-// would kill whoever writes to it through memory.
+// reserve makes a new file long enough, with real bytes: a hole on a full disk would kill the process that writes to it
+// through memory.
 func reserve(f *os.File) error {
 	state, err := f.Stat()
 	if err != nil || state.Size() >= offsetSize {

@@ -25,7 +25,7 @@ import (
 	"oversell/internal/servertest"
 )
 
-// startShimmed is a server whose clock can be moved, by writing to the file.
+// startShimmed returns a server whose clock can be moved, by writing to the file.
 func startShimmed(t *testing.T, args ...string) (c *redis.Client, offset string) {
 	t.Helper()
 	servertest.NeedServer(t)

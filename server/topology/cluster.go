@@ -18,15 +18,14 @@ import (
 	"oversell/server/instance"
 )
 
-// Cluster is the shape of several masters that share the keys, each with replicas
-// of which the nodes elect one when they give their master up.
+// Cluster is the shape of several masters that share the keys, each with replicas; the nodes elect one of these when
+// they give up its master.
 type Cluster struct {
 	t        *Group
 	commands sharedCommands
 
 	mu sync.Mutex
-	// former are the servers that served as each master, as last reported to a
-	// caller, by the number of the master.
+	// former holds the server that served as each master, as last reported to a caller, by the number of the master.
 	former map[int]*instance.Server
 }
 
@@ -52,7 +51,7 @@ func (c *Cluster) CanFailOver() error {
 	return nil
 }
 
-// group are the servers that keep the same keys as a master did at first.
+// group returns the servers that keep the same keys as a master did at first.
 func (c *Cluster) group(master *instance.Server) []*instance.Server {
 	var all []*instance.Server
 	for _, s := range c.t.Servers {
@@ -65,18 +64,17 @@ func (c *Cluster) group(master *instance.Server) []*instance.Server {
 
 const (
 	slots = 16384
-	// nodeTimeout is how long a node may be silent before another, watchful one
-	// gives it up. The election then takes another 0.5 to 1 s.
+	// nodeTimeout is how long a node may be silent before a watchful node gives it up. The election then takes another
+	// 0.5 to 1 s.
 	nodeTimeout = 500 * time.Millisecond
-	// patience is the same of nodes and sentinels that are patient.
+	// patience is the same for patient nodes and sentinels.
 	patience = 10 * time.Second
-	// noMigration is a number of replicas that no master has: one that has more
-	// would give one away to a master that has lost its own.
+	// noMigration is more replicas than any master has: a master with more than the setting would give one to a master
+	// that has lost its own.
 	noMigration = 100
 )
 
-// clusterOptions have the nodes find out about failures fast, and serve the keys
-// that have a master even while others have none.
+// clusterOptions make the nodes detect failures fast, and serve the keys with a master even while others have none.
 func clusterOptions() []string {
 	return append(replicationOptions(),
 		"cluster-enabled", "yes",
@@ -88,9 +86,8 @@ func clusterOptions() []string {
 	)
 }
 
-// Settle makes a cluster of the servers: it assigns the slots, introduces the
-// nodes to each other, and attaches the replicas. Every node is told of every
-// other node: by gossip alone it would take a second longer.
+// Settle makes a cluster of the servers: it assigns the slots, introduces the nodes to each other, and attaches the
+// replicas. It tells every node of every other node: gossip alone would take a second longer.
 func (c *Cluster) Settle(ctx context.Context) error {
 	for _, step := range []func(context.Context, *instance.Server) error{c.giveSlots, c.introduce, c.enlist} {
 		for _, s := range c.t.Servers {
@@ -102,9 +99,8 @@ func (c *Cluster) Settle(ctx context.Context) error {
 	return nil
 }
 
-// giveSlots gives a master its keys, before it knows any other node. Masters'
-// epochs must differ, and would sooner or later, when the nodes notice that they
-// do not.
+// giveSlots gives a master its slots, before it knows any other node. The masters' epochs must differ; the nodes would
+// correct equal ones only later.
 func (c *Cluster) giveSlots(ctx context.Context, s *instance.Server) error {
 	if s.Role != instance.Master {
 		return nil
@@ -120,7 +116,7 @@ func (c *Cluster) giveSlots(ctx context.Context, s *instance.Server) error {
 	return s.Admin.ClusterAddSlotsRange(ctx, first, last).Err() // which lists them all
 }
 
-// introduce has a server meet those with higher numbers.
+// introduce makes a server meet those with higher numbers.
 func (c *Cluster) introduce(ctx context.Context, s *instance.Server) error {
 	for _, other := range c.t.Servers[s.Number:] {
 		host, port, err := net.SplitHostPort(other.Addr)
@@ -134,8 +130,7 @@ func (c *Cluster) introduce(ctx context.Context, s *instance.Server) error {
 	return nil
 }
 
-// enlist makes a server the replica that it is to be, as soon as it knows its
-// master.
+// enlist makes a server a replica, as soon as it knows its master.
 func (c *Cluster) enlist(ctx context.Context, s *instance.Server) error {
 	if s.Role != instance.Replica {
 		return nil
@@ -163,15 +158,14 @@ func (c *Cluster) Become(ctx context.Context, m Vigilance) error {
 	}, instance.Master, instance.Replica)
 }
 
-// Revive has nothing to do: a node keeps its identity and its view of the cluster
-// in a file.
+// Revive does nothing: a node keeps its identity and its view of the cluster in a file.
 func (c *Cluster) Revive(context.Context, *instance.Server) error { return nil }
 
-// peer is what one node says of another, or of itself.
+// peer is one node's view of another, or of itself.
 type peer struct {
 	id     string
 	flags  []string
-	master string // the id of the one that it follows, "-" if none
+	master string // the id of its master, "-" if none
 	epoch  int
 	linked bool
 	slots  string // "0-5460", empty if it has none
@@ -179,10 +173,10 @@ type peer struct {
 
 func (m peer) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
-// serves tells whether the peer is a master that has keys.
+// serves reports whether the peer is a master that has keys.
 func (m peer) serves() bool { return m.is("master") && m.slots != "" }
 
-// firstSlot is the lowest of its keys.
+// firstSlot returns the lowest of its slots.
 func (m peer) firstSlot() int {
 	text, _, _ := strings.Cut(m.slots, " ")
 	text, _, _ = strings.Cut(text, "-")
@@ -190,7 +184,7 @@ func (m peer) firstSlot() int {
 	return n
 }
 
-// view is what a node says of all nodes, by address.
+// view is a node's view of all nodes, by address.
 type view map[string]peer
 
 // parseView reads the answer to CLUSTER NODES, a member a line:
@@ -236,8 +230,8 @@ func (c *Cluster) views(ctx context.Context) ([]view, []error) {
 	return views, errs
 }
 
-// Primary is the server of a group that serves with the highest epoch that anybody
-// knows of: each election has a higher one than all before.
+// Primary returns the server of a group that serves with the highest epoch known to any node: each election has a
+// higher one than all before.
 func (c *Cluster) Primary(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	views, errs := c.views(ctx)
 	if s := c.newest(master, views); s != nil {
@@ -260,7 +254,7 @@ func (c *Cluster) newest(master *instance.Server, views []view) *instance.Server
 }
 
 // Promote implements Shape. It waits until the nodes have elected another server than the present
-// one; of a cluster that was here before, it asks a replica to begin.
+// one; in a cluster that oversell did not start, it asks a replica to begin.
 func (c *Cluster) Promote(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	if c.t.given {
 		if err := c.demand(ctx, master); err != nil {
@@ -284,7 +278,7 @@ func (c *Cluster) remember(master, s *instance.Server) {
 	c.former[master.Number] = s
 }
 
-// demand has a replica take its master's place, though nothing is wrong with that.
+// demand makes a replica take its master's place, though the master is healthy.
 func (c *Cluster) demand(ctx context.Context, master *instance.Server) error {
 	now, err := c.Primary(ctx, master)
 	if err != nil {
@@ -304,8 +298,7 @@ func (c *Cluster) demand(ctx context.Context, master *instance.Server) error {
 	return err
 }
 
-// successor is the primary of a group if it is another one than before, and knows
-// it.
+// successor returns the primary of a group if it is not the former one and knows that it is the primary.
 func (c *Cluster) successor(ctx context.Context, master *instance.Server) (*instance.Server, error) {
 	views, errs := c.views(ctx)
 	s := c.newest(master, views)
@@ -360,7 +353,7 @@ func (c *Cluster) Missing(ctx context.Context) error {
 	return nil
 }
 
-// agrees compares what a node says of the others with who should serve now.
+// agrees compares a node's view of the others with the servers that should serve now.
 func (c *Cluster) agrees(node *instance.Server, v view, now map[*instance.Server]*instance.Server) error {
 	if v == nil {
 		return nil // it was killed
@@ -385,8 +378,8 @@ func (c *Cluster) agrees(node *instance.Server, v view, now map[*instance.Server
 	return nil
 }
 
-// working says which node does not serve, because it has not heard of most masters
-// for some time, or has not since it was started.
+// working reports a node that does not serve, because it has not heard from most masters for some time, or since it was
+// started.
 func (c *Cluster) working(ctx context.Context) error {
 	for _, s := range c.t.Servers {
 		if s.Killed.Load() {

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// maxRedirects is how often a client follows a node that sends it to another
-	// one, or tries again what a node refused without executing it, because it is
-	// no master (any more), has none, or is still loading. Two are needed when a
-	// client's idea of the cluster and that of the node are both out of date.
+	// maxRedirects is how often a client follows a redirection, or repeats a command that a node refused without
+	// executing it, because it is not a master, has none, or is still loading. Two are needed if both the client's and
+	// the node's view of the cluster are out of date.
 	maxRedirects = 2
 	// slotsTimeout is how long a node may take to answer CLUSTER SLOTS; then the
 	// next node is asked.
 	slotsTimeout = 250 * time.Millisecond
 )
 
-// Options are those of a client of the first master that follows no redirections.
+// Options returns the options of a client of the first master that follows no redirections.
 func (c *Cluster) Options(_ int, o instance.ConnOptions) *redis.Options {
 	opts := c.t.Masters[0].Options(o)
 	opts.Dialer = c.t.Dialer(opts, o, nil)
 	return opts
 }
 
-// Client is the driver's own for clusters. Where it would repeat a command whose
-// outcome is unknown, its connections keep it from that; see final.
+// Client returns the driver's own client for clusters. Its connections prevent it from repeating a command with an
+// unknown outcome; see final.
 func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	opts := c.t.Masters[0].Options(o)
 	co := clusterClientOptions(opts)
@@ -50,8 +49,7 @@ func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	return client
 }
 
-// clusterClientOptions are options for the driver's client for clusters, which has
-// a type of its own for them.
+// clusterClientOptions returns options for the driver's client for clusters, which has its own type of options.
 func clusterClientOptions(o *redis.Options) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
 		Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
@@ -64,8 +62,8 @@ func clusterClientOptions(o *redis.Options) *redis.ClusterOptions {
 	}
 }
 
-// Connections reckons with a pool for each master, and one more connection of each
-// client to any node, to ask who has which keys.
+// Connections counts a pool for each master, and one more connection of each client to any node, to ask which node has
+// which keys.
 func (c *Cluster) Connections(n int) (each, all int) {
 	return 2 * n, n * (len(c.t.Masters) + 1)
 }
@@ -76,8 +74,8 @@ type nodeHook struct {
 	commands *sharedCommands
 }
 
-// DialHook asks anew who has which keys when a node cannot be reached. By itself
-// the driver does so once a minute, and when a node that lives tells it to.
+// DialHook asks again which node has which keys when a node cannot be reached. By itself the driver does so once a
+// minute, and on a redirection.
 func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
@@ -88,10 +86,9 @@ func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// ProcessHook does the same when a node does not answer, and bounds how long the
-// question itself may take, lest a frozen node keep the client from knowing
-// better. What commands there are is asked once for all clients: they would each
-// spend milliseconds and a hundred kilobytes on it.
+// ProcessHook does the same when a node does not answer, and limits the time of that question, so that a frozen node
+// does not block it. It asks for the list of commands once for all clients: each would spend milliseconds and a hundred
+// kilobytes on it.
 func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		switch cmd := cmd.(type) {
@@ -123,7 +120,7 @@ func (h *nodeHook) look(ctx context.Context, err error) {
 	}
 }
 
-// sharedCommands is what a server says of its commands.
+// sharedCommands is a server's list of commands.
 type sharedCommands struct {
 	mu    sync.Mutex
 	known map[string]*redis.CommandInfo

@@ -1,8 +1,6 @@
-// Package topology makes several Redis servers stand in for each other, and gives
-// clients the way to those that serve.
+// Package topology combines several Redis servers that can replace each other, and leads clients to those that serve.
 //
 // A [Shape] is what differs between the topologies: a primary with replicas ([Pair]),
-// with sentinels besides ([Watched]), and a cluster ([Cluster]). [LaunchAll] builds one of
-// servers of our own, and [FindPair], [FindWatched] and [FindCluster] find one that runs
-// already.
+// with sentinels besides ([Watched]), and a cluster ([Cluster]). [LaunchAll] builds one from our own servers, and
+// [FindPair], [FindWatched] and [FindCluster] find a running one.
 package topology

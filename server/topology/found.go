@@ -14,10 +14,9 @@ import (
 	"oversell/server/instance"
 )
 
-// This file finds the servers of a topology that runs already, from the address of
-// one of them.
+// This file finds the servers of a running topology, from the address of one of them.
 
-// Found is a topology that runs already.
+// Found is a running topology.
 type Found struct {
 	Group *Group
 	Shape Shape
@@ -50,7 +49,7 @@ func FindPair(ctx context.Context, e instance.Endpoint, remote bool) (f Found, e
 	return f, nil
 }
 
-// connectedReplicas are the addresses in lines like
+// connectedReplicas returns the addresses in lines like
 //
 //	slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=1
 func connectedReplicas(master instance.Info) []string {
@@ -68,9 +67,8 @@ func connectedReplicas(master instance.Info) []string {
 	return addrs
 }
 
-// FindWatched finds the servers that sentinels look after, and the other sentinels, from
-// the addresses of some. master is the name of the one that is meant; empty if they
-// look after one only.
+// FindWatched finds the servers that sentinels monitor, and the other sentinels, from the addresses of some. master is
+// the name of the master; empty if they monitor only one.
 func FindWatched(ctx context.Context, sentinels []instance.Endpoint, master string, remote bool) (f Found, err error) {
 	first := sentinels[0]
 	data := first // the credentials of the sentinels and of the servers may differ
@@ -104,7 +102,7 @@ func FindWatched(ctx context.Context, sentinels []instance.Endpoint, master stri
 	return assembleWatched(ctx, remote, data, first, g, given)
 }
 
-// chooseMaster is the name of the master that the sentinel looks after.
+// chooseMaster returns the name of the master that the sentinel monitors.
 func chooseMaster(ctx context.Context, sentinel instance.Endpoint, wanted string) (string, error) {
 	var names []string
 	err := instance.Talk(ctx, sentinel, "its masters", func(ctx context.Context, c *redis.Client) error {
@@ -136,15 +134,14 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// guardedServers are the addresses of servers that belong together.
+// guardedServers holds the addresses of servers that belong together.
 type guardedServers struct {
 	name                string
 	master              string
 	replicas, sentinels []string
 }
 
-// guarding asks a sentinel for the servers around a master. Those that it has given
-// up are left out.
+// guarding asks a sentinel for the servers of a master's group. It omits those that the sentinel has given up.
 func guarding(ctx context.Context, sentinel instance.Endpoint, name string) (guardedServers, error) {
 	g := guardedServers{name: name}
 	err := instance.Talk(ctx, sentinel, "its servers", func(ctx context.Context, c *redis.Client) error {
@@ -224,7 +221,7 @@ func FindCluster(ctx context.Context, nodes []instance.Endpoint, remote bool) (f
 	return assembleCluster(ctx, remote, first, v)
 }
 
-// clusterAt asks a node for all others, and refuses a cluster that does not work.
+// clusterAt asks a node for all others, and refuses a cluster that does not serve all keys.
 func clusterAt(ctx context.Context, e instance.Endpoint) (v view, err error) {
 	var state instance.Info
 	err = instance.Talk(ctx, e, "its cluster", func(ctx context.Context, c *redis.Client) error {
@@ -255,7 +252,7 @@ func (v view) reachedAt(addr string) view {
 	return v
 }
 
-// overlaps tells whether two views have a node in common.
+// overlaps reports whether two views have a node in common.
 func (v view) overlaps(other view) bool {
 	for _, m := range v {
 		for _, o := range other {

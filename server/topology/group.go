@@ -12,13 +12,11 @@ import (
 	"oversell/server/instance"
 )
 
-// Group are the servers of one target, and how its clients get to them. Its methods
-// are safe for concurrent use.
+// Group is the servers of one target, and the routes of its clients to them. Its methods are safe for concurrent use.
 type Group struct {
-	// Servers are all, in the order of their numbers, and masters those that were
-	// masters at first.
+	// Servers are all servers, in the order of their numbers; masters are those that were masters at first.
 	Servers, Masters []*instance.Server
-	// given: the servers are somebody else's.
+	// given: oversell did not start the servers.
 	given bool
 	// LocalOnly: clients may be sent to addresses on this machine only.
 	LocalOnly bool
@@ -41,26 +39,26 @@ func NewGroup(servers []*instance.Server, given bool) *Group {
 	return t
 }
 
-// Route has new connections go through via; nil: straight.
+// Route makes new connections go through via; nil: directly.
 func (t *Group) Route(via func(addr string) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.via = via
 }
 
-// Routed is what route was told, nil at first.
+// Routed returns the argument of the last Route, nil at first.
 func (t *Group) Routed() func(addr string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.via
 }
 
-// Data are the servers that keep data.
+// Data returns the servers with data.
 func (t *Group) Data() []*instance.Server {
 	return slices.DeleteFunc(slices.Clone(t.Servers), func(s *instance.Server) bool { return s.Role == instance.Sentinel })
 }
 
-// DialFunc is how a client gets its connections.
+// DialFunc opens the connections of a client.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Dialer returns a dial function for go-redis that connects to the server to which the group routes
@@ -101,8 +99,8 @@ func (t *Group) allowed(ctx context.Context, addr string) error {
 	return instance.AllLoopback(ctx, []instance.Endpoint{{Host: host, Addr: addr}})
 }
 
-// Roll asks every server that was not killed how it is, all at once. The answers
-// are in the order of the servers, and nil for those that were killed.
+// Roll asks every server that was not killed for INFO, all at once. The answers are in the order of the servers, nil
+// for killed ones.
 func (t *Group) Roll(ctx context.Context) ([]instance.Info, error) {
 	answers, errs := make([]instance.Info, len(t.Servers)), make([]error, len(t.Servers))
 	var wg sync.WaitGroup

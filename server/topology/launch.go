@@ -8,18 +8,17 @@ import (
 	"oversell/server/instance"
 )
 
-// StartAttempts is how often ports are tried, as others take ports, too.
+// StartAttempts is how often ports are tried, since other processes take ports, too.
 const StartAttempts = 5
 
-// Wanted is a topology that is to be built.
+// Wanted is a topology to build.
 type Wanted struct {
 	Shape   ShapeName
 	Masters int  // of independent servers
 	Persist bool // the servers keep an append-only file
 }
 
-// LaunchAll starts the servers, again from the beginning on other ports if others
-// were faster to take one.
+// LaunchAll starts the servers, and starts again on other ports if another process took one first.
 func LaunchAll(ctx context.Context, h instance.Host, w Wanted) ([]*instance.Server, error) {
 	for attempt := 1; ; attempt++ {
 		servers, err := launchOnce(ctx, h, w)
@@ -104,7 +103,7 @@ func Members(shape ShapeName, masters int) []instance.Member {
 	return all
 }
 
-// settings of the server at place i.
+// settings returns the settings of server i.
 func (b blueprint) settings(i int) instance.Settings {
 	s := instance.Settings{Port: b.ports[i], Persist: b.persist}
 	switch b.shape {
@@ -121,8 +120,7 @@ func (b blueprint) settings(i int) instance.Settings {
 	return s
 }
 
-// replicationOptions have a replica get its first copy at once: by default its
-// master waits 5 s for more replicas to ask.
+// replicationOptions make a replica get its first copy at once: by default its master waits 5 s for more replicas.
 func replicationOptions() []string {
 	return []string{"repl-diskless-sync", "yes", "repl-diskless-sync-delay", "0"}
 }

@@ -11,14 +11,12 @@ import (
 	"oversell/server/instance"
 )
 
-// Vigilance says how soon a silent server is given up by the processes that watch the
-// servers: sentinels, or the nodes of a cluster, which watch each other.
+// Vigilance says how soon the processes that watch the servers give up a silent one: sentinels, or the nodes of a
+// cluster, which watch each other.
 //
-// A server that is silent for half a second is to be given up fast when a run has
-// killed it, or else its leases would be over before there is a failover. But on a
-// busy machine servers are often silent for that long, and a run without a fault
-// must not see a failover. So they are patient as long as nothing is done to a
-// server, and are told when something is.
+// After a kill, a server must be given up within half a second of silence; otherwise its leases would be over before
+// the failover. But on a busy machine servers are often silent for that long, and a run without a fault must not see a
+// failover. So the watchers are patient until a fault hits a server, and are then told so.
 type Vigilance int
 
 const (
@@ -26,13 +24,11 @@ const (
 	Patient Vigilance = iota
 	// Watchful: after half a second.
 	Watchful
-	// Mending: and a former primary that came back is corrected within a second,
-	// which takes sentinels 8 s otherwise.
+	// Mending: also, a former primary that came back is corrected within a second; otherwise sentinels take 8 s.
 	Mending
 )
 
-// toAll has all servers of some roles, unless they were killed or frozen, do
-// something at the same time.
+// toAll calls do at the same time for all servers of some roles that were not killed or frozen.
 func (t *Group) toAll(ctx context.Context, do func(context.Context, *redis.Client) error, roles ...instance.Role) error {
 	errs := make([]error, len(t.Servers))
 	var wg sync.WaitGroup

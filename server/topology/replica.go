@@ -33,8 +33,8 @@ func NewPair(t *Group) *Pair {
 // Nodes implements Shape.
 func (p *Pair) Nodes() int { return 1 }
 
-// Options are those of a client to whoever is the primary when it connects. Its
-// connections stay where they are when another one becomes the primary.
+// Options returns the options of a client of the primary at the time it connects. Its connections do not move when
+// another server becomes the primary.
 func (p *Pair) Options(_ int, o instance.ConnOptions) *redis.Options {
 	first := p.t.Masters[0]
 	opts := first.Options(o)
@@ -52,7 +52,7 @@ func (p *Pair) Client(node int, o instance.ConnOptions) redis.UniversalClient {
 	return redis.NewClient(p.Options(node, o))
 }
 
-// Connections implements Shape: clients are connected to the primary only.
+// Connections implements Shape: clients connect only to the primary.
 func (p *Pair) Connections(n int) (each, all int) { return n, n }
 
 // CanFailOver implements Shape.
@@ -88,7 +88,7 @@ func beMaster(ctx context.Context, c *redis.Client) error {
 	return c.ReplicaOf(ctx, "NO", "ONE").Err()
 }
 
-// candidate is the server, other than the primary, that knows most.
+// candidate returns the server, other than the primary, with the most data.
 func (p *Pair) candidate(ctx context.Context) (*instance.Server, error) {
 	var best *instance.Server
 	most := -1
@@ -169,8 +169,8 @@ func (p *Pair) Missing(ctx context.Context) error {
 	return p.t.follow(ctx, primary, p.t.Servers, answers)
 }
 
-// follow says what is wrong with a group of which primary should be the master and all
-// others that were not killed its replicas. It ignores servers of other roles.
+// follow reports what is wrong with a group in which primary should be the master and all others that were not killed
+// its replicas. It ignores servers of other roles.
 func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*instance.Server, answers []instance.Info) error {
 	if primary.Killed.Load() {
 		return primary.IsGone()
@@ -199,10 +199,9 @@ func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*i
 	return nil
 }
 
-// hasDeafReplica tells whether a replica follows a master by the protocol from
-// before Redis 2.8, in which neither knows how much the other has. That happens
-// when the replica was kept from asking for a partial copy and then let in when it
-// asked for a full one. The master does not know its port then.
+// hasDeafReplica reports whether a replica follows a master by the protocol from before Redis 2.8, in which neither
+// knows how much the other has. That happens if the replica could not ask for a partial copy but could then ask for a
+// full one. The master then does not know its port.
 func hasDeafReplica(master instance.Info) bool {
 	for i := range master.Number("connected_slaves") {
 		if strings.Contains(master[fmt.Sprintf("slave%d", i)], ",port=0,") {
@@ -212,7 +211,7 @@ func hasDeafReplica(master instance.Info) bool {
 	return false
 }
 
-// reconnectReplicas has the replicas of a master ask again.
+// reconnectReplicas makes the replicas of a master connect again.
 func reconnectReplicas(ctx context.Context, s *instance.Server) error {
 	err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
 		return c.ClientKillByFilter(ctx, "type", "replica").Err()
@@ -223,8 +222,8 @@ func reconnectReplicas(ctx context.Context, s *instance.Server) error {
 	return fmt.Errorf("server %d on %s had a replica that could not tell how much it has received", s.Number, s.Addr)
 }
 
-// follows says what keeps a server from being a replica of primary that has
-// received all of what the primary had written when it was asked.
+// follows reports why a server is not a replica of primary that has received everything that the primary had written
+// when it was asked.
 func follows(ctx context.Context, s, primary *instance.Server, in instance.Info, written int) error {
 	of := net.JoinHostPort(in["master_host"], in["master_port"])
 	switch {
@@ -248,8 +247,8 @@ func follows(ctx context.Context, s, primary *instance.Server, in instance.Info,
 	return nil
 }
 
-// SameAddr compares addresses of servers. A server may know another one by
-// another name than we do, but then it is on its port.
+// SameAddr compares addresses of servers. A server may know another one by a different host name, but then with the
+// same port.
 func SameAddr(a, b string) bool {
 	if a == b {
 		return true

@@ -15,19 +15,17 @@ import (
 
 // Reinstater is a shape in which a chosen server can become the master of its group.
 type Reinstater interface {
-	// Reinstate does the next step towards that. It is nil when nothing is left to do.
+	// Reinstate takes the next step towards that. It returns nil when nothing is left to do.
 	Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error
 }
 
-// replicaPriority is the setting by which sentinels choose a replica; they never choose
-// one that has 0.
+// replicaPriority is the setting by which sentinels choose a replica; they never choose one with 0.
 const replicaPriority = "replica-priority"
 
-// taking is how long a server that was told to become the master may take, before it is
-// told again.
+// taking is how long a server that was told to become the master may take before it is told again.
 const taking = 1500 * time.Millisecond
 
-// servesAsMaster tells whether a server says that it is a master.
+// servesAsMaster reports whether a server says that it is a master.
 func servesAsMaster(ctx context.Context, s *instance.Server) error {
 	in, err := s.Ask(ctx)
 	switch {
@@ -66,8 +64,7 @@ func (c *Cluster) Reinstate(ctx context.Context, s *instance.Server, _ map[int]s
 	return servesAsMaster(ctx, s)
 }
 
-// Priorities are those of all servers, by their numbers, where the sentinels have a
-// choice of replicas.
+// Priorities returns the priorities of all servers, by their numbers, if the sentinels have a choice of replicas.
 func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 	was := map[int]string{}
 	for _, s := range g.t.Data() {
@@ -83,8 +80,8 @@ func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 	return was, nil
 }
 
-// Reinstate makes s the primary again by a failover of the sentinels, for which all other
-// servers are made unfit; priorities are those to set afterwards, by number of the server.
+// Reinstate makes s the primary again by a failover of the sentinels, for which it makes all other servers ineligible;
+// priorities are those to set afterwards, by number of the server.
 func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error {
 	arrived := func(ctx context.Context) error {
 		now, err := g.Primary(ctx, nil)
@@ -109,7 +106,7 @@ func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities 
 	return g.prefer(ctx, priorities, nil)
 }
 
-// replace has a sentinel begin to make a server the primary.
+// replace makes a sentinel begin to make a server the primary.
 func (g *Watched) replace(ctx context.Context, s *instance.Server, priorities map[int]string) error {
 	if err := g.prefer(ctx, priorities, s); err != nil {
 		return err
@@ -124,9 +121,8 @@ func (g *Watched) replace(ctx context.Context, s *instance.Server, priorities ma
 	return err
 }
 
-// prefer leaves the sentinels one replica to choose, or gives all servers the priorities
-// that they had if it is nil. Sentinels have the servers write what they are told to their
-// files; there, too, the priorities must be as they were.
+// prefer leaves the sentinels one replica to choose or, if it is nil, restores all priorities. Sentinels make the
+// servers rewrite their configuration files; the priorities must be restored there, too.
 func (g *Watched) prefer(ctx context.Context, was map[int]string, only *instance.Server) error {
 	for number, priority := range was {
 		s := g.t.Servers[number-1]
@@ -150,8 +146,7 @@ func (g *Watched) prefer(ctx context.Context, was map[int]string, only *instance
 	return nil
 }
 
-// elect has a sentinel make a server the primary, if that is the only one that it would
-// choose.
+// elect makes a sentinel make a server the primary, if it would choose no other.
 func (g *Watched) elect(ctx context.Context, sentinel *redis.Client, s *instance.Server) error {
 	cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", "replicas", g.Name)
 	if err := sentinel.Process(ctx, cmd); err != nil {

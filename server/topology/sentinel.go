@@ -17,7 +17,7 @@ import (
 	"oversell/server/instance"
 )
 
-// MasterName is what our sentinels call the group that they look after.
+// MasterName is our sentinels' name for the group that they monitor.
 const MasterName = "oversell"
 
 // Watched is the shape of a primary with replicas and sentinels that replace it when
@@ -40,7 +40,7 @@ func NewWatched(t *Group, name string) *Watched {
 // Nodes implements Shape.
 func (g *Watched) Nodes() int { return 1 }
 
-// sentinels are those servers.
+// sentinels returns the sentinels of the group.
 func (g *Watched) sentinels() []*instance.Server {
 	var all []*instance.Server
 	for _, s := range g.t.Servers {
@@ -51,8 +51,8 @@ func (g *Watched) sentinels() []*instance.Server {
 	return all
 }
 
-// Options are those of a client without the driver's knowledge of sentinels: each
-// new connection goes to the primary of that moment.
+// Options returns the options of a client that does not use the driver's support of sentinels: each new connection goes
+// to the present primary.
 func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
 	first := g.t.Masters[0]
 	opts := first.Options(o)
@@ -69,9 +69,8 @@ func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
 	return opts
 }
 
-// Client is the driver's own for sentinels. It asks one for the primary whenever
-// it opens a connection, listens there for a new primary, and then closes its
-// connections to the old one.
+// Client returns the driver's own client for sentinels. It asks one for the primary whenever it opens a connection,
+// listens there for a new primary, and then closes its connections to the old one.
 func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	opts := g.t.Masters[0].Options(o)
 	f := failoverOptions(opts)
@@ -93,8 +92,8 @@ func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	return redis.NewFailoverClient(f)
 }
 
-// failoverOptions are options for the driver's client for sentinels, which has a
-// type of its own for them. What that lacks it sets as we do.
+// failoverOptions returns options for the driver's client for sentinels, which has its own type of options. The driver
+// sets the fields that this type lacks as we do.
 func failoverOptions(o *redis.Options) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
@@ -106,11 +105,10 @@ func failoverOptions(o *redis.Options) *redis.FailoverOptions {
 	}
 }
 
-// sentinelConnections is how many a client opens besides those to the primary: to
-// ask, and to listen.
+// sentinelConnections is how many connections a client opens besides those to the primary: to ask, and to listen.
 const sentinelConnections = 2
 
-// Connections reckons with clients that have one connection each, as most do.
+// Connections assumes one connection for each client, as is usual.
 func (g *Watched) Connections(n int) (each, all int) {
 	return n * sentinelConnections, n * (1 + sentinelConnections)
 }
@@ -125,7 +123,7 @@ func (g *Watched) CanFailOver() error {
 	return errclass.Usagef("a failover needs a replica, but the sentinels know none of %s", g.t.Masters[0].Addr)
 }
 
-// Primary is the server that most sentinels name.
+// Primary returns the server that most sentinels name.
 func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	addr, _, err := g.vote(ctx)
 	if err != nil {
@@ -134,7 +132,7 @@ func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Se
 	return g.at(addr)
 }
 
-// at is the server at an address.
+// at returns the server at an address.
 func (g *Watched) at(addr string) (*instance.Server, error) {
 	for _, s := range g.t.Servers {
 		if s.Addr == addr {
@@ -144,8 +142,7 @@ func (g *Watched) at(addr string) (*instance.Server, error) {
 	return nil, fmt.Errorf("the sentinels name %s, which was no server of the target when it was opened", addr)
 }
 
-// vote asks all sentinels for the primary. It returns the address with most votes,
-// and how many it has.
+// vote asks all sentinels for the primary. It returns the address with most votes, and their number.
 func (g *Watched) vote(ctx context.Context) (addr string, votes int, err error) {
 	all := g.sentinels()
 	named, errs := make([]string, len(all)), make([]error, len(all))
@@ -188,8 +185,7 @@ func (g *Watched) ask(ctx context.Context, sentinel *instance.Server) (addr stri
 	return addr, err
 }
 
-// Promote waits for another primary than the former; at an address it asks for
-// one first.
+// Promote waits for a new primary; at an address it first asks for one.
 func (g *Watched) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	if g.t.given {
 		if err := g.demand(ctx); err != nil {
@@ -207,7 +203,7 @@ func (g *Watched) Promote(ctx context.Context, _ *instance.Server) (*instance.Se
 	return s, err
 }
 
-// demand has a sentinel replace the primary, though nothing is wrong with it.
+// demand makes a sentinel replace the primary, though it is healthy.
 func (g *Watched) demand(ctx context.Context) error {
 	now, err := g.Primary(ctx, nil)
 	if err != nil {
@@ -225,8 +221,7 @@ func (g *Watched) demand(ctx context.Context) error {
 	return fmt.Errorf("no sentinel starts a failover: %w", err)
 }
 
-// successor is the primary that most sentinels agree on and that serves as one, if
-// it is another one than before.
+// successor returns the primary on which most sentinels agree and that serves as one, if it is not the former one.
 func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
 	addr, votes, err := g.vote(ctx)
 	if err != nil {
@@ -253,7 +248,7 @@ func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
 	return s, nil
 }
 
-// Settle is done when the servers run: their configuration says all.
+// Settle does nothing: the configuration of the servers is complete.
 func (g *Watched) Settle(ctx context.Context) error {
 	for _, s := range g.sentinels() {
 		if err := Place(ctx, g, s); err != nil {
@@ -263,24 +258,20 @@ func (g *Watched) Settle(ctx context.Context) error {
 	return nil
 }
 
-// hurry makes a sentinel look more often. By default it asks servers every 10 s
-// for their role, and does nothing for 30 s after it was frozen itself. Sentinels
-// before 7.0 cannot be told.
+// hurry makes a sentinel poll more often. By default it asks servers every 10 s for their role, and does nothing for 30
+// s after it was frozen itself. Sentinels before 7.0 have no such setting.
 //
-// The ping period has less to do with pings, which are sent as often as downAfter
-// demands, than with two other times. A sentinel that has learnt of a new primary
-// connects to it only after one such period, and gives it up after downAfter: if
-// that were shorter, each failover would bring about the next. And it does not
-// promote a replica from which it has not heard for five periods, while it asks
-// replicas once a second during a failover.
+// The ping period affects two other times more than pings, which are sent as often as downAfter requires. A sentinel
+// connects to a new primary only after one such period, and gives it up after downAfter: if that were shorter, each
+// failover would cause the next. And it does not promote a replica from which it has not heard for five periods, while
+// it asks replicas once a second during a failover.
 var hurry = []any{
 	"sentinel", "debug", "ping-period", pingPeriod.Milliseconds(), "ask-period", 100, "info-period", 200, "tilt-period", 1000,
 }
 
 const pingPeriod = 300 * time.Millisecond
 
-// Revive hurries a sentinel that was started. Other servers are told by the
-// sentinels what to do.
+// Revive hurries a sentinel that was started. The sentinels tell other servers what to do.
 func (g *Watched) Revive(ctx context.Context, s *instance.Server) error {
 	if s.Role != instance.Sentinel {
 		return nil
@@ -326,7 +317,7 @@ func (g *Watched) Missing(ctx context.Context) error {
 	return nil
 }
 
-// content says what a sentinel finds wrong.
+// content reports what a sentinel finds wrong.
 func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Server) error {
 	flags, err := g.view(ctx, sentinel)
 	if err != nil {
@@ -335,7 +326,7 @@ func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Serve
 	for _, s := range g.t.Servers {
 		want := "slave"
 		switch {
-		case s == sentinel || s.Killed.Load(): // it may say of a dead one what it likes
+		case s == sentinel || s.Killed.Load(): // its view of a dead server does not matter
 			continue
 		case s == primary:
 			want = "master"
@@ -351,8 +342,8 @@ func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Serve
 	return nil
 }
 
-// view is what a sentinel says of every server, by address: "master", "slave" or
-// "sentinel", and what is wrong with it, as in "slave,s_down".
+// view returns a sentinel's flags for every server, by address: "master", "slave" or "sentinel", and its faults, as in
+// "slave,s_down".
 func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags map[string]string, err error) {
 	flags = map[string]string{}
 	err = sentinel.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
@@ -372,8 +363,7 @@ func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags ma
 	return flags, err
 }
 
-// sentinelLines are the configuration of a sentinel. It knows everybody from the
-// start: by itself it would take seconds to get acquainted.
+// sentinelLines returns the configuration of a sentinel. It lists all other servers: discovery would take seconds.
 func (b blueprint) sentinelLines(i int) []string {
 	lines := []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, b.ports[0], quorum),
@@ -393,9 +383,9 @@ func (b blueprint) sentinelLines(i int) []string {
 	return lines
 }
 
-// downAfter is how long a server may be silent before a watchful sentinel gives it
-// up. It is longer than what a sentinel needs to connect to a new primary: its ping
-// period, and up to 100 ms until it looks again. See hurry.
+// downAfter returns how long a server may be silent before a watchful sentinel gives it
+// up. It is longer than a sentinel needs to connect to a new primary: its ping period, and up to 100 ms until its next
+// check. See hurry.
 func downAfter(version string) time.Duration {
 	if version != "" && !instance.SinceVersion(version, 7) {
 		return 1500 * time.Millisecond // the ping period is 1 s
@@ -424,14 +414,14 @@ func (g *Watched) Become(ctx context.Context, m Vigilance) error {
 
 const (
 	quorum = 2
-	// failoverTimeout is after how long sentinels give up an attempt to replace the
-	// primary, and half of the time until they make another.
+	// failoverTimeout is the time after which sentinels give up an attempt to replace the primary, and half of the time
+	// until the next attempt.
 	failoverTimeout = 2 * time.Second
-	// greeting is how often sentinels greet each other, as they do by default. After
-	// four greetings they correct a former primary that came back.
+	// greeting is the period of the sentinels' hello messages, at its default. After four of them they correct a former
+	// primary that came back.
 	greeting      = 2 * time.Second
 	hastyGreeting = 250 * time.Millisecond
 )
 
-// sentinelID is a name that no other sentinel of the topology has.
+// sentinelID returns a name that no other sentinel of the topology has.
 func sentinelID(port int) string { return fmt.Sprintf("%040x", port) }

@@ -9,22 +9,22 @@ import (
 	"oversell/server/instance"
 )
 
-// Shape is what differs between the topologies once their servers run.
+// Shape is the behaviour that differs between the topologies once their servers run.
 type Shape interface {
-	// Nodes is the number of independent masters.
+	// Nodes returns the number of independent masters.
 	Nodes() int
-	// Options and client are those of a node; see Target.Options and Client.
+	// Options and Client are those of a node; see Target.Options and Client.
 	Options(node int, o instance.ConnOptions) *redis.Options
 	Client(node int, o instance.ConnOptions) redis.UniversalClient
-	// Connections is how many connections are open, at most, to any server when
-	// a node's clients have n, and how many to all servers together.
+	// Connections returns how many connections are open at most to any server when a node's clients have n, and how
+	// many to all servers together.
 	Connections(n int) (each, all int)
-	// CanFailOver says what keeps a failover from happening.
+	// CanFailOver says why a failover is impossible.
 	CanFailOver() error
-	// Primary and promote are as in Target, for a server that was a master.
+	// Primary and Promote are as in Target, for a server that was a master.
 	Primary(ctx context.Context, master *instance.Server) (*instance.Server, error)
 	Promote(ctx context.Context, master *instance.Server) (*instance.Server, error)
-	// Revive puts a server into its place that was started again.
+	// Revive puts a restarted server into its place.
 	Revive(ctx context.Context, s *instance.Server) error
 	// Become tells the sentinels or cluster nodes how soon to give up a silent
 	// server. It may fail for some of them.
@@ -34,11 +34,10 @@ type Shape interface {
 	Missing(ctx context.Context) error
 }
 
-// placeTimeout is how long a server that was just started may take to do as it is
-// told.
+// placeTimeout is how long a server that was just started may take to follow an order.
 const placeTimeout = 10 * time.Second
 
-// Place revives a server, again until it succeeds or placeTimeout has passed.
+// Place calls Revive until it succeeds or placeTimeout has passed.
 func Place(ctx context.Context, shape Shape, s *instance.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()

@@ -11,10 +11,9 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// calledBy is a connection that names as its other end the address that the driver
-// knows, if it leads elsewhere: through a proxy, or because the address is a name.
-// The driver's client for sentinels closes connections to any address but the new
-// primary's.
+// calledBy returns a connection that reports as its remote address the one that the driver knows, if it leads
+// elsewhere: through a proxy, or because the address is a name. The driver's client for sentinels closes connections to
+// every address except the new primary's.
 func calledBy(addr string, conn net.Conn) net.Conn {
 	if conn.RemoteAddr().String() == addr {
 		return conn
@@ -22,7 +21,7 @@ func calledBy(addr string, conn net.Conn) net.Conn {
 	return rewrap(conn, &aliased{conn, addr})
 }
 
-// aliased is a connection under the name that the driver knows.
+// aliased is a connection with the remote address that the driver knows.
 type aliased struct {
 	net.Conn
 	addr string
@@ -35,8 +34,8 @@ type alias string
 func (a alias) Network() string { return "tcp" }
 func (a alias) String() string  { return string(a) }
 
-// rewrap lets the driver look at the socket below a wrapped connection, by which
-// it finds out that the server hung up, unless it could not before.
+// rewrap gives the driver access to the socket below a wrapped connection, by which it notices that the server closed
+// it, if it had access before.
 func rewrap(inner, wrapped net.Conn) net.Conn {
 	if raw, ok := inner.(syscall.Conn); ok {
 		return &withSocket{wrapped, raw}
@@ -51,14 +50,13 @@ type withSocket struct {
 
 func (w *withSocket) SyscallConn() (syscall.RawConn, error) { return w.raw.SyscallConn() }
 
-// final is a connection that returns errors in a form that does not make the
-// driver send a command again. The one for clusters repeats commands after an end
-// of file and after most other errors on the wire, even if they may have been
-// executed, and cannot be told not to without losing the redirections.
+// final is a connection that returns errors in a form that does not make the driver send a command again. The driver's
+// client for clusters repeats commands after an end of file and after most other errors on the wire, even if they may
+// have been executed, and that cannot be disabled without losing the redirections.
 type final struct {
 	net.Conn
-	// listening: the connection subscribes to channels. Nothing is repeated there,
-	// and a timeout must be seen to be one: it only means that there is no news.
+	// listening: the connection subscribes to channels. Nothing is repeated there, and a timeout must remain one: it
+	// only means that there is no message.
 	listening atomic.Bool
 }
 
@@ -78,7 +76,7 @@ func (f *final) Write(p []byte) (int, error) {
 	return n, finally(err)
 }
 
-// subscribes tells whether a request begins with a command like SUBSCRIBE:
+// subscribes reports whether a request begins with a command like SUBSCRIBE:
 //
 //	*2\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n
 func subscribes(request []byte) bool {
@@ -86,7 +84,7 @@ func subscribes(request []byte) bool {
 	return len(parts) == 4 && rediscmd.Is(parts[2], rediscmd.Subscribes)
 }
 
-// finally hides from the driver what kind of error this is.
+// finally hides the kind of an error from the driver.
 func finally(err error) error {
 	if err == nil {
 		return nil
@@ -94,8 +92,8 @@ func finally(err error) error {
 	return &finalError{err}
 }
 
-// finalError is an error that tells people all and the driver little: neither that
-// it is an end of file, nor that it is a timeout.
+// finalError is an error with the full text whose kind is hidden from the driver: whether it is an end of file or a
+// timeout.
 type finalError struct{ err error }
 
 func (e *finalError) Error() string {
@@ -105,8 +103,7 @@ func (e *finalError) Error() string {
 	return e.err.Error()
 }
 
-// Is answers for all that was wrapped, except for what the driver repeats commands
-// after.
+// Is matches all wrapped errors, except those after which the driver repeats commands.
 func (e *finalError) Is(target error) bool {
 	return target != io.EOF && target != io.ErrUnexpectedEOF && errors.Is(e.err, target)
 }

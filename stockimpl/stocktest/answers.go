@@ -17,8 +17,8 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file compare what a buyer is told with what the server holds. ErrSoldOut, ErrStale
-// and ErrRepeated say what happened, so they must be true; any other error says nothing.
+// The rules in this file compare the answers to buyers with what the server holds. ErrSoldOut, ErrStale and ErrRepeated
+// state the outcome, so they must be true; any other error states nothing.
 
 // told compares the answer of the only purchase of a product with what the server holds. Without
 // order ids the books must be right at once; with them a copy of the order may repair them.
@@ -62,7 +62,7 @@ var failures = []struct {
 	{"the connection was closed", bothWays, io.EOF},
 }
 
-// failedCommands: a command of a purchase fails in each way in which commands do.
+// failedCommands: a command of a purchase fails in each possible way.
 func failedCommands(ctx context.Context, b bench) error {
 	errs := make([]error, len(failures))
 	var all sync.WaitGroup
@@ -131,12 +131,12 @@ func endedContexts(ctx context.Context, b bench) error {
 		cancel()
 		_ = (clock.Real{}).Sleep(ctx, 20*time.Millisecond) // it may return now
 		s.GoOn()
-		_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // what goes on behind its back comes to its end
+		_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // its background work ends
 		return y.told(ctx, "the context of which ended before a command", answer, stock, pieces)
 	})
 }
 
-// slowServer: a command of a purchase takes longer than clients like to wait.
+// slowServer: a command of a purchase takes longer than clients usually wait.
 func slowServer(ctx context.Context, b bench) error {
 	const stock, pieces, slow = 6, 2, 1500 * time.Millisecond
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
@@ -157,8 +157,7 @@ func slowServer(ctx context.Context, b bench) error {
 	})
 }
 
-// steadyConflict has another client buy one piece before each command of a buyer, as long as
-// plenty is left.
+// steadyConflict has another client buy one piece before each command of a buyer, as long as many are left.
 func steadyConflict(ctx context.Context, b bench) error {
 	const stock, others = 100, 40
 	f := &fences{}
@@ -280,7 +279,7 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 	return nil
 }
 
-// refundsByOthers: a client that did not make a purchase gives it back, and says another quantity.
+// refundsByOthers: a client that did not make a purchase refunds it, with another quantity.
 func refundsByOthers(ctx context.Context, b bench) error {
 	const stock, bought = 10, 3
 	const of = variant.OncePerOrder
@@ -295,7 +294,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 		other := own.client(f)
 		if err := firstOf(
 			func() error { return y.buy(ctx, of, 1, bought, nil, stock-bought) },
-			func() error { return y.buy(ctx, of, 2, 4, nil, stock-bought-4) }, // so that too much can come back
+			func() error { return y.buy(ctx, of, 2, 4, nil, stock-bought-4) }, // so that too many can come back
 			func() error {
 				if _, err := other.sale.Buy(ctx, order(1, pieces), other.lock()); err == nil {
 					return broken(of, "order 1 for %d pieces was sent again for %d by another client, and bought again", bought, pieces)
@@ -329,7 +328,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 	return nil
 }
 
-// usesScripts tells whether a purchase calls a script by its digest.
+// usesScripts reports whether a purchase calls a script by its digest.
 func (b bench) usesScripts(ctx context.Context) bool {
 	f := &fences{}
 	product := b.Product + "-scripts"

@@ -21,17 +21,17 @@ import (
 // Some rules in this file act on one command among those of a call: they hold a buyer up
 // before it, lose its request or its answer, or have the buyer die there.
 
-// Up to which command of a call they go: at least to fewest, and to most if the calls are long.
+// The last command of a call that they act on: at least fewest, and most if the calls are long.
 const fewest, most = 5, 20
 
 var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.Refuse: " (refused)", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
 
 var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 
-// fences is where the tokens of a product come from, each newer than all before.
+// fences issues the tokens of a product, each newer than all before.
 type fences struct{ last atomic.Int64 }
 
-// buyerOf is one more client of a product, whose commands can be acted upon.
+// buyerOf returns another client of a product, with commands that the suite can interrupt.
 func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Line) {
 	env, line := interrupt.On(b.Env())
 	y := &buyer{b: b, sale: b.newSale(env, product), fences: f}
@@ -45,13 +45,12 @@ func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, 
 	return y, line
 }
 
-// setUp is what went wrong before a command was interfered with.
+// setUp is an error before the interrupted command.
 type setUp struct{ error }
 
 func (s *setUp) Unwrap() error { return s.error }
 
-// steps is how many commands are interfered with: one more than a purchase, a refund and an order
-// that cannot be had send.
+// steps returns how many commands to interrupt: one more than a purchase, a refund and an impossible order send.
 func (b bench) steps(ctx context.Context) int {
 	f := &fences{}
 	product := b.Product + "-steps"
@@ -94,11 +93,11 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 	return firstBreach(errs)
 }
 
-// undecided is how long an order may be told to come again while no other client buys: longer
-// than pieces are set aside for a buyer that died.
+// undecided is how long an order may be answered as stale while no other client buys: longer than pieces are reserved
+// for a dead buyer.
 const undecided = 8 * time.Second
 
-// decided repeats an order until it is decided: it may be stale, or its answer be lost.
+// decided repeats an order until it is decided: it may be stale, or its answer may be lost.
 func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 	start := time.Now()
 	for {
@@ -135,15 +134,15 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 	}
 }
 
-// interruptedOrder is the first order of a new sale, one command of which was interfered with.
+// interruptedOrder is the first order of a new sale, with one interrupted command.
 type interruptedOrder struct {
 	opener, buyer *buyer
 	line          *interrupt.Line
 	answer        error
-	reached       bool // the order sent as many commands
+	reached       bool // the order sent that many commands
 }
 
-// interrupted has a buyer order so many pieces, and does a to its nth command.
+// interrupted has a buyer order so many pieces, and applies a to its nth command.
 func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock, pieces int) (o interruptedOrder, err error) {
 	f := &fences{}
 	if o.opener, err = openedWith(ctx, b, b.Product, int64(stock), f); err != nil {
@@ -157,7 +156,7 @@ func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock,
 	return o, nil
 }
 
-// lostOrder: an order whose answer was lost is sent again, and counts once.
+// lostOrder: an order with a lost answer is sent again, and counts once.
 func lostOrder(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -197,8 +196,7 @@ func lostOrder(ctx context.Context, b bench) error {
 	})
 }
 
-// lostAnswer: a purchase that was sent once takes its pieces once, whatever its client does
-// about an answer that was lost.
+// lostAnswer: a purchase that was sent once takes its pieces once, however its client handles a lost answer.
 func lostAnswer(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -218,8 +216,7 @@ func lostAnswer(ctx context.Context, b bench) error {
 	})
 }
 
-// deadBuyer: what a dead buyer leaves must not keep its pieces from being sold, nor sell
-// them twice.
+// deadBuyer: data left by a dead buyer must neither block the sale of its pieces nor sell them twice.
 func deadBuyer(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
 		return b.deadBuyer(ctx, n, a, 5, 2)
@@ -251,7 +248,7 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 	if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != int64(stock)) {
 		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
 	}
-	// The order of the dead comes again: it had its effect, or there is nothing left.
+	// The order of the dead buyer is sent again: it had its effect, or nothing is left.
 	if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
 		return err
 	} else if b.promises(variant.OncePerOrder) {
@@ -268,10 +265,10 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 	return nil
 }
 
-// stalledBuyer holds up a buyer while others buy all, give back, or send the same order.
+// stalledBuyer holds up a buyer while others buy all, refund, or send the same order.
 func stalledBuyer(ctx context.Context, b bench) error { return b.stalledBuyers(ctx, false) }
 
-// stalledBuyers is stalledBuyer, for a buyer that finds its scripts forgotten or not.
+// stalledBuyers is stalledBuyer for a buyer with scripts that the server has forgotten or not.
 func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
 		errs := make([]error, len(whiles))
@@ -291,7 +288,7 @@ func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
 	})
 }
 
-// whiles are what happens while a buyer is held up.
+// whiles are the events while a buyer is held up.
 var whiles = []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and give some back", "the same order is sent by another and an order of the same size is given back"}
 
 const (
@@ -302,7 +299,7 @@ const (
 	sameOrderAndBack
 )
 
-// earlier is the order that is given back.
+// earlier is the order that is refunded.
 const earlier = 50
 
 // stalling says how a buyer is held up.
@@ -314,7 +311,7 @@ type stalling struct {
 	forgotten     bool // its scripts are
 }
 
-// stalledWhile holds up a buyer before a command while something happens.
+// stalledWhile holds up a buyer before a command while one of whiles happens.
 func (b bench) stalledWhile(ctx context.Context, h stalling) error {
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, int64(h.stock), f)
@@ -380,7 +377,7 @@ func (y *buyer) afterStall(ctx context.Context, h stalling, sold int, answer err
 	return nil
 }
 
-// meanwhile does what happens while a buyer is held up, and returns how many pieces it bought.
+// meanwhile runs the event while a buyer is held up, and returns how many pieces it bought.
 func (y *buyer) meanwhile(ctx context.Context, h stalling) (sold int, err error) {
 	switch h.i {
 	case everything, everythingAndBack:
@@ -444,9 +441,8 @@ func stalled(ctx context.Context, line *interrupt.Line, n int, call func()) *hel
 	return &heldUp{s}
 }
 
-// beside runs calls of y while the client is held up, and then lets it go on. A sale may have a
-// call wait for another of the same process: then the rule is not judged, since the suite itself
-// keeps the other from ending.
+// beside runs calls of y while the client is held up, and then lets it go on. In a sale a call may wait for another of
+// the same process: then the rule is not judged, since the suite itself keeps the other from ending.
 func (s *heldUp) beside(y *buyer, calls func()) error {
 	defer s.GoOn()
 	done := make(chan struct{})
@@ -583,8 +579,8 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 	return nil
 }
 
-// mixedCrowd buys different quantities and gives some back, all at once, around the end of
-// the stock. The books must add up afterwards, and what is left be sold.
+// mixedCrowd buys different quantities and refunds some, all at once, around the end of the stock. Afterwards the books
+// must add up, and the rest must be sold.
 func mixedCrowd(ctx context.Context, b bench) error {
 	const stock, buyers, orders = 60, 10, 12
 	f := &fences{}
@@ -655,7 +651,7 @@ func mixedCrowd(ctx context.Context, b bench) error {
 	return nil
 }
 
-// manyOrders are so many that a flaw of one in some hundreds shows.
+// manyOrders makes so many orders that a fault in one of some hundred shows.
 func manyOrders(ctx context.Context, b bench) error {
 	const orders = 1200
 	y, err := opened(ctx, b, b.Product, orders)
@@ -683,7 +679,7 @@ func manyOrders(ctx context.Context, b bench) error {
 	)
 }
 
-// otherClients: what one client knows of the stock, others change.
+// otherClients: other clients change the stock that a client has read.
 func otherClients(ctx context.Context, b bench) error {
 	f := &fences{}
 	one, err := openedWith(ctx, b, b.Product, 3, f)
@@ -705,7 +701,7 @@ func otherClients(ctx context.Context, b bench) error {
 	)
 }
 
-// extremes are orders that careless arithmetic accepts, and ids that it takes for the same.
+// extremes makes orders that careless arithmetic accepts, with ids that it takes for equal.
 func extremes(ctx context.Context, b bench) error {
 	const stock = 10
 	y, err := opened(ctx, b, b.Product, stock)
@@ -729,7 +725,7 @@ func extremes(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
 }
 
-// similarProducts have names that resemble each other, and those of keys beside them.
+// similarProducts uses names that resemble each other, and each other's keys.
 func similarProducts(ctx context.Context, b bench) error {
 	p := b.Product
 	names := []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + ":sold", p + ":orders", p + ":stock", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"}
@@ -737,7 +733,7 @@ func similarProducts(ctx context.Context, b bench) error {
 		names = []string{p, p + "-", p + "1"}
 	}
 	if rdb := b.Env().Redis; len(rdb) > 0 {
-		// The keys tell of names that would use the same.
+		// The keys show names that would share a key.
 		first := p + "-keys"
 		y, err := opened(ctx, b, first, 5)
 		if err != nil {
@@ -782,5 +778,5 @@ func similarProducts(ctx context.Context, b bench) error {
 	return nil
 }
 
-// promises tells whether the sale makes a promise.
+// promises reports whether the sale makes a promise.
 func (b bench) promises(p variant.Property) bool { return slices.Contains(b.sale.Promises, p) }

@@ -13,19 +13,18 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file hold up, or end, buyers whose orders cannot be had, refunds of what was the
-// last, and holders of older fencing tokens.
+// The rules in this file hold up, or end, buyers with impossible orders, refunds of the last pieces, and holders of
+// older fencing tokens.
 
-// onRedis tells the sales whose commands can be acted upon.
+// onRedis reports whether the suite can interrupt the commands of a sale.
 func onRedis(v stockimpl.Variant) bool { return !v.Needs.SQL }
 
-// promisesUndersell tells the sales whose commands can be acted upon and that promise to sell what is there.
+// promisesUndersell reports whether the suite can interrupt the commands of a sale that promises to sell what is there.
 func promisesUndersell(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// noBorrowing tells the sales that have not said that an order that cannot be had takes for a moment
-// what others could have.
+// noBorrowing reports whether a sale does not declare that an impossible order takes pieces for a moment.
 func noBorrowing(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.NoUndersell && strings.Contains(f.Under, variant.WithQuantity) && (f.Fault == variant.NoFault || f.Fault == variant.Overrun) {
@@ -35,7 +34,7 @@ func noBorrowing(v stockimpl.Variant) bool {
 	return true
 }
 
-// fencedEvenHeldUp tells the sales that say nothing else of a holder whose lease runs out.
+// fencedEvenHeldUp reports whether a sale keeps its fencing promise even if the holder's lease runs out.
 func fencedEvenHeldUp(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.Fencing && f.Fault != variant.Failover && f.Fault != variant.Retry && f.Fault != variant.RestartEmpty {
@@ -45,7 +44,7 @@ func fencedEvenHeldUp(v stockimpl.Variant) bool {
 	return onRedis(v)
 }
 
-// stalledInVain holds up a buyer whose order cannot be had, while another buys what is there.
+// stalledInVain holds up a buyer with an impossible order while another buys what is there.
 func stalledInVain(ctx context.Context, b bench) error {
 	const stock = 2
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
@@ -87,7 +86,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 	})
 }
 
-// deadInVain: a buyer that dies in an order that cannot be had leaves the stock as it was.
+// deadInVain: a buyer that dies in an impossible order leaves the stock unchanged.
 func deadInVain(ctx context.Context, b bench) error {
 	const stock = 2
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -115,8 +114,8 @@ func deadInVain(ctx context.Context, b bench) error {
 	})
 }
 
-// refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Whatever came
-// back by then, or comes back when the refund is sent again, can be bought.
+// refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Pieces returned by then, or
+// when the refund is sent again, can be bought.
 func refundOfTheLast(ctx context.Context, b bench) error {
 	const stock = 2
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -172,8 +171,8 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 	})
 }
 
-// stalledFence holds up the holder of a token until one with a newer token has bought, or given back. If
-// it had had no effect by then it must have none.
+// stalledFence holds up the holder of a token until one with a newer token has bought, or refunded. If it had no effect
+// by then it must have none.
 func stalledFence(ctx context.Context, b bench) error {
 	const stock = 6
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
@@ -233,10 +232,10 @@ func stalledFence(ctx context.Context, b bench) error {
 	})
 }
 
-// openedLarge puts a product on sale with as large a stock as the sale takes. A sale need not take
-// every one: it may keep an entry for each piece.
+// openedLarge puts a product on sale with as large a stock as the sale accepts. A sale may have a limit: it may keep an
+// entry for each piece.
 func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err error) {
-	stocks := []int64{200_000_000_000_000, 1_000_000_000, 1_000_000, 100_000, 1000} // the first has more than 14 digits, in which some write numbers
+	stocks := []int64{200_000_000_000_000, 1_000_000_000, 1_000_000, 100_000, 1000} // the first has more than 14 digits, to which some code formats numbers
 	if b.sale.Needs.SQL {
 		stocks = stocks[1:]
 	}
@@ -248,7 +247,7 @@ func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err erro
 	return y, stock, err
 }
 
-// everySize buys and gives back orders of many sizes, from a large stock.
+// everySize buys and refunds orders of many sizes, from a large stock.
 func everySize(ctx context.Context, b bench) error {
 	y, stock, err := b.openedLarge(ctx)
 	if err != nil {
@@ -290,7 +289,7 @@ func everySize(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, left, stock-left)
 }
 
-// unlikely tells whether a sale may have a limit for orders: it answers those of more than a million
+// unlikely reports whether a sale may have a limit for orders: it answers those of more than a million
 // pieces with an error that is not declared, and changes nothing.
 func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) bool {
 	if pieces <= 1_000_000 {
@@ -300,8 +299,8 @@ func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) boo
 	return !declared(err) && y.state(ctx, variant.NoUndersell, left, stock-left) == nil
 }
 
-// unlikeProducts does the same with two products whose names have nothing in common, in turn: neither
-// learns of orders, stock, tokens and refusals of the other.
+// unlikeProducts uses two products with entirely different names in turn: neither sees orders, stock, tokens and
+// refusals of the other.
 func unlikeProducts(ctx context.Context, b bench) error {
 	one, err := opened(ctx, b, b.Product, 3)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// longAfter: what a sale knows of orders and tokens must outlast the next hour.
+// longAfter: a sale's data on orders and tokens must last for more than an hour.
 func longAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, time.Hour, "an hour after a purchase")
 }
@@ -23,7 +23,7 @@ func yearAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, 366*24*time.Hour, "a year after a purchase")
 }
 
-// ahead is a clock for which time has passed.
+// ahead is a clock that is ahead.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -32,7 +32,7 @@ type ahead struct {
 // Now implements clock.Clock.
 func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
-// age lets time pass for a product: what expires does, and times in sorted sets are longer ago.
+// age lets time pass for a product: keys expire, and times in sorted sets move back.
 func (b bench) age(ctx context.Context, passed time.Duration) error {
 	for _, rdb := range b.Env().Redis {
 		if err := keyname.Expire(ctx, rdb, b.Product, passed); err != nil {
@@ -45,8 +45,7 @@ func (b bench) age(ctx context.Context, passed time.Duration) error {
 	return nil
 }
 
-// later looks at a sale after a time: by a client that was there before, and by one whose clock
-// shows the later time.
+// later checks a sale after a time: with an old client, and with one whose clock shows the later time.
 func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
 	const stock = 6
 	f := &fences{}
@@ -84,8 +83,8 @@ func (b bench) later(ctx context.Context, passed time.Duration, when string) err
 	return late.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
 }
 
-// afterwards looks for what was known before: order 1 bought 2 pieces, and order 5 bought 2 and gave
-// them back.
+// afterwards checks that the sale still knows its past: order 1 bought 2 pieces, and order 5 bought 2 and returned
+// them.
 func (y *buyer) afterwards(ctx context.Context, token, left int64, when string) error {
 	if err := y.state(ctx, variant.NoOversell, left, 3); err != nil {
 		return fmt.Errorf("%s: %w", when, err)

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file try numbers and names that careless code takes for one another.
+// The rules in this file try numbers and names that careless code confuses.
 
 // alikeIDs differ from 7 by a power of ten or of two, or only by the sign.
 func alikeIDs() []int64 {
@@ -20,14 +20,14 @@ func alikeIDs() []int64 {
 		ids = append(ids, 7+n)
 	}
 	for k := range 62 {
-		if n := int64(1) << k; n > 2 { // 7+1 and 7+2 are no power of ten away from others
+		if n := int64(1) << k; n > 2 { // 7+1 and 7+2 do not differ from others by a power of ten
 			ids = append(ids, 7+n)
 		}
 	}
 	return ids
 }
 
-// manyIDs buys by orders of all these numbers, each of which counts once.
+// manyIDs buys with all these order numbers. Each order counts once.
 func manyIDs(ctx context.Context, b bench) error {
 	ids := alikeIDs()
 	y, err := opened(ctx, b, b.Product, int64(len(ids)))
@@ -79,7 +79,7 @@ func largeTokens(ctx context.Context, b bench) error {
 	return nil
 }
 
-// hugeAfterSales orders more than there is when something has been sold: sums overflow.
+// hugeAfterSales orders more than there is after some sales: sums overflow.
 func hugeAfterSales(ctx context.Context, b bench) error {
 	const stock, sold = 10, 3
 	y, err := opened(ctx, b, b.Product, stock)
@@ -100,7 +100,7 @@ func hugeAfterSales(ctx context.Context, b bench) error {
 	return y.buy(ctx, variant.NoUndersell, 2, stock-sold, nil, 0)
 }
 
-// keptAndReturned keeps orders of many sizes that make up the stock, and then gives all back.
+// keptAndReturned keeps orders of many sizes that make up the stock, and then refunds all.
 func keptAndReturned(ctx context.Context, b bench) error {
 	sizes := []int{150, 150, 1, 7, 99, 100, 101, 255, 256, 257, 999, 1000, 1001}
 	stock := int64(0)
@@ -133,8 +133,7 @@ func keptAndReturned(ctx context.Context, b bench) error {
 	return y.buy(ctx, variant.NoUndersell, 100, int(stock), nil, 0)
 }
 
-// joinedNames: a product's name and an order's number, written one after the other, make the same text
-// as those of another product.
+// joinedNames: a product's name joined with an order's number gives the same text as those of another product.
 func joinedNames(ctx context.Context, b bench) error {
 	pairs := []struct {
 		more    string // added to the product's name
@@ -164,7 +163,7 @@ func joinedNames(ctx context.Context, b bench) error {
 	return nil
 }
 
-// longNames differ only in the last byte, behind many, or in bytes that are no ASCII.
+// longNames are long and differ only in the last byte, or in non-ASCII bytes.
 func longNames(ctx context.Context, b bench) error {
 	pad := func(n int) string { return b.Product + strings.Repeat("n", max(n-len(b.Product), 0)) }
 	groups := [][]string{
@@ -193,8 +192,8 @@ func longNames(ctx context.Context, b bench) error {
 	return nil
 }
 
-// untouched expects the n-th of some products, which were put on sale one after the other with 10, 11,
-// 12 pieces and so on, to have its pieces after orders for those before it.
+// untouched expects that the n-th of some products, which were put on sale one after the other with 10, 11, 12 pieces
+// and so on, still has its pieces after orders for the products before it.
 func (y *buyer) untouched(ctx context.Context, n int, names []string) error {
 	s, err := y.sale.State(ctx)
 	if err != nil {

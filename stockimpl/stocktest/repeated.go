@@ -14,14 +14,14 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file repeat what others do once: buyers that die one after the other, with time
-// passing after that; orders and stocks that are larger; and many orders.
+// The rules in this file repeat the tests of others: buyers that die one after the other, and time that passes
+// afterwards; larger orders and stocks; and many orders.
 
-// reaped is how long the suite waits for what a dead buyer left to be cleared away by others.
+// reaped is how long the suite waits for others to clean up after a dead buyer.
 const reaped = 2500 * time.Millisecond
 
-// manyDead has buyers of one product die one after the other. Others buy what is left, at once and
-// after a while, and then the orders of the dead come again.
+// manyDead has buyers of one product die one after the other. Others buy the rest, at once and after a while, and then
+// the orders of the dead are sent again.
 func manyDead(ctx context.Context, b bench) error {
 	const stock, dead = 25, 10
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -81,8 +81,8 @@ func manyDead(ctx context.Context, b bench) error {
 	})
 }
 
-// twoReapers lets what a dead buyer has set aside run out, and then holds up a client that clears it
-// away while another does the same.
+// twoReapers lets the reservation of a dead buyer run out, and then holds up a client that cleans it up while another
+// does the same.
 func twoReapers(ctx context.Context, b bench) error {
 	steps := b.steps(ctx)
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(b bench, n int, _ interrupt.Action) error {
@@ -127,7 +127,7 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	}
 	sold := 0
 	if blocked := s.beside(y, func() {
-		for id := int64(10); id < 10+stock; id++ { // once each: what is set aside may stay so
+		for id := int64(10); id < 10+stock; id++ { // once each: reserved pieces may stay reserved
 			if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil {
 				sold++
 			}
@@ -147,8 +147,8 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	return broken(variant.NoOversell, "a buyer died before its command %d, and %v later another was held up before its command %d while a third bought: %d pieces were sold in all, of %d", n, wait, m, sold, stock)
 }
 
-// largerOrders interferes with orders of many pieces if they take other commands than small ones, and
-// with small orders from large stocks.
+// largerOrders interrupts orders of many pieces if they use other commands than small ones, and small orders from large
+// stocks.
 func largerOrders(ctx context.Context, b bench) error {
 	var cases []stalling
 	small := b.sends(ctx, 2)
@@ -208,13 +208,13 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 	return nil
 }
 
-// thousands of orders are made by several clients, and some are sent again.
+// thousands has several clients make thousands of orders, some of them repeatedly.
 func thousands(ctx context.Context, b bench) error {
 	const orders, clients = 20_000, 6
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, orders, f)
 	if err != nil {
-		return nil // a sale need not keep so many
+		return nil // a sale may have a lower limit
 	}
 	var next atomic.Int64
 	end := time.Now().Add(4 * time.Second)

@@ -57,10 +57,10 @@ func refusesMore(ctx context.Context, b bench) error {
 		func() error { return y.buy(ctx, variant.NoUndersell, 2, 2, nil, 1) },
 		func() error { return y.buy(ctx, variant.NoOversell, 3, 2, stockimpl.ErrSoldOut, 1) },
 		func() error { return y.state(ctx, theInterface, 1, 2) },
-		// What was refused takes nothing from what there is.
+		// A refused order takes nothing from the stock.
 		func() error { return y.buy(ctx, variant.NoUndersell, 4, 1, nil, 0) },
 		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
-		// A refused order may come again when pieces have come back.
+		// A refused order may be sent again when pieces have come back.
 		func() error { return other.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
 		func() error {
 			if err := y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0); err != nil {
@@ -127,7 +127,7 @@ func resentOrder(ctx context.Context, b bench) error {
 		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 1) },
 		func() error { return y.state(ctx, of, 1, 2) },
 		func() error { return y.buy(ctx, of, 2, 1, nil, 0) },
-		// It had its effect, whatever has happened to the stock since.
+		// It had its effect, whatever happened to the stock later.
 		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 0) },
 		func() error { return y.state(ctx, of, 0, 3) },
 	)
@@ -276,10 +276,9 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, 0, stock)
 }
 
-// crowd runs n clients at once, each with a world of its own, and returns
-// their answers. What a client buys with takes one piece and tries again when
-// it is stale, each time with a newer token; clients of a sale that leans on a
-// lock come one at a time.
+// crowd runs n clients at once, each with an Env of its own, and returns their answers. A client's buy function takes
+// one piece and tries again when it is stale, each time with a newer token; clients of a sale that relies on a lock
+// come one at a time.
 func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
 	var lock sync.Mutex
 	locked := leansOnLock(y.b.sale)
@@ -350,7 +349,7 @@ func noQuantity(ctx context.Context, b bench) error {
 		if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
 			return broken(theInterface, "buy of %d answered %s; want an error", pieces, say(err))
 		}
-		_, _ = y.sale.Refund(ctx, order(1, pieces), y.lock()) // nothing was bought: it may say so
+		_, _ = y.sale.Refund(ctx, order(1, pieces), y.lock()) // nothing was bought: the answer may say so
 	}
 	return y.state(ctx, theInterface, 3, 0)
 }

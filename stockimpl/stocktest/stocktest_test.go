@@ -14,8 +14,8 @@ import (
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good sale with
-// one thing wrong, and must be told which promise it broke.
+// A suite that nothing fails proves nothing: each saboteur is a good sale with one fault, and the suite must name the
+// promise that it breaks.
 
 type saboteur struct {
 	stockimpl.Sale

@@ -19,21 +19,21 @@ import (
 	"oversell/variant"
 )
 
-// A walk has two or three clients buy and give back at once, chooses at random which of them sends
-// its next command, loses some requests and answers, and lets some clients die. A model then tells
-// whether the answers, and what the server holds in the end, can be explained.
+// A walk has two or three clients buy and refund at once, chooses at random which of them sends its next command, loses
+// some requests and answers, and lets some clients die. A model then decides whether the answers and the server's final
+// state can be explained.
 
 const (
 	walksFor = 4 * time.Second // how long walks go on
 	walkers  = 3               // walks at once
-	// parked is how long a client may take to its next command before others go on: it may sleep,
-	// or wait for another.
+	// parked is how long a client may take until its next command before others go on: it may sleep, or wait for
+	// another.
 	parked = 30 * time.Millisecond
-	// pause is now and then waited for, so that what is set aside for a second runs out.
+	// pause is waited now and then, so that reservations of a second run out.
 	pause = 1100 * time.Millisecond
 )
 
-// canWalk tells the sales that bear calls side by side whose commands can be acted upon.
+// canWalk reports whether a sale allows concurrent calls and the suite can interrupt its commands.
 func canWalk(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if (f.Fault == variant.NoFault || f.Fault == variant.Overrun) && slices.Contains(v.Promises, f.Property) {
@@ -43,7 +43,7 @@ func canWalk(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoOversell) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// seed is the seed of the first walk; OVERSELL_SEED sets it.
+// seed returns the seed of the first walk; OVERSELL_SEED sets it.
 func seed() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
 	if err != nil {
@@ -89,8 +89,8 @@ func randomWalks(ctx context.Context, b bench) error {
 	return firstBreach(errs)
 }
 
-// setsAside tells whether pieces are reserved in the middle of a purchase. Then what is left
-// depends on who counts what is reserved.
+// setsAside reports whether pieces are reserved during a purchase. Then the number left depends on how reserved pieces
+// are counted.
 func (b bench) setsAside(ctx context.Context) (bool, error) {
 	b.Product += "-aside"
 	f := &fences{}
@@ -142,7 +142,7 @@ type walker struct {
 	number int
 	line   *interrupt.Line
 	plan   []call
-	// gate hands out where the client waits before a command.
+	// gate sends the points before commands where the client waits.
 	gate chan chan interrupt.Action
 	done chan struct{}
 	dead atomic.Bool
@@ -163,7 +163,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
 		for n := range 1 + w.rand.IntN(2) {
 			id := int64(1 + w.rand.IntN(4))
-			if !w.model.ids { // each order comes once, and is given back once
+			if !w.model.ids { // each order comes once, and is refunded once
 				id = int64(10*c.number + n)
 				w.sizes[id] = 1 + w.rand.IntN(2)
 			}
@@ -207,7 +207,7 @@ func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call 
 
 func alive() bool { return false }
 
-// run walks once, and judges.
+// run makes one walk and judges it.
 func (w *walk) run(ctx context.Context) error {
 	if err := w.opener.sale.Open(ctx, w.model.stock); err != nil {
 		return fmt.Errorf("open %q with %d pieces: %w", w.b.Product, w.model.stock, err)
@@ -232,7 +232,7 @@ func (w *walk) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	w.sendAgain(ctx)
-	for id := int64(100); id < 110; id++ { // sell what is left
+	for id := int64(100); id < 110; id++ { // sell the rest
 		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, alive).err != nil {
 			break
 		}
@@ -248,8 +248,7 @@ func (w *walk) run(ctx context.Context) error {
 	return err
 }
 
-// follow makes the calls that a client has before it. A client without order ids gives back
-// some of what it bought.
+// follow makes a client's calls. A client without order ids refunds some of its purchases.
 func (w *walk) follow(ctx context.Context, c *walker) {
 	defer close(c.done)
 	for _, next := range c.plan {
@@ -267,7 +266,7 @@ func (w *walk) follow(ctx context.Context, c *walker) {
 	}
 }
 
-// await holds a client up until it is its turn.
+// await holds a client up until its turn.
 func (c *walker) await(ctx context.Context) interrupt.Action {
 	if c.dead.Load() {
 		return interrupt.LoseRequest
@@ -281,7 +280,7 @@ func (c *walker) await(ctx context.Context) interrupt.Action {
 	}
 }
 
-// schedule lets one client after the other send a command, until all have come to their end. It
+// schedule lets one client after the other send a command, until all have ended. It
 // reports whether a second was waited for.
 func (w *walk) schedule(ctx context.Context) (paused bool) {
 	running := slices.Clone(w.clients)
@@ -318,7 +317,7 @@ func (w *walk) schedule(ctx context.Context) (paused bool) {
 	return paused
 }
 
-// sleep lets what is set aside for a second run out.
+// sleep lets reservations of a second run out.
 func (w *walk) sleep(ctx context.Context) bool {
 	w.note("%v pass", pause)
 	return (clock.Real{}).Sleep(ctx, pause) == nil
@@ -351,8 +350,8 @@ func (w *walk) act(c *walker, turn chan interrupt.Action) {
 	turn <- a
 }
 
-// sendAgain sends again, by another client, what was stale or has an open outcome: the caller, or
-// a clean-up job, would do so.
+// sendAgain repeats, with another client, the calls that were stale or have an open outcome, as the caller or a
+// clean-up job would.
 func (w *walk) sendAgain(ctx context.Context) {
 	if !w.model.ids {
 		return
@@ -371,14 +370,14 @@ func (w *walk) sendAgain(ctx context.Context) {
 	}
 }
 
-// hasFlaw tells whether the sale says that a fault breaks what it promises.
+// hasFlaw reports whether the sale declares that a fault breaks its promises.
 func (b bench) hasFlaw(f variant.Fault) bool {
 	return slices.ContainsFunc(b.sale.Flaws, func(flaw variant.Flaw) bool {
 		return flaw.Fault == f && b.promises(flaw.Property)
 	})
 }
 
-// shown tells how the walk went.
+// shown adds a record of the walk to an error.
 func (w *walk) shown(v *breach) error {
 	var text strings.Builder
 	for i, e := range w.events {

@@ -1,4 +1,4 @@
-// Package entry says what an entry of the catalogue in package mutants is.
+// Package entry describes the entries of the catalogue in package mutants.
 package entry
 
 import (
@@ -7,15 +7,15 @@ import (
 	"oversell/variant"
 )
 
-// Entry says what an implementation is.
+// Entry describes an implementation.
 type Entry struct {
 	Name string
-	// Mechanism is what is wrong, in a sentence; of a sound one, what is unusual.
+	// Mechanism describes the fault in a sentence; for a sound one, the unusual part.
 	Mechanism string
 	// Breaks are the promises of which a suite should name one; none for a sound one.
 	Breaks []variant.Property
-	// Source is the thread in which the bug, or the home of the library, was published;
-	// empty if the mutant is ours. The code is ours always.
+	// Source is the thread in which the bug was published, or the home of the library; empty if the mutant is ours. The
+	// code is always ours.
 	Source string
 }
 
@@ -24,13 +24,13 @@ func New(name, mechanism string, breaks []variant.Property, source string) Entry
 	return Entry{Name: name, Mechanism: mechanism, Breaks: breaks, Source: source}
 }
 
-// Sound tells whether nothing is wrong with it.
+// Sound reports whether it has no fault.
 func (e Entry) Sound() bool { return len(e.Breaks) == 0 }
 
 // Breaks makes Entry.Breaks.
 func Breaks(ps ...variant.Property) []variant.Property { return ps }
 
-// Changed is a text with one passage replaced, which must stand in it once.
+// Changed returns a text with one passage replaced, which must occur once.
 func Changed(text, from, to string) string {
 	if strings.Count(text, from) != 1 {
 		panic("the passage to change does not stand in the text once: " + from)

@@ -17,8 +17,8 @@ import (
 	"oversell/variant"
 )
 
-// moreSaleMutants need an error reply, a second client, a long time, an unusual number or name, or many
-// orders to be seen.
+// moreSaleMutants show only with an error reply, a second client, a long time, an unusual number or name, or many
+// orders.
 func moreSaleMutants() []Sale {
 	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
 	return []Sale{
@@ -161,7 +161,7 @@ func inBackground(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lo
 	}
 }
 
-// watchOnce adds to the stock in one transaction that fails if somebody wrote in between.
+// watchOnce adds to the stock in one transaction that fails if another client wrote in between.
 func watchOnce(ctx context.Context, s *sale, by int64) (left int64, err error) {
 	stock := s.of(s.product)[0]
 	err = s.redis().Watch(ctx, func(tx *redis.Tx) error {
@@ -177,7 +177,7 @@ func watchOnce(ctx context.Context, s *sale, by int64) (left int64, err error) {
 	return left, err
 }
 
-// byCommands runs the script if the server knows it, and otherwise commands that do the same.
+// byCommands runs the script if the server knows it, and otherwise equivalent commands.
 func byCommands(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	script, keys := redis.NewScript(buyLua), s.of(s.product)
 	err := script.EvalSha(ctx, s.redis(), keys, "none", 1<<62, 0).Err()
@@ -255,8 +255,8 @@ func stateOfList(ctx context.Context, s *sale) (stockimpl.State, error) {
 	return stockimpl.State{Left: reply[0], Sold: reply[1]}, nil
 }
 
-// The scripts of a sale that sets pieces aside. KEYS[5] has the deadline of what is set aside for an
-// order, KEYS[6] its pieces. An order is set aside by its number and the nonce of the attempt.
+// The scripts of a sale that reserves pieces. KEYS[5] has the deadlines of the reservations, KEYS[6] their pieces. A
+// reservation is named by the order's number and the nonce of the attempt.
 const (
 	reapLua = `
 local now = tonumber(redis.call('TIME')[1])
@@ -298,7 +298,7 @@ func (s *sale) reserving(ctx context.Context, text string, args ...any) *redis.C
 	return redis.NewScript(text).Run(ctx, s.redis(), append(s.of(s.product), "Until:"+s.product, "Aside:"+s.product), args...)
 }
 
-// buyReserved sets pieces aside and then confirms that they are bought.
+// buyReserved reserves pieces and then confirms the purchase.
 func buyReserved(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
 	nonce := fmt.Sprint(o.ID, "/", rand.Text())
 	for _, text := range []string{reserveLua, confirmLua} {

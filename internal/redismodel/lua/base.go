@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// operators are what the rewriter puts in the place of Lua's own.
+// operators returns the functions with which the rewriter replaces Lua's operators.
 func (m *Machine) operators() map[string]lua.LGFunction {
 	arithmetic := func(f func(a, b float64) float64) lua.LGFunction {
 		return func(l *lua.LState) int {
@@ -61,8 +61,7 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 	}
 }
 
-// power is known where its result is an integer that is exact; elsewhere the last
-// bit is a matter of the C library.
+// power is known if its result is an exact integer; otherwise the last bit depends on the C library.
 func (m *Machine) power(a, b float64) float64 {
 	p := math.Pow(a, b)
 	if a != math.Trunc(a) || b != math.Trunc(b) || b < 0 || !(math.Abs(p) <= 1<<53) {
@@ -97,7 +96,7 @@ func (m *Machine) length(l *lua.LState) int {
 	return 1
 }
 
-// number is a Lua number, or a text that is one.
+// number returns a Lua number, or the number in a text.
 func number(v lua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case lua.LNumber:
@@ -109,7 +108,7 @@ func number(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
-// text is a Lua string, or a number as one.
+// text returns a Lua string, or a number as one.
 func (m *Machine) text(v lua.LValue) (string, bool) {
 	switch v.(type) {
 	case lua.LString, lua.LNumber:
@@ -291,7 +290,7 @@ func (m *Machine) base() map[string]lua.LGFunction {
 	}
 }
 
-// errorOrText is what pcall returns of an error: of Redis' own, the text.
+// errorOrText returns the result of pcall for an error: for Redis' own errors, the text.
 func errorOrText(v lua.LValue) lua.LValue {
 	if t, ok := v.(*lua.LTable); ok {
 		if text, ok := t.RawGetString("err").(lua.LString); ok {
@@ -312,8 +311,7 @@ func next(l *lua.LState) int {
 	return 2
 }
 
-// ordered makes sure that the order of a table's entries is no guess: a list
-// has one, and so has a single entry beside it.
+// ordered checks that the order of a table's entries is defined: a list has one, and so has a single further entry.
 func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
 	if _, others := shape(t); others > 1 {
 		m.unknown("the order of the fields of a Lua table")
@@ -321,7 +319,7 @@ func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// shape is how many entries a table has as a list, and how many besides.
+// shape returns how many entries a table has as a list, and how many others.
 func shape(t *lua.LTable) (length, others int) {
 	length = t.Len()
 	t.ForEach(func(k, _ lua.LValue) {

@@ -87,7 +87,7 @@ func (m *Machine) encodeTable(b []byte, t *lua.LTable, depth int) []byte {
 	return append(b, '}')
 }
 
-// appendJSON writes a text, byte by byte; bytes beyond ASCII stay as they are.
+// appendJSON writes a text, byte by byte; non-ASCII bytes do not change.
 func appendJSON(b []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
 	b = append(b, '"')
@@ -111,7 +111,7 @@ type jsonParser struct {
 	i int
 }
 
-// wrong is thrown; the text is not quite cjson's.
+// wrong is thrown; its text differs slightly from cjson's.
 func (p *jsonParser) wrong() {
 	p.m.fail("Expected value but found invalid token at character " + strconv.Itoa(p.i+1))
 }
@@ -152,7 +152,7 @@ func (p *jsonParser) value(depth int) lua.LValue {
 	return p.number()
 }
 
-// jsonNumber is a number as JSON has it. cjson takes others as well.
+// jsonNumber matches a JSON number. cjson also accepts others.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?`)
 
 func (p *jsonParser) number() lua.LValue {
@@ -211,7 +211,7 @@ func (p *jsonParser) object(depth int) lua.LValue {
 	}
 }
 
-// text reads what follows a quotation mark.
+// text reads a string after its quotation mark.
 func (p *jsonParser) text() string {
 	var b []byte
 	for p.i < len(p.s) {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// This file has what Lua and Redis take from the library of C.
+// This file has the functions that Lua and Redis use from the C library.
 
 // IsSpace is C's isspace.
 func IsSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// Strtod is C's: it reads as much as is a number and returns the rest. n is 0 if
-// there is none. The writings of infinity and NaN count.
+// Strtod is C's strtod: it reads the longest number and returns the rest. n is 0 if there is none. Infinity and NaN are
+// accepted.
 func Strtod(s string) (f float64, rest string, ok bool) {
 	t := strings.TrimLeft(s, " \t\n\v\f\r")
 	n := numberLen(t)
@@ -33,7 +33,7 @@ func Strtod(s string) (f float64, rest string, ok bool) {
 	return f, t[n:], true
 }
 
-// numberLen is how many bytes at the beginning of s are a number.
+// numberLen returns how many bytes at the beginning of s are a number.
 func numberLen(s string) int {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -88,13 +88,13 @@ func FormatG(f float64, precision int) string {
 	return strconv.FormatFloat(f, 'g', precision, 64)
 }
 
-// CString is what a C function makes of a text.
+// CString returns a text as a C function sees it.
 func CString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s
 }
 
-// OneLine is what may stand in an error.
+// OneLine returns a text in the form allowed in an error.
 func OneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s

@@ -11,14 +11,13 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// chunk is what Redis calls a script in its messages.
+// chunk is Redis' name for a script in its messages.
 const chunk = "user_script"
 
-// Compile makes a script ready to run. unknown says what is in the way.
+// Compile compiles a script. unknown says why it cannot.
 //
-// Our Lua writes and reads numbers in its own way, and Redis' in C's. So the
-// operators that do either are turned into calls of our own functions, under
-// names that no script can write.
+// Our Lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
+// calls of our own functions, under names that no script can use.
 func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	stmts, err := parse.Parse(strings.NewReader(text), chunk)
 	if err != nil {
@@ -41,7 +40,7 @@ const hidden = "\x00"
 
 type rewriter struct{ unknown string }
 
-// call is an expression that calls the operator with this name.
+// call returns an expression that calls the operator with this name.
 func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
 	fn := &ast.IdentExpr{Value: hidden + name}
 	e := &ast.FuncCallExpr{Func: fn, Args: args}
@@ -61,8 +60,8 @@ func (r *rewriter) stmts(all []ast.Stmt) {
 	}
 }
 
-// separate makes an assignment to several variables evaluate everything first.
-// Our Lua's own does not: in a, b = 1, a it gives the new a to b.
+// separate makes an assignment to several variables evaluate everything first. Our Lua does not: in a, b = 1, a it
+// assigns the new a to b.
 func separate(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(p ast.PositionHolder) {
@@ -141,12 +140,12 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
 	case *ast.BreakStmt:
-	default: // goto, which Redis' Lua has not
+	default: // goto, which Redis' Lua does not have
 		r.unknown = "a Lua statement that Redis does not have"
 	}
 }
 
-// counted is the body of a loop that might not end.
+// counted returns the body of a loop that might not end.
 func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
 	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
 	s.SetLine(at.Line())
@@ -154,7 +153,7 @@ func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
 	return slices.Insert(body, 0, ast.Stmt(s))
 }
 
-// bound is a bound of a for loop; a text that is a number will do.
+// bound returns a bound of a for loop, which may be a number in a text.
 func (r *rewriter) bound(e ast.Expr, what string) ast.Expr {
 	if _, ok := e.(*ast.NumberExpr); ok {
 		return e
@@ -212,9 +211,8 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	return e
 }
 
-// constant is the value of an expression that Lua's compiler works out. Of equal ones it
-// keeps the first for all, and 0 equals -0: so 1/0 may be negative in a script that says
-// 0 * -1 somewhere.
+// constant returns the value of an expression that Lua's compiler computes. It keeps one of equal constants, and 0
+// equals -0: so 1/0 may be negative in a script that contains 0 * -1.
 func constant(e ast.Expr) (float64, bool) {
 	switch e := e.(type) {
 	case *ast.NumberExpr:

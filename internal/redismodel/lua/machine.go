@@ -9,12 +9,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Redis is the server that a script calls, and where its reply goes.
+// Redis is the server that a script calls and that gets its reply.
 type Redis interface {
 	// Call executes a command and returns its reply, valid until the next.
 	Call(args []string) (reply []byte)
-	// Unknown says that there is something that the model does not know: then the
-	// script ends, and nothing of it counts. stopped is what was said first, or "".
+	// Unknown reports something that the model does not know: then the script ends without an effect. Stopped returns
+	// the first report, or "".
 	Unknown(what string)
 	Stopped() string
 
@@ -27,11 +27,11 @@ type Redis interface {
 	Null()
 }
 
-// Program is a script, compiled.
+// Program is a compiled script.
 type Program = lua.FunctionProto
 
-// Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its
-// globals, so it can serve one after the other.
+// Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its globals, so it can run one after the
+// other.
 type Machine struct {
 	l       *lua.LState
 	globals *lua.LTable // what scripts see as global variables, read-only to them
@@ -43,8 +43,7 @@ type Machine struct {
 	line   string
 }
 
-// maxCalls bounds how often a script may call Redis and go round in a loop, in case
-// it does not end.
+// maxCalls bounds a script's calls of Redis and loop iterations, in case it does not end.
 const maxCalls = 20_000
 
 func (m *Machine) count() {
@@ -99,14 +98,14 @@ func New() *Machine {
 	return m
 }
 
-// behind is the metatable of a table in which a name was not found.
+// behind returns the metatable of a table in which a name was not found.
 func (m *Machine) behind(missing lua.LGFunction) *lua.LTable {
 	mt := m.l.NewTable()
 	mt.RawSetString("__index", m.l.NewFunction(missing))
 	return mt
 }
 
-// front is an empty table through which another one can be read only.
+// front returns an empty table that gives read-only access to another one.
 func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	mt, front := m.l.NewTable(), m.l.NewTable()
 	mt.RawSetString("__index", t)
@@ -117,7 +116,7 @@ func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	return front
 }
 
-// globalsOfRedis are names that a script may use, and that the model has not.
+// globalsOfRedis are names that a script may use, and that the model does not have.
 const globalsOfRedis = " bit struct cmsgpack coroutine os getmetatable setmetatable load loadstring rawequal rawget rawset" +
 	" collectgarbage gcinfo xpcall newproxy _G _VERSION server "
 
@@ -140,7 +139,7 @@ func (m *Machine) unknown(what string) int {
 	return 0
 }
 
-// where is the line of the Lua code that called the function that runs.
+// where returns the line of the Lua code that called the running function.
 func (m *Machine) where() string {
 	parts := strings.SplitN(m.l.Where(1), ":", 3)
 	if len(parts) < 2 {
@@ -161,7 +160,7 @@ func (m *Machine) fail(text string) int {
 	return m.throw(lua.LString(chunk + ":" + m.where() + ": " + text))
 }
 
-// Run runs a program, whose text has this SHA-1, and replies what it returns or throws.
+// Run runs a program, whose text has this SHA-1, and replies its result or error.
 func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
 	m.x, m.sha, m.calls, m.raised, m.line = x, sha, 0, nil, ""
 	m.globals.RawSetString("KEYS", m.texts(keys))
@@ -214,7 +213,7 @@ func (m *Machine) replyError(err error) {
 	m.x.Err(CString(text) + " script: " + m.sha + ", on @" + chunk + ":" + line + ".")
 }
 
-// lineIn is the line that a message of the interpreter begins with.
+// lineIn returns the line that a message of the interpreter begins with.
 func lineIn(text string) string {
 	rest, ok := strings.CutPrefix(text, chunk+":")
 	if !ok {
@@ -282,7 +281,7 @@ func (m *Machine) replyTable(t *lua.LTable, depth int) {
 	}
 }
 
-// toInt is C's conversion of a double that fits.
+// toInt converts a double that fits as C does.
 func toInt(f float64) (int64, bool) {
 	if !(math.Abs(f) < 1<<63) {
 		return 0, false
@@ -290,7 +289,7 @@ func toInt(f float64) (int64, bool) {
 	return int64(f), true
 }
 
-// tostring is Lua's; what it would make up is unknown.
+// tostring is Lua's; texts that depend on the interpreter are unknown.
 func (m *Machine) tostring(v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
@@ -315,8 +314,7 @@ func (m *Machine) formatNumber(f float64, precision int) string {
 	return FormatG(f, precision)
 }
 
-// noMinusZero: Lua 5.1 keeps 0 and -0 as one constant of a script, whichever comes
-// first, so what looks like one may be the other.
+// noMinusZero: Lua 5.1 keeps 0 and -0 as one constant of a script, whichever comes first, so one may be the other.
 func (m *Machine) noMinusZero(f float64) {
 	if f == 0 && math.Signbit(f) {
 		m.unknown("a Lua zero with a minus")
@@ -357,7 +355,7 @@ func (m *Machine) callFailed(text string, protected bool) int {
 	return 1
 }
 
-// command is what a script wants of Redis.
+// command returns the arguments of a script's call of Redis.
 func (m *Machine) command() (args []string, ok bool) {
 	n := m.l.GetTop()
 	args = make([]string, n)

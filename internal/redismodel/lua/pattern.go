@@ -2,11 +2,11 @@ package lua
 
 import "strings"
 
-// matcher is Lua 5.1's pattern matching, step by step as Lua does it.
+// matcher is Lua 5.1's pattern matching, with the same steps.
 type matcher struct {
 	src, pat string
 	captures []capture
-	// bad is what is wrong with the pattern.
+	// bad is the error in the pattern.
 	bad   string
 	depth int
 }
@@ -219,7 +219,7 @@ func (m *matcher) least(s, p, end int) int {
 	}
 }
 
-// classEnd is where the single character's pattern that begins at p ends.
+// classEnd returns the end of the single-character pattern that begins at p.
 func (m *matcher) classEnd(p int) int {
 	c := m.pat[p]
 	p++
@@ -262,7 +262,7 @@ func (m *matcher) single(c byte, p, end int) bool {
 	return m.pat[p] == c
 }
 
-// inSet tells whether c is in the set that begins at p; end is its bracket.
+// inSet reports whether c is in the set that begins at p; end is its bracket.
 func (m *matcher) inSet(c byte, p, end int) bool {
 	in := true
 	p++
@@ -289,7 +289,7 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass tells whether c is of the class that a letter stands for.
+// inClass reports whether c is of the class that a letter stands for.
 func inClass(c, class byte) bool {
 	alpha := c|0x20 >= 'a' && c|0x20 <= 'z'
 	var in bool

@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// sort is table.sort for lists of texts or of numbers. What a script's own order
-// would make of equals depends on the algorithm, so that is unknown.
+// sort is table.sort for lists of texts or of numbers. With a script's own order the result for equal elements depends
+// on the algorithm, so that is unknown.
 func (m *Machine) sort(l *lua.LState) int {
 	t := m.tableArg(1)
 	if l.Get(2) != lua.LNil {

@@ -112,7 +112,7 @@ func stringRange(n int, i, j int64) (from, to int) {
 	return int(i - 1), int(j)
 }
 
-// pushCapture pushes what was captured; the whole match if nothing was.
+// pushCapture pushes a capture; the whole match if there is none.
 func (m *Machine) pushCapture(p *matcher, i, start, end int) {
 	if i >= len(p.captures) {
 		m.l.Push(lua.LString(p.src[start:end]))
@@ -141,7 +141,7 @@ func (m *Machine) pushCaptures(p *matcher, start, end int, whole bool) int {
 	return n
 }
 
-// try matches at one place; a wrong pattern is thrown.
+// try matches at one position; it throws an error about a wrong pattern.
 func (m *Machine) try(p *matcher, start int) int {
 	end := p.at(start)
 	if p.bad != "" {
@@ -267,7 +267,7 @@ func (m *Machine) substitute(b []byte, p *matcher, replacement string, start, en
 	return b
 }
 
-// format is string.format: C's, with Lua's numbers.
+// format is string.format: C's format, with Lua's numbers.
 func (m *Machine) format(f string) string {
 	var b bytes.Buffer
 	arg := 1
@@ -379,7 +379,7 @@ func (m *Machine) padded(b *bytes.Buffer, flags, s string) {
 	b.WriteString(pad + s)
 }
 
-// formatInt is an argument as C's long.
+// formatInt returns an argument as C's long.
 func (m *Machine) formatInt(arg int) int64 { return m.intArg(arg) }
 
 func (m *Machine) tableLibrary() map[string]lua.LGFunction {
@@ -448,7 +448,7 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 	}
 }
 
-// listLen is the length of a list without holes.
+// listLen returns the length of a list without holes.
 func (m *Machine) listLen(t *lua.LTable) int {
 	n := t.Len()
 	for i := 1; i <= n; i++ {
