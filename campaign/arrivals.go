@@ -15,7 +15,7 @@ func (o *Options) bindArrivals(f *pflag.FlagSet) {
 	f.Var(process{&o.Arrival}, "arrival", "how the steps of an open load are spread: constant or poisson (default: constant)")
 }
 
-// openLoad is the rate that was chosen; nil: the load is closed.
+// openLoad returns the chosen rate; nil: the load is closed.
 func (o Options) openLoad() (arrival.Rate, error) {
 	if o.Rate != nil && o.Stages != nil {
 		return nil, fmt.Errorf("give --rate or --stages: --rate %s is --stages 0:%s", o.Rate, o.Rate)
@@ -26,7 +26,7 @@ func (o Options) openLoad() (arrival.Rate, error) {
 	return o.Rate, nil
 }
 
-// rateFlag is a flag's value that is a rate.
+// rateFlag is the value of a flag that takes a rate.
 type rateFlag struct {
 	to   *arrival.Rate
 	kind string
@@ -53,7 +53,7 @@ func (r rateFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (r rateFlag) Type() string { return r.kind }
 
-// process is a flag's value that names a process.
+// process is the value of a flag that takes a process.
 type process struct{ to *arrival.Process }
 
 // String implements pflag.Value.

@@ -16,14 +16,13 @@ import (
 	"oversell/server"
 )
 
-// Bind defines the flags by which a run is chosen, with their defaults, and has
-// them fill o when f is parsed.
+// Bind defines the flags of a run with their defaults, which fill o when f is parsed.
 func (o *Options) Bind(f *pflag.FlagSet) {
 	o.BindClosed(f)
 	o.bindArrivals(f)
 }
 
-// BindClosed is [Options.Bind] without the flags of an open load.
+// BindClosed is like [Options.Bind] without the flags of an open load.
 func (o *Options) BindClosed(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
@@ -78,11 +77,10 @@ func bindLocks(f *pflag.FlagSet, names *[]string) {
 	f.StringSliceVar(names, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
 	flag := f.Lookup("lock")
 	flag.Value = &lockNames{Value: flag.Value, SliceValue: flag.Value.(pflag.SliceValue), names: names}
-	flag.DefValue = "" // of which the usage tells what it means
+	flag.DefValue = "" // the usage text explains it
 }
 
-// lockNames is the value of a flag that names locks. Names of earlier versions are
-// turned into those of today.
+// lockNames is the value of a flag that takes lock names. Names of earlier versions are replaced by current ones.
 type lockNames struct {
 	pflag.Value
 	pflag.SliceValue
@@ -104,8 +102,7 @@ func (l *lockNames) Set(text string) error {
 	return nil
 }
 
-// Renamed says what a lock is called today if name is one of an earlier version; else it
-// says nothing.
+// Renamed returns a sentence with the current name of a lock if name is one of an earlier version; otherwise "".
 func Renamed(name string) string {
 	if today := lockimpl.Today(name); today != name {
 		return "lock " + name + " is called " + today + " now"
@@ -113,7 +110,7 @@ func Renamed(name string) string {
 	return ""
 }
 
-// RenamedIn says which locks had other names when the histories of runs were written.
+// RenamedIn reports which locks had other names when the histories of runs were written.
 func RenamedIn(d reports.Document) (notes []string) {
 	for _, v := range lockimpl.Variants {
 		for _, was := range v.Was {
@@ -126,7 +123,7 @@ func RenamedIn(d reports.Document) (notes []string) {
 	return notes
 }
 
-// Notes are what is worth saying about how flags were given.
+// Notes returns remarks on how flags were given.
 func Notes(f *pflag.FlagSet) (notes []string) {
 	f.Visit(func(flag *pflag.Flag) {
 		if l, ok := flag.Value.(*lockNames); ok {
@@ -136,13 +133,13 @@ func Notes(f *pflag.FlagSet) (notes []string) {
 	return notes
 }
 
-// BindAddress defines the flags about servers that are running already.
+// BindAddress defines the flags for servers that already run.
 func BindAddress(f *pflag.FlagSet, s *server.Spec) {
 	f.BoolVar(&s.Mend, "mend", false, "first repair what a run that was killed has left on the target and in the database, and remove its keys and tables")
 	f.BoolVar(&s.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
 }
 
-// Parse reads the flags of a run from a command line.
+// Parse parses the flags of a run.
 func Parse(args []string) (*Options, error) {
 	o := &Options{}
 	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -150,7 +147,7 @@ func Parse(args []string) (*Options, error) {
 	return o, limits.Explain(f.Parse(args))
 }
 
-// waiting is a flag's value that names a strategy.
+// waiting is the value of a flag that takes a strategy.
 type waiting struct{ to *load.Waiting }
 
 // String implements pflag.Value.

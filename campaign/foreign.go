@@ -20,33 +20,31 @@ import (
 	"oversell/reports"
 )
 
-// Reading says how files are read that are to be judged.
+// Reading says how to read files of other formats.
 type Reading struct {
-	// Format is one of [Formats]; empty: jsonl, or what Map says.
+	// Format is one of [Formats]; empty: jsonl, or the format in Map.
 	Format string
-	// Map is the file of a mapping for production logs.
+	// Map is the path of a mapping for production logs.
 	Map string
-	// Model is what a history of Jepsen is judged by; empty: what its operations suggest.
+	// Model is the model for a Jepsen history; empty: chosen by its operations.
 	Model string
-	// Initial is the value of a register in the beginning.
+	// Initial is the initial value of a register.
 	Initial string
 	// Keys is one of [foreign.AllKeys]; empty: auto.
 	Keys string
-	// TimeLimit is how long a search for a legal order may take; 0: half a minute.
+	// TimeLimit bounds a search for a legal order; 0: half a minute.
 	TimeLimit time.Duration
-	// Export is a file that the history is written to, as Jepsen has it (.edn) or as
-	// JSON lines (.jsonl).
+	// Export is the file to write the history to, in Jepsen's format (.edn) or as JSON lines (.jsonl).
 	Export string
 }
 
-// Formats are those of the files that check reads.
+// Formats are the file formats that check reads.
 var Formats = []string{"jsonl", "jepsen-edn", "porcupine-log"}
 
-// defaultTimeLimit is how long a search for a legal order may take.
+// defaultTimeLimit bounds a search for a legal order.
 const defaultTimeLimit = 30 * time.Second
 
-// CheckAs is [Check] of files in other formats, and of production logs. Paths of these are
-// files.
+// CheckAs is [Check] for files in other formats and for production logs; their paths are files.
 func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Document, error) {
 	if err := how.complete(paths); err != nil {
 		return reports.Document{}, err
@@ -77,7 +75,7 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	return d, errors.Join(errs...)
 }
 
-// complete checks what was asked for, and fills in the rest.
+// complete validates the settings, and fills in defaults.
 func (r *Reading) complete(paths []string) error {
 	if r.TimeLimit == 0 {
 		r.TimeLimit = defaultTimeLimit
@@ -114,7 +112,7 @@ func (r *Reading) complete(paths []string) error {
 
 func (r *Reading) jepsen() bool { return r.Format == "jepsen-edn" || r.Format == "porcupine-log" }
 
-// reader judges a file in another format; nil: the format is our own.
+// reader returns the function that judges a file in another format; nil for oversell's own.
 func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 	switch {
 	case r.jepsen():
@@ -135,7 +133,7 @@ func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 	}, nil
 }
 
-// judgeJepsen judges a history of Jepsen by a model, or as the run that it was exported from.
+// judgeJepsen judges a Jepsen history by a model, or, if oversell exported it, as the original run.
 func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	h, j, err := foreign.Read(path, foreign.Keys(r.Keys))
 	switch {
@@ -158,7 +156,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	return r.runOf(j, m, foreign.Judge(j, m, foreign.Limits{Time: r.TimeLimit})), nil
 }
 
-// runOf is what a report tells of a foreign history.
+// runOf reports on a foreign history.
 func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdict) reports.Run {
 	run := reports.Run{Scenario: m.Name, Engine: r.Format, Target: filepath.Base(h.Path), Clients: h.Processes, Operations: len(h.Ops), ElapsedMS: judging.Round(float64(h.Last-h.First) / 1e6),
 		Latency: map[string]reports.Latency{}, Faults: []reports.Fault{}, Properties: []reports.Property{}}
@@ -185,7 +183,7 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 	return run
 }
 
-// foreignVerdict merges the verdicts on what is promised.
+// foreignVerdict merges the verdicts on the promises.
 func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 	var results []checker.Result
 	for _, v := range promised {
@@ -206,7 +204,7 @@ func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 	return reports.Pass, ""
 }
 
-// export writes the history of the only path, if it is wanted.
+// export writes the history of the only path, if --export asked for it.
 func (r *Reading) export(read func(string) (*history.History, error), paths []string) error {
 	if r.Export == "" {
 		return nil

@@ -47,7 +47,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// sampled tells whether cell j of this failure, the i-th, runs in CI: of those that
+// sampled reports whether cell j of this failure, the i-th, runs in CI: of those that
 // break and of those that hold it is one, in each failure another.
 func (f Failure) sampled(i, j int) bool {
 	alike, before := 0, 0

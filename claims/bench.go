@@ -70,7 +70,7 @@ func (r ran) broke(of variant.Object, p variant.Property) int {
 	return 0
 }
 
-// held tells whether a property is known to have held, in a run that came to its end.
+// held reports whether a property is known to have held, in a run that came to its end.
 func (r ran) held(of variant.Object, p variant.Property) bool {
 	return !r.Interrupted && r.Cut == "" && slices.ContainsFunc(r.Properties, func(x reports.Property) bool {
 		return x.Of == of && x.Name == p && x.Measured == reports.Holds

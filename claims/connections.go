@@ -290,7 +290,7 @@ func (b *bench) givenBack(ctx context.Context, t *server.Target) (same, state bo
 	return strings.HasPrefix(info, fmt.Sprintf("id=%d ", id)), queued && strings.Contains(info, fmt.Sprintf(" db=%d ", other)), nil
 }
 
-// closedPool tells whether a new pool gets the connection of one that was closed.
+// closedPool reports whether a new pool gets the connection of one that was closed.
 func closedPool(ctx context.Context, t *server.Target) (bool, error) {
 	var ids [2]int64
 	for i := range ids {

@@ -26,7 +26,7 @@ type dispatched struct {
 	between bool // the same for a user who died within the acquisition, after its first command
 }
 
-// broke tells whether a task was held by two, or stuck.
+// broke reports whether a task was held by two, or stuck.
 func (d dispatched) broke() bool { return d.holders > 0 || d.stuck || d.between }
 
 // told is that in words.

@@ -54,7 +54,7 @@ func (c contest) quantity(name string) reports.Quantity {
 	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: stats.Median(rs), Low: rs[len(rs)/4], High: rs[(3*len(rs)-1)/4]}}
 }
 
-// swayed tells whether the rounds leave open on which side of a bound the median of their
+// swayed reports whether the rounds leave open on which side of a bound the median of their
 // ratios lies: by the order statistics of n rounds, its 95 % interval has half of them
 // less and more about √n, so that at least half plus √n must be on one side.
 func (c contest) swayed(bound float64) bool {

@@ -258,7 +258,7 @@ func pop(ctx context.Context, end time.Time, q documentsQueue, name string, take
 	return nil
 }
 
-// staleScore tells whether a task that was enqueued again cannot be withdrawn with its
+// staleScore reports whether a task that was enqueued again cannot be withdrawn with its
 // old score, and can with its new one.
 func (b *bench) staleScore(ctx context.Context) (refused, accepted bool, err error) {
 	q, err := b.queue(ctx, ownLock, true)

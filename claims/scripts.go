@@ -148,7 +148,7 @@ func (b *bench) tornReads(ctx context.Context, write func(context.Context, *redi
 	}
 }
 
-// rollsBack tells whether the first write of a script is undone when the second fails.
+// rollsBack reports whether the first write of a script is undone when the second fails.
 func (b *bench) rollsBack(ctx context.Context) (bool, error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *bench) rollsBack(ctx context.Context) (bool, error) {
 	return n == 0, err
 }
 
-// restarted tells whether a script is cached, and what a restart leaves of it and of data.
+// restarted reports whether a script is cached, and what a restart leaves of it and of data.
 func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, cache bool, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -195,7 +195,7 @@ func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, 
 	return cached, n == 1, cache, err
 }
 
-// finds tells whether EVALSHA finds the script with this SHA.
+// finds reports whether EVALSHA finds the script with this SHA.
 func finds(ctx context.Context, c *redis.Client, sha string) (bool, error) {
 	err := c.EvalSha(ctx, sha, nil).Err()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -77,7 +77,7 @@ type configuration struct {
 	rounds int // 0: in all
 }
 
-// in tells whether the configuration is run in round n.
+// in reports whether the configuration is run in round n.
 func (f *configuration) in(n int) bool { return f.rounds == 0 || n <= f.rounds }
 
 // cell is a contender in a configuration, with what came of it.

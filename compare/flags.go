@@ -137,7 +137,7 @@ func (o *Options) faultSets() (sets [][]string, err error) {
 	return sets, nil
 }
 
-// outlives tells whether a configuration is added in which a section outlives its lease.
+// outlives reports whether a configuration is added in which a section outlives its lease.
 func (o *Options) outlives() bool {
 	return !o.Plain && len(o.Faults) == 0 && !o.flags.Changed("ttl") && !o.flags.Changed("hold")
 }
@@ -204,7 +204,7 @@ func (s *several) String() string {
 // Type implements pflag.Value.
 func (s *several) Type() string { return strings.TrimSuffix(s.Value.Type(), "64") + "s" }
 
-// sweeps tells whether the flag makes configurations.
+// sweeps reports whether the flag makes configurations.
 func (s *several) sweeps() bool { return len(s.values) > 1 }
 
 // setting is one value of a flag, as on a command line.

@@ -21,7 +21,7 @@ func paired(of, to []reports.ComparedRun) (ratios []float64) {
 	return ratios
 }
 
-// counts tells whether the throughput of a run is compared with others.
+// counts reports whether the throughput of a run is compared with others.
 func counts(r reports.ComparedRun) bool { return r.Measured && !r.Interrupted }
 
 // typical is the geometric mean of the throughputs, of which that of two cells divided by each

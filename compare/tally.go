@@ -37,10 +37,10 @@ const (
 	parts
 )
 
-// measured tells whether speed and latency are those of such a run.
+// measured reports whether speed and latency are those of such a run.
 func (p part) measured() bool { return p != toItsEnd }
 
-// proves tells whether such a run shows that promises are kept.
+// proves reports whether such a run shows that promises are kept.
 func (p part) proves() bool { return p != forATime }
 
 // sample is what is kept of one run.
@@ -143,7 +143,7 @@ func whyNot(r reports.Run) string {
 	return r.Why
 }
 
-// undecided tells whether the last run of a part decided nothing and another may: one that was cut
+// undecided reports whether the last run of a part decided nothing and another may: one that was cut
 // short would most likely be so again, after as long a time.
 func (t *tally) undecided(p part) bool {
 	i := t.latest(p)

@@ -105,7 +105,7 @@ func (d Dialect) CreateTable(ctx context.Context, db *sql.DB, table, columns str
 	return err
 }
 
-// NoTable tells whether err reports that a table does not exist.
+// NoTable reports whether err reports that a table does not exist.
 func (d Dialect) NoTable(err error) bool {
 	switch d.Kind {
 	case Postgres:

@@ -40,7 +40,7 @@ func parsePostgres(dsn string) (plan, error) {
 	}, nil
 }
 
-// namesPassword tells whether a URL has a password of its own. The driver takes one from
+// namesPassword reports whether a URL has a password of its own. The driver takes one from
 // elsewhere where there is none.
 func namesPassword(dsn string) bool {
 	u, err := url.Parse(dsn)

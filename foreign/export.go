@@ -160,7 +160,7 @@ func literal(v history.Value) string {
 // ownField finds a line of a history in a text, however the text was laid out since.
 var ownField = regexp.MustCompile(`:oversell/line[\s,]*"|#:oversell[\s,]*\{`)
 
-// exported tells whether WriteJepsen wrote a text: it holds lines of a history.
+// exported reports whether WriteJepsen wrote a text: it holds lines of a history.
 func exported(text []byte) bool { return ownField.Match(text) }
 
 // readBack reads a history that WriteJepsen wrote. The history is damaged if the events differ

@@ -253,7 +253,7 @@ func (op *Op) unnest() error {
 	return nil
 }
 
-// plainly tells whether values of two, which all invocations have, are a key and a value, and
+// plainly reports whether values of two, which all invocations have, are a key and a value, and
 // not the two values of a compare-and-set or the steps of a transaction. The first operation
 // that shows it decides: a tag, one that is told no value and has one of two all the same, and
 // a compare-and-set, a transaction or a text by what the second value is. Writes and adds alone
@@ -276,7 +276,7 @@ func (h *History) plainly() bool {
 	return true
 }
 
-// transaction tells whether a value is the steps of a transaction.
+// transaction reports whether a value is the steps of a transaction.
 func transaction(v edn.Value) bool {
 	v = v.Untagged()
 	return v.Sequence() && !slices.ContainsFunc(v.Items, func(step edn.Value) bool {

@@ -142,7 +142,7 @@ func looksLike(line string) bool {
 	return false
 }
 
-// beginsKind tells whether a text is the beginning of the type of an event.
+// beginsKind reports whether a text is the beginning of the type of an event.
 func beginsKind(text string) bool {
 	for kind := range kinds {
 		if strings.HasPrefix(kind, text) {

@@ -119,7 +119,7 @@ func answers(ops []*Op) (n int64) {
 	return n
 }
 
-// reads tells whether a transaction told what it read.
+// reads reports whether a transaction told what it read.
 func reads(op *Op) bool {
 	return slices.ContainsFunc(op.Result.Untagged().Items, func(v edn.Value) bool {
 		m, _ := microOf(v)

@@ -213,7 +213,7 @@ func parseMap(source []byte) (*Map, error) {
 	return m, nil
 }
 
-// names tells whether the mapping names a column.
+// names reports whether the mapping names a column.
 func (m *Map) names(name string) bool {
 	f := &m.Fields
 	for _, c := range []*column{f.Client, f.Kind, f.Key, f.Arg, f.Result, f.Session, f.Amount, f.Fence, f.Call, f.Return, f.Duration, f.Until} {

@@ -130,7 +130,7 @@ func (m Model) Begin(initial string, h *History) (Model, error) {
 	return m, m.sums(h)
 }
 
-// has tells whether the model has all of these operations.
+// has reports whether the model has all of these operations.
 func (m Model) has(fs []string) bool {
 	return !slices.ContainsFunc(fs, func(f string) bool { return !slices.Contains(m.Fs, f) })
 }
@@ -158,7 +158,7 @@ func (m Model) accepts(h *History) error {
 // nil.
 var told = []string{"write", "put", "append", "add"}
 
-// alike tells whether one value repeats another: it is equal, or written in the same way, as
+// alike reports whether one value repeats another: it is equal, or written in the same way, as
 // ##NaN is, which is not equal to itself.
 func alike(a, b edn.Value) bool { return a.Canon() == b.Canon() || a.String() == b.String() }
 
@@ -206,7 +206,7 @@ func not(f func([]Op) bool) func([]Op) bool { return func(ops []Op) bool { retur
 // never is of models that are asked for by name.
 func never([]Op) bool { return false }
 
-// fenced tells whether a lock was ever granted with a fencing token.
+// fenced reports whether a lock was ever granted with a fencing token.
 func fenced(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(op Op) bool {
 		_, told := fenceOf(op)
@@ -214,7 +214,7 @@ func fenced(ops []Op) bool {
 	})
 }
 
-// readsCollections tells whether a read ever returned a set or a list, or, where none returned
+// readsCollections reports whether a read ever returned a set or a list, or, where none returned
 // anything, whether something was added that is no number.
 func readsCollections(ops []Op) bool {
 	if !slices.ContainsFunc(ops, func(op Op) bool { return op.F == "read" && op.Outcome == OK }) {

@@ -337,7 +337,7 @@ func exactObject(d *json.Decoder) (any, error) {
 	return object, err
 }
 
-// halfPair tells whether a text in an object came to have a replacement character that its
+// halfPair reports whether a text in an object came to have a replacement character that its
 // line does not have.
 func halfPair(v any, line []byte) bool {
 	if bytes.Contains(line, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(line), []byte(`\ufffd`)) {
@@ -400,7 +400,7 @@ func canonNumber(text string) string {
 	return strings.TrimRight(n.FloatString(2*mostDigits), "0")
 }
 
-// skips tells whether the mapping leaves a row out.
+// skips reports whether the mapping leaves a row out.
 func (m *Map) skips(r row) bool {
 	return slices.ContainsFunc(m.Skip, func(s *skip) bool {
 		v, _, told := r.get(s.Column)
@@ -599,7 +599,7 @@ func (c *column) unitName() string {
 	return c.Unit
 }
 
-// zoneless tells whether a format of the map leaves the zone of its times open, as one with the
+// zoneless reports whether a format of the map leaves the zone of its times open, as one with the
 // short name of a zone does.
 func (m *Map) zoneless() bool {
 	at := time.Date(2001, 1, 1, 1, 1, 1, 0, time.UTC)

@@ -280,7 +280,7 @@ func merged(a, b []int32) []int32 {
 	return append(append(all, a...), b...)
 }
 
-// visit tells whether the search was here before, with no more operations without an answer
+// visit reports whether the search was here before, with no more operations without an answer
 // than now, and notes that it was.
 func (o *order) visit(i, state int32, ahead []int32, used []use) bool {
 	k := binary.AppendUvarint(o.key[:0], uint64(i))
@@ -298,7 +298,7 @@ func (o *order) visit(i, state int32, ahead []int32, used []use) bool {
 	return false
 }
 
-// within tells whether of each effect a has no more operations than b.
+// within reports whether of each effect a has no more operations than b.
 func within(a, b []use) bool {
 	for _, u := range a {
 		for len(b) > 0 && b[0].effect < u.effect {

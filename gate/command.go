@@ -140,7 +140,7 @@ func (t *tally) caughtBy(control reports.Run) (p *reports.Property, why string) 
 	return nil, fmt.Sprintf("broke %s, by which the entry is not judged", or(strings.Join(others, " and "), "nothing that is named"))
 }
 
-// judgedBy tells whether a run promises a property, so that its verdict depends on it.
+// judgedBy reports whether a run promises a property, so that its verdict depends on it.
 func judgedBy(r reports.Run, q reports.Property) bool {
 	return slices.ContainsFunc(r.Properties, func(p reports.Property) bool {
 		return p.Of == q.Of && p.Name == q.Name && p.Result != reports.NotClaimed

@@ -309,7 +309,7 @@ func (r *running) choose(ctx context.Context, w *watch, round int) {
 	w.chosen, w.suspects = true, w.suspects[:1]
 }
 
-// catch runs a suspect and tells whether it was caught at anything that is guarded.
+// catch runs a suspect and reports whether it was caught at anything that is guarded.
 func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int) (why string, ok bool) {
 	seed := r.options.Seed + uint64(round) + uint64(try)*1_000_003
 	m, err := r.make(ctx, s.plan, s.config, seed, w.name+"-control")

@@ -144,13 +144,13 @@ func (r *running) takeBack() {
 	}
 }
 
-// refused tells whether err says that something was not meant to be run so, and
+// refused reports whether err says that something was not meant to be run so, and
 // not that it failed.
 func refused(err error) bool {
 	return errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed)
 }
 
-// goesOn tells whether the next entry is carried out after one that came to err: an entry
+// goesOn reports whether the next entry is carried out after one that came to err: an entry
 // that is refused says nothing of the others, while an environment error would stop
 // them all.
 func (r *running) goesOn(ctx context.Context, err error) bool {

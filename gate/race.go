@@ -256,7 +256,7 @@ func (t *timing) recorded() {
 	}
 }
 
-// breaks tells whether the candidate broke a promise in any run, and says which.
+// breaks reports whether the candidate broke a promise in any run, and says which.
 func (t *timing) breaks() bool {
 	if len(t.violated) == 0 {
 		return false

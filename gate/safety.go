@@ -54,7 +54,7 @@ func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase,
 	return cases, err
 }
 
-// goesOn tells whether there is another round: as many as the plan asks for, and until the
+// goesOn reports whether there is another round: as many as the plan asks for, and until the
 // budget is spent.
 func (g *guard) goesOn(round int, spent time.Duration) bool {
 	if g.repeat > 0 && round >= g.repeat {
@@ -63,7 +63,7 @@ func (g *guard) goesOn(round int, spent time.Duration) bool {
 	return round == 0 || g.budget == 0 || spent < g.budget
 }
 
-// settled tells whether more runs could change nothing.
+// settled reports whether more runs could change nothing.
 func (t *tally) settled() bool {
 	if t.g.Expect.V == reports.Violated {
 		return slices.ContainsFunc(t.broken, func(m made) bool { return unfired(m.run) == "" })
@@ -122,7 +122,7 @@ func (t *tally) add(m *made) {
 	}
 }
 
-// again tells whether a run is made once more: one that must hold and has decided nothing
+// again reports whether a run is made once more: one that must hold and has decided nothing
 // or, after the last round, what must break and has not.
 func (t *tally) again(m *made, last bool) bool {
 	if t.g.Expect.V == reports.Violated {

@@ -224,7 +224,7 @@ func (p procedure) resolves(s *signs, noise []float64, allowed float64) bool {
 	return -allowed <= low && high <= allowed
 }
 
-// differs tells whether something is too slow beside itself, one way or the other. A false
+// differs reports whether something is too slow beside itself, one way or the other. A false
 // alarm of it only makes a measure inconclusive, so it need not be so rare.
 func (p procedure) differs(s *signs, differences []float64, allowed float64) bool {
 	p.alarm = p.pass

@@ -225,7 +225,7 @@ func (f flags) has(name string) bool {
 	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name })
 }
 
-// shared tells whether a flag was set for others, too.
+// shared reports whether a flag was set for others, too.
 func (f flags) shared(name string) bool {
 	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name && i.shared })
 }

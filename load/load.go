@@ -289,7 +289,7 @@ func (e *Engine) Commands() int64 {
 	return n
 }
 
-// Stopping tells whether Stop was called, or the engine cannot go on: see Err.
+// Stopping reports whether Stop was called, or the engine cannot go on: see Err.
 func (e *Engine) Stopping() bool {
 	select {
 	case <-e.stopping:

@@ -82,7 +82,7 @@ type Quantity struct {
 	Spread *Spread `json:"spread,omitempty"`
 }
 
-// AsDeclared tells whether the answer is the declared one.
+// AsDeclared reports whether the answer is the declared one.
 func (c Claim) AsDeclared() bool {
 	return c.Answer == c.Declared || c.DeclaredToo != "" && c.Answer == c.DeclaredToo
 }

@@ -115,7 +115,7 @@ type Control struct {
 	Tried []string `json:"tried,omitempty"`
 }
 
-// Power tells whether the control was caught: in half of its runs at the least, so
+// Power reports whether the control was caught: in half of its runs at the least, so
 // that what breaks as readily would hardly have stayed hidden from all rounds.
 func (c Control) Power() bool { return c.Caught > 0 && 2*c.Caught >= c.Runs }
 

@@ -165,7 +165,7 @@ func (c Comparison) Measurement() string {
 	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but need not show what a control is known to break: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
-// ByWork tells whether commands are counted by pieces of work: where some contenders
+// ByWork reports whether commands are counted by pieces of work: where some contenders
 // need no acquisition.
 func ByWork(cells []ComparisonCell) bool {
 	return slices.ContainsFunc(cells, func(x ComparisonCell) bool { return x.CommandsPerAcquisition == 0 && x.CommandsPerWork > 0 })

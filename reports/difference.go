@@ -37,7 +37,7 @@ type Interval struct{ Value, Low, High float64 }
 // DifferenceMethod says where the intervals come from.
 const DifferenceMethod = "Intervals are of 95 %, by a block bootstrap: each run is cut into 20 parts of equal length, 20 of them are drawn again and again, 1,000 times, and the interval holds the middle 95 % of what they give. They tell how much these two runs vary in themselves, not how much a run differs from the next one on the same machine: for that, repeat both, or use oversell compare, which runs them in turns"
 
-// Alike tells whether the runs were made under the same conditions.
+// Alike reports whether the runs were made under the same conditions.
 func (d Difference) Alike() bool { return len(d.Unlike) == 0 }
 
 // Headline is the outcome in a sentence.
@@ -75,7 +75,7 @@ func (d Difference) Moved() (sentences []string) {
 	return sentences
 }
 
-// Moved tells whether the interval of the ratio leaves out 1.
+// Moved reports whether the interval of the ratio leaves out 1.
 func (m Measure) Moved() bool { return m.Ratio != nil && (m.Ratio.Low > 1 || m.Ratio.High < 1) }
 
 // PropertyPair is a property of two runs; nil in one that was not judged by it.
@@ -89,7 +89,7 @@ func (p PropertyPair) Any() *Property {
 	return p.B
 }
 
-// Changed tells whether the property came out otherwise.
+// Changed reports whether the property came out otherwise.
 func (p PropertyPair) Changed() bool {
 	return p.A == nil || p.B == nil || p.A.Result != p.B.Result || p.A.Measured != p.B.Measured
 }

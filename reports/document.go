@@ -288,7 +288,7 @@ func (d Document) ExitCode() int {
 	return code
 }
 
-// Surprise tells whether a promise was broken that no flaw declares broken. Where nothing
+// Surprise reports whether a promise was broken that no flaw declares broken. Where nothing
 // is declared, as of a history from elsewhere, nothing is a surprise.
 func (r Run) Surprise() bool {
 	undeclared := func(p Property) bool { return p.Result == Broken && !p.Declared }

@@ -133,7 +133,7 @@ func (s Step) Words(masters int) StepWords {
 	return t
 }
 
-// Asks tells whether a request was sent in the step, or arrived.
+// Asks reports whether a request was sent in the step, or arrived.
 func (s Step) Asks() bool {
 	return slices.Contains([]string{StepCommand, StepLost, StepNoReply, StepLate, StepArrive}, s.Kind)
 }
@@ -147,7 +147,7 @@ func (s Step) passes() string {
 	return text
 }
 
-// Has tells whether the step bears a mark.
+// Has reports whether the step bears a mark.
 func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 
 // Holds is what the server holds after the step.

@@ -243,7 +243,7 @@ func (m GateMeasure) Outcome() string {
 	return m.Verdict
 }
 
-// Accepts tells whether a slow-down beyond what is allowed was accepted to be recorded.
+// Accepts reports whether a slow-down beyond what is allowed was accepted to be recorded.
 func (p GatePerformance) Accepts() bool {
 	return p.Recorded && slices.ContainsFunc(p.Measures, GateMeasure.exceeds)
 }
@@ -505,10 +505,10 @@ func faster(slowdown float64) string {
 	return Percent(slowdown) + " slower"
 }
 
-// whole tells whether both ends of the interval are known.
+// whole reports whether both ends of the interval are known.
 func (e Estimate) whole() bool { return e.Low != nil && e.High != nil }
 
-// Within tells whether the upper end of the interval is beyond the middle by no more than a
+// Within reports whether the upper end of the interval is beyond the middle by no more than a
 // part, as factors, up to rounding.
 func (e Estimate) Within(part float64) bool {
 	return e.High != nil && (1+*e.High)/(1+e.Middle) <= (1+part)*1.0001
@@ -530,5 +530,5 @@ func (l GateLimit) Sentence() string {
 	return fmt.Sprintf("%s of %s: %s ms, of %s ms at most", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
 }
 
-// Exceeded tells whether more was measured than is allowed.
+// Exceeded reports whether more was measured than is allowed.
 func (l GateLimit) Exceeded() bool { return l.MeasuredMS != nil && *l.MeasuredMS > l.LimitMS }

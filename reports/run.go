@@ -23,7 +23,7 @@ func (r Run) Title() string {
 // nameless is the title of what says nothing of itself.
 const nameless = "history"
 
-// Named tells whether a run says what ran.
+// Named reports whether a run says what ran.
 func (r Run) Named() bool { return r.Title() != nameless }
 
 // Summary is the outcome in a few words.
@@ -108,7 +108,7 @@ func (r Run) unpromised() (names []string) {
 	return names
 }
 
-// PromisesOf tells whether anything at all was promised about an object. Of one
+// PromisesOf reports whether anything at all was promised about an object. Of one
 // that promises nothing, such as no lock, it goes without saying what it broke.
 func (r Run) PromisesOf(o variant.Object) bool {
 	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })

@@ -306,7 +306,7 @@ func (c *Client) onRunClock(t time.Time) time.Duration {
 	return c.driver.at(t.Add(-c.injured.Ahead()))
 }
 
-// dead tells whether a fault has ended this client.
+// dead reports whether a fault has ended this client.
 func (c *Client) dead() bool { return c.injured != nil && c.injured.Dead() }
 
 // tries, granted, releases and givesUp tell the faults how the client stands to the

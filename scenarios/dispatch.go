@@ -123,7 +123,7 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	return false
 }
 
-// abandons tells whether the task that is given as the n-th, from 1 on, is abandoned. Such
+// abandons reports whether the task that is given as the n-th, from 1 on, is abandoned. Such
 // tasks are spread over the run: a user waits for the end of a hold before the next one, so
 // that, of those given first, they would keep a few users from doing anything else.
 func abandons(n int64, c Config) bool {

@@ -63,7 +63,7 @@ type driver interface {
 	// an open load both wait until the step is due.
 	takeStep() bool
 	comes() bool
-	// keepsComing tells whether buyers come although the stock is gone.
+	// keepsComing reports whether buyers come although the stock is gone.
 	keepsComing() bool
 	// quiet tells a consumer that found nothing whether nothing more can come.
 	quiet(c *Client) bool
@@ -221,7 +221,7 @@ func (r *run) rest(ctx context.Context, d time.Duration, lost <-chan struct{}) b
 
 func (r *run) at(t time.Time) time.Duration { return r.log.Since(t) }
 
-// quiet tells whether the producers have finished, and the client has found
+// quiet reports whether the producers have finished, and the client has found
 // nothing for so long that nothing more can come.
 func (r *run) quiet(c *Client) bool {
 	if r.finished.Load() < int64((r.config.Clients+1)/2) {

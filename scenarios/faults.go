@@ -174,7 +174,7 @@ func (r *run) nameOf(number int) int32 {
 // nobody stands for the client number of an operation that no client called.
 const nobody = -1
 
-// lasting tells whether the run must go on for the sake of its faults: one that has
+// lasting reports whether the run must go on for the sake of its faults: one that has
 // a time has not fired yet, or the clients have not recovered so far.
 func (r *run) lasting() bool {
 	return r.injector != nil && !r.recovered.Load() && !r.engine.Stopping()
@@ -288,7 +288,7 @@ func (r *run) since() time.Duration { return time.Since(r.log.Start()) }
 // that the system works, even if it says that nothing is left.
 var goods = []history.Kind{history.Buy, history.Enqueue, history.Pop, history.NextID, history.Take, history.Submit}
 
-// good tells whether an operation shows that the system works.
+// good reports whether an operation shows that the system works.
 func (r *run) good(op *history.Op) bool {
 	switch {
 	case op.Outcome == history.Unknown, op.Reason == history.Held, op.Reason == history.Stopped:
@@ -353,7 +353,7 @@ func (c Config) sentences() (texts []string) {
 	return texts
 }
 
-// BreaksServers tells whether a fault fires at the servers themselves, so that
+// BreaksServers reports whether a fault fires at the servers themselves, so that
 // they are not what they were when the run has ended.
 func (c Config) BreaksServers() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })

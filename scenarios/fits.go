@@ -105,14 +105,14 @@ func (c Config) mastersUsed() int {
 	return 1
 }
 
-// keepsLock tells whether the run has a lock that is kept anywhere.
+// keepsLock reports whether the run has a lock that is kept anywhere.
 func (c Config) keepsLock() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
-// oneLock tells whether all clients want the same lock. In a dispatch there is one for
+// oneLock reports whether all clients want the same lock. In a dispatch there is one for
 // each task.
 func (c Config) oneLock() bool { return c.keepsLock() && !c.Scenario.Uses(variant.Dispatch) }
 
-// inRedis tells whether anything beside the lock is kept in Redis.
+// inRedis reports whether anything beside the lock is kept in Redis.
 func (c Config) inRedis() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Of != variant.Lock && !s.Needs.SQL })
 }
@@ -120,7 +120,7 @@ func (c Config) inRedis() bool {
 // commandsInSections reports whether a client sends commands while it holds the lock.
 func (c Config) commandsInSections() bool { return c.inRedis() || c.extends() }
 
-// extends tells whether sections are so long for their lease that it is extended.
+// extends reports whether sections are so long for their lease that it is extended.
 func (c Config) extends() bool {
 	return slices.Contains(c.Scenario.Operations, history.Extend) && c.Hold > c.TTL/2
 }

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// OpenLoop tells whether steps begin when they are due, and not when a client is through
+// OpenLoop reports whether steps begin when they are due, and not when a client is through
 // with the one before.
 func (c Config) OpenLoop() bool { return len(c.Rate) > 0 }
 

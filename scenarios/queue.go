@@ -66,7 +66,7 @@ func queueDefaults(c *Config) {
 	}
 }
 
-// produces tells whether the client is one of the producers: every other one.
+// produces reports whether the client is one of the producers: every other one.
 func (c *Client) produces() bool { return c.index%2 == 0 }
 
 // produce enqueues a new task. At random it enqueues several, or the previous one again,

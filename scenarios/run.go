@@ -267,7 +267,7 @@ func (r *run) connections() int {
 	return n + ourConnections
 }
 
-// twins tells whether each buyer has a twin, who sends an order while the buyer does.
+// twins reports whether each buyer has a twin, who sends an order while the buyer does.
 func (c Config) twins() bool { return c.Resend > 0 && !c.inTurn && !c.Scenario.Uses(variant.Queue) }
 
 // ourConnections are those to look after the run, and to ask the server how much it does.

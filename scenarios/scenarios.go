@@ -57,7 +57,7 @@ type Scenario struct {
 	Audit func(ctx context.Context, c *Client) error
 }
 
-// Uses tells whether the scenario exercises an object.
+// Uses reports whether the scenario exercises an object.
 func (s Scenario) Uses(o variant.Object) bool { return slices.Contains(s.Objects, o) }
 
 // All lists every scenario.
@@ -226,15 +226,15 @@ func orNone[T time.Duration | float64 | int](v T) T {
 // system may take to notice that a lock is free.
 const Grace = time.Second
 
-// NeedsSQL tells whether a variant of this run keeps its state in a database.
+// NeedsSQL reports whether a variant of this run keeps its state in a database.
 func (c Config) NeedsSQL() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.SQL })
 }
 
-// Locks tells whether clients exclude each other by a lock: one that promises nothing grants everything.
+// Locks reports whether clients exclude each other by a lock: one that promises nothing grants everything.
 func (c Config) Locks() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
-// LockAlone tells whether the scenario exercises the lock alone.
+// LockAlone reports whether the scenario exercises the lock alone.
 func (c Config) LockAlone() bool {
 	return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock)
 }

@@ -71,7 +71,7 @@ func lostUnless(ok bool, err error) error {
 	return err
 }
 
-// unanswered tells whether a master did not answer: what was asked of it may have been done.
+// unanswered reports whether a master did not answer: what was asked of it may have been done.
 func unanswered(err error) bool {
 	failed := &redsync.RedisError{}
 	return errors.As(err, &failed)

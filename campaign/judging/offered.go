@@ -10,17 +10,16 @@ import (
 	"oversell/reports"
 )
 
-// What an open load tolerates. A hundredth is what a p99 leaves out. After 10 ms Go interrupts a
-// goroutine for another, and twice that is what a busy machine makes of it.
+// Tolerances of an open load. One in a hundred is the share that a p99 leaves out. Go preempts a goroutine after 10
+// ms; a busy machine takes twice as long.
 const (
 	mostMissed = 0.01
 	leastRate  = 1 - mostMissed
 	mostLate   = 20 * time.Millisecond
 )
 
-// unoffered says why an open load was not offered as it was chosen; empty when it was, or when
-// the load was closed. That clients all wait for a server that has stopped is no such reason:
-// arrivals are begun when it goes on, and counted from when they were due.
+// unoffered explains why an open load did not run at its rate; empty if it did, or if the load was closed. A server
+// that stops is not such a reason: waiting arrivals begin when it goes on, and are timed from when they were due.
 func Unoffered(h *history.History) string {
 	if h.Header.Rate == "" {
 		return ""
@@ -48,12 +47,12 @@ func Unoffered(h *history.History) string {
 	return ""
 }
 
-// notOffered begins why an open load says nothing of what it was to say.
+// notOffered begins the reason why an open load is inconclusive.
 const notOffered = "the load was not offered at its rate: "
 
 func ms(d time.Duration) string { return reports.Short(float64(d)/1e6) + " ms" }
 
-// arriving is how many clients take the arrivals of an open load: in a queue the producers.
+// arriving returns how many clients serve the arrivals of an open load: in a queue the producers.
 func arriving(h history.Header) int {
 	if h.Queue != "" {
 		return (h.Clients + 1) / 2
@@ -61,7 +60,7 @@ func arriving(h history.Header) int {
 	return h.Clients
 }
 
-// arrivalsOf is how an open load was offered; nil if the load was closed, or a run was killed.
+// arrivalsOf describes how an open load was offered; nil for a closed load or a killed run.
 func arrivalsOf(h *history.History) *reports.Arrivals {
 	if h.Header.Rate == "" || h.Trailer == nil || h.Trailer.Arrivals == nil {
 		return nil
@@ -80,7 +79,7 @@ func millis(s history.Spans) reports.Percentiles {
 	return reports.Percentiles{P50: in(s.P50), P90: in(s.P90), P99: in(s.P99), P999: in(s.P999), Max: in(s.Max)}
 }
 
-// poolWaitOf is what it cost clients to share connections; nil if that is not known.
+// poolWaitOf returns how long clients waited for shared connections; nil if unknown.
 func poolWaitOf(h *history.History) *reports.PoolWait {
 	if h.Trailer == nil || h.Trailer.Pool == nil || h.Trailer.Pool.Sent <= 0 {
 		return nil

@@ -336,7 +336,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// recorded tells whether the history in dir has grown to some size.
+// recorded reports whether the history in dir has grown to some size.
 func recorded(dir string) func() bool {
 	return func() bool {
 		files, _ := filepath.Glob(filepath.Join(dir, "*", "history.bin"))

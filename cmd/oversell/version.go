@@ -27,7 +27,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is the version of a release, or what the go command recorded.
+// buildVersion returns the version of a release, or the one that the go command recorded.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -38,8 +38,7 @@ func buildVersion() string {
 	return "(devel)"
 }
 
-// buildCommit is the commit of a release, or what the go command recorded, which is
-// nothing outside a repository.
+// buildCommit returns the commit of a release, or the one that the go command recorded: none outside a repository.
 func buildCommit() string {
 	if commit != "" {
 		return commit

@@ -78,7 +78,7 @@ func (b *Book) Take(now time.Duration, beyond bool) (Arrival, bool) {
 	return a, true
 }
 
-// past tells whether the next arrival is beyond the limits of the load.
+// past reports whether the next arrival is beyond the limits of the load.
 func (b *Book) past() bool { return b.ends > 0 && b.next >= b.ends || b.most > 0 && b.taken >= b.most }
 
 // Begin notes that the step of an arrival begins now.
@@ -118,7 +118,7 @@ func (b *Book) Drop(a Arrival, now time.Duration) {
 	}
 }
 
-// Served tells whether every arrival within the limits of the load was begun, and its step has
+// Served reports whether every arrival within the limits of the load was begun, and its step has
 // ended.
 func (b *Book) Served() bool {
 	b.mu.Lock()
@@ -126,7 +126,7 @@ func (b *Book) Served() bool {
 	return b.under == 0 && (!b.comes || b.past())
 }
 
-// Over tells whether no arrival is left within the limits of the load.
+// Over reports whether no arrival is left within the limits of the load.
 func (b *Book) Over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

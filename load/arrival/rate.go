@@ -105,7 +105,7 @@ func number(text string) (float64, error) {
 	return n, err
 }
 
-// Changes tells whether the rate changes.
+// Changes reports whether the rate changes.
 func (r Rate) Changes() bool { return len(r) > 1 }
 
 // String is what [ParseRate] or, if the rate changes, [ParseStages] reads.

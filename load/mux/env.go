@@ -98,7 +98,7 @@ func (w *Worker) Turn() {
 	}
 }
 
-// Hold tells whether the client whose coroutine calls holds a lock from now on.
+// Hold reports whether the client whose coroutine calls holds a lock from now on.
 func (w *Worker) Hold(holds bool) {
 	if w.current != nil {
 		w.current.root.holding = holds

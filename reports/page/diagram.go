@@ -193,7 +193,7 @@ func (d *drawing) height(i int) int {
 	return h
 }
 
-// changed tells whether the server holds something else than before the step.
+// changed reports whether the server holds something else than before the step.
 func (d *drawing) changed(i int) bool {
 	return i == 0 || d.c.Steps[i].Redis != d.c.Steps[i-1].Redis
 }
@@ -417,7 +417,7 @@ func (d *drawing) contents(i, y int) {
 	}
 }
 
-// nobodys tells whether a step belongs to no client's lifeline.
+// nobodys reports whether a step belongs to no client's lifeline.
 func (d *drawing) nobodys(s reports.Step) bool {
 	return s.Kind == reports.StepAdvance || d.c.By(s) == ""
 }

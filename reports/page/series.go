@@ -135,7 +135,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return max(float64(sorted[max(i, 0)])/1e6, 0.001)
 }
 
-// measuredBroken tells whether a property was seen broken, promised or not.
+// measuredBroken reports whether a property was seen broken, promised or not.
 func measuredBroken(r *reports.Run, of variant.Object, name variant.Property) bool {
 	return slices.ContainsFunc(r.Properties, func(p reports.Property) bool {
 		return p.Of == of && p.Name == name && p.Measured == reports.Broken

@@ -190,7 +190,7 @@ type holder struct {
 	session history.Value
 }
 
-// inSection tells whether an operation belongs to a stay under a lock.
+// inSection reports whether an operation belongs to a stay under a lock.
 func inSection(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Extend, history.Release, history.Buy, history.Refund:
@@ -250,7 +250,7 @@ func lockKind(kind history.Kind) bool {
 	return kind == history.Acquire || kind == history.Extend || kind == history.Release
 }
 
-// within tells whether a has something, and b all of it.
+// within reports whether a has something, and b all of it.
 func within(a, b map[holder]bool) bool {
 	for s := range a {
 		if !b[s] {
@@ -313,7 +313,7 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 	return all
 }
 
-// atEnd tells whether the story rests on nothing but what the servers held at the end.
+// atEnd reports whether the story rests on nothing but what the servers held at the end.
 func (s story) atEnd() bool {
 	return len(s.ops) > 0 && !slices.ContainsFunc(s.ops, func(op history.Op) bool { return op.Kind != history.ReadState })
 }
@@ -328,7 +328,7 @@ func (s story) deeds() []history.Op {
 	return ops
 }
 
-// hits tells whether a fault hit one of the clients, or all of them.
+// hits reports whether a fault hit one of the clients, or all of them.
 func hits(fault *history.Op, ops []history.Op) bool {
 	return fault.Client < 0 || slices.ContainsFunc(ops, func(op history.Op) bool { return op.Client == fault.Client })
 }

@@ -202,7 +202,7 @@ func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*d.laneH
 
 func (d *sketch) laneHeight() int { return laneHeight + d.row }
 
-// twoKinds tells whether clients have locks and tasks, which then have a row each.
+// twoKinds reports whether clients have locks and tasks, which then have a row each.
 func twoKinds(stays []stay) bool {
 	locks := func(s stay) bool { return s.by.Kind == history.Acquire }
 	return slices.ContainsFunc(stays, locks) && slices.ContainsFunc(stays, func(s stay) bool { return !locks(s) })
@@ -245,7 +245,7 @@ func (d *sketch) clientFaults() {
 // moment can be seen.
 const leastFault = 1
 
-// exclusive tells whether two clients must never have the same thing at once, and
+// exclusive reports whether two clients must never have the same thing at once, and
 // were seen to have it. Where the checkers saw nothing wrong there was a reason for
 // what looks alike, such as a task that was enqueued again.
 func (d *sketch) exclusive(by history.Kind) bool {

@@ -289,7 +289,7 @@ func idleLock(h *history.Header, s story) func(*history.Op) bool {
 	}
 }
 
-// shows tells whether an operation reaches into the window. What was noted after the
+// shows reports whether an operation reaches into the window. What was noted after the
 // load does not count.
 func (w window) shows(op *history.Op) bool {
 	end := op.Return
@@ -351,7 +351,7 @@ func (sc *scene) number(h *history.Header, part cast) {
 	}
 }
 
-// sentAgain tells whether each client of a run has another beside it, which sends some of
+// sentAgain reports whether each client of a run has another beside it, which sends some of
 // its orders a second time at once.
 func sentAgain(h *history.Header) bool {
 	return h.Resend > 0 && h.Refund == 0 && h.Has(variant.Sale) && !h.Has(variant.Queue)

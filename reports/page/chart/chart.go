@@ -172,7 +172,7 @@ func (l Line) places(x, y Scale) (all []Point) {
 	return all
 }
 
-// Covers tells whether a curve runs through a part of the plot.
+// Covers reports whether a curve runs through a part of the plot.
 func (c *Chart) Covers(left, right, top, bottom float64) bool {
 	for _, places := range c.drawn {
 		for i, b := range places {
@@ -227,7 +227,7 @@ func (l Line) Path(x, y Scale) Plotted {
 	return Plotted(b.String())
 }
 
-// alone tells whether a point has no neighbours to draw a line to.
+// alone reports whether a point has no neighbours to draw a line to.
 func alone(points []Point, i int) bool {
 	return (i == 0 || math.IsNaN(points[i-1].Y)) && (i == len(points)-1 || math.IsNaN(points[i+1].Y))
 }
