@@ -325,7 +325,7 @@ func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err
 	return cs, nil
 }
 
-// queueLocks are the default locks of a queue that needs one: the one it was published with, and the corrected one.
+// queueLocks are the default locks of a queue that needs one: the one it was printed with, and the corrected one.
 var queueLocks = []string{"php-lock-printed", "lua-release"}
 
 // queues returns the combinations of queues and, for those that take one, locks.

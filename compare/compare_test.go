@@ -293,7 +293,7 @@ func TestOutcomeOfACell(t *testing.T) {
 		{name: "the control was not caught", runs: []sample{pass}, expected: reports.Pass, blind: true, outcome: reports.Undecided, why: "control"},
 		{name: "one decided nothing", runs: []sample{pass, vague}, expected: reports.Pass, outcome: reports.Undecided, why: "1 of 2 runs decided nothing: for want of luck"},
 		{name: "nothing was decided", runs: []sample{vague}, expected: reports.Pass, outcome: reports.Undecided, why: "for want of luck"},
-		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "no run of it was made to its end"},
+		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "none of its runs was completed"},
 		{name: "broken alone", runs: []sample{pass}, alone: []sample{broke}, expected: reports.Pass, outcome: reports.Broke},
 		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.NoViolation, declared: true},
 	} {
@@ -753,7 +753,7 @@ func TestStoppedComparison(t *testing.T) {
 	}
 }
 
-// TestRoundsEnd: after as many as were wanted, or before one that would take too long.
+// TestRoundsEnd: after as many as planned, or before one that would take too long.
 func TestRoundsEnd(t *testing.T) {
 	for _, c := range []struct {
 		args    []string

@@ -90,7 +90,7 @@ func claimParts(c reports.Claim) [][2]string {
 func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 	c = printable.Of(c)
 	var b strings.Builder
-	fmt.Fprint(&b, "# What the texts claim, measured\n\n")
+	fmt.Fprint(&b, "# Claims of published texts, measured\n\n")
 	fmt.Fprintf(&b, "%s. %s\n\n", c.Sum(), circumstances(c))
 	fmt.Fprint(&b, "**confirmed** and **refuted** are what they say; **depends** means that both sides were measured, and names what decides between them.\n\n")
 	fmt.Fprint(&b, "| claim | | from | answer |\n|---|---|---|---|\n")

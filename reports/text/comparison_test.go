@@ -27,7 +27,7 @@ func everyOutcome() reports.Comparison {
 		return rs
 	}
 	return reports.Comparison{
-		Scenario: "seckill", Waiting: "poll", Rounds: 3, Ended: "as many as were wanted", Work: "purchases", Conditions: []string{"--stock=200"}, WarmUpMS: 250, MeasuredMS: 1000,
+		Scenario: "seckill", Waiting: "poll", Rounds: 3, Ended: "as many as planned", Work: "purchases", Conditions: []string{"--stock=200"}, WarmUpMS: 250, MeasuredMS: 1000,
 		Contenders: []reports.Contender{{Lock: "setnx-expire-atomic", Sale: "plain"}, {Lock: "lua-release", Sale: "plain"}, {Lock: "php-lock-printed", Sale: "plain"}, {Lock: "none", Sale: "lua"}},
 		Configurations: []reports.Configuration{
 			{Target: "process", ServerVersion: "7.0.15", Swept: []string{"--clients=10"}, Control: control, Fastest: 1},
