@@ -76,8 +76,8 @@ func TestAlteredBaseline(t *testing.T) {
 		{"ends that are exchanged", `"low":-0.03,"high":0.04`, `"low":0.04,"high":-0.03`, "noise: low 0.04"},
 		{"noise below -100 %", `"low":-0.03`, `"low":-2`, "noise: -2 is no slow-down"},
 		{"no interval", `"high":0.5`, `"high":null`, "no interval"},
-		{"a word for a number", `"high":0.5`, `"high":"x"`, "is no baseline"},
-		{"a number too large for any", `"high":0.5`, `"high":1e999`, "is no baseline"},
+		{"a word for a number", `"high":0.5`, `"high":"x"`, "is not a valid baseline"},
+		{"a number too large for any", `"high":0.5`, `"high":1e999`, "is not a valid baseline"},
 		{"a negative speed", `"candidate":700`, `"candidate":-700`, "must be above 0"},
 		{"no speed", `"baseline":1000`, `"baseline":0`, "must be above 0"},
 		{"nothing allowed", `"allowed":0.2`, `"allowed":0`, "must be above 0"},
@@ -87,9 +87,9 @@ func TestAlteredBaseline(t *testing.T) {
 		{"no rounds", `"rounds":40`, `"rounds":0`, "0 rounds"},
 		{"a negative length", `"length":200000000`, `"length":-1`, "length of -1"},
 		{"no measure", `"measures":[`, `"measures":[],"was":[`, "no measure"},
-		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" is there twice`},
+		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" appears twice`},
 		{"a measure without a name", `"name":"throughput"`, `"name":""`, "it has no name"},
-		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety is there twice`},
+		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety appears twice`},
 		{"an entry without a name", `"name":"the speed"`, `"name":""`, "an entry under performance has no name"},
 		{"a digest that is cut", `"digest":"`, `"digest":"0","was":"`, "16 hexadecimal digits"},
 		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // the later key counts
@@ -279,7 +279,7 @@ performance:
 		{"no limit", "    limits: {acquire.p99: 5ms}\n", "", changed},
 		{"another allowance", "20%", "90%", changed},
 		{"fewer measures", "max_slowdown", "measure: p50\n    max_slowdown", changed},
-		{"an entry that is gone", "name: the speed", "name: speed", "and the plan has it no more"},
+		{"an entry that is gone", "name: the speed", "name: speed", "and the plan does not"},
 	} {
 		said := b.missing(mustLoad(t, strings.ReplaceAll(plan, c.old, c.new)))
 		if c.old == "" {
@@ -309,7 +309,7 @@ performance:
 		return reports.Gate{
 			Safety: []reports.GateEntry{
 				{Name: "the sale", Expect: reports.Pass, Verdict: sale, Cases: []reports.GateCase{{Verdict: reports.Pass}, {Verdict: sale, Why: "too few waited"}}},
-				{Name: "the search", Expect: reports.Pass, Verdict: search, Notes: []string{"it was not carried out to its end"}},
+				{Name: "the search", Expect: reports.Pass, Verdict: search, Notes: []string{"it was not completed"}},
 			},
 			Performance: []reports.GatePerformance{{Name: "the speed", Verdict: speed, Rounds: 40, Measures: recordedMeasures(), Why: "the noise of p50 is too large to record it"}},
 		}
@@ -327,9 +327,9 @@ performance:
 		{"a noisy comparison", gate(reports.Pass, reports.Pass, reports.Inconclusive), "the sale, the search",
 			`"the speed" under performance is not in the baseline, because it decided nothing: the noise of p50 is too large to record it`, ""},
 		{"undecided promises", gate(reports.Inconclusive, reports.Inconclusive, reports.Pass), "the speed",
-			`"the sale" under safety is not in the baseline, because it decided nothing: too few waited; "the search" under safety is not in the baseline, because it decided nothing: it was not carried out to its end`, ""},
+			`"the sale" under safety is not in the baseline, because it decided nothing: too few waited; "the search" under safety is not in the baseline, because it decided nothing: it was not completed`, ""},
 		{"nothing decided", gate(reports.Inconclusive, reports.Inconclusive, reports.Inconclusive), "", "the speed", "no entry decided anything"},
-		{"a broken promise", gate(reports.Violated, reports.Pass, reports.Inconclusive), "", "", "nothing red is accepted"},
+		{"a broken promise", gate(reports.Violated, reports.Pass, reports.Inconclusive), "", "", "which a baseline cannot accept"},
 		{"stopped", stopped, "", "", "stopped before its end"},
 	} {
 		b, left, err := p.Record(c.gate, time.Unix(0, 0))

@@ -33,14 +33,14 @@ func TestControlOfFault(t *testing.T) {
 	}
 	alone := []suspect{{what: "lock none", byLoad: true}}
 	w = &watch{}
-	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "nothing is known to break by this fault") {
+	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "no variant is known to break by this fault") {
 		t.Errorf("nothing breaks by the fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
 	w = &watch{}
 	if w.settle(alone, scenarios.Config{}); len(w.suspects) != 1 || len(w.caveats) > 0 {
 		t.Errorf("without a fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
-	if w, _ = watched(t, frozen+"    control: {lock: none, sale: plain}\n"); !strings.Contains(strings.Join(w.caveats, ""), "does not show that the fault bites") {
+	if w, _ = watched(t, frozen+"    control: {lock: none, sale: plain}\n"); !strings.Contains(strings.Join(w.caveats, ""), "does not show that the fault takes effect") {
 		t.Errorf("a named control that breaks by load alone: caveats %q", w.caveats)
 	}
 }

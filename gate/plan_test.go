@@ -58,7 +58,7 @@ func TestWrongPlans(t *testing.T) {
 		{safety("    run: {lock: lua-release}\n    limits: {acquire.p99: 0s}\n"), "5:27", "must be 1µs to 168h"},
 		{safety("    run: {lock: lua-release}\n    control: sometimes\n"), "5:14", `control "sometimes" is not known`},
 		{safety("    run: {lock: lua-release}\n    control: {lock: nune}\n"), "5:21", "did you mean none"},
-		{safety("    run: {lock: lua-release}\n    control: {command: ['true']}\n"), "5:", "what its flags are set to"},
+		{safety("    run: {lock: lua-release}\n    control: {command: ['true']}\n"), "5:", "the flags that it sets differently"},
 		{safety("    run: {lock: lua-release}\n    explore: {lock: none}\n"), "2:11", "2 of run, explore and command"},
 		{safety(""), "2:11", "0 of run, explore and command"},
 		{safety("    run: {lock: lua-release}\n    history: x.jsonl\n"), "5:14", "go with command only"},
@@ -67,7 +67,7 @@ func TestWrongPlans(t *testing.T) {
 		{safety("    explore: {lock: lua-release, duration: 3s}\n"), "4:34", "flag of oversell explore"},
 		{safety("    command: [no-such-program-anywhere]\n"), "4:15", "cannot be run"},
 		{safety("    command: []\n"), "4:14", "empty list"},
-		{safety("    command: ['true']\n    dir: nowhere\n"), "5:10", "no directory"},
+		{safety("    command: ['true']\n    dir: nowhere\n"), "5:10", "not a directory"},
 		{safety("    command: ['true']\n    control: {lock: none}\n"), "5:", "another command"},
 		{safety("    command: ['true']\n    control: {command: ['false'], lock: none}\n"), "5:35", "not known here"},
 		{"safety:\n  - name: x\n    run: {lock: none}\n", "2:11", "add expect: pass or expect: violated"},
@@ -89,8 +89,8 @@ func TestWrongPlans(t *testing.T) {
 		{"safety:\n  - name: x\n    expect: violated\n    control: none\n    run: {lock: none}\n", "4:14", "is a control itself"},
 		{safety("    run: {lock: lua-release}\n") + "  - name: x\n    expect: pass\n    run: {lock: none}\n", "5:11", "two entries"},
 		{"controls:\n  auto: {lock: none}\n" + safety("    run: {lock: none}\n"), "2:3", "cannot be called auto"},
-		{speed(""), "2:11", "something to be compared with"},
-		{speed("    baseline: {lock: none}\n    build: ./other\n"), "2:11", "something to be compared with"},
+		{speed(""), "2:11", "no baseline to compare with"},
+		{speed("    baseline: {lock: none}\n    build: ./other\n"), "2:11", "no baseline to compare with"},
 		{speed("    build: ./no-such-build\n"), "4:12", "cannot be run"},
 		{speed("    baseline: {lock: 'none,lua-release'}\n"), "2:11", "2 combinations"},
 		{speed("    baseline: {lock: none}\n    max_slowdown: 10\n"), "5:19", "with its sign"},
@@ -101,7 +101,7 @@ func TestWrongPlans(t *testing.T) {
 		{speed("    baseline: {lock: none}\n    measure: [troughput]\n"), "5:15", "did you mean throughput"},
 		{speed("    baseline: {lock: none}\n    measure: [p99, p99]\n"), "5:20", "twice"},
 		{speed("    baseline: {lock: none}\n    operation: aquire\n"), "5:16", "did you mean acquire"},
-		{"performance:\n  - name: x\n    baseline: {lock: none}\n", "2:11", "does not say what is run"},
+		{"performance:\n  - name: x\n    baseline: {lock: none}\n", "2:11", "has no candidate"},
 	} {
 		_, err := loaded(t, c.plan)
 		if err == nil {

@@ -73,7 +73,7 @@ func TestRaces(t *testing.T) {
 		{"equal", 0, 0.05, 0, "pass: throughput"},
 		{"slower by 30 %", 0.30, 0.05, 4, "slower: p50 of acquire"},
 		{"faster", -0.30, 0.05, 0, "% faster"},
-		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell the throughput from what is allowed"},
+		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell the throughput from the allowed slow-down"},
 		{"too much noise", 0, 2, 3, "the noise is too large"},
 	} {
 		g := timed(t, mustLoad(t, trialPlan), Options{Seed: 3}, c.slower, c.noise)
@@ -98,7 +98,7 @@ func TestResolution(t *testing.T) {
 	}{
 		{"no noise", []float64{1}, 1, 0, "the baseline against itself 0 % to 0 %"},
 		{"little noise", []float64{0.98, 1.03, 0.99, 1.01}, 1, 0, "the baseline against itself -2.0 % to 3.0 %"},
-		{"noise that reaches far above", []float64{0.98, 0.99, 1, 0.97, 2.4, 1.6}, 1, 3, "they cannot show a slow-down as small as the 10 % that are allowed, since the noise is too large: the throughput of the baseline against itself is known as"},
+		{"noise that reaches far above", []float64{0.98, 0.99, 1, 0.97, 2.4, 1.6}, 1, 3, "they cannot show a slow-down of 10 %, the allowed one, because the noise is too large: the throughput of the baseline against itself is only known to be"},
 		{"noise that reaches far below", []float64{1.01, 1.02, 1, 1.03, 0.4, 0.6}, 1, 3, "they cannot show a slow-down as small as"},
 		{"noise to both sides", []float64{0.5, 2, 0.9, 1.1}, 0.5, 3, "a quieter machine would"},
 		{"noise to both sides, and far slower", []float64{0.5, 2, 0.9, 1.1}, 3, 4, "slower: throughput"},
@@ -165,8 +165,8 @@ func TestNothingDecided(t *testing.T) {
 		code    int
 		say     string
 	}{
-		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never fired"},
-		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, and so its speed says nothing: the run was cut short"},
+		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, so its speed says nothing: the fault never fired"},
+		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
 		{theCandidate, reports.Inconclusive, "too little happened that could have broken a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
 	} {

@@ -131,7 +131,7 @@ func TestGateBaseline(t *testing.T) {
 	}
 	red := filepath.Join(dir, "red.json")
 	code, _, stderr = cli(t, "gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "3"), "--baseline", red, "--write-baseline")
-	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "nothing red is accepted") {
+	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "which a baseline cannot accept") {
 		t.Errorf("a red gate: exit code %d, %v:\n%s", code, err, stderr)
 	}
 }

@@ -37,7 +37,7 @@ func Gate() reports.Gate {
 			}}},
 			{Name: "powerless", Kind: "run", Line: 30, Column: 11, Expect: reports.Pass, Verdict: reports.Inconclusive, Cases: []reports.GateCase{{
 				Title: "mutex, lock fair", Contender: reports.Contender{Lock: "fair"}, Verdict: reports.Inconclusive, Why: "the gate had no power", Runs: 1, Opportunities: 7,
-				Control: &reports.GateControl{What: reports.NoControl, Why: "the plan wants none"},
+				Control: &reports.GateControl{What: reports.NoControl, Why: "the plan has none"},
 			}}},
 		},
 		Performance: []reports.GatePerformance{{
