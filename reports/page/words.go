@@ -10,10 +10,10 @@ import (
 	"oversell/reports"
 )
 
-// moment writes a time of the run or a length of time, as the verdicts' sentences do.
+// moment formats a time or a duration, like the verdicts' sentences.
 func moment(d time.Duration) string { return history.Moment(d) }
 
-// plainKey is a key without the run's prefix in braces, which says nothing to people.
+// plainKey returns a key without the run's prefix in braces.
 func plainKey(key history.Value) string {
 	s := key.String()
 	if i := strings.IndexByte(s, '{'); i >= 0 {
@@ -26,7 +26,7 @@ func plainKey(key history.Value) string {
 
 func quotedKey(key history.Value) string { return strconv.Quote(plainKey(key)) }
 
-// who returns the name of the client of an operation.
+// who returns the name of an operation's client.
 func who(op history.Op) string {
 	if op.Client < 0 {
 		return "nobody"
@@ -34,7 +34,7 @@ func who(op history.Op) string {
 	return "client " + strconv.Itoa(int(op.Client))
 }
 
-// said is a value, unless it is the zero value, which says nothing.
+// said formats a value with a prefix; empty for the zero value.
 func said(prefix string, v history.Value) string {
 	if v == (history.Value{}) {
 		return ""
@@ -42,8 +42,8 @@ func said(prefix string, v history.Value) string {
 	return prefix + v.String()
 }
 
-// sentence describes an operation in words, without a full stop: the client, the
-// operation, the time, the command and the outcome.
+// sentence describes an operation, without a full stop: the client, the operation, the time, the command and the
+// outcome.
 func sentence(op history.Op) string {
 	if op.Kind == history.Fault {
 		return faultSentence(op)
@@ -55,7 +55,7 @@ func sentence(op history.Op) string {
 	return s
 }
 
-// deed is what the client of an operation did.
+// deed describes what the client of an operation did.
 func deed(op history.Op) string {
 	tell, known := deeds[op.Kind]
 	if !known {
@@ -64,8 +64,7 @@ func deed(op history.Op) string {
 	return tell(op)
 }
 
-// deeds describe the operations of each kind. Of an operation without an answer they
-// tell only the request, since nothing more is known.
+// deeds describes the operations of each kind. Without an answer, it describes only the request.
 var deeds = map[history.Kind]func(history.Op) string{
 	history.Acquire: acquired,
 	history.Extend:  extended,
@@ -154,7 +153,7 @@ func bought(op history.Op) string {
 	return "ordered " + pieces(op) + order(op)
 }
 
-// shown is the fencing token that an operation carried.
+// shown describes the fencing token that an operation carried.
 func shown(op history.Op) string {
 	if op.Fence == 0 {
 		return ""
@@ -274,7 +273,7 @@ func submitted(op history.Op) string {
 	return "wanted to submit " + task(op.Arg)
 }
 
-// because is the reason of a refusal, in brackets.
+// because formats the reason of a refusal, in brackets.
 func because(op history.Op) string {
 	if op.Reason == history.NoReason {
 		return ""
@@ -282,10 +281,10 @@ func because(op history.Op) string {
 	return " (" + op.Reason.String() + ")"
 }
 
-// faultSentence tells what was done on purpose.
+// faultSentence describes an injection.
 func faultSentence(op history.Op) string {
 	name := plainKey(op.Key)
-	if op.Result == (history.Value{}) { // the client's own doing: it died
+	if op.Result == (history.Value{}) { // the client itself died
 		name = op.Arg.String()
 	}
 	s := "on purpose: " + name + ", which fired "
@@ -303,10 +302,10 @@ func faultSentence(op history.Op) string {
 	return s + " at " + moment(op.Call)
 }
 
-// faultEnd is when the servers or the wire were no longer disturbed.
+// faultEnd returns when a fault ended.
 func faultEnd(op history.Op) time.Duration { return max(op.Return, op.Until) }
 
-// short names for what an operation came to, for the little room on a bar.
+// tag returns a short word for the result of an operation, for the little room on a bar.
 func tag(op history.Op) string {
 	switch op.Kind {
 	case history.Acquire:
@@ -342,7 +341,7 @@ func outcomeTag(op history.Op) string {
 	return ""
 }
 
-// upper starts with a capital letter.
+// upper capitalizes the first letter.
 func upper(s string) string {
 	if s == "" {
 		return s
@@ -350,7 +349,7 @@ func upper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// untriedSentence tells of a condition that was not tried.
+// untriedSentence describes an untried condition.
 func untriedSentence(u history.Untried) string {
 	var broken []string
 	for _, p := range u.Breaks {

@@ -6,12 +6,12 @@ import (
 	"oversell/variant"
 )
 
-// latency is that of an operation.
+// latency returns the latency of an operation.
 func latency(p50, p99, p999 float64) reports.Latency {
 	return reports.Latency{Count: 500, Call: reports.Percentiles{P50: p50, P99: p99, P999: p999, Max: p999}}
 }
 
-// sold is a sale under a lock.
+// sold returns a sale under a lock.
 func sold(lock string, stock, pieces int64, properties ...reports.Property) reports.Run {
 	unknown := int64(0)
 	r := reports.Run{
@@ -27,7 +27,7 @@ func sold(lock string, stock, pieces int64, properties ...reports.Property) repo
 	return r
 }
 
-// untried are conditions under which a sale is known to break.
+// untried returns conditions under which a sale is known to break.
 func untried(under ...string) (all []history.Untried) {
 	for _, u := range under {
 		all = append(all, history.Untried{Under: u, Breaks: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}, Why: "it is declared"})
@@ -35,8 +35,8 @@ func untried(under ...string) (all []history.Untried) {
 	return all
 }
 
-// Document is a document of several runs: passed, broken, undecided, not as declared, with
-// a fault, and with names that are long or Chinese.
+// Document returns a document of several runs: passed, broken, undecided, not as declared, with a fault, and with
+// names that are long or Chinese.
 func Document() reports.Document {
 	held := reports.Property{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Holds, Measured: reports.Holds, Opportunities: 1204, Why: "sold 500 of 500"}
 	broken := []reports.Property{
