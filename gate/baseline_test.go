@@ -199,7 +199,7 @@ func TestNoNumbers(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	p := mustLoad(t, trialPlan)
 	for slower, words := range map[float64][2]string{
-		0.4: {"pass (slower than allowed, accepted)", "accepted to be recorded, and otherwise allowed 10 %"}, 0: {"pass (recorded)", "recorded; allowed 10 %"},
+		0.4: {"pass (slower than allowed, accepted)", "accepted for recording, otherwise allowed 10 %"}, 0: {"pass (recorded)", "recorded; allowed 10 %"},
 	} {
 		g := timed(t, p, Options{Record: true}, slower, 0.02)
 		var md, junit strings.Builder

@@ -31,7 +31,7 @@ func (r Run) PoolWaiting() string {
 	if p == nil || p.Waited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s waited for one of %s: %s of the %s ms that one took on average",
+	return fmt.Sprintf("%s of %s waited for one of %s: on average %s of %s ms",
 		Thousands(p.Waited), Count(p.Sent, "command"), Count(int64(r.Pool), "shared connection"), Short(p.Wait), Short(p.Took))
 }
 

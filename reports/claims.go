@@ -137,12 +137,12 @@ func (c Claims) Sum() string {
 	if len(c.Claims) == 0 {
 		return "No claim was answered"
 	}
-	s := fmt.Sprintf("%s: %d confirmed, %d refuted, %d depend on something", Count(int64(len(c.Claims)), "claim"), counts[Confirmed], counts[Refuted], counts[Depends])
+	s := fmt.Sprintf("%s: %d confirmed, %d refuted, %d depend on a condition", Count(int64(len(c.Claims)), "claim"), counts[Confirmed], counts[Refuted], counts[Depends])
 	if n := counts[Inconclusive]; n > 0 {
 		s += fmt.Sprintf(", %d inconclusive", n)
 	}
 	if other > 0 {
 		return s + fmt.Sprintf("; %d not as declared (marked with !)", other)
 	}
-	return s + "; every answer is the declared one"
+	return s + "; every answer is as declared"
 }

@@ -11,11 +11,11 @@ import (
 func (c Control) String() string {
 	switch {
 	case c.Runs == 0:
-		return "control: none; " + c.Why + ". So no outcome here rests on anything."
+		return "control: none; " + c.Why + ". So no outcome here has evidence."
 	case c.Power():
 		return fmt.Sprintf("control: %s broke %s in %d of %s to the end", c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"))
 	}
-	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and what broke nothing in it is inconclusive.",
+	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). So the absence of violations in this configuration is inconclusive.",
 		c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
 }
 
@@ -50,9 +50,9 @@ func (c Comparison) Recommendation() string {
 		return s
 	}
 	if slices.ContainsFunc(c.fastestFirst(), func(x recommended) bool { return x.cell.Tied }) {
-		s += " The order of those marked = cannot be told from so few rounds."
+		s += " The rounds are too few to order those marked =."
 	}
-	return s + " What is known to break them and was not tried stands beside them."
+	return s + " Untried conditions that are known to break them are listed beside them."
 }
 
 // Choice names the contenders to choose from: those without a violation in any configuration, the fastest first,
@@ -142,15 +142,15 @@ type Explanation struct {
 // Explanations returns the explanations of all figures.
 func (c Comparison) Explanations() []Explanation {
 	return []Explanation{
-		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
-		{"", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
-		{"#", "rank", "the place by the ratio; those with = overlap a neighbour's interval, and their order cannot be told"},
-		{"RATIO", "throughput", "throughput by that of one contender, the fastest without a violation over all rounds, whose ratio is 1: each round by that contender's in the same round, the geometric mean over the rounds, and in parentheses where as many rounds again would have it, in 95 of 100 cases; where promises were broken it is speed without what it is for"},
-		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, was refused it, gave up, or the time was up; of all who tried, in all rounds"},
-		{"ALONE", "alone", "the latency of one client that has everything to itself"},
-		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
-		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
-		{"LONGEST", "longest wait", "the longest that anybody waited for the lock"},
+		{"OUTCOME", "outcome", "no violation in N: each promise had at least N opportunities to break in all runs together, and broke in none; with 95 % confidence, it then breaks in less than 3 in N under these conditions"},
+		{"", "known to break under", "conditions under which flaws declare a violation, and which were not part of this configuration"},
+		{"#", "rank", "the place by the ratio; = marks intervals that overlap, so that the order is unknown"},
+		{"RATIO", "throughput", "throughput relative to the fastest contender without a violation over all rounds, whose ratio is 1: the geometric mean of the ratios in each round, and in parentheses the interval for as many further rounds, in 95 of 100 cases; the speed of a contender that broke promises counts for nothing"},
+		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had its result, was refused, gave up, or the time was up; over all clients and rounds"},
+		{"ALONE", "alone", "the latency of a single client"},
+		{"CMDS", "commands", "commands of all clients, including waiting ones, per grant of the lock, or (each) per piece of the " + c.Work},
+		{"FAIR", "fairness", "Jain's index over the clients' grants, 1 = all had equally many"},
+		{"LONGEST", "longest wait", "the longest wait for the lock"},
 	}
 }
 
@@ -159,7 +159,7 @@ func (c Comparison) Measurement() string {
 	if c.MeasuredMS == 0 || !slices.ContainsFunc(c.Configurations, func(f Configuration) bool { return len(f.Faults) == 0 }) {
 		return ""
 	}
-	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but need not show what a control is known to break: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
+	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but the control need not be caught in them: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
 // ByWork reports whether commands are counted per piece of work, because some contenders need no lock.
@@ -175,7 +175,7 @@ func (c Comparison) Sum() string {
 	}
 	s := fmt.Sprintf("%d without a violation, %d broke, %d inconclusive", n[NoViolation], n[Broke], n[Undecided])
 	if n[NotSeen] > 0 {
-		s = fmt.Sprintf("%d without a violation, %d broke, %d declared to and not seen to, %d inconclusive", n[NoViolation], n[Broke], n[NotSeen], n[Undecided])
+		s = fmt.Sprintf("%d without a violation, %d broke, %d declared but not seen, %d inconclusive", n[NoViolation], n[Broke], n[NotSeen], n[Undecided])
 	}
 	blind := 0
 	for _, f := range c.Configurations {
@@ -187,7 +187,7 @@ func (c Comparison) Sum() string {
 	case surprises > 0:
 		s += fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case n[NoViolation]+n[Broke] > 0:
-		s += "; every decided outcome is the one that promises and flaws declare"
+		s += "; every decided outcome is as promises and flaws declare"
 	}
 	if c.Interrupted {
 		s += "; stopped before its end"

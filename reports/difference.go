@@ -35,7 +35,7 @@ type Measure struct {
 type Interval struct{ Value, Low, High float64 }
 
 // DifferenceMethod explains the intervals.
-const DifferenceMethod = "Intervals are of 95 %, by a block bootstrap: each run is cut into 20 parts of equal length, 20 of them are drawn again and again, 1,000 times, and the interval holds the middle 95 % of what they give. They tell how much these two runs vary in themselves, not how much a run differs from the next one on the same machine: for that, repeat both, or use oversell compare, which runs them in turns"
+const DifferenceMethod = "Intervals are of 95 %, by a block bootstrap: each run is cut into 20 parts of equal length, 20 of them are drawn with replacement, 1,000 times, and the interval is the middle 95 % of the results. They show the variation within these two runs, not between two runs on the same machine: for that, repeat both, or use oversell compare, which runs them in turns"
 
 // Alike reports whether the runs had the same conditions.
 func (d Difference) Alike() bool { return len(d.Unlike) == 0 }

@@ -36,7 +36,7 @@ func (e Exploration) untried() string {
 		what  string
 	}{
 		{b.Advances, "clients held up until a lease ends"}, {b.Crashes, "crashes"}, {b.Lost, "lost messages"},
-		{b.Late, "late requests"}, {b.Stalls, "clients held up after a look at the clock"},
+		{b.Late, "late requests"}, {b.Stalls, "clients held up after reading the clock"},
 	} {
 		if of.bound == 0 {
 			not = append(not, of.what)
@@ -76,9 +76,9 @@ func (e Exploration) Declared() string {
 	case e.Verdict == e.Expected:
 		return "as its flaws declare"
 	case e.Expected == Violated:
-		return "though a flaw is declared, which did not show within these bounds"
+		return "though a flaw is declared, which was not seen within these bounds"
 	}
-	return "though no flaw is declared that explains it"
+	return "though no declared flaw explains it"
 }
 
 // Promise describes what the property would have meant.
@@ -118,7 +118,7 @@ func (s Step) Words(masters int) StepWords {
 	case StepNoReply:
 		t.Answer, t.Note = noAnswer, "executed, the answer is lost"
 	case StepLate:
-		t.Answer, t.Note = noAnswer, "gives up; the request is still under way"
+		t.Answer, t.Note = noAnswer, "gives up; the request is still in flight"
 	}
 	if masters > 1 && s.Asks() {
 		t.Command = fmt.Sprintf("node %d: %s", s.Node, t.Command)
@@ -170,9 +170,9 @@ func (e Exploration) Limits() []string {
 		upTo(b.Crashes, "crash"),
 		upTo(b.Lost, "lost message"),
 		upTo(b.Late, "late request"),
-		upTo(b.Advances, "advance") + " of the clock while somebody could run",
+		upTo(b.Advances, "advance") + " of the clock while a client could run",
 	}
-	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and what follows")
+	limits = append(limits, upTo(b.Stalls, "hold-up")+" between reading the clock and the next action")
 	if b.Resends > 0 {
 		limits = append(limits, "orders without an answer sent again "+Count(int64(b.Resends), "time"))
 	}
@@ -200,7 +200,7 @@ func (r RandomEffort) String() string {
 	if len(r.Chances) < 3 || r.Faultless == 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault but two steps in one order with a probability of at least %s, and three steps with %s",
+	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault, and two steps in one order, with a probability of at least %s, or three steps with %s",
 		Thousands(r.Faultless), likely(r.Chances[1]), likely(r.Chances[2]))
 }
 
@@ -223,7 +223,7 @@ func (e Exploration) Entries() string {
 	case e.Queue != "":
 		return "delivery"
 	case e.IDs != "":
-		return "number given out"
+		return "number generated"
 	}
 	return "entry into the critical section"
 }

@@ -23,7 +23,7 @@ func (f Fault) Story() string {
 	s := "fired" + strings.TrimPrefix(times(int(f.Fired)), ",")
 	switch {
 	case f.Fired == 0 && f.Vain > 0:
-		s = "never fired so that it could matter"
+		s = "never fired with an effect"
 	case f.Fired == 0:
 		s = "never fired"
 	case len(hit) > 0:

@@ -475,7 +475,7 @@ func (m GateMeasure) Sentence() string {
 	s := fmt.Sprintf("%s: round by round %s (%s), the baseline against itself %s; ", m.Name, faster(m.Slowdown.Middle), slower, m.Noise.Span())
 	switch {
 	case m.exceeds():
-		s += "accepted to be recorded, and otherwise "
+		s += "accepted for recording, otherwise "
 	case m.Recorded:
 		s += "recorded; "
 	}
@@ -483,7 +483,7 @@ func (m GateMeasure) Sentence() string {
 	if m.Accepted != nil {
 		s += fmt.Sprintf(" beyond the %s that the baseline file accepts", Percent(*m.Accepted))
 	}
-	return s + fmt.Sprintf("; the medians of all rounds, which differ for the noise between rounds, too, are %s and, of the baseline, %s %s", significant(m.Candidate), significant(m.Baseline), m.Unit)
+	return s + fmt.Sprintf("; the medians of all rounds, which include the noise between rounds, are %s and, of the baseline, %s %s", significant(m.Candidate), significant(m.Baseline), m.Unit)
 }
 
 // faster describes a slow-down.
@@ -514,9 +514,9 @@ func (e Estimate) Span() string {
 // Sentence describes a limit and the measured value.
 func (l GateLimit) Sentence() string {
 	if l.MeasuredMS == nil {
-		return fmt.Sprintf("%s of %s may be %s ms at most, and none was made", l.Percentile, l.Operation, significant(l.LimitMS))
+		return fmt.Sprintf("%s of %s may be at most %s ms, and there was none", l.Percentile, l.Operation, significant(l.LimitMS))
 	}
-	return fmt.Sprintf("%s of %s: %s ms, of %s ms at most", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
+	return fmt.Sprintf("%s of %s: %s ms, of at most %s ms", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
 }
 
 // Exceeded reports whether the measured value exceeds the limit.

@@ -39,7 +39,7 @@ func (r Run) Summary() string {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
 	if !slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Result != NotClaimed }) {
-		s += ", for it promises nothing"
+		s += ", because it promises nothing"
 		if broke := r.unpromised(); len(broke) > 0 {
 			s += "; it would have broken " + strings.Join(broke, ", ")
 		}
@@ -199,9 +199,9 @@ func (d Document) Sum() string {
 	case surprises > 0:
 		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case unseen > 0:
-		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", Count(int64(unseen), "run"))
+		return s + fmt.Sprintf("; every violation is declared as a flaw, and in %s a declared flaw was not seen", Count(int64(unseen), "run"))
 	}
-	s += "; every decided outcome is the one that promises and flaws declare"
+	s += "; every decided outcome is as promises and flaws declare"
 	if declared < count[Pass]+count[Violated] {
 		s += ", where they declare one"
 	}

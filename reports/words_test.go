@@ -65,7 +65,7 @@ func TestSlowerRoundByRound(t *testing.T) {
 // TestSummaryOfWhatPromisesNothing: a run that nobody could fail says so, and what it did.
 func TestSummaryOfWhatPromisesNothing(t *testing.T) {
 	r := Run{Verdict: Inconclusive, Properties: []Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: NotClaimed, Measured: Broken}}}
-	if got, want := r.Summary(), "inconclusive, for it promises nothing; it would have broken mutual-exclusion"; got != want {
+	if got, want := r.Summary(), "inconclusive, because it promises nothing; it would have broken mutual-exclusion"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

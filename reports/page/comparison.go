@@ -139,7 +139,7 @@ func (c comparison) untriedWords(contender int) string {
 	case len(all) > 0:
 		return reports.Conditions(all)
 	case slices.ContainsFunc(c.Cells, func(x reports.ComparisonCell) bool { return x.Contender == contender && x.Outcome == reports.Broke }):
-		return "it broke in what was tried"
+		return "it broke under the tried conditions"
 	}
 	return "nothing is known"
 }
@@ -219,7 +219,7 @@ func (c comparison) verdict() (class, headline string) {
 		return reports.Inconclusive, "Inconclusive: nothing was compared"
 	}
 	if len(c.Cells) == 1 {
-		return reports.Pass, "The outcome is the one that promises and flaws declare"
+		return reports.Pass, "The outcome is as promises and flaws declare"
 	}
 	return reports.Pass, fmt.Sprintf("All %s are as promises and flaws declare", reports.Count(int64(len(c.Cells)), "outcome"))
 }
@@ -273,7 +273,7 @@ func (c comparison) section(i int, f reports.Configuration) comparedSection {
 		s.ControlClass = "unknown"
 	}
 	cells := c.In(i)
-	s.Commands = "commands an acquisition"
+	s.Commands = "commands per acquisition"
 	if reports.ByWork(cells) {
 		s.Commands = "commands each"
 	}

@@ -81,7 +81,7 @@ func (in DifferenceInput) page() differencePage {
 	p := differencePage{Headline: d.Headline(), Method: reports.DifferenceMethod, Class: d.B.Verdict, Icon: icons[d.B.Verdict]}
 	if !d.Alike() {
 		p.Class, p.Icon = reports.Inconclusive, icons[reports.Inconclusive]
-		p.Leads = append(p.Leads, "What differs below may come from that as well as from what was tried, so no ratios are given")
+		p.Leads = append(p.Leads, "These differences may have caused the changes below, so no ratios are given")
 	}
 	p.Leads = append(p.Leads, d.Moved()...)
 	if d.Alike() && len(d.Measures) > 0 && len(d.Moved()) == 0 {
@@ -180,7 +180,7 @@ func (in DifferenceInput) charts() (all []chart.Chart) {
 	}
 	add := func(title, unit string, lines []chart.Line, y chart.Scale, format func(float64) string) {
 		c := chart.New(title, unit, lines, x, chart.Axis{Scale: y, Format: format})
-		c.Label = fmt.Sprintf("%s of A and of B over time: %s and %s at the most", title, format(highest(lines[:1])), format(highest(lines[1:])))
+		c.Label = fmt.Sprintf("%s of A and of B over time: at most %s and %s", title, format(highest(lines[:1])), format(highest(lines[1:])))
 		c.XTicks, c.XName = chart.TimeTicks(0, end), "time"
 		all = append(all, c)
 	}

@@ -129,7 +129,7 @@ func (e exploration) numbers() []number {
 		{"transitions a second", reports.PerSecond(s)},
 		{"longest schedule", reports.Count(int64(s.Depth), "step")},
 		{"runs of the real code", reports.Thousands(s.Executions)},
-		{"different things seen by it", reports.Thousands(s.Observed)},
+		{"different observations", reports.Thousands(s.Observed)},
 		{phrase.Plural(e.Entries()), reports.Thousands(s.Entered)},
 	}
 	if e.Sale != "" {
@@ -146,7 +146,7 @@ func (e exploration) numbers() []number {
 		list = append(list, number{"chance that two states were taken for one, at most", reports.Chance(s.Collision)})
 	}
 	if s.BytesPerState > 0 {
-		list = append(list, number{"memory a state", reports.Size(s.BytesPerState)})
+		list = append(list, number{"memory per state", reports.Size(s.BytesPerState)})
 	}
 	if s.Random != nil {
 		list = append(list, number{"schedules at random", reports.Thousands(s.Random.Schedules)})

@@ -146,7 +146,7 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 		facts = append(facts, fact{Name: "Expected", Text: expectationOf(r)})
 	}
 	if r.Verdict == reports.Pass && len(r.Broke()) > 0 {
-		facts = append(facts, fact{Name: "Not promised, and not kept", Text: strings.Join(r.Broke(), ", ")})
+		facts = append(facts, fact{Name: "Not promised, and broken", Text: strings.Join(r.Broke(), ", ")})
 	}
 	return facts
 }
@@ -167,7 +167,7 @@ func serverOf(r *reports.Run) string {
 func expectationOf(r *reports.Run) string {
 	switch {
 	case r.Surprise():
-		return r.Expected + "; no flaw declares what broke"
+		return r.Expected + "; no flaw declares the violation"
 	case r.Verdict == r.Expected:
 		return r.Expected + r.VersusDeclared()
 	}
@@ -272,7 +272,7 @@ func numbersOf(r *reports.Run) (list []number) {
 	if r.Commands > 0 {
 		add("commands", reports.Thousands(r.Commands))
 		if r.Acquired > 0 {
-			add("commands an acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
+			add("commands per acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
 		}
 	}
 	if r.Pipelines > 0 {

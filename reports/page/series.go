@@ -259,13 +259,13 @@ func (s *series) charts(r *reports.Run) (all []chart.Chart) {
 	}
 	rate := []chart.Line{{Name: "done", Class: seriesClass(0), Points: s.rate}}
 	c := chart.New(r.UsefulWork(), "a second", rate, x, chart.Axis{Scale: chart.FromZero(highest(rate)), Format: amount})
-	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
+	c.Label = fmt.Sprintf("%s over time: at most %s, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
 	all = append(all, s.timed(c, rate, x.Format, amount))
 	all = append(all, s.serverCharts(r, x)...)
 
 	lat := []chart.Line{{Name: "p99", Class: seriesClass(1), Points: s.p99}, {Name: "p50", Class: seriesClass(0), Points: s.p50}}
 	c = chart.New("Latency of "+r.MainKind(), "ms", lat, x, chart.Axis{Scale: chart.LogScale(chart.Ys(lat)), Format: millisAxis})
-	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
+	c.Label = fmt.Sprintf("Latency of %s over time; p99 is at most %s", r.MainKind(), millisAxis(highest(lat))+" ms")
 	c.Note = s.gone.note()
 	return append(all, s.timed(c, lat, x.Format, millisAxis))
 }

@@ -18,13 +18,13 @@ func (s *series) serverCharts(r *reports.Run, x chart.Axis) (all []chart.Chart) 
 		return nil
 	}
 	percent := func(v float64) string { return amount(v) + " %" }
-	c := chart.New("Redis: processor time", "per cent of one core", cpu, x, chart.Axis{Scale: chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), Format: percent})
-	c.Label = fmt.Sprintf("Processor time of Redis over time: %s of one core at the most", percent(highest(cpu)))
-	c.Foot = "as INFO tells, every half second or less often in a long run"
+	c := chart.New("Redis: CPU time", "percent of one core", cpu, x, chart.Axis{Scale: chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), Format: percent})
+	c.Label = fmt.Sprintf("CPU time of Redis over time: at most %s of one core", percent(highest(cpu)))
+	c.Foot = "by INFO, every half second or less often in a long run"
 	all = append(all, s.timed(c, alike(cpu), x.Format, percent))
 	c = chart.New("Redis: commands executed", "a second", commands, x, chart.Axis{Scale: chart.FromZero(highest(commands)), Format: amount})
-	c.Label = fmt.Sprintf("Commands that Redis executed over time: %s a second at the most", amount(highest(commands)))
-	c.Foot = "as INFO tells; those within scripts, and those of other clients, count"
+	c.Label = fmt.Sprintf("Commands that Redis executed over time: at most %s a second", amount(highest(commands)))
+	c.Foot = "by INFO; commands in scripts and of other clients count"
 	return append(all, s.timed(c, alike(commands), x.Format, amount))
 }
 
@@ -81,5 +81,5 @@ func serverNumbers(servers []reports.ServerLoad) (list []number) {
 	if len(servers) > 1 {
 		whose = "Redis (" + most.Server + ", the busiest)"
 	}
-	return []number{{"processor time of " + whose + ", of one core", amount(most.CPU) + " %"}, {"commands a second by " + whose, reports.Thousands(int64(math.Round(most.Commands)))}}
+	return []number{{"CPU time of " + whose + ", of one core", amount(most.CPU) + " %"}, {"commands a second by " + whose, reports.Thousands(int64(math.Round(most.Commands)))}}
 }

@@ -105,16 +105,16 @@ func (s *soldOut) note() string {
 	if after < jump*before && before < jump*after {
 		return ""
 	}
-	why := "From then on each buyer is told that nothing is left and comes no more"
+	why := "From then on each buyer is told that nothing is left and does not return"
 	switch again := float64(s.again) / float64(len(s.before)); {
 	case s.back > 0:
-		why = fmt.Sprintf("From then on each buyer is told that nothing is left, and buyers come again all the same: %s of the %s are of buyers who had been told before.", reports.Thousands(int64(s.back)), reports.Thousands(int64(len(s.after))))
+		why = fmt.Sprintf("From then on each buyer is told that nothing is left, but buyers return: %s of the %s are of buyers who had been told before.", reports.Thousands(int64(s.back)), reports.Thousands(int64(len(s.after))))
 	case after < before:
 		why += ", so that fewer and fewer compete."
 	case again > 0.5:
-		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, who came again and did not have to wait. %s: what ends then are the last attempts of those who had been waiting.", reports.Percent(again), why)
+		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, returned and did not have to wait. %s: the operations that end then are the last tries of waiting buyers.", reports.Percent(again), why)
 	default:
-		why += ", so that what ends then are the last attempts of those who had been waiting."
+		why += ", so that the operations that end then are the last tries of waiting buyers."
 	}
 	return fmt.Sprintf("The stock was gone at %s. The median of the %s that ended before is %s ms, and of those that ended after it %s ms (%s and %s of them). %s",
 		moment(s.at), kindPlural(s.kind), millisAxis(before), millisAxis(after), reports.Thousands(int64(len(s.before))), reports.Thousands(int64(len(s.after))), why)

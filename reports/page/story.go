@@ -79,9 +79,9 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	sessions := sessionsOf(s.cause.Witness)
 	told := heldBy(h, sessions)
 	witness := slices.Clone(s.cause.Witness)
-	s.about, s.why = decisive(s.cause), "the time round the first violation"
+	s.about, s.why = decisive(s.cause), "the time around the first violation"
 	if beside := besideGap(h, s.cause); len(beside) > 0 {
-		witness, s.why = beside, "the time round the first gap, which is known only at the end"
+		witness, s.why = beside, "the time around the first gap, which is known only at the end"
 		s.about = beside[0].Return
 	}
 	if s.effect != s.cause && within(sessionsOf(s.effect.Witness), sessions) {

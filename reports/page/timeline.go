@@ -140,7 +140,7 @@ func (sc *scene) leftOut() (s string) {
 		s = reports.Count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
 	}
 	if sc.waiting > 0 {
-		s = reports.Joined(", ", s, reports.Count(int64(sc.waiting), "more client")+" that only asked and waited "+isOrAre(sc.waiting)+" not shown")
+		s = reports.Joined(", ", s, reports.Count(int64(sc.waiting), "more client")+" that only waited "+isOrAre(sc.waiting)+" not shown")
 	}
 	if sc.unmarked > 0 {
 		if s != "" {
@@ -343,7 +343,7 @@ func (d *sketch) hold(s *stay, clashes []clash) {
 func (s *stay) sentence() string {
 	t := sentence(s.by) + "; "
 	if s.from > s.by.Return {
-		t += "it had it again from " + moment(s.from) + "; "
+		t += "it held it again from " + moment(s.from) + "; "
 	}
 	it := "it"
 	if s.end.Client != s.client {
@@ -351,19 +351,19 @@ func (s *stay) sentence() string {
 	}
 	switch {
 	case s.end.Kind == history.Release && s.end.Outcome == history.Unknown:
-		return t + it + " wanted to give it back at " + moment(s.to) + " and had no answer"
+		return t + it + " tried to release it at " + moment(s.to) + " and had no answer"
 	case s.end.Kind == history.Extend && s.end.Outcome == history.Refused:
-		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer its own"
+		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer the holder"
 	case s.end.Kind == history.Extend:
-		return t + "the lease ended at " + moment(s.until) + ", and was prolonged only at " + moment(s.end.Return)
+		return t + "the lease ended at " + moment(s.until) + ", and was extended only at " + moment(s.end.Return)
 	case s.end.Kind == history.NoKind:
-		return t + "it never gave it back"
+		return t + "it never released it"
 	case s.end.Kind == history.Effect || s.end.Kind == history.Ack:
 		return t + it + " was done with it at " + moment(s.to)
 	case s.until > 0 && s.until < s.to:
-		return t + it + " gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
+		return t + it + " released it only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
 	}
-	return t + it + " gave it back at " + moment(s.to)
+	return t + it + " released it at " + moment(s.to)
 }
 
 // clash is a time in which more than one client held the same thing.

@@ -50,7 +50,7 @@ func momentOf(h *history.History, s story) window {
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
-		w.about, w.first, w.why = fault.Call, fault.Client, "the time round the first fault"
+		w.about, w.first, w.why = fault.Call, fault.Client, "the time around the first fault"
 		if faultEnd(*fault)-fault.Call < time.Millisecond { // an instant, which shows nothing by itself
 			w.widen(h)
 		}
@@ -364,7 +364,7 @@ func (sc *scene) numbers(h *history.Header) (s string) {
 		s = fmt.Sprintf("Clients %d to %d send orders of clients 0 to %d a second time. ", h.Clients, next-1, h.Clients-1)
 	}
 	if int(sc.highest) >= next {
-		s += fmt.Sprintf("A client that dies or has no answer goes on under a new number, above %d.", next-1)
+		s += fmt.Sprintf("A client that dies or gets no answer continues under a new number, above %d.", next-1)
 	}
 	return strings.TrimSpace(s)
 }

@@ -50,7 +50,7 @@ func sentence(op history.Op) string {
 	}
 	s := who(op) + " " + deed(op)
 	if op.Outcome == history.Unknown {
-		return s + " at " + moment(op.Call) + " and never had an answer (it gave up at " + moment(op.Return) + ")"
+		return s + " at " + moment(op.Call) + " and never got an answer (it gave up at " + moment(op.Return) + ")"
 	}
 	return s
 }
@@ -111,11 +111,11 @@ func extended(op history.Op) string {
 	key := quotedKey(op.Key)
 	switch op.Outcome {
 	case history.OK:
-		return "prolonged its lease of " + key + interval(op) + ", until " + moment(op.Until)
+		return "extended its lease of " + key + interval(op) + ", until " + moment(op.Until)
 	case history.Refused:
-		return "wanted to prolong its lease of " + key + ", and was told at " + moment(op.Return) + " that it was no longer its own"
+		return "tried to extend its lease of " + key + ", and was told at " + moment(op.Return) + " that it was no longer the holder"
 	}
-	return "wanted to prolong its lease of " + key
+	return "tried to extend its lease of " + key
 }
 
 func released(op history.Op) string {
@@ -128,7 +128,7 @@ func released(op history.Op) string {
 	case history.OK:
 		return "gave " + key + " back" + interval(op) + late
 	case history.Refused:
-		return "gave " + key + " back" + interval(op) + late + ", and was told that it was no longer its own"
+		return "gave " + key + " back" + interval(op) + late + ", and was told that it was no longer the holder"
 	}
 	return "gave " + key + " back"
 }
@@ -164,11 +164,11 @@ func shown(op history.Op) string {
 func refunded(op history.Op) string {
 	switch op.Outcome {
 	case history.OK:
-		return "gave back " + pieces(op) + order(op) + interval(op)
+		return "refunded " + pieces(op) + order(op) + interval(op)
 	case history.Refused:
-		return "wanted to give back " + pieces(op) + order(op) + interval(op) + " and was refused" + because(op)
+		return "tried to refund " + pieces(op) + order(op) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to give back " + pieces(op) + order(op)
+	return "tried to refund " + pieces(op) + order(op)
 }
 
 func readOff(op history.Op) string {
@@ -180,7 +180,7 @@ func task(v history.Value) string { return "task " + v.String() }
 func enqueued(op history.Op) string {
 	switch {
 	case op.Outcome == history.OK && op.Reason == history.Repeated:
-		return "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op) + ", where it stood already"
+		return "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op) + ", where it was already"
 	case op.Outcome == history.OK:
 		s := "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op)
 		if op.Until > 0 {
@@ -188,9 +188,9 @@ func enqueued(op history.Op) string {
 		}
 		return s
 	case op.Outcome == history.Refused:
-		return "wanted to enqueue " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to enqueue " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to enqueue " + task(op.Arg)
+	return "tried to enqueue " + task(op.Arg)
 }
 
 func withdrew(op history.Op) string {
@@ -198,15 +198,15 @@ func withdrew(op history.Op) string {
 	case history.OK:
 		return "withdrew " + task(op.Arg) + interval(op)
 	case history.Refused:
-		return "wanted to withdraw " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to withdraw " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to withdraw " + task(op.Arg)
+	return "tried to withdraw " + task(op.Arg)
 }
 
 func popped(op history.Op) string {
 	switch op.Outcome {
 	case history.OK:
-		s := "was handed " + task(op.Result) + interval(op)
+		s := "was delivered " + task(op.Result) + interval(op)
 		if op.Amount > 1 {
 			s += ", as attempt " + strconv.Itoa(int(op.Amount))
 		}
@@ -222,7 +222,7 @@ func acknowledged(op history.Op) string {
 	case history.OK:
 		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done"
 	case history.Refused:
-		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done, and was told that it was no longer its own"
+		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done, and was told that it was no longer the holder"
 	}
 	return "told the queue that " + task(op.Arg) + " is done"
 }
@@ -234,9 +234,9 @@ func effected(op history.Op) string {
 	case op.Outcome == history.OK:
 		return "did " + task(op.Arg) + interval(op)
 	case op.Outcome == history.Refused:
-		return "wanted to do " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to do " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to do " + task(op.Arg)
+	return "tried to do " + task(op.Arg)
 }
 
 func numbered(op history.Op) string {
@@ -268,9 +268,9 @@ func submitted(op history.Op) string {
 	case history.OK:
 		return "submitted " + task(op.Arg) + interval(op)
 	case history.Refused:
-		return "wanted to submit " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to submit " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to submit " + task(op.Arg)
+	return "tried to submit " + task(op.Arg)
 }
 
 // because formats the reason of a refusal, in brackets.

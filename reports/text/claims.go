@@ -31,7 +31,7 @@ func (t Terminal) Claims(c reports.Claims) error {
 		return t.show(s)
 	}
 	rows.write(s, c.Claims)
-	s.linef("\n%s. The numbers of a claim, how it was measured, and commands that show the same: oversell claims %s", c.Sum(), c.Claims[0].Number)
+	s.linef("\n%s. For the numbers of a claim, its method, and commands that repeat it: oversell claims %s", c.Sum(), c.Claims[0].Number)
 	return t.show(s)
 }
 
@@ -92,7 +92,7 @@ func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "# Claims of published texts, measured\n\n")
 	fmt.Fprintf(&b, "%s. %s\n\n", c.Sum(), circumstances(c))
-	fmt.Fprint(&b, "**confirmed** and **refuted** are what they say; **depends** means that both sides were measured, and names what decides between them.\n\n")
+	fmt.Fprint(&b, "**depends** means that both answers were measured; the condition between them is named.\n\n")
 	fmt.Fprint(&b, "| claim | | from | answer |\n|---|---|---|---|\n")
 	for _, x := range c.Claims {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", x.Number, strings.ToLower(x.Number), cell(x.Words), cell(x.From), markedAnswer(x))
@@ -116,7 +116,7 @@ func circumstances(c reports.Claims) string {
 	s := fmt.Sprintf("Measured%s on %s by `%s`, on Redis %s (target: %s) and %d cores, in %.0f seconds.",
 		how, c.Measured.Format(time.DateOnly), c.Command, strings.Join(c.ServerVersions, ", "), c.Target, c.Cores, c.ElapsedMS/1e3)
 	if c.Interrupted {
-		s += " It was stopped before its end."
+		s += " It was stopped early."
 	}
 	return s
 }

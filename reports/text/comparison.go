@@ -43,7 +43,7 @@ func configuration(s *sheet, c reports.Comparison, i int) {
 	f := c.Configurations[i]
 	cells := c.In(i)
 	if !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return x.Runs > 0 || x.RequestAlone != nil }) {
-		s.linef("\n%s\n  Nothing here was run to its end before the comparison was stopped.", f)
+		s.linef("\n%s\n  No run was completed here before the comparison was stopped.", f)
 		return
 	}
 	s.linef("\n%s\n  %s\n", f, f.Control)
@@ -166,13 +166,13 @@ func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCel
 		}
 		head := c.Contenders[x.Contender].String() + " broke"
 		if !x.AsDeclared {
-			head += ", THOUGH NO FLAW IS DECLARED that explains it"
+			head += ", THOUGH NO DECLARED FLAW explains it"
 		}
 		s.linef("\n%s", head)
 		for _, p := range x.Broken {
 			in := fmt.Sprintf("in %d of %s", p.Runs, reports.Count(int64(x.Runs), "run"))
 			if p.Alone {
-				in = "in " + reports.Count(int64(p.Runs), "run") + " with as few clients as can be"
+				in = "in " + reports.Count(int64(p.Runs), "run") + " with the fewest possible clients"
 			}
 			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(reports.Extent(p.Count, p.Property), ", "), reports.Short(p.SoonestMS))
 			if p.Runs > 1 {
@@ -219,7 +219,7 @@ func firedIn(sentences []string, cells []reports.ComparisonCell) (lines []string
 				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them somebody who held the lock", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
+		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them at a holder", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
 	}
 	return lines
 }

@@ -65,7 +65,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"conditions that were not tried here:\n  overrun, failover lua-release + plain",
 		"php-lock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",
 		"none + lua broke, THOUGH NO FLAW IS DECLARED",
-		"once-per-order of the sale in 1 run with as few clients as can be, once",
+		"once-per-order of the sale in 1 run with the fewest possible clients, once",
 		"fault: slow 150ms 5%",
 		"NOT CAUGHT: none + plain is known to break no-oversell and did so in 1 of 3 runs (it kept its promises)",
 		"setnx-expire-atomic + plain: inconclusive\n  the control was not caught",

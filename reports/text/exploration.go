@@ -315,14 +315,14 @@ func effort(e reports.Exploration) []string {
 	}
 	lines := []string{
 		done + "; the longest schedule has " + reports.Count(int64(s.Depth), "step"),
-		fmt.Sprintf("the real code was run %s, and saw %s", reports.Count(s.Executions, "time"), reports.Count(s.Observed, "different thing")),
+		fmt.Sprintf("the real code was run %s, and made %s", reports.Count(s.Executions, "time"), reports.Count(s.Observed, "different observation")),
 		"along the way: " + strings.Join(happened(e), ", "),
 	}
 	if s.Collision > 0 {
 		lines = append(lines, "two different states were taken for one with a probability of at most "+reports.Chance(s.Collision))
 	}
 	if s.BytesPerState > 0 {
-		lines = append(lines, reports.Size(s.BytesPerState)+" of memory a state")
+		lines = append(lines, reports.Size(s.BytesPerState)+" of memory per state")
 	}
 	if s.Random != nil {
 		lines = append(lines, s.Random.String())

@@ -183,7 +183,7 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 	if r.Verdict != reports.Violated {
 		for _, p := range others {
-			s.linef("  (%s)%s; nobody promised it here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  (%s)%s; not promised here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
 		}
 		return
 	}
@@ -192,7 +192,7 @@ func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 		brief = append(brief, p.Label(r)+reports.Extent(p.Count, p.Name))
 	}
 	if len(brief) > 0 {
-		s.linef("  not promised, and not kept: %s", strings.Join(brief, "; "))
+		s.linef("  not promised, and broken: %s", strings.Join(brief, "; "))
 	}
 }
 

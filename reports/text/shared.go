@@ -77,7 +77,7 @@ func (s *sheet) untried(rows []string, of [][]history.Untried) {
 		return conditions
 	})
 	if len(all) > 0 {
-		s.linef("\nDeclared to break them under conditions that were not tried here:")
+		s.linef("\nDeclared to break under conditions that were not tried here:")
 		table[trait]{indent: "  ", columns: []column[trait]{
 			{prose: true, cell: func(t trait) string { return strings.Join(t.names, ", ") }},
 			{prose: true, cell: func(t trait) string { return t.rows }},
