@@ -10,9 +10,9 @@ import (
 
 // bindArrivals defines the flags of an open load.
 func (o *Options) bindArrivals(f *pflag.FlagSet) {
-	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun a second, such as 500, 20k or 2.5/s, whether the ones before have ended or not (default: closed, a client begins a step when its last one has ended)")
+	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun per second, such as 500, 20k or 2.5/s, whether or not earlier ones have ended (default: closed load, a client begins a step when its last one has ended)")
 	f.Var(rateFlag{&o.Stages, "stages", arrival.ParseStages}, "stages", "open load whose rate changes linearly from stage to stage, such as 0:1k,30s:20k; two stages at one time are a step")
-	f.Var(process{&o.Arrival}, "arrival", "how the steps of an open load are spread: constant or poisson (default: constant)")
+	f.Var(process{&o.Arrival}, "arrival", "distribution of the steps of an open load: constant or poisson (default: constant)")
 }
 
 // openLoad returns the chosen rate; nil: the load is closed.

@@ -189,7 +189,7 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		}
 	}
 	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
-	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
+	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass needs 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
 }

@@ -246,7 +246,7 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		h.Remarks = append(h.Remarks, "there is no "+runFile+" beside the history: whether it is the one that was recorded is not known")
+		h.Remarks = append(h.Remarks, "there is no "+runFile+" beside the history: it is unknown whether the history is the recorded one")
 	case err != nil:
 		h.Damage(fmt.Sprintf("damaged: its %s cannot be read: %v", runFile, err))
 	case info.SHA256 == "":

@@ -62,10 +62,10 @@ var effects = []effect{
 	{[]string{"attempts"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.DeadLetters); return can }), "no queue has dead letters"},
 	{[]string{"die"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)
-	}, "no client is given a task or a number to die with"},
+	}, "no client receives a task or a number"},
 	{[]string{"lock"}, func(c scenarios.Config, _ server.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
 	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
-	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nobody waits for one"},
+	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so no client waits for one"},
 	{[]string{"retry", "waiting"}, looksAgain, "nobody waits"},
 	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || c.LockAlone()
@@ -78,7 +78,7 @@ var effects = []effect{
 // searchEffects lists the flags of a search that differ from those of a run.
 var searchEffects = []effect{
 	{[]string{"resends"}, sellsToBuyers, "no buyer orders pieces"},
-	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return c.LockAlone() }, "only scenario mutex has sections of a length"},
+	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return c.LockAlone() }, "only scenario mutex has sections with a length"},
 	{[]string{"masters"}, func(c scenarios.Config, _ server.Spec) bool { return severalMasters(c) }, "everything is on one server"},
 	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nothing has a lease"},
 }

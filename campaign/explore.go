@@ -46,31 +46,31 @@ const sweepTime = 20 * time.Second
 func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	b := &o.Bounds
-	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: what the variants named are for; mutex)")
+	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: by the named variants; mutex)")
 	bindLocks(f, &o.Locks)
-	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
-	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
+	f.StringVar(&o.IDs, "ids", "", "the id generator, in ids and floors (default: get-set)")
 	f.StringVar(&o.System, "system", "", "a file that describes a lock or sale outside of oversell, a program that speaks JSON lines, in place of a variant (see docs/systems.md)")
-	f.IntVar(&b.Clients, "clients", 2, "clients; of a queue the first produces and the others consume (default there: 3)")
+	f.IntVar(&b.Clients, "clients", 2, "clients; with a queue the first one produces and the others consume (default there: 3)")
 	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
 	f.IntVar(&b.Crashes, "crashes", 1, "clients that may die")
 	f.IntVar(&b.Lost, "lost", 1, "messages, requests or answers, that may be lost")
-	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client has given up")
-	f.IntVar(&b.Advances, "advances", 2, "times that the clock may move on while some client could go on, to any moment at which something may go another way")
-	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again")
-	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and its next look or command")
+	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client gave up")
+	f.IntVar(&b.Advances, "advances", 2, "how often time may pass while a client could go on")
+	f.IntVar(&b.Resends, "resends", 0, "how often a buyer without an answer sends the same order again")
+	f.IntVar(&b.Stalls, "stalls", 1, "how often a client may be held up between reading its clock and its next reading or command")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
-	f.DurationVar(&o.Time, "time", 30*time.Second, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
-	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
-	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
+	f.DurationVar(&o.Time, "time", 30*time.Second, "time limit of a search; 0: no limit (default for several searches: 20s each)")
+	f.IntVar(&o.Memory, "memory", 8192, "memory limit, in MB; 0: no limit")
+	f.StringSliceVar(&o.Properties, "property", nil, "the properties to check, promised or not: a,b (default: all that the variants promise)")
 	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
 	f.Int64Var(&o.Stock, "stock", 1, "pieces on sale")
-	f.IntVar(&o.Quantity, "quantity", 1, "pieces of each order")
+	f.IntVar(&o.Quantity, "quantity", 1, "pieces per order")
 	f.DurationVar(&o.TTL, "ttl", time.Second, "lease of the lock")
-	f.DurationVar(&o.Hold, "hold", 0, "how long a section of mutex lasts: the lock is extended after every half lease of it (default: three quarters of the lease)")
+	f.DurationVar(&o.Hold, "hold", 0, "length of a section of mutex, in which the lock is extended after every half lease (default: three quarters of the lease)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
-	f.BoolVar(&o.Plain, "no-reductions", false, "tell apart clients that could be exchanged, and rounds that begin alike")
+	f.BoolVar(&o.Plain, "no-reductions", false, "switch off reductions: distinguish interchangeable clients, and rounds that begin alike")
 	limits.Explore.Bind(f)
 }
 
@@ -190,9 +190,9 @@ func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err e
 		}
 		switch {
 		case !known:
-			return nil, fmt.Errorf("nothing in scenario %s has a property %q (see: oversell list properties); --sale, --queue and --ids choose what else is looked at", run.Scenario.Name, name)
+			return nil, fmt.Errorf("nothing in scenario %s has a property %q (see: oversell list properties); --sale, --queue and --ids select other objects", run.Scenario.Name, name)
 		case !found:
-			return nil, fmt.Errorf("a search cannot judge %s, which is a matter of whole histories: see oversell run", name)
+			return nil, fmt.Errorf("a search cannot judge %s, which depends on whole histories: use oversell run", name)
 		}
 	}
 	return ps, nil
@@ -285,7 +285,7 @@ func Replay(ctx context.Context, e reports.Exploration, spec server.Spec, times 
 		case err != nil:
 			r.Why = err.Error()
 		case p == nil:
-			r.Why = "the schedule went through, and nothing was broken"
+			r.Why = "the schedule was replayed without a violation"
 		default:
 			r.Confirmed++
 			r.Why = p.Why

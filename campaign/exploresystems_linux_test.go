@@ -264,7 +264,7 @@ func TestExploreRefuses(t *testing.T) {
 // noticed.
 var misbehaviours = map[string]string{
 	"garbage": "no answer", "half": "no answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
-	"twice": "twice", "two": "more behind its first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
+	"twice": "twice", "two": "more after its first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
 	"empty": "no answer", "types": "no answer", "says-nothing": "none of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
 	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
 }

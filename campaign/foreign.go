@@ -56,7 +56,7 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	if read == nil {
 		d, err := Check(ctx, paths...)
 		if errors.Is(err, history.ErrNotHistory) && slices.ContainsFunc(paths, func(path string) bool { return filepath.Ext(path) == ".edn" }) {
-			err = fmt.Errorf("%w: what Jepsen recorded is read with --format jepsen-edn", err)
+			err = fmt.Errorf("%w: histories of Jepsen need --format jepsen-edn", err)
 		}
 		return d, errors.Join(err, how.export(readWhole, paths))
 	}
@@ -85,7 +85,7 @@ func (r *Reading) complete(paths []string) error {
 	case r.Format != "" && !slices.Contains(Formats, r.Format):
 		return fmt.Errorf("--format %q is not known: it is one of %s", r.Format, strings.Join(Formats, ", "))
 	case r.Map != "" && r.Format != "" && r.Format != "jsonl":
-		return fmt.Errorf("--map and --format %s are both given: a map says itself how a log is read", r.Format)
+		return fmt.Errorf("--map and --format %s are both given: a map includes the format", r.Format)
 	case !r.jepsen() && r.Model != "":
 		return errors.New("--model is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
 	case !r.jepsen() && r.Initial != "":
@@ -105,7 +105,7 @@ func (r *Reading) complete(paths []string) error {
 		return nil
 	}
 	if _, err := os.Lstat(r.Export); err == nil {
-		return fmt.Errorf("--export %s: there is such a file: name one that is not there yet", r.Export)
+		return fmt.Errorf("--export %s: the file exists: name a new one", r.Export)
 	}
 	return Writable("--export", r.Export)
 }
@@ -174,10 +174,10 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 	}
 	run.Notes = append(run.Notes, "read from "+h.Path)
 	if h.Skipped > 0 {
-		run.Notes = append(run.Notes, "skipped, as they are of a nemesis or of no process: "+phrase.Count(h.Skipped, "event"))
+		run.Notes = append(run.Notes, "skipped events of a nemesis or without a process: "+phrase.Count(h.Skipped, "event"))
 	}
 	if h.Cut > 0 {
-		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no end, and is not read", h.Cut))
+		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no newline, and is ignored", h.Cut))
 	}
 	run.Verdict, run.Why = foreignVerdict(promised)
 	return run
@@ -199,7 +199,7 @@ func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 	case merged == checker.Unknown:
 		return reports.Inconclusive, why
 	case few.Opportunities < judging.Needed:
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", judging.TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), judging.Needed)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", judging.TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), judging.Needed)
 	}
 	return reports.Pass, ""
 }

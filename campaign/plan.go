@@ -112,7 +112,7 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 // WellNamed refuses a list of locks that is empty although set, or that holds an empty name or a name twice.
 func WellNamed(locks []string, set bool) error {
 	if slices.Contains(locks, "") || set && len(locks) == 0 {
-		return errors.New("an empty name was given to --lock (see: oversell list)")
+		return errors.New("--lock has an empty name (see: oversell list)")
 	}
 	for i, name := range locks {
 		if slices.Contains(locks[:i], name) {

@@ -32,7 +32,7 @@ var ErrUnwritten = errors.New("write the page")
 // program is never overwritten.
 func Report(paths []string, out string) (written []string, err error) {
 	if len(paths) == 0 {
-		return nil, errors.New("name what the page is to tell of: a run directory, a history, a comparison or an exploration")
+		return nil, errors.New("name the input of the page: a run directory, a history, a comparison or an exploration")
 	}
 	var found []source
 	var seen files
@@ -110,7 +110,7 @@ func drawing(found []source, out string) error {
 		all = append(all, more...)
 	}
 	if len(found) != 1 || len(all) != 1 {
-		return fmt.Errorf("--out %s: only what explore wrote about one search is drawn as %s; of all else there are pages (.html)", out, drawingExt)
+		return fmt.Errorf("--out %s: only a single search of explore is drawn as %s; use .html for everything else", out, drawingExt)
 	}
 	var b bytes.Buffer
 	if err := page.Diagram(&b, all[0]); err != nil {
@@ -201,7 +201,7 @@ func recognised(path string) (source, error) {
 	head := make([]byte, len(historyMagic))
 	n, err := io.ReadFull(f, head)
 	if n == 0 {
-		return source{}, fmt.Errorf("%s is empty: it holds nothing to report", path)
+		return source{}, fmt.Errorf("%s is empty: there is nothing to report", path)
 	}
 	text := bytes.TrimPrefix(head[:n], []byte("\ufeff")) // as history.Read does
 	if string(head[:n]) == historyMagic {
@@ -217,9 +217,9 @@ func recognised(path string) (source, error) {
 	}
 	switch {
 	case err != nil:
-		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program's: %w", path, err)
+		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program: %w", path, err)
 	case what.Schema == reports.Schema, what.Schema == "" && what.Verdict != "":
-		return source{}, fmt.Errorf("%s holds judgements, and not what happened: name the run directory or its %s", path, HistoryFile)
+		return source{}, fmt.Errorf("%s holds verdicts, not operations: name the run directory or its %s", path, HistoryFile)
 	}
 	for _, known := range []string{history.Schema, reports.ComparisonSchema, reports.ExplorationSchema, reports.ExplorationsSchema} {
 		if what.Schema == known {
@@ -394,7 +394,7 @@ func ours(path string) error {
 	case info.IsDir():
 		return fmt.Errorf("--out %s is a directory: name a file in it, such as %s", path, filepath.Join(path, pageFile))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("--out %s is no ordinary file", path)
+		return fmt.Errorf("--out %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -406,7 +406,7 @@ func ours(path string) error {
 		return err
 	}
 	if len(head) > 0 && !bytes.Contains(head, []byte(page.Mark)) {
-		return fmt.Errorf("%s exists and is no page of oversell's, so it stays: choose another --out", path)
+		return fmt.Errorf("%s exists and is not a page of oversell: choose another --out", path)
 	}
 	return nil
 }

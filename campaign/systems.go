@@ -55,7 +55,7 @@ func (o Options) fitFaults(c scenarios.Config) error {
 		w := f.Where
 		during := slices.ContainsFunc(operationsOf[o.Outside.Object], func(k history.Kind) bool { return k.String() == w.During })
 		wire := f.Kind.Level == faults.OnWire
-		const why = "%s, and %s is asked for that: the wire does not know for which client or operation a system sends a command"
+		const why = "%s, but the run uses %s: the wire does not show for which client or operation a system sends a command"
 		switch {
 		case f.Kind.Level == faults.OnServer:
 		case wire && during:
@@ -67,14 +67,14 @@ func (o Options) fitFaults(c scenarios.Config) error {
 		case wire && !ours && w.State != faults.AnyState:
 			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.Outside.Name)
 		case !wire && f.NeedsCommand() && (during || !ours):
-			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, and %s sends them itself: faults on the wire and of servers reach it", o.Outside.Name)
+			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, but %s sends them itself: use faults on the wire or of servers", o.Outside.Name)
 		}
 	}
 	return nil
 }
 
 // errFar refuses a system on another machine.
-var errFar = errors.New("the system is not on this machine: load goes there with --allow-remote only")
+var errFar = errors.New("the system is not on this machine: use --allow-remote to put load on it")
 
 // Serve names the system in place of a variant of its kind.
 func (o *Options) Serve(s *system.System) error {

@@ -177,7 +177,7 @@ func (db *DB) leftovers(ctx context.Context, mend bool) error {
 func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool) error {
 	what := fmt.Sprintf("drop the tables containing %q (%d)", prefix, tables)
 	if db.Kind == SQLite {
-		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run, and whether that is under way cannot be told: if it is not, %s", db.where, what))
+		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run that may still be in progress: if it is not, %s", db.where, what))
 		return nil
 	}
 	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}

@@ -14,7 +14,7 @@ const minPrefix = 4
 // also with an error. A prefix shorter than 4 bytes is refused with [ErrUsage].
 func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, errclass.Usagef("drop the tables of a run: the prefix %q is too short to be told from other people's tables", prefix)
+		return 0, errclass.Usagef("drop the tables of a run: the prefix %q is too short: it could match other tables", prefix)
 	}
 	names, err := db.Dialect.Tables(ctx, db.DB)
 	if err != nil {

@@ -93,10 +93,10 @@ func judgeSet(ops []Op) []checker.Verdict {
 	what := phrase.Count(added, "acknowledged element")
 	vs := []checker.Verdict{
 		lost.verdict(NoLostElement, added, fmt.Sprintf("the last read lacks %d of %s", len(lost.order), what), "the last read found all of "+what),
-		unexpected.verdict(NoUnexpectedElement, read, "a read found what nobody had begun to add", fmt.Sprintf("reads found %s, all of them added", phrase.Count(read, "element"))),
+		unexpected.verdict(NoUnexpectedElement, read, "a read found elements that no client had begun to add", fmt.Sprintf("reads found %s, all of them added", phrase.Count(read, "element"))),
 	}
 	if len(finals) == 0 {
-		vs[0] = checker.Verdict{Property: NoLostElement, Why: "the set was never read with an answer: what is in it is not known"}
+		vs[0] = checker.Verdict{Property: NoLostElement, Why: "the set was never read with an answer: its content is unknown"}
 	}
 	return vs
 }
@@ -219,7 +219,7 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	v = checker.Verdict{Property: variant.NoLostTask}
 	switch {
 	case taken > 0:
-		v.Why = fmt.Sprintf("%s never came out, and a dequeue or a drain that did not tell what it took may have taken what is missing", phrase.Count(taken, "acknowledged task"))
+		v.Why = fmt.Sprintf("%s were never dequeued, but a dequeue or a drain without a result may have taken them", phrase.Count(taken, "acknowledged task"))
 	case len(t.drained) == 0:
 		v.Why = fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(left, "task"))
 	default:
@@ -249,7 +249,7 @@ func judgeQueue(ops []Op) []checker.Verdict {
 	taken := phrase.Count(dequeued, "task") + " dequeued"
 	return []checker.Verdict{
 		t.noLostTask(ops),
-		unexpected.verdict(NoUnexpectedTask, dequeued, "tasks were dequeued that nobody had enqueued", taken+", all of them enqueued"),
+		unexpected.verdict(NoUnexpectedTask, dequeued, "tasks were dequeued that no client had enqueued", taken+", all of them enqueued"),
 		twice.verdict(variant.NoDuplicateDelivery, dequeued, "tasks were dequeued more often than enqueued", taken+", none more often than enqueued"),
 	}
 }
@@ -268,5 +268,5 @@ func judgeIDs(ops []Op) []checker.Verdict {
 			twice.add(op, e)
 		}
 	}
-	return []checker.Verdict{twice.verdict(variant.UniqueIDs, n, "numbers were given out more than once", phrase.Count(n, "number")+", each given out once")}
+	return []checker.Verdict{twice.verdict(variant.UniqueIDs, n, "numbers were generated more than once", phrase.Count(n, "number")+", each generated once")}
 }

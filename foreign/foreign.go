@@ -130,7 +130,7 @@ func parseWith(text string, keys Keys) (*History, error) {
 		return nil, err
 	}
 	if len(p.history.Ops) == 0 {
-		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
+		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
 	}
 	p.history.Processes = len(p.open)
 	return &p.history, p.history.unnest(keys)
@@ -164,7 +164,7 @@ func (p *pairing) take(e event) error {
 	outcome, isKind := kinds[e.kind]
 	switch {
 	case !isKind:
-		return edn.Wrong(e.at, "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+		return edn.Wrong(e.at, "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	case open == 0 && e.kind == "info":
 		p.history.Skipped++
 		return nil

@@ -223,7 +223,7 @@ func TestForms(t *testing.T) {
 
 func TestWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"":    `1:1: there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}`,
+		"":    `1:1: there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}`,
 		"[1]": `1:2: 1 is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}`,
 		"{:process 0, :type :invoke, :f :read}\n{:process 0, :type :okay, :f :read}": `2:1: an event of the type "okay": it is one of :invoke, :ok, :fail and :info`,
 		"{:type :invoke, :f :read}":                                           `1:1: an event without :process, such as :process 0; it has :type :f`,
@@ -248,7 +248,7 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:cas=3"):                             `h.edn:1:45: a cas has the value 3: want a vector of two, what is expected and what is set, such as [1 2]`,
 		events("1i:read 1o:read=0 0i:add=x"):           `h.edn:3:45: a counter adds x: want a whole number`,
 		events("0i:drain 0o:drain=7"):                  `h.edn:2:43: a drain returned 7: want a vector of what was dequeued, such as [1 2]`,
-		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone suggest none: give --model (register, counter, set)`,
+		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone do not determine one: give --model (register, counter, set)`,
 		events("0i:write=1 0o:write=2"):                `h.edn:2:43: write is answered with 2, and was invoked on line 1 with 1: want the same value, or nil`,
 		events("0i:txn=5 0o:txn=6"):                    `h.edn:1:45: a transaction is 5: want a vector of [:read key value] and [:write key value]`,
 		events("0i:txn={:r,1}"):                        `h.edn:1:45: a transaction is {:r 1}: want a vector of [:read key value] and [:write key value]`,

@@ -32,7 +32,7 @@ func (p *pairing) edn(text string) error {
 func (p *pairing) event(v edn.Value) error {
 	at := v.At
 	if v = v.Untagged(); v.Kind != edn.Map {
-		return edn.Wrong(at, "%.40s is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
+		return edn.Wrong(at, "%.40s is not an event: want a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
 	}
 	e := event{at: at}
 	if err := p.inOrder(v); err != nil {
@@ -74,7 +74,7 @@ func (p *pairing) inOrder(event edn.Value) error {
 		return nil
 	}
 	if p.indexed && index < p.index {
-		return edn.Wrong(event.At, "an event of the index %d follows one of the index %d: want events in the order of their indexes", index, p.index)
+		return edn.Wrong(event.At, "an event with index %d follows one with index %d: want events in order of their indexes", index, p.index)
 	}
 	p.index, p.indexed = index, true
 	return nil
@@ -180,7 +180,7 @@ func isLog(text string) bool {
 }
 
 // notAnEvent is the error for a line that looks like an event but is not.
-const notAnEvent = "the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil"
+const notAnEvent = "the line looks like an event but is not: want a process, its type, what it does and a value, such as 0 :invoke :read nil"
 
 // log parses events from the lines of a log, and skips other lines. A last line without a newline was cut off,
 // perhaps within a number, and does not count.
@@ -227,7 +227,7 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 		return nil
 	}
 	if _, known := kinds[e.kind]; !known && e.kind != "invoke" {
-		return edn.Wrong(place(3), "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+		return edn.Wrong(place(3), "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	}
 	if part(5) == "" {
 		return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
@@ -235,7 +235,7 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 	v, _, err := edn.NewReaderAt(part(5), place(5)).Next()
 	if err != nil {
 		_, _, err = edn.NewReader(part(5)).Next() // with positions in the value
-		return edn.Wrong(place(5), "the value %.40q is no EDN: %v", part(5), err)
+		return edn.Wrong(place(5), "the value %.40q is not EDN: %v", part(5), err)
 	}
 	if e.kind == "invoke" || e.kind == "ok" { // for other types, an error message follows
 		if _, err := edn.One(part(5)); err != nil {

@@ -93,7 +93,7 @@ func linearOf(h *History, m Model, l Limits) checker.Verdict {
 	case v.Result == checker.Violated:
 	case len(open) > 0:
 		v.Result = checker.Unknown
-		v.Why = fmt.Sprintf("the search for a legal order of the operations%s did not end within %v: --time-limit gives it more", on(open[0]), l.Time)
+		v.Why = fmt.Sprintf("the search for a legal order of the operations%s did not end within %v: increase --time-limit", on(open[0]), l.Time)
 	default:
 		v.Why = fmt.Sprintf("there is a legal order of all operations, with %s that could have been wrong", phrase.Count(v.Opportunities, "answer"))
 	}

@@ -116,9 +116,9 @@ func (c *column) UnmarshalYAML(n ast.Node) error {
 	*c = column(p)
 	switch {
 	case c.Column == "" && c.Value == "":
-		return yamlfile.Wrong(c.at, "neither column nor value is given: one says where the field comes from")
+		return yamlfile.Wrong(c.at, "neither column nor value is given: one is required")
 	case c.Column != "" && c.Value != "":
-		return yamlfile.Wrong(c.at, "column and value are both given: a field comes from one of them")
+		return yamlfile.Wrong(c.at, "column and value are both given: only one is allowed")
 	case c.Unit != "" && units[c.Unit] == 0:
 		return yamlfile.Wrong(c.at, "unit %q is not known: it is one of ns, us, ms, s", c.Unit)
 	case c.Unit != "" && c.Format != "":
@@ -138,12 +138,12 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 	for _, value := range slices.Concat(o.OK, o.Unknown) {
 		_, refused := o.Refused[value]
 		if refused || slices.Contains(o.OK, value) && slices.Contains(o.Unknown, value) {
-			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown: an outcome is one of them", value)
+			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown", value)
 		}
 	}
 	for value, reason := range o.Refused {
 		if _, err := history.ParseReason(reason); err != nil {
-			return yamlfile.Wrong(o.at, "refused: %q stands for %v: it is one of held, lost, sold-out, stale, empty, changed", value, err)
+			return yamlfile.Wrong(o.at, "refused: %q stands for %v: want one of held, lost, sold-out, stale, empty, changed", value, err)
 		}
 	}
 	if o.Else != "" {
@@ -185,7 +185,7 @@ func parseMap(source []byte) (*Map, error) {
 	case !slices.Contains([]string{"", "csv", "jsonl"}, m.Rows):
 		return nil, yamlfile.Wrong(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
 	case strings.ContainsAny(m.Separator, "\"\r\n\ufffd"):
-		return nil, yamlfile.Wrong(top, "separator: %q cannot stand between columns: want another character", m.Separator)
+		return nil, yamlfile.Wrong(top, "separator: %q cannot separate columns: want another character", m.Separator)
 	case len([]rune(m.Separator)) > 1:
 		return nil, yamlfile.Wrong(top, "separator: %q is more than one character", m.Separator)
 	case f.Kind == nil:
@@ -193,11 +193,11 @@ func parseMap(source []byte) (*Map, error) {
 	case f.Call == nil:
 		return nil, yamlfile.Wrong(top, "fields: call is missing: the column with the time at which the operation began")
 	case f.Return == nil && f.Duration == nil:
-		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one tells when the answer came")
+		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one is required")
 	case f.Return != nil && f.Duration != nil:
-		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: one tells when the answer came")
+		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: only one is allowed")
 	case m.Outcome.Column == "":
-		return nil, yamlfile.Wrong(top, "outcome: column is missing: it and the lists ok, refused and unknown tell what came of an operation")
+		return nil, yamlfile.Wrong(top, "outcome: column is missing: with the lists ok, refused and unknown it determines the outcome of an operation")
 	}
 	for _, c := range []struct {
 		name string

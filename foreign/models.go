@@ -34,25 +34,25 @@ type Model struct {
 
 // Models lists the models.
 var Models = []Model{
-	{Name: "register", Summary: "a value that is read, written, and compared and set", Fs: []string{"read", "write", "cas"},
+	{Name: "register", Summary: "a value, with read, write and compare-and-set", Fs: []string{"read", "write", "cas"},
 		Promises: linearizable, values: registerValues, linear: &register},
-	{Name: "mutex", Summary: "a lock that one process at a time acquires, and anybody releases", Fs: []string{"acquire", "release"},
+	{Name: "mutex", Summary: "a lock that one process at a time holds, and any process may release", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &mutex, fits: not(fenced)},
-	{Name: "fenced-mutex", Summary: "a lock that its holder releases, and whose fencing tokens rise", Fs: []string{"acquire", "release"},
+	{Name: "fenced-mutex", Summary: "a lock that only its holder releases, with rising fencing tokens", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &fencedMutex, fits: fenced},
 	{Name: "owner-mutex", Summary: "a lock that only its holder releases", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &ownerMutex, fits: never},
-	{Name: "counter", Summary: "a number that is added to and read", Fs: []string{"add", "read"},
+	{Name: "counter", Summary: "a number, with add and read", Fs: []string{"add", "read"},
 		Promises: linearizable, values: counterValues, linear: &counter, fits: not(readsCollections)},
 	{Name: "set", Summary: "elements that are added; the last read finds all of them", Fs: []string{"add", "read"},
 		Promises: []variant.Property{NoLostElement, NoUnexpectedElement}, values: setValues, judge: judgeSet, fits: readsCollections},
-	{Name: "queue", Summary: "what goes in comes out, and nothing else", Fs: []string{"enqueue", "dequeue", "drain"},
+	{Name: "queue", Summary: "all enqueued tasks are dequeued, and no others", Fs: []string{"enqueue", "dequeue", "drain"},
 		Promises: []variant.Property{variant.NoLostTask, NoUnexpectedTask}, values: queueValues, judge: judgeQueue},
-	{Name: "kv", Summary: "texts by key that are put, appended to and got", Fs: []string{"get", "put", "append"},
+	{Name: "kv", Summary: "texts by key, with put, append and get", Fs: []string{"get", "put", "append"},
 		Promises: linearizable, values: kvValues, linear: &kv},
 	{Name: "multi-register", Summary: "values by key that transactions read and write", Fs: []string{"txn"},
 		Promises: linearizable, values: txnValues, linear: &multiRegister},
-	{Name: "ids", Summary: "numbers that are given out once", Fs: []string{"generate"},
+	{Name: "ids", Summary: "unique numbers", Fs: []string{"generate"},
 		Promises: []variant.Property{variant.UniqueIDs}, judge: judgeIDs},
 }
 
@@ -80,7 +80,7 @@ func Names() (names []string) {
 // The error names an operation with a value that the model does not accept.
 func FindModel(name string, h *History) (Model, error) {
 	if fs := h.fs(); name == "" && len(fs) == 1 && fs[0] == "read" {
-		return Model{}, fmt.Errorf("%s:%d: %w: reads alone suggest none: give --model (register, counter, set)", h.Path, h.Ops[0].Line, ErrModel)
+		return Model{}, fmt.Errorf("%s:%d: %w: reads alone do not determine one: give --model (register, counter, set)", h.Path, h.Ops[0].Line, ErrModel)
 	}
 	at := slices.IndexFunc(Models, func(m Model) bool {
 		if name != "" {
@@ -92,7 +92,7 @@ func FindModel(name string, h *History) (Model, error) {
 	case at < 0 && name != "":
 		return Model{}, fmt.Errorf("%w: model %q is not known: it is one of %s", ErrModel, name, strings.Join(Names(), ", "))
 	case at < 0:
-		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave other operations out", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
+		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave out other operations", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
 	}
 	m, err := Models[at].From("")
 	if err != nil {
@@ -106,7 +106,7 @@ func (m Model) From(initial string) (Model, error) {
 	v, err := edn.Value{}, error(nil)
 	switch {
 	case initial != "" && m.linear == nil:
-		err = errors.New("it begins in one way only: leave --initial out")
+		err = errors.New("its initial state is fixed: leave out --initial")
 	case initial != "":
 		v, err = edn.One(initial)
 	}

@@ -83,7 +83,7 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 		return nil, relocated(err, before)
 	}
 	if m.zoneless() {
-		h.Remarks = append(h.Remarks, "the map has times without a zone: they are taken for UTC, so that where clocks are put back an hour is there twice")
+		h.Remarks = append(h.Remarks, "the map has times without a zone: they are read as UTC, so that when clocks are put back an hour occurs twice")
 	}
 	if skipped > 0 {
 		h.Remarks = append(h.Remarks, phrase.Count(skipped, "row")+" skipped, as the map says")
@@ -198,7 +198,7 @@ func (m *Map) whole(text []byte, names []string) error {
 	if last == '\n' || last == '"' || !m.names(names[len(names)-1]) {
 		return nil
 	}
-	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no end, and may be cut off in column %q: if it is whole, end it with a newline", names[len(names)-1])
+	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no newline, and may be cut off in column %q: if it is complete, end it with a newline", names[len(names)-1])
 }
 
 // header checks the columns that the mapping names.
@@ -206,7 +206,7 @@ func (m *Map) header(r *csv.Reader, names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) && m.names(name) {
 			line, column := r.FieldPos(i)
-			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q is there twice, and the map names it", name)
+			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q, which the map names, appears twice", name)
 		}
 	}
 	for _, s := range m.Skip {
@@ -273,19 +273,19 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case !is && bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")):
-		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+		return nil, wrong(0, "the line is not a JSON object: want one such as {\"user\":\"ann\"} on each line")
 	case errors.As(err, &syntax):
-		return nil, wrong(syntax.Offset-1, "the line is no JSON object: %v", err)
+		return nil, wrong(syntax.Offset-1, "the line is not a JSON object: %v", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, wrong(0, "the line ends within a value: want a JSON object on one line")
 	case err != nil:
 		return nil, wrong(d.InputOffset()-1, "%v", err)
 	case !is:
-		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+		return nil, wrong(0, "the line is not a JSON object: want one such as {\"user\":\"ann\"} on each line")
 	}
 	if rest := line[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 		blanks := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
-		return nil, wrong(d.InputOffset()+int64(blanks), "the line goes on behind its JSON object: want one object on each line")
+		return nil, wrong(d.InputOffset()+int64(blanks), "the line continues after its JSON object: want one object per line")
 	}
 	return object, nil
 }

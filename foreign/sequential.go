@@ -35,7 +35,7 @@ func text(initial edn.Value) (any, error) { return initial.Canon(), nil }
 func always(state any) func(edn.Value) (any, error) {
 	return func(initial edn.Value) (any, error) {
 		if initial.Kind != edn.Nil {
-			return nil, errors.New("it begins in one way only: leave --initial out")
+			return nil, errors.New("its initial state is fixed: leave out --initial")
 		}
 		return state, nil
 	}

@@ -12,7 +12,7 @@ func TestEventsThatAreNone(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	good := util + "0\t:invoke\t:write\t1\n" + util + "0\t:ok\t:write\t1\n"
 	for text, want := range map[string]string{
-		good + util + "0\tinvoke\t:read\tnil\n":                                                 `3:1: the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
+		good + util + "0\tinvoke\t:read\tnil\n":                                                 `3:1: the line looks like an event but is not: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
 		good + util + "0\t:invoke\tread\tnil\n":                                                 `3:1: the line looks like an event`,
 		good + util + "0\t:ok\n":                                                                `3:1: the line looks like an event`,
 		good + util + "0\t:invoke\t:write\t1 2\n":                                               `3:38: the value "1 2" is not one value: 1:3: 2 follows the value 1`,
@@ -62,8 +62,8 @@ func TestMessages(t *testing.T) {
 		{times, "user,at,s\nann,3000,a\n", "csv", `2:5: call is "3000": want a time from 1970 to 2043`},
 		{times, "user,at,s\nann,1960,a\n", "csv", `2:5: call is "1960": want a time from 1970 to 2043`},
 		{times, "user,at,s\nann,x,a\n", "csv", `2:5: call is "x": want a time as the format "2006" has it, in which Go writes 2 January 2006`},
-		{orders, "[\n", "jsonl", `1:1: the line is no JSON object: want one such as`},
-		{orders, "[1]\n", "jsonl", `1:1: the line is no JSON object: want one such as`},
+		{orders, "[\n", "jsonl", `1:1: the line is not a JSON object: want one such as`},
+		{orders, "[1]\n", "jsonl", `1:1: the line is not a JSON object: want one such as`},
 		{strings.Replace(orders, `"504"]`, `"201"]`, 1), "", "csv", `12:3: "201" is in more than one of ok, refused and unknown: an outcome is one of them`},
 		{strings.Replace(orders, `{"409": sold-out}`, `{"201": sold-out}`, 1), "", "csv", `12:3: "201" is in more than one of`},
 		{strings.Replace(orders, "arg: order", "arg: {column: order, unit: ms}", 1), "", "csv", `8:9: arg has a unit or a format: only times have one`},

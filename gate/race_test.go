@@ -168,7 +168,7 @@ func TestNothingDecided(t *testing.T) {
 		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, so its speed says nothing: the fault never fired"},
 		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
-		{theCandidate, reports.Inconclusive, "too little happened that could have broken a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
+		{theCandidate, reports.Inconclusive, "there were too few opportunities to break a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
 	} {
 		drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 			runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)
@@ -301,7 +301,7 @@ func TestBuilds(t *testing.T) {
 		path := filepath.Join(dir, name)
 		script := `#!/bin/sh
 case "$*" in run*--lock=lua-release*--seed=*--out=*--json) ;; *) echo "bad arguments: $*" >&2; exit 2;; esac
-echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"too little happened that could have broken a promise: such a run shows nothing"}]}'
+echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"there were too few opportunities to break a promise: such a run shows nothing"}]}'
 exit 3
 `
 		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {

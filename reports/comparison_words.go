@@ -148,7 +148,7 @@ func (c Comparison) Explanations() []Explanation {
 		{"RATIO", "throughput", "throughput relative to the fastest contender without a violation over all rounds, whose ratio is 1: the geometric mean of the ratios in each round, and in parentheses the interval for as many further rounds, in 95 of 100 cases; the speed of a contender that broke promises counts for nothing"},
 		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had its result, was refused, gave up, or the time was up; over all clients and rounds"},
 		{"ALONE", "alone", "the latency of a single client"},
-		{"CMDS", "commands", "commands of all clients, including waiting ones, per grant of the lock, or (each) per piece of the " + c.Work},
+		{"CMDS", "commands", "commands of all clients, including waiting ones, for each grant of the lock or (each) for each of the " + c.Work},
 		{"FAIR", "fairness", "Jain's index over the clients' grants, 1 = all had equally many"},
 		{"LONGEST", "longest wait", "the longest wait for the lock"},
 	}

@@ -193,7 +193,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client got what it came for in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
+			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
 			r.recovered.Store(true)
 			r.halt()
 			return
@@ -270,7 +270,7 @@ func (r *run) watchProgress(over <-chan struct{}) {
 			excused = r.since() // not the clients' fault
 		}
 		if still := r.since() - max(excused, time.Duration(r.lastGood.Load())); still > r.config.patience() {
-			text := fmt.Sprintf("no client got what it came for in %v, and so the run was ended", still.Round(time.Millisecond))
+			text := fmt.Sprintf("no client had a useful answer in %v, so the run was ended", still.Round(time.Millisecond))
 			r.stuck.CompareAndSwap(nil, &text)
 			r.halt()
 			return
@@ -336,7 +336,7 @@ func (r *run) counts() (counts []history.FaultCount) {
 func (r *run) unseen(counts []history.FaultCount) []history.FaultCount {
 	for i, c := range counts {
 		if r.config.Outside != nil && c.Level == string(faults.OnWire) && c.Fired == 0 && c.Vain == 0 && c.Failed == "" {
-			counts[i].Failed = "nothing that fits it came by; the commands of a system come by if it uses the Redis at {redis}, the address that it is given"
+			counts[i].Failed = "nothing matched it; the commands of a system are seen only if it uses the Redis at {redis}"
 		}
 	}
 	return counts

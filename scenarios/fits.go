@@ -43,11 +43,11 @@ func (c *Config) whoIsThere(f faults.Fault) error {
 	locks := c.Lock.New != nil
 	switch {
 	case w.Client > c.Clients:
-		return f.Wrong(faults.TakesClient, "names client %d, and the clients are client 1 to client %d", w.Client, c.Clients)
+		return f.Wrong(faults.TakesClient, "names client %d, but the clients are client 1 to client %d", w.Client, c.Clients)
 	case w.State == faults.Holding && !locks:
-		return f.Wrong(faults.TakesState, "hits who holds a lock, and this run takes none")
+		return f.Wrong(faults.TakesState, "hits a holder of a lock, and this run takes none")
 	case w.State == faults.Waiting && !c.keepsLock():
-		return f.Wrong(faults.TakesState, "hits who waits for a lock, and in this run nobody does")
+		return f.Wrong(faults.TakesState, "hits a waiter for a lock, and no client of this run waits")
 	case w.State == faults.Holding && slices.Contains([]string{history.Acquire.String(), history.Release.String()}, w.During),
 		w.State == faults.Waiting && slices.Contains([]string{history.Release.String(), history.Extend.String()}, w.During):
 		return f.Wrong(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
@@ -62,7 +62,7 @@ func (c *Config) whatIsDone(f faults.Fault) error {
 	case w.During != "" && !slices.ContainsFunc(c.operations(), func(k history.Kind) bool { return k.String() == w.During }):
 		return f.Wrong(faults.TakesDuring, "fires in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
 	case w.State == faults.Holding && f.NeedsCommand() && !c.commandsInSections() && (!c.Lock.Renews || f.OfThread()):
-		return f.Wrong(faults.TakesState, "fires at the commands of who holds the lock, and in this run of %s a holder sends none", c.Scenario.Name)
+		return f.Wrong(faults.TakesState, "fires at commands of the lock's holder, and in this run of %s a holder sends none", c.Scenario.Name)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 var ids = Scenario{
 	Name:       "ids",
 	Source:     "document 1, which names globally increasing ids among the uses of a lock",
-	Summary:    "globally increasing ids: every client takes the lock, takes the next number, and gives the lock back",
+	Summary:    "globally increasing ids: every client acquires the lock, generates the next number, and releases the lock",
 	Objects:    []variant.Object{variant.IDs, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
 	Defaults:   countDefaults,

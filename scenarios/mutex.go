@@ -15,7 +15,7 @@ const mutexName = "mutex"
 // mutex exercises the lock alone.
 var mutex = Scenario{
 	Name:       mutexName,
-	Summary:    "every client takes the lock, holds it for a time, extends it every half lease when that is long, and gives it back",
+	Summary:    "every client acquires the lock, holds it for a time, extends it every half lease if that is long, and releases it",
 	Objects:    []variant.Object{variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
 	Defaults: func(c *Config) {

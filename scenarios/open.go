@@ -28,7 +28,7 @@ func (c *Config) completeRate() error {
 	}
 	c.Arrival = cmp.Or(c.Arrival, arrival.Constant)
 	if at, comes := c.Rate.When(1); !comes || c.Duration > 0 && !c.capped && at > c.Duration {
-		return fmt.Errorf("at %s fewer than one arrival comes in %v: use a higher rate, or a longer --duration", c.rateFlag(), c.Duration)
+		return fmt.Errorf("at %s fewer than one arrival is due in %v: use a higher rate, or a longer --duration", c.rateFlag(), c.Duration)
 	}
 	if c.capped {
 		c.Duration += c.arriving()

@@ -509,7 +509,7 @@ func (r *run) aborted(err error) string {
 	case r.stuck.Load() != nil:
 		return *r.stuck.Load()
 	case r.timeUp.Load() && r.config.capped:
-		return fmt.Sprintf("not everybody had an answer after %v (see --duration)", r.config.Duration)
+		return fmt.Sprintf("some clients had no answer after %v (see --duration)", r.config.Duration)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -540,16 +540,16 @@ func (r *run) notes(stateErr error) (notes []string) {
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if r.config.spreadOut {
-		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was on when the faults fired (see --hold)", r.config.Hold))
+		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was running when the faults fired (see --hold)", r.config.Hold))
 	}
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))
 	}
 	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped && (r.book == nil || !r.book.Served()) {
-		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before everybody had an answer", r.config.Duration))
+		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before every client had an answer", r.config.Duration))
 	}
 	if r.hopeless.Load() {
-		notes = append(notes, fmt.Sprintf("the sale was ended when %s pieces were sold, which is far too many: it would hardly have ended by itself (use --duration to let it go on)",
+		notes = append(notes, fmt.Sprintf("the sale was ended after %s pieces were sold, far too many: it would hardly have ended by itself (use --duration to let it go on)",
 			humanize.Comma(r.config.hopeless())))
 	}
 	return notes
@@ -559,7 +559,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 // how long it took after that until all faults were healed.
 func (r *run) overtime(elapsed, healing time.Duration) (notes []string) {
 	if r.late.Load() {
-		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): by then not every fault was over, or they had not recovered",
+		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): until then not every fault had ended, or they had not recovered",
 			elapsed.Round(time.Millisecond), r.config.Duration))
 	}
 	if healing >= noticeable {

@@ -17,7 +17,7 @@ import (
 var seckill = Scenario{
 	Name:       "seckill",
 	Source:     "documents 0, 1 and 2",
-	Summary:    "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
+	Summary:    "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone",
 	Objects:    []variant.Object{variant.Sale, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Buy, history.Refund, history.Release},
 	Defaults: func(c *Config) {

@@ -127,7 +127,7 @@ func (c *checking) lock(key string) {
 	c.expect("release it again", one.Release(c.ctx, held), lockimpl.ErrLost)
 	next, err := other.Acquire(c.ctx, key, long)
 	c.expect("acquire it after it was released", err, nil)
-	c.expect("release it as the holder before", one.Release(c.ctx, held), lockimpl.ErrLost)
+	c.expect("release it as the previous holder", one.Release(c.ctx, held), lockimpl.ErrLost)
 	if err == nil {
 		if v.Fences && next.Fence <= held.Fence {
 			c.failed("the fencing token of the next grant", fmt.Sprintf("above %d", held.Fence), fmt.Sprint(next.Fence))
@@ -176,7 +176,7 @@ func (c *checking) sale(product string) {
 	_, err = one.Buy(c.ctx, stockimpl.Order{ID: 3, Quantity: 1}, lockimpl.Lock{})
 	c.expect("buy when nothing is left", err, stockimpl.ErrSoldOut)
 	_, err = one.Refund(c.ctx, stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
-	c.optional("give 1 piece back (for runs with --refund)", err, nil)
+	c.optional("refund 1 piece (for runs with --refund)", err, nil)
 }
 
 func (c *checking) left(s stockimpl.Sale, want int64) {

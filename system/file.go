@@ -118,9 +118,9 @@ func (f file) system() (*System, error) {
 	case !slices.Contains(objects, s.Object):
 		return nil, fmt.Errorf("object %q is not known: it is one of %s", f.Object, joined(objects))
 	case len(f.Command) == 0 && f.HTTP == nil:
-		return nil, fmt.Errorf("there is neither command nor http: one says how the system is reached (%s)", docs)
+		return nil, fmt.Errorf("there is neither command nor http: one is required (%s)", docs)
 	case len(f.Command) > 0 && f.HTTP != nil:
-		return nil, fmt.Errorf("command and http are both given: a system is reached by one of them")
+		return nil, fmt.Errorf("command and http are both given: only one is allowed")
 	case f.Fences && s.Object != variant.Lock:
 		return nil, fmt.Errorf("fences is for a lock; the object is %s", s.Object)
 	case f.Acks && s.Object != variant.Queue:
@@ -167,7 +167,7 @@ func (f file) checkProgram() error {
 		words, key, filled = f.HTTP.Start, "http.start", []string{"{redis}", "{port}"}
 	}
 	if len(words) == 0 && len(f.Env) > 0 {
-		return errors.New("env is for what http.start starts, and there is no start")
+		return errors.New("env is for http.start, and there is no start")
 	}
 	for _, word := range words {
 		if err := (place{key, filled, false}).check(word); err != nil {
@@ -210,9 +210,9 @@ func promised(of variant.Object, names []string) (ps []variant.Property, err err
 			ps = append(ps, p)
 		default:
 			if near := variant.Nearest(name, texts(all)); len(near) > 0 {
-				return nil, fmt.Errorf("%q is no promise of a %s: did you mean %s?", name, of, strings.Join(near, " or "))
+				return nil, fmt.Errorf("%q is not a promise of a %s: did you mean %s?", name, of, strings.Join(near, " or "))
 			}
-			return nil, fmt.Errorf("%q is no promise of a %s: it is one of %s", name, of, joined(all))
+			return nil, fmt.Errorf("%q is not a promise of a %s: it is one of %s", name, of, joined(all))
 		}
 	}
 	return ps, nil
@@ -245,7 +245,7 @@ var (
 // check refuses a placeholder that is not valid in this place, or is not closed.
 func (p place) check(text string) error {
 	if strings.Contains(text, "\x00") {
-		return fmt.Errorf("%s: %q has a NUL, which nothing can be given", p.name, text)
+		return fmt.Errorf("%s: %q contains a NUL", p.name, text)
 	}
 	for _, m := range unclosed.FindAllStringSubmatch(text, -1) {
 		if whole := "{" + m[1] + "}"; p.strict || slices.Contains(p.filled, whole) {
@@ -258,7 +258,7 @@ func (p place) check(text string) error {
 		}
 		switch near := variant.Nearest(strings.ToLower(found), p.filled); {
 		case slices.Contains(reserved, found):
-			return fmt.Errorf("%s: the placeholder %s in %q is not filled in there: want %s", p.name, found, text, orJoined(p.filled))
+			return fmt.Errorf("%s: the placeholder %s in %q is not valid there: want %s", p.name, found, text, orJoined(p.filled))
 		case len(near) > 0:
 			return fmt.Errorf("%s: the placeholder %s in %q is not known: did you mean %s?", p.name, found, text, strings.Join(near, " or "))
 		case p.strict:

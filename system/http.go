@@ -75,7 +75,7 @@ func (s *service) complete(of variant.Object) error {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("http.base %q: an address is wanted, such as http://127.0.0.1:8080", s.Base)
 	case strings.Contains(s.Base, "{port}") && len(s.Start) == 0:
-		return errors.New("http.base has {port}, which is a free port for what http.start starts; there is no start")
+		return errors.New("http.base has {port}, which is a free port for http.start, and there is no start")
 	case s.Buy == nil || s.Reset == nil:
 		return errors.New("http needs buy and reset: how an order is placed, and how the stock is set")
 	}
@@ -192,13 +192,13 @@ func (e *endpoint) checkHeaders() error {
 func (s *service) fits(refunds bool, quantity int) error {
 	switch {
 	case refunds && s.Refund == nil:
-		return errors.New("the file has no http.refund, which says how pieces are given back: leave out --refund")
+		return errors.New("the file has no http.refund: leave out --refund")
 	case quantity > 1 && !s.Buy.has("{quantity}"):
-		return fmt.Errorf("no {quantity} stands in http.buy, so each order is for one piece: leave out --quantity %d", quantity)
+		return fmt.Errorf("http.buy has no {quantity}, so each order is for one piece: leave out --quantity %d", quantity)
 	case quantity > 1 && s.Orders != nil && s.Orders.Quantity == "":
-		return fmt.Errorf("the file has no http.orders.quantity, which says where an order's pieces stand, so each counts as one: leave out --quantity %d", quantity)
+		return fmt.Errorf("the file has no http.orders.quantity, so each order counts as one piece: leave out --quantity %d", quantity)
 	case quantity > 1 && refunds && !s.Refund.has("{quantity}"):
-		return fmt.Errorf("no {quantity} stands in http.refund, so one piece is given back at a time: leave out --quantity %d, or --refund", quantity)
+		return fmt.Errorf("http.refund has no {quantity}, so one piece is refunded at a time: leave out --quantity %d, or --refund", quantity)
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (e *endpoint) completeMatches() error {
 func (m *match) complete() error {
 	switch {
 	case m.Status == nil && len(m.JSON) == 0:
-		return errors.New(": want status, json or both: which answers it is")
+		return errors.New(": want status, json or both")
 	case m.Status != nil && len(m.Status) == 0:
 		return errors.New(".status: want a status, such as 409")
 	}
@@ -321,7 +321,7 @@ func (v *visitor) call(ctx context.Context, r request) (answer, error) {
 		return v.send(ctx, s.Buy, fill)
 	case "refund":
 		if s.Refund == nil {
-			return answer{}, fmt.Errorf("%s has no refund: http.refund says how pieces are given back", v.system.Name)
+			return answer{}, fmt.Errorf("%s has no refund: add http.refund", v.system.Name)
 		}
 		return v.send(ctx, s.Refund, fill)
 	}
@@ -332,7 +332,7 @@ func (v *visitor) call(ctx context.Context, r request) (answer, error) {
 func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, error) {
 	s := v.system.service
 	if s.Left == nil {
-		return answer{}, fmt.Errorf("%s does not tell what is left: http.left says where it stands", v.system.Name)
+		return answer{}, fmt.Errorf("%s does not report what is left: add http.left", v.system.Name)
 	}
 	a := answer{OK: true}
 	left, err := v.numbers(ctx, s.Left, s.Left.Result, fill)
@@ -438,7 +438,7 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 	case err != nil:
 		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, cmp.Or(context.Cause(ctx), err))
 	case len(got.body) > longestBody:
-		return got, fmt.Errorf("%s %s of %s: the answer is longer than %d MiB, which is the most that is read", e.Method, e.Path, v.system.Name, longestBody>>20)
+		return got, fmt.Errorf("%s %s of %s: the answer is longer than the maximum of %d MiB", e.Method, e.Path, v.system.Name, longestBody>>20)
 	}
 	got.status, got.next = answered.StatusCode, nextLink.MatchString(strings.Join(answered.Header.Values("Link"), ", "))
 	return got, nil
@@ -535,11 +535,11 @@ func numbersAt(body []byte, at string) (ns []int64, err error) {
 	for _, v := range all {
 		n, ok := v.(json.Number)
 		if !ok {
-			return nil, fmt.Errorf("%v at %s is no number", v, at)
+			return nil, fmt.Errorf("%v at %s is not a number", v, at)
 		}
 		i, err := n.Int64()
 		if err != nil {
-			return nil, fmt.Errorf("%v at %s is no whole number", v, at)
+			return nil, fmt.Errorf("%v at %s is not a whole number", v, at)
 		}
 		ns = append(ns, i)
 	}
@@ -550,7 +550,7 @@ func numbersAt(body []byte, at string) (ns []int64, err error) {
 func valuesAt(body []byte, at string) ([]any, error) {
 	doc, err := document(body)
 	if err != nil {
-		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+		return nil, fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	found := []any{doc}
 	for _, step := range strings.Split(strings.TrimPrefix(strings.ReplaceAll(at, "[]", ".[]"), "."), ".") {
@@ -654,7 +654,7 @@ func (p *process) unserved(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%s is already in use, so what http.start starts cannot serve there", addr), conn.Close())
+	return errors.Join(fmt.Errorf("%s is already in use, so http.start cannot serve there", addr), conn.Close())
 }
 
 // listens waits until the base address accepts connections.

@@ -37,7 +37,7 @@ func TestPortsThatAreTaken(t *testing.T) {
 	for _, program := range []string{"sleep 60", "exit 1", "sleep 0.05; exit 1"} {
 		s := serviceAt(t, "http://"+l.Addr().String(), fmt.Sprintf("  start: [sh, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", program))
 		err = s.Start(t.Context(), world(t)())
-		want := l.Addr().String() + " is already in use, so what http.start starts cannot serve there"
+		want := l.Addr().String() + " is already in use, so http.start cannot serve there"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", program, err, want)
 		}

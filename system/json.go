@@ -20,7 +20,7 @@ func document(text []byte) (any, error) {
 	}
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // this bounds the nesting depth, too
 		if json.NewDecoder(bytes.NewReader(text)).Decode(new(json.RawMessage)) == nil {
-			return nil, errors.New("there is more behind its first value")
+			return nil, errors.New("there is more after the first value")
 		}
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func object(d *json.Decoder) (any, error) {
 		}
 		name, _ := token.(string)
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%q stands there twice", name)
+			return nil, fmt.Errorf("%q appears twice", name)
 		}
 		if all[name], err = next(d); err != nil {
 			return nil, err
@@ -142,7 +142,7 @@ var answerNames = func() names {
 func named(v any, all names) error {
 	o, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		in, known := all[name]

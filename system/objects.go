@@ -45,7 +45,7 @@ func (c *client) ask(ctx context.Context, r request, wait time.Duration) (answer
 
 // undeclared returns the error for a refusal that is not part of the protocol.
 func undeclared(c *client, r request, a answer) error {
-	return fmt.Errorf("%s of %s was refused with %q, which is no refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
+	return fmt.Errorf("%s of %s was refused with %q, which is not a refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
 }
 
 // answers counts the answers to the calls of an operation in a run.

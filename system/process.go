@@ -190,7 +190,7 @@ func (s *System) detach(p *process) {
 	idle := p.clients == 0
 	p.mu.Unlock()
 	if idle {
-		p.dismiss(errors.New("it serves nobody any longer"))
+		p.dismiss(errors.New("it no longer serves clients"))
 		p.end()
 	}
 }
@@ -464,7 +464,7 @@ func parse(line []byte) (a answer, err error) {
 		err = json.Unmarshal(line, &a)
 	}
 	if err != nil {
-		return a, fmt.Errorf("it printed a line that is no answer (%v)", err)
+		return a, fmt.Errorf("it printed a line that is not an answer (%v)", err)
 	}
 	if a.ID == nil {
 		return a, errors.New("it printed an answer without an id")

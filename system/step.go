@@ -51,9 +51,9 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func (s *System) CannotStep() error {
 	switch {
 	case s.service != nil:
-		return errors.New("it is reached by http: a search steps programs that speak JSON lines (command)")
+		return errors.New("it is an HTTP service: a search steps only programs that speak JSON lines (command)")
 	case s.Object == variant.IDs || s.Object == variant.Queue:
-		return fmt.Errorf("it is a %s: a search steps locks and sales", s.Object)
+		return fmt.Errorf("it is a %s: a search steps only locks and sales", s.Object)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (s *System) Stateless() bool { return s.stateless }
 func (s *System) NotSearched() []string {
 	all := []string{
 		"what a program does between requests, and what is executed of several commands sent at once after the connection has broken",
-		"what clients of one process do to each other: each client has a process of its own",
+		"effects of clients of one process on each other: each client has a process of its own",
 		"a seed that the program chooses for Python's random: the module is seeded anew in each execution",
 	}
 	if !s.monotonic {
@@ -227,7 +227,7 @@ func (w *stepped) call(ctx context.Context, r request) (answer, error) {
 			w.does(ctx, e)
 		}
 	}
-	w.fail(r, fmt.Errorf("it looked at clocks and sent commands %d times, and did not answer: it must wait by a sleep that the search sees, such as nanosleep", mostEvents))
+	w.fail(r, fmt.Errorf("it read clocks and sent commands %d times without an answer: it must wait by a sleep that the search sees, such as nanosleep", mostEvents))
 	return answer{}, nil // unreachable
 }
 

@@ -95,7 +95,7 @@ func (s *System) IDs() idimpl.Variant {
 }
 
 // errAnswer is the error for an answer that is not part of the protocol.
-var errAnswer = errors.New("the answer is none of the protocol")
+var errAnswer = errors.New("the answer is not part of the protocol")
 
 // lacking matches an answer that the program lacks an operation, so that nothing was done.
 var lacking = regexp.MustCompile(`(?i)\bnot (implemented|supported)\b`)
@@ -140,7 +140,7 @@ func (s *System) Start(ctx context.Context, env variant.Env) error {
 	if err == nil || ctx.Err() != nil || !errors.As(err, &e) || len(e.printed) < 2 {
 		return err
 	}
-	parts := []error{fmt.Errorf("start %s: it ended%s, and the last that it printed is this", s.Name, e.how)}
+	parts := []error{fmt.Errorf("start %s: it ended%s; its last output is", s.Name, e.how)}
 	for _, line := range e.printed {
 		parts = append(parts, errors.New(line))
 	}

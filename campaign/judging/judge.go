@@ -114,12 +114,12 @@ func EngineNote(r *reports.Run) string {
 	}
 	note := fmt.Sprintf("engine %s: %s on %s", r.Engine, phrase.Count(r.Clients, "client"), phrase.Count(r.Pipelines, "pipeline"))
 	if r.RTT > 0 {
-		note += fmt.Sprintf(", every reply held back for %g ms on average", r.RTT)
+		note += fmt.Sprintf(", every reply delayed by %g ms on average", r.RTT)
 	} else {
 		note += ", with no virtual round-trip time, which hides races"
 	}
 	if c := r.Intervals.Commands; c != nil {
-		note += fmt.Sprintf("; commands took %g ms (p50) and %g ms (p99) from call to reply, and the wider that is the weaker the check", c.P50, c.P99)
+		note += fmt.Sprintf("; commands took %g ms (p50) and %g ms (p99) from call to reply; the longer, the weaker the check", c.P50, c.P99)
 	}
 	return note
 }
@@ -153,7 +153,7 @@ func fired(h *history.History) []reports.Fault {
 func unlisted(h *history.History) string {
 	for _, name := range h.Header.Faults {
 		if !slices.ContainsFunc(h.Trailer.Faults, func(f history.FaultCount) bool { return f.Name == name }) {
-			return fmt.Sprintf("the header declares the fault %q, and the trailer does not tell what became of it", name)
+			return fmt.Sprintf("the header declares the fault %q, but the trailer does not have it", name)
 		}
 	}
 	return ""
@@ -166,9 +166,9 @@ func idle(t *history.Trailer) string {
 		case f.Fired == 0 && f.Failed != "":
 			return fmt.Sprintf("the fault %q never fired: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Vain > 0:
-			return fmt.Sprintf("the fault %q came to nothing: %s", f.Name, f.VainWhy)
+			return fmt.Sprintf("the fault %q had no effect: %s", f.Name, f.VainWhy)
 		case f.Fired == 0:
-			return fmt.Sprintf("the fault %q never fired: nothing that fits it came by", f.Name)
+			return fmt.Sprintf("the fault %q never fired: nothing matched it", f.Name)
 		case f.Failed != "":
 			return fmt.Sprintf("the fault %q: %s", f.Name, f.Failed)
 		}
@@ -254,16 +254,16 @@ func Verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 	case Unoffered(h) != "":
 		return reports.Inconclusive, Unoffered(h)
 	case len(promised) == 0:
-		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
+		return reports.Inconclusive, "nothing was promised, so nothing could be broken"
 	case merged == checker.Unknown && open:
 		return reports.Inconclusive, NotDecided
 	case !contended:
-		return reports.Inconclusive, TooLittle + ": no two clients were at work at the same time"
+		return reports.Inconclusive, TooLittle + ": no two clients were active at the same time"
 	case merged == checker.Unknown, FewestOf(promised).Opportunities < Needed:
 		few := FewestOf(promised)
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
 	case h.Header.Duration > 0 && h.Header.Duration < Shortest:
-		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, Shortest)
+		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly preempted: a pass needs %v or more", h.Header.Duration, Shortest)
 	}
 	return reports.Pass, ""
 }
@@ -293,7 +293,7 @@ func decided(v checker.Verdict) int {
 
 // Reasons why a run is inconclusive: the history leaves a promise open, or the run was cut short.
 const (
-	TooLittle  = "too little happened that could have broken a promise"
+	TooLittle  = "there were too few opportunities to break a promise"
 	NotDecided = "a promised property could not be decided"
 	CutShort   = "the run was cut short: "
 )

@@ -26,7 +26,7 @@ func Unoffered(h *history.History) string {
 	}
 	a := h.Trailer.Arrivals
 	if a == nil {
-		return "the header tells of arrivals, and the trailer does not tell how they were begun"
+		return "the header has arrivals, but the trailer does not"
 	}
 	clients := arriving(h.Header)
 	all := a.Begun + a.Missed
@@ -35,13 +35,13 @@ func Unoffered(h *history.History) string {
 	case all == 0:
 		return notOffered + "no arrival was due"
 	case float64(a.Missed) > mostMissed*float64(all):
-		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s, busy with others for p50 %s each, did not get to them; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s were busy with others, for p50 %s each; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
 	case a.Driver.P99 > mostLate:
-		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow for it; use a lower rate, or a machine with less to do",
+		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",
 			notOffered, ms(a.Driver.P99), mostLate)
 	case a.Achieved < leastRate*a.Offered && a.ForClient.P50 > mostLate && needed > clients:
-		return fmt.Sprintf("%s%s began %s arrivals a second and %s were due: one took a client p50 %s, so %s a second take %s; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s began %s arrivals a second, and %s were due: one took a client p50 %s, so %s a second need %s; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, phrase.Count(clients, "client"), reports.Rate(a.Achieved), reports.Rate(a.Offered), ms(a.Step.P50), reports.Rate(a.Highest), phrase.Count(needed, "client"))
 	}
 	return ""

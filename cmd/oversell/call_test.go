@@ -61,7 +61,7 @@ func TestEmittedPackage(t *testing.T) {
 	}
 	for dir, want := range map[string]bool{alone: true, beside: false} {
 		_, _, stderr := cli(t, "explore", "--lock", "set-nx-ex", "--out", t.TempDir(), "--emit-test", filepath.Join(dir, "x_test.go"))
-		if !strings.Contains(stderr, "wrote ") || strings.Contains(stderr, "of package regression: Go of another package needs another directory") != want {
+		if !strings.Contains(stderr, "wrote ") || strings.Contains(stderr, "of package regression: Go files of another package need another directory") != want {
 			t.Errorf("%s: %s", dir, stderr)
 		}
 	}

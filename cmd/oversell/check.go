@@ -66,11 +66,11 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	f.StringVar(&how.Format, "format", "", "format of the files: "+strings.Join(campaign.Formats, ", ")+" (default: oversell's own, binary or JSON lines)")
 	f.StringVar(&how.Map, "map", "", "file that maps the columns of production logs, CSV or JSON lines, to fields")
-	f.StringVar(&how.Model, "model", "", "model of a history of Jepsen: "+strings.Join(foreign.Names(), ", ")+" (default: the one that its operations suggest)")
+	f.StringVar(&how.Model, "model", "", "model of a history of Jepsen: "+strings.Join(foreign.Names(), ", ")+" (default: chosen by its operations)")
 	f.StringVar(&how.Initial, "initial", "", "initial value of a register, a multi-register or a counter, in EDN (default: nil, or 0)")
-	f.StringVar(&how.Keys, "keys", "", "whether values [key value] in a history of Jepsen are those of independent objects: "+strings.Join(foreign.AllKeys, ", ")+" (default: auto, which docs/history.md explains)")
+	f.StringVar(&how.Keys, "keys", "", "whether values [key value] in a history of Jepsen belong to independent objects: "+strings.Join(foreign.AllKeys, ", ")+" (default: auto, see docs/history.md)")
 	f.DurationVar(&how.TimeLimit, "time-limit", 30*time.Second, "how long the search for a legal order of a history of Jepsen may take")
-	f.StringVar(&how.Export, "export", "", "write the history to a file, too: FILE.edn as Jepsen has it, FILE.jsonl as JSON lines")
+	f.StringVar(&how.Export, "export", "", "also write the history to a file: FILE.edn in Jepsen's format, FILE.jsonl as JSON lines")
 	return cmd
 }
 

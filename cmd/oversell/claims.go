@@ -74,7 +74,7 @@ usage, 3 when one could not be decided, and 5 for an environment error.`,
 	f.StringVar(&o.Target.Target, "target", "process", "process, container, or redis://[user:password@]host:port[/db]")
 	campaign.BindAddress(f, &o.Target)
 	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.StringVar(&markdown, "markdown", "", "also write the answers as a page to this file")
+	f.StringVar(&markdown, "markdown", "", "also write the answers as a Markdown page to this file")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	return cmd
 }

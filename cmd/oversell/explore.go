@@ -61,8 +61,8 @@ while the schedule breaks the promise.`,
 	f.SortFlags = false
 	e.o.BindSearch(f)
 	f.StringVar(&e.trace, "replay", "", "drive the schedule in this file, written by an earlier search, against a real Redis")
-	f.StringVar(&e.spec.Target, "target", "process", "what to replay on: process, container or embedded")
-	f.IntVar(&e.times, "times", 1, "how often to replay")
+	f.StringVar(&e.spec.Target, "target", "process", "server to replay on: process, container or embedded")
+	f.IntVar(&e.times, "times", 1, "number of replays")
 	f.StringVar(&e.emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
 	f.StringVar(&e.dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
 	f.BoolVar(&e.asJSON, "json", false, "print one JSON document on stdout")
@@ -102,7 +102,7 @@ func (e *exploreFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if e.emitTest != "" && len(cs) > 1 {
-		return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
+		return fmt.Errorf("--emit-test needs a single search, and these are %d: name one lock or queue", len(cs))
 	}
 	for _, why := range skipped {
 		tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
@@ -153,7 +153,7 @@ func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	if err == nil {
 		told := "wrote " + path
 		if own := campaign.OwnPackage(path); own != "" {
-			told += ", of package " + own + ": Go of another package needs another directory"
+			told += ", of package " + own + ": Go files of another package need another directory"
 		}
 		tellf(stderr, "%s\n", told)
 	}
@@ -243,12 +243,12 @@ func longestSearch(cs []explore.Config) string {
 	longest := 0.0
 	for _, c := range cs {
 		if c.Bounds.TimeMS == 0 {
-			return "most take seconds, and none has a limit: --time sets one"
+			return "most take seconds, without a limit: --time sets one"
 		}
 		longest = max(longest, c.Bounds.TimeMS)
 	}
 	limit := time.Duration(longest * float64(time.Millisecond))
-	return fmt.Sprintf("most take seconds; each is ended after %s (--time), of which the last part is for random schedules, and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
+	return fmt.Sprintf("most take seconds; each ends after at most %s (--time), the last part of which is for random schedules, and all after at most %s", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
 func firstOf(names ...string) string {

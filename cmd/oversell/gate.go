@@ -54,8 +54,8 @@ several, 5 counts first, then 1, 3 and 4.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.baseline, "baseline", "", "what an earlier gate has recorded")
-	flags.BoolVar(&f.write, "write-baseline", false, "record what this gate decided, unless a promise was broken, in the file of --baseline (default: beside the plan, with the ending .baseline.json)")
+	flags.StringVar(&f.baseline, "baseline", "", "baseline file of an earlier gate")
+	flags.BoolVar(&f.write, "write-baseline", false, "record the results of this gate, unless a promise was broken, in the file of --baseline (default: beside the plan, with the extension .baseline.json)")
 	flags.StringVar(&f.junit, "junit", "", "write JUnit XML to this file")
 	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown to this file (in GitHub Actions also to the step's summary)")
 	flags.BoolVar(&f.annotations, "annotations", false, "print annotations for GitHub (default: in GitHub Actions)")
@@ -106,7 +106,7 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	}
 	if _, err := os.Stat(o.Dir); err == nil && f.out != "" {
 		if entries, err := os.ReadDir(o.Dir); err != nil || len(entries) > 0 {
-			return o, fmt.Errorf("%w: %s is there and not empty: choose another --out", campaign.ErrUsed, o.Dir)
+			return o, fmt.Errorf("%w: %s exists and is not empty: choose another --out", campaign.ErrUsed, o.Dir)
 		}
 	}
 	if !cmd.Flags().Changed("seed") {

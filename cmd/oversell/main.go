@@ -75,7 +75,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
 	root := &cobra.Command{
 		Use:           "oversell",
-		Short:         "Can we oversell? Runs locks, sales, queues and id generators on a real Redis and judges what happened",
+		Short:         "Can we oversell? Tests locks, sales, queues and id generators on a real Redis",
 		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -60,15 +60,15 @@ func newMetrics() *metrics {
 	gauge := func(name, help string) prometheus.GaugeOpts {
 		return prometheus.GaugeOpts{Namespace: "oversell", Name: name, Help: help}
 	}
-	m.operations = counters("operations_total", "Operations of clients that have ended.", "kind", "outcome")
+	m.operations = counters("operations_total", "Finished operations of clients.", "kind", "outcome")
 	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "oversell", Name: "operation_duration_seconds",
-		Help: "How long operations of clients took, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
-	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the run under way, as the buyers were told."))
-	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the run under way."))
-	m.faults = counters("faults_fired_total", "How often a fault has fired.", "fault")
-	m.violations = counters("violations_total", "How often a promised property was broken: 1 as soon as that is found, the rest when the run is judged.", "of", "property")
-	m.info = prometheus.NewGaugeVec(gauge("run_info", "The run under way."), infoLabels)
-	m.runs = counters("runs_total", "Runs that have been judged.", "verdict")
+		Help: "Duration of client operations, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
+	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the current run, as buyers were told."))
+	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the current run."))
+	m.faults = counters("faults_fired_total", "Injections of a fault.", "fault")
+	m.violations = counters("violations_total", "Violations of promises: 1 as soon as one is found, the rest when the run is judged.", "of", "property")
+	m.info = prometheus.NewGaugeVec(gauge("run_info", "The current run."), infoLabels)
+	m.runs = counters("runs_total", "Judged runs.", "verdict")
 	m.registry.MustRegister(m.operations, m.durations, m.sold, m.stock, m.faults, m.violations, m.info, m.runs)
 	for _, verdict := range []string{reports.Pass, reports.Violated, reports.Inconclusive} {
 		m.runs.WithLabelValues(verdict) // so that the series start at zero

@@ -119,7 +119,7 @@ const longRun = 10 * time.Second
 func willTake(takes, capped time.Duration) string {
 	s := fmt.Sprintf("will take about %s by its settings", span(takes))
 	if capped > 0 && takes > capped {
-		s += fmt.Sprintf(", and is ended after %s, undecided: use --duration to let it end", capped)
+		s += fmt.Sprintf(", and is cut off after %s, undecided: use --duration to let it end", capped)
 	}
 	return s
 }
@@ -297,7 +297,7 @@ func (p *progress) Done(i, n int, r reports.Run) {
 		return
 	}
 	for _, v := range unconfirmed(broken, r) {
-		p.say(p.shown.number() + fmt.Sprintf("taken back: that %s of the %s was broken is not confirmed by the whole history", v.Property, v.Of))
+		p.say(p.shown.number() + fmt.Sprintf("withdrawn: the whole history does not confirm that %s of the %s was broken", v.Property, v.Of))
 	}
 	p.did(1, "")
 	p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds()))
@@ -368,10 +368,10 @@ func (p *progress) Close() {
 // then. The search ends after limit; 0: never.
 func (p *progress) searching(e reports.Effort, limit time.Duration) {
 	took := time.Duration(e.ElapsedMS * float64(time.Millisecond))
-	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states wait", reports.Thousands(e.States), e.Depth,
+	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states waiting", reports.Thousands(e.States), e.Depth,
 		reports.Thousands(int64(float64(e.Transitions)/max(took.Seconds(), 0.001))), reports.Thousands(e.Waiting))
 	if limit > 0 {
-		line += fmt.Sprintf("; ends in %s at most", span(max(limit-took, 0).Round(time.Second)))
+		line += fmt.Sprintf("; ends in at most %s", span(max(limit-took, 0).Round(time.Second)))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,11 +55,11 @@ fault fired, and 3 when one never did.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where clients connect to; port 0: one that is free")
-	f.StringVar(&o.To, "to", "127.0.0.1:6379", "where the server is")
-	f.StringArrayVar(&sentences, "fault", nil, "what to do, as a sentence; may be given several times")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "address for clients to connect to; port 0: a free one")
+	f.StringVar(&o.To, "to", "127.0.0.1:6379", "address of the server")
+	f.StringArrayVar(&sentences, "fault", nil, "fault to inject, as a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
-	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses that are not of this machine")
+	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses of other machines")
 	limits.Proxy.Bind(f)
 	return cmd
 }

@@ -45,7 +45,7 @@ usage, and 5 for an environment error.`,
 	f.SortFlags = false
 	r.o.Bind(f)
 	f.StringVar(&r.dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises while the run goes on, and stop it at the first that is broken, as Ctrl-C would; of several runs, each stops at its own")
+	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises during the run, and stop it at the first violation, like Ctrl-C; with several runs, each stops at its own")
 	f.BoolVar(&r.asJSON, "json", false, "print one JSON document on stdout")
 	r.live.bind(f)
 	return cmd

@@ -17,7 +17,7 @@ var version, commit string
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and those of the formats it reads and writes",
+		Short: "Print the version, and the versions of file formats",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (commit %s, %s %s/%s), %s, %s\n",

@@ -75,9 +75,9 @@ func (r Rate) check() error {
 	for i := 1; i < len(r); i++ {
 		switch before := r[i-1].At; {
 		case r[i].At < before:
-			return fmt.Errorf("stage %v comes after stage %v: stages must be in the order of time", r[i].At, before)
+			return fmt.Errorf("stage %v comes after stage %v: stages must be in order of time", r[i].At, before)
 		case i > 1 && r[i].At == r[i-2].At:
-			return fmt.Errorf("three stages are at %v: a step takes two", r[i].At)
+			return fmt.Errorf("three stages are at %v: a step has two", r[i].At)
 		}
 		most = max(most, r[i].Rate)
 	}

@@ -209,7 +209,7 @@ func (m *Mux) watch(over <-chan struct{}) {
 		for i, w := range m.workers {
 			now := w.step.Load()
 			if now%2 == 1 && now == seen[i] {
-				m.fail(errclass.Usagef("a client blocks, or computes, for more than %v outside of its Env, which --engine mux cannot park: use --engine goroutine", m.o.Patience))
+				m.fail(errclass.Usagef("a client blocks, or computes, for more than %v outside of its Env, so --engine mux cannot park it: use --engine goroutine", m.o.Patience))
 			}
 			seen[i] = now
 		}

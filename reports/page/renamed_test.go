@@ -91,7 +91,7 @@ func TestNumbersAreExplained(t *testing.T) {
 		in := recording(h, at(1, history.Buy, 1*ms, 2*ms, nil), at(highest, history.Buy, 1*ms, 2*ms, nil)).judged(reports.Pass)
 		return drawn(in).Numbers
 	}
-	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or has no answer goes on under a new number, above "
+	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or gets no answer continues under a new number, above "
 	for _, test := range []struct {
 		highest int
 		resend  float64

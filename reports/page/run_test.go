@@ -311,7 +311,7 @@ func TestSentences(t *testing.T) {
 				if !strings.Contains(s, "client 7") || !strings.Contains(s, " ms") || strings.Contains(s, "ov-1") || strings.Contains(s, "  ") {
 					t.Errorf("%s %s %s: %q", kind, outcome, reason, s)
 				}
-				if unknown := strings.Contains(s, "never had an answer"); unknown != (outcome == history.Unknown && kind != history.Fault) {
+				if unknown := strings.Contains(s, "never got an answer"); unknown != (outcome == history.Unknown && kind != history.Fault) {
 					t.Errorf("%s %s: %q", kind, outcome, s)
 				}
 			}

@@ -64,7 +64,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 		"none + lua BROKE 0/3!",
 		"conditions that were not tried here:\n  overrun, failover lua-release + plain",
 		"php-lock-printed + plain broke\n  no-oversell of the sale in 2 of 3 runs, by 1,234 pieces; first after 3.14 ms (median 5.00)",
-		"none + lua broke, THOUGH NO FLAW IS DECLARED",
+		"none + lua broke, THOUGH NO DECLARED FLAW explains it",
 		"once-per-order of the sale in 1 run with the fewest possible clients, once",
 		"fault: slow 150ms 5%",
 		"NOT CAUGHT: none + plain is known to break no-oversell and did so in 1 of 3 runs (it kept its promises)",

@@ -154,7 +154,7 @@ func TestADeclaredFlawThatIsNotSeen(t *testing.T) {
 	if err := (Terminal{W: &b, Width: 200}).Explain(reports.Document{Runs: []reports.Run{unseen}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  declared, not seen: no-oversell\n", "pass; declared, not seen: no-oversell\n", "nothing broke that no flaw declares, and in 1 run a declared flaw was not seen"} {
+	for _, want := range []string{"  declared, not seen: no-oversell\n", "pass; declared, not seen: no-oversell\n", "every violation is declared as a flaw, and in 1 run a declared flaw was not seen"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}
