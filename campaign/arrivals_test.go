@@ -12,13 +12,13 @@ import (
 	"oversell/variant"
 )
 
-// offered is how an open load was offered in which nothing went wrong.
+// offered is an open load without problems.
 func offered() history.Arrivals {
 	return history.Arrivals{Begun: 10_000, Offered: 1000, Achieved: 1000, Highest: 1000, Step: history.Spans{P50: 5 * time.Millisecond}}
 }
 
-// TestUnofferedLoad: what the driver kept from the servers makes a run inconclusive, and says so;
-// what the servers kept from clients does not.
+// TestUnofferedLoad: arrivals that the driver delayed make a run inconclusive, with a reason; delays by the servers
+// do not.
 func TestUnofferedLoad(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -89,8 +89,8 @@ func TestOpenLoadIsReported(t *testing.T) {
 	}
 }
 
-// TestRequestsAreDueWhenTheirStepIs: a buyer who was due at 10 ms, asked for the lock at 30 ms and
-// had an answer at 70 ms waited for 60 ms, of which the service took 40 ms.
+// TestRequestsAreDueWhenTheirStepIs: a buyer that was due at 10 ms, asked for the lock at 30 ms and had an answer
+// at 70 ms waited for 60 ms, of which the service took 40 ms.
 func TestRequestsAreDueWhenTheirStepIs(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 9}, Ops: []history.Op{

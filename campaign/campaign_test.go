@@ -53,7 +53,7 @@ func ran(t *testing.T, o Options) (Plan, reports.Document) {
 	return p, d
 }
 
-// ranInContention is ran, made again where clients hardly met.
+// ranInContention is like ran, and repeats the run if clients hardly met.
 func ranInContention(t *testing.T, o Options) (p Plan, d reports.Document) {
 	t.Helper()
 	for range luckless {
@@ -132,7 +132,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestViolationSurvivesTheCut: what was surely broken before the cut is told.
+// TestViolationSurvivesTheCut: a violation before the cut is reported.
 func TestViolationSurvivesTheCut(t *testing.T) {
 	p, d := ranInContention(t, options("none"))
 	if d.Runs[0].Verdict != reports.Violated {

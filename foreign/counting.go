@@ -219,7 +219,7 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	v = checker.Verdict{Property: variant.NoLostTask}
 	switch {
 	case taken > 0:
-		v.Why = fmt.Sprintf("%s were never dequeued, but a dequeue or a drain without a result may have taken them", phrase.Count(taken, "acknowledged task"))
+		v.Why = fmt.Sprintf("%s never came out, but a dequeue or a drain without a result may have taken what is missing", phrase.Count(taken, "acknowledged task"))
 	case len(t.drained) == 0:
 		v.Why = fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(left, "task"))
 	default:

@@ -141,7 +141,7 @@ func TestWrongMap(t *testing.T) {
 		{"arg: order", "args: order"}:                                               `8:3: the key "args" is not known here: did you mean`,
 		{"{column: began, unit: ms}", "{unit: ms}"}:                                 `9:10: neither column nor value is given: one is required`,
 		{"unit: ms}\n  duration", "unit: min}\n  duration"}:                         `9:10: unit "min" is not known: it is one of ns, us, ms, s`,
-		{"sold-out", "gone"}:                                                        `12:3: refused: "409" stands for reason "gone" is not known: it is one of held, lost, sold-out, stale, empty, changed`,
+		{"sold-out", "gone"}:                                                        `12:3: refused: "409" stands for reason "gone" is not known: want one of held, lost, sold-out, stale, empty, changed`,
 		{"  duration: {column: took, unit: ms}\n", ""}:                              `1:1: fields: neither return nor duration is given: one is required`,
 		{"stock: 1", "ttl: soon"}:                                                   `2:6: "soon" is not a duration: want one such as 10s`,
 		{"stock: 1", "stock:"}:                                                      `2:1: stock has no value: give it one, or leave it out`,

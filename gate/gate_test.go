@@ -59,9 +59,9 @@ func TestExitCodes(t *testing.T) {
 		{"a fault that cannot fire", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50, fault: crash after ZREM 3%}\n", 3, "never fired"},
 		{"no control", "  - name: x\n    expect: pass\n    repeat: 1\n    control: none\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "the plan has none"},
 		{"a control that is sound", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: fair}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "was caught 0 of 2 times"},
-		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too little happened"},
-		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of 0.001 ms at most"},
-		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "none was made"},
+		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too few opportunities"},
+		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of at most 0.001 ms"},
+		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "and there was none"},
 		{"a sound lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: lua-release}\n", 0, "control (lock none"},
 		{"a flawed lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: set-nx-ex}\n", 1, "client 0"},
 		{"a flawed lock, searched, that must break", "  - name: x\n    expect: violated\n    explore: {lock: set-nx-ex}\n", 0, "GREEN"},
@@ -77,8 +77,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestControlByFault: of a plan with a fault, the control is one that takes the fault to
-// break, so it shows that the fault takes effect.
+// TestControlByFault: in a plan with a fault, the control is a variant that needs the fault to break, so it shows
+// that the fault takes effect.
 func TestControlByFault(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -100,8 +100,8 @@ safety:
 	}
 }
 
-// TestRefused: a plan with an entry that its servers cannot have is refused, with the
-// place, before anything is run.
+// TestRefused: a plan with an entry whose servers do not support it is refused, with its position, before anything
+// is run.
 func TestRefused(t *testing.T) {
 	for what, cannot := range map[string]string{
 		"3:12: entry \"cannot\": ": "  - {name: cannot, expect: pass, run: {target: embedded, lock: lua-release, fault: [kill node 1 at 100ms]}}\n",
@@ -118,8 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedLater: an entry that turns out not to be possible says so, and takes nothing
-// away from the others.
+// TestRefusedLater: an entry that turns out to be impossible is reported, and does not affect the others.
 func TestRefusedLater(t *testing.T) {
 	const broken = "  - {name: %s, expect: pass, repeat: 1, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"
 	dir := t.TempDir()
@@ -149,7 +148,7 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
-// TestStopped: what was judged is told, the rest is left out, and it does not pass.
+// TestStopped: results so far are reported, the rest is left out, and the gate does not pass.
 func TestStopped(t *testing.T) {
 	needRedis(t)
 	p := mustLoad(t, `
@@ -322,8 +321,7 @@ func TestBaselineFile(t *testing.T) {
 	}
 }
 
-// TestPassIsNoFailure: in JUnit's form nothing of a case that is as it must be fails, and
-// what its bound says is exact for few cases.
+// TestPassIsNoFailure: a case that is as expected has no failure in JUnit, and its bound is exact for few cases.
 func TestPassIsNoFailure(t *testing.T) {
 	most := 2.0
 	c := reports.GateCase{

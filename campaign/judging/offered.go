@@ -18,7 +18,7 @@ const (
 	mostLate   = 20 * time.Millisecond
 )
 
-// unoffered explains why an open load did not run at its rate; empty if it did, or if the load was closed. A server
+// Unoffered explains why an open load did not run at its rate; empty if it did, or if the load was closed. A server
 // that stops is not such a reason: waiting arrivals begin when it goes on, and are timed from when they were due.
 func Unoffered(h *history.History) string {
 	if h.Header.Rate == "" {
@@ -35,7 +35,7 @@ func Unoffered(h *history.History) string {
 	case all == 0:
 		return notOffered + "no arrival was due"
 	case float64(a.Missed) > mostMissed*float64(all):
-		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s were busy with others, for p50 %s each; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s, busy with others for p50 %s each, did not get to them; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
 	case a.Driver.P99 > mostLate:
 		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",

@@ -53,7 +53,7 @@ func TestGateBadInput(t *testing.T) {
 		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
 		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},
 		{[]string{"gate", good, "--baseline", filepath.Join(full, "none.json")}, "--write-baseline"},
-		{[]string{"gate", good, "--baseline", altered}, "is no slow-down: it must be above -1"},
+		{[]string{"gate", good, "--baseline", altered}, "is not a slow-down: it must be above -1"},
 		{[]string{"gate", good, "--junit", filepath.Join(full, "no", "such", "dir.xml")}, "no directory"},
 		{[]string{"gate", good, "--out", full}, "not empty"},
 	} {

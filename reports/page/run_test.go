@@ -475,7 +475,7 @@ func TestRunPageStaysSmall(t *testing.T) {
 	}
 }
 
-// TestComparisonPage: outcomes in words, links to the runs, and what is not as declared.
+// TestComparisonPage checks outcomes, links to the runs, and deviations from what is declared.
 func TestComparisonPage(t *testing.T) {
 	var b bytes.Buffer
 	c := aComparison()
@@ -653,7 +653,7 @@ func TestSoldOutIsExplained(t *testing.T) {
 		start := time.Duration(40+i) * ms
 		on.History.Ops = append(on.History.Ops, at(20+i, history.Acquire, start-20*ms, start, nil))
 	}
-	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "comes no more") || strings.Contains(got, "last attempts") {
+	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "does not return") || strings.Contains(got, "last tries") {
 		t.Errorf("the note is untrue when buyers come again: %q", got)
 	}
 	open := takenOver()
