@@ -1,45 +1,45 @@
 # make help    this list
-# make setup   install what a machine lacks (Debian packages)
+# make setup   install what the tests need (Debian packages)
 # make test    everything that CI checks
 # make long    the long cross-validation: checkers against porcupine, the model of
 #              Redis against a real one, rules against checkers, schedules replayed;
 #              1M tampered histories, every fault in every scenario, 200 kills;
-#              a renamed module as a whole, a release for all platforms;
-#              the libraries of docs/peers.md, which it makes anew; readers fuzzed
+#              a renamed copy of the module, a release for all platforms;
+#              the libraries of docs/peers.md, which it rewrites; fuzzing of the readers
 # make bench   the benchmarks
-# make performance  those that compare oversell with other tools, side by side in tables (bench)
+# make performance  benchmarks that compare oversell with other tools, in tables (bench)
 # make trials  the gate, 100 times with a lock that is slower by 30 % and 100 times without
-# make matrix  every failure with ten seeds, and docs/faults.md from what came of it
+# make matrix  every failure with ten seeds; writes docs/faults.md
 # make image   a small Redis image from Debian packages, for
 #              machines without a registry; IMAGE=name:tag names it
-# make rename  MODULE=example.com/you/oversell: the module's path, everywhere
-# make release static programs for linux and darwin, amd64 and arm64, and checksums, in dist
-# make docker  an image of oversell itself, from the linux program of this machine
+# make rename  MODULE=example.com/you/oversell: changes the module's path everywhere
+# make release static binaries for linux and darwin, amd64 and arm64, and checksums, in dist
+# make docker  an image of oversell, with the linux binary for this machine's architecture
 # make man     man pages in dist/man
 
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
-# Packages whose tests run without the race detector: code that starts no goroutines, searches, what mostly waits, and
-# libraries of others. What the workers of a search share, judging at once, and the suites are raced by RACED_TESTS or by
-# their own tests.
+# Packages whose tests run without the race detector: code without goroutines, searches, tests that mostly wait, and
+# other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, and
+# the suites with the race detector.
 UNRACED = oversell/checker/... oversell/explore/... oversell/queueimpl oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/lockimpl/locktest oversell/adapters/... oversell/examples/... oversell/reports/... \
 	oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestCounterexamplesReplay|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestExample|TestNamesFirst|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere)$$'
-# Of these, what takes too long to run a second time without it.
+# Those of RACED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
-# Of the unraced ones, what takes a processor for long and nothing else runs beside the loaded tests.
+# Unraced packages that use one CPU for long; they run beside the loaded tests.
 BESIDE = oversell/checker/... oversell/foreign oversell/internal/release
-# Tests that load a server as much as they can have the machine to themselves.
+# Packages that load a server to its limit run one at a time.
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
-# Of the command only these are raced: without the race detector clients are too quick for their lock to break.
+# Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
 SLOW_CLIENTS = '^TestStopOnViolation'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
-# As a release is compiled. Whatever needs no race detector is compiled like this, so
-# that the libraries are compiled once for all of it.
+# Compiles like a release. Everything without the race detector is compiled like this, so
+# that libraries are compiled only once.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
 .PHONY: help setup test loaded beside check-format vet long bench performance trials matrix image rename release docker man
@@ -50,7 +50,7 @@ help:
 setup:
 	./setup.sh
 
-# vet runs them all, so go test need not.
+# vet runs all checks, so go test need not.
 test: check-format
 	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./lockimpl/locksearch ./lockimpl/locktest
@@ -58,7 +58,7 @@ test: check-format
 	$(MAKE) -j 2 loaded beside
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
-# The loaded tests wait a good part of their time: vet and what searches have the processor while they do.
+# The loaded tests wait much of their time, which leaves the CPU to vet and the searches.
 loaded:
 	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/cmd/oversell,$(LOADED))
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
@@ -103,7 +103,7 @@ rename:
 release:
 	GO="$(GO)" ./release.sh
 
-# Directories in an image have the rights of those that are copied.
+# Directories in an image keep the permissions of the copied ones.
 docker:
 	PLATFORMS=linux/$$($(GO) env GOARCH) GO="$(GO)" ./release.sh
 	rm -rf dist/root && mkdir -p dist/root/tmp dist/root/work dist/root/etc/ssl/certs && chmod 1777 dist/root/tmp dist/root/work

@@ -60,7 +60,7 @@ func controlled(b *strings.Builder, controls []outcome) {
 	b.WriteString("\n")
 }
 
-// cell tells whether a case caught a sabotage.
+// cell reports whether a case caught a sabotage.
 func (o outcome) cell() string {
 	caught := 0
 	for _, v := range o.verdicts {

@@ -157,7 +157,7 @@ func await(t *testing.T, p peer, log string) bool {
 	return false
 }
 
-// settled tells whether the library knows of no task that is to be done. A look may miss a task
+// settled reports whether the library knows of no task that is to be done. A look may miss a task
 // that is moved from list to list meanwhile, so it takes several.
 func settled(t *testing.T, p peer, done int) bool {
 	for range 3 {

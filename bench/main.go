@@ -4,9 +4,9 @@
 //	go run ./bench [--quick] [--json FILE] [--markdown FILE]
 //	go run ./bench --soak 20m [--plot FILE] [flags of oversell run]
 //
-// It needs the go command and, for the first group, redis-server and redis-benchmark. The benchmarks
-// themselves are in the tests of their packages. With --soak it runs oversell for a long time instead, and
-// tells how much memory it takes meanwhile, as Linux counts it.
+// It needs the go command and, for the first group, redis-server and redis-benchmark. The benchmarks are in the
+// tests of their packages. With --soak it runs oversell for a long time instead, and reports its memory use on
+// Linux.
 package main
 
 import (
@@ -28,7 +28,7 @@ type group struct {
 	pkg, pattern string
 	length       string // see go test -benchtime
 	quick        string // the same with --quick; empty: left out
-	profiled     string // the benchmark whose processor time is told by package; empty: none
+	profiled     string // the benchmark whose CPU time is shown by package; empty: none
 }
 
 var groups = []group{
@@ -103,7 +103,7 @@ func run(ctx context.Context, quick bool, asJSON, markdown string) error {
 	return nil
 }
 
-// written creates a file.
+// written creates a file with the output of write.
 func written(path string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// report is what one session measured.
+// report holds the measurements of one session.
 type report struct {
 	Machine string     `json:"machine"`
 	Began   time.Time  `json:"began"`
 	Groups  []measured `json:"groups"`
 }
 
-// measured is the results of a group.
+// measured holds the results of a group.
 type measured struct {
 	Title   string   `json:"title"`
 	About   string   `json:"about"`
 	Results []result `json:"results"`
-	// Shares is where the processor time of one of the benchmarks went, the largest first.
+	// Shares shows the CPU time of one benchmark by package, the largest first.
 	Shares   []share `json:"shares,omitempty"`
 	Profiled string  `json:"profiled,omitempty"`
 }
@@ -42,7 +42,7 @@ type result struct {
 	units   []string           // in the order of the line
 }
 
-// share is a part of the processor time, in percent.
+// share is a share of the CPU time, in percent.
 type share struct {
 	Package string  `json:"package"`
 	Percent float64 `json:"percent"`
@@ -64,7 +64,7 @@ func (g group) measure(ctx context.Context, length string) (m measured, err erro
 	return m, err
 }
 
-// goTest runs benchmarks alone.
+// goTest runs only benchmarks, no tests.
 func goTest(ctx context.Context, pkg string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-run", "^$", "-timeout", "30m"}, args, []string{pkg})...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -77,8 +77,7 @@ func goTest(ctx context.Context, pkg string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// parse reads the lines that tell of benchmarks: a name, how often it ran, and pairs of a number and
-// its unit.
+// parse parses the benchmark lines: a name, the number of iterations, and pairs of a number and its unit.
 func parse(out []byte) (all []result) {
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -110,7 +109,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// profile runs the profiled benchmark once more, and adds up its processor time by package.
+// profile runs the profiled benchmark again, and adds up its CPU time by package.
 func (g group) profile(ctx context.Context, length string) ([]share, error) {
 	dir, err := os.MkdirTemp("", "oversell-bench-")
 	if err != nil {
@@ -128,10 +127,10 @@ func (g group) profile(ctx context.Context, length string) ([]share, error) {
 	return shares(out), nil
 }
 
-// top is a line of pprof's table: its own share, and the function.
+// top matches a line of pprof's table: flat share, and function.
 var top = regexp.MustCompile(`^\s*\S+\s+([0-9.]+)%\s+[0-9.]+%\s+\S+\s+[0-9.]+%\s+(.+)$`)
 
-// shares adds up a table of functions by package, and leaves out what is below one percent.
+// shares adds up a table of functions by package, and leaves out shares below one percent.
 func shares(table []byte) (all []share) {
 	sums := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(table)); lines.Scan(); {
@@ -151,9 +150,9 @@ func shares(table []byte) (all []share) {
 	return all
 }
 
-// packageOf is the package of a function, as pprof names it: path/name.Function.
+// packageOf returns the package of a function named by pprof: path/name.Function.
 func packageOf(function string) string {
-	function, _, _ = strings.Cut(function, "[") // type arguments have paths, too
+	function, _, _ = strings.Cut(function, "[") // type arguments contain paths, too
 	dir, name := "", function
 	if i := strings.LastIndex(function, "/"); i >= 0 {
 		dir, name = function[:i+1], function[i+1:]
@@ -180,7 +179,7 @@ func (r report) write(w io.Writer) {
 	}
 }
 
-// table has a row for each benchmark and a column for each unit that any of them has.
+// table has a row for each benchmark and a column for each unit.
 func (m measured) table(w io.Writer) {
 	var units []string
 	for _, r := range m.Results {
@@ -206,7 +205,7 @@ func (m measured) table(w io.Writer) {
 	t.Flush()
 }
 
-// number writes a number with three digits that count, and thousands apart.
+// number formats a number with three significant digits and a thousands separator.
 func number(n float64) string {
 	if n < 1000 {
 		return strconv.FormatFloat(n, 'g', 3, 64)
@@ -218,7 +217,7 @@ func number(n float64) string {
 	return s
 }
 
-// serverVersion is the version of the redis-server on the PATH; empty: there is none.
+// serverVersion returns the version of the redis-server on the PATH; empty: there is none.
 func serverVersion(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// soak is a long run at full rate: what it has in memory must not grow.
+// soak is a long run at full rate: its memory use must not grow.
 type soak struct {
 	lasts time.Duration
 	args  []string // more flags for oversell run
 	plot  string   // file for the plot; empty: none
 }
 
-// sample is what the process took at one time.
+// sample is the memory and disk use of the process at one time.
 type sample struct {
 	at       time.Duration
 	resident int64 // bytes of memory
 	written  int64 // bytes of the history
 }
 
-// run builds the program, runs it, and looks every second at what it takes.
+// run builds the program, runs it, and samples its use every second.
 func (s soak) run(ctx context.Context, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "oversell-soak-")
 	if err != nil {
@@ -88,7 +88,7 @@ func watch(pid int, histories string, ended <-chan error) (samples []sample, err
 	}
 }
 
-// resident is the memory of a process by /proc; 0: not known.
+// resident returns the memory of a process from /proc; 0: unknown.
 func resident(pid int) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -104,7 +104,7 @@ func resident(pid int) int64 {
 	return 0
 }
 
-// size is how many bytes the files in a directory have.
+// size returns the total size of the files in a directory.
 func size(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -117,8 +117,8 @@ func size(dir string) (n int64) {
 	return n
 }
 
-// tell writes the memory of each tenth of the run. The last part, in which the history is judged
-// once more from its file, is not under load.
+// tell writes the memory use in each tenth of the run. The last part, in which the history is judged again from its
+// file, is after the load.
 func (s soak) tell(w io.Writer, samples []sample) {
 	fmt.Fprintf(w, "\n| minutes | resident, MB: median | most | history, MB |\n|---|---|---|---|\n")
 	row := func(title string, of []sample) {
@@ -183,7 +183,7 @@ func (s soak) plotted(w io.Writer, samples []sample) error {
 	return err
 }
 
-// above is the next round number of megabytes, in bytes.
+// above returns the next round number of megabytes, in bytes.
 func above(bytes int64) float64 {
 	mb := math.Max(float64(bytes)/(1<<20), 1)
 	step := math.Pow(10, math.Floor(math.Log10(mb)))

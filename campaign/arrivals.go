@@ -10,12 +10,12 @@ import (
 
 // bindArrivals defines the flags of an open load.
 func (o *Options) bindArrivals(f *pflag.FlagSet) {
-	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun a second, such as 500, 20k or 2.5/s, whether the ones before have ended or not (default: closed, a client begins a step when its last one has ended)")
+	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun per second, such as 500, 20k or 2.5/s, whether or not earlier ones have ended (default: closed load, a client begins a step when its last one has ended)")
 	f.Var(rateFlag{&o.Stages, "stages", arrival.ParseStages}, "stages", "open load whose rate changes linearly from stage to stage, such as 0:1k,30s:20k; two stages at one time are a step")
-	f.Var(process{&o.Arrival}, "arrival", "how the steps of an open load are spread: constant or poisson (default: constant)")
+	f.Var(process{&o.Arrival}, "arrival", "distribution of the steps of an open load: constant or poisson (default: constant)")
 }
 
-// openLoad is the rate that was chosen; nil: the load is closed.
+// openLoad returns the chosen rate; nil: the load is closed.
 func (o Options) openLoad() (arrival.Rate, error) {
 	if o.Rate != nil && o.Stages != nil {
 		return nil, fmt.Errorf("give --rate or --stages: --rate %s is --stages 0:%s", o.Rate, o.Rate)
@@ -26,7 +26,7 @@ func (o Options) openLoad() (arrival.Rate, error) {
 	return o.Rate, nil
 }
 
-// rateFlag is a flag's value that is a rate.
+// rateFlag is the value of a flag that takes a rate.
 type rateFlag struct {
 	to   *arrival.Rate
 	kind string
@@ -53,7 +53,7 @@ func (r rateFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (r rateFlag) Type() string { return r.kind }
 
-// process is a flag's value that names a process.
+// process is the value of a flag that takes a process.
 type process struct{ to *arrival.Process }
 
 // String implements pflag.Value.

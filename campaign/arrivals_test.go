@@ -12,13 +12,13 @@ import (
 	"oversell/variant"
 )
 
-// offered is how an open load was offered in which nothing went wrong.
+// offered is an open load without problems.
 func offered() history.Arrivals {
 	return history.Arrivals{Begun: 10_000, Offered: 1000, Achieved: 1000, Highest: 1000, Step: history.Spans{P50: 5 * time.Millisecond}}
 }
 
-// TestUnofferedLoad: what the driver kept from the servers makes a run inconclusive, and says so;
-// what the servers kept from clients does not.
+// TestUnofferedLoad: arrivals that the driver delayed make a run inconclusive, with a reason; delays by the servers
+// do not.
 func TestUnofferedLoad(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -31,13 +31,13 @@ func TestUnofferedLoad(t *testing.T) {
 		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients, busy with others for p50 5.00 ms each, did not get to them; use more --clients"},
 		{"nothing came", func(_ *history.Header, a *history.Arrivals) { *a = history.Arrivals{} }, "no arrival was due"},
 		{"the driver at its limit", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 20 * ms }, ""},
-		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began p99 23.0 ms after a client was free for them, and 20ms is tolerated: this machine is too slow for it"},
+		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began p99 23.0 ms after a client was free for them, and 20ms is tolerated: this machine is too slow"},
 		{"a stall at the end, with clients enough", func(_ *history.Header, a *history.Arrivals) {
 			a.Achieved, a.ForClient = 900, history.Spans{P50: 100 * ms, P99: 500 * ms}
 		}, ""},
 		{"too few clients", func(_ *history.Header, a *history.Arrivals) {
 			a.Achieved, a.ForClient.P50, a.Step.P50 = 800, 900*ms, 10*ms
-		}, "8 clients began 800 arrivals a second and 1,000 were due: one took a client p50 10.0 ms, so 1,000 a second take 10 clients; use more --clients"},
+		}, "8 clients began 800 arrivals a second, and 1,000 were due: one took a client p50 10.0 ms, so 1,000 a second need 10 clients; use more --clients"},
 		{"too few clients for a rate that is reached late, and not for long", func(_ *history.Header, a *history.Arrivals) { a.Step.P50 = 10 * ms }, ""},
 		{"too few producers", func(h *history.Header, a *history.Arrivals) {
 			h.Queue, a.Achieved, a.ForClient.P50 = "zset-atomic", 800, 900*ms
@@ -59,7 +59,7 @@ func TestUnofferedLoad(t *testing.T) {
 		}
 	}
 	h := history.History{Header: history.Header{Rate: "1000"}, Trailer: &history.Trailer{}}
-	if why := judging.Unoffered(&h); !strings.Contains(why, "does not tell") {
+	if why := judging.Unoffered(&h); !strings.Contains(why, "the trailer does not") {
 		t.Errorf("a trailer without arrivals: %q", why)
 	}
 	h.Header.Rate = ""
@@ -89,8 +89,8 @@ func TestOpenLoadIsReported(t *testing.T) {
 	}
 }
 
-// TestRequestsAreDueWhenTheirStepIs: a buyer who was due at 10 ms, asked for the lock at 30 ms and
-// had an answer at 70 ms waited for 60 ms, of which the service took 40 ms.
+// TestRequestsAreDueWhenTheirStepIs: a buyer that was due at 10 ms, asked for the lock at 30 ms and had an answer
+// at 70 ms waited for 60 ms, of which the service took 40 ms.
 func TestRequestsAreDueWhenTheirStepIs(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 9}, Ops: []history.Op{

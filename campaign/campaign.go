@@ -1,9 +1,7 @@
-// Package campaign makes many runs into one result: it finds each run the
-// target it needs, runs it, judges the history it left, and files everything
-// that is needed to judge it again.
+// Package campaign combines many runs into one result: for each run it opens the target, runs it, judges the
+// history, and saves everything that is needed to judge it again.
 //
-// A run is always judged from its file, never from memory, so that judging it
-// later cannot give another answer.
+// A run is always judged from its file, never from memory, so a later check gives the same verdict.
 package campaign
 
 import (
@@ -30,37 +28,35 @@ import (
 // Plan is what to run.
 type Plan struct {
 	Runs []scenarios.Config
-	// Target is where; an empty topology gives each run the one that it needs.
+	// Target is where to run; with an empty topology each run gets the one it needs.
 	Target server.Spec
-	// SQL is where variants keep what they keep in a database; it is opened only
-	// when one needs it.
+	// SQL is the database of variants that keep data in one; it is opened only if one does.
 	SQL database.Spec
-	// Dir is where the run directories go; it is made if need be.
+	// Dir holds the run directories; it is created if it does not exist.
 	Dir string
 	// Skipped says which locks a sweep leaves out, and why.
 	Skipped []string
-	// Notes are about flags whose values matter only in part.
+	// Notes are about flags whose values take effect only in part.
 	Notes []string
 	// JSONL also writes each history as JSON lines.
 	JSONL bool
 
-	Outside *system.System // that takes part, if any
+	Outside *system.System // an external system under test; may be nil
 }
 
-// Watcher is told how a campaign goes on. Its methods are called in turn, never
-// at once.
+// Watcher is notified of the progress of a campaign. Its methods are never called concurrently.
 type Watcher interface {
-	// Target is called when a server has been opened for the first time.
+	// Target is called when a server is opened for the first time.
 	Target(t *server.Target)
-	// Database is called when a database has been opened.
+	// Database is called when a database is opened.
 	Database(db *database.DB)
 	// Start is called before run i of n; live may be read until Done.
 	Start(i, n int, c scenarios.Config, live *scenarios.Live)
-	// Done is called when run i has been judged.
+	// Done is called after run i has been judged.
 	Done(i, n int, r reports.Run)
 }
 
-// DefaultSale is the sale that runs under a lock when nobody says otherwise.
+// DefaultSale returns the sale that runs under a lock unless another is named.
 func DefaultSale(l lockimpl.Variant) string {
 	if l.Fences {
 		return "fenced"
@@ -68,11 +64,10 @@ func DefaultSale(l lockimpl.Variant) string {
 	return "plain"
 }
 
-// DefaultIDs is the number generator that runs when nobody says otherwise: the
-// one that needs the lock.
+// DefaultIDs is the id generator that runs unless another is named: the one that needs the lock.
 const DefaultIDs = "get-set"
 
-// DefaultDispatch is the dispatch that runs under a lock when nobody says otherwise.
+// DefaultDispatch returns the dispatch that runs under a lock unless another is named.
 func DefaultDispatch(l lockimpl.Variant) string {
 	if l.Fences {
 		return "dispatch-fenced"
@@ -80,9 +75,8 @@ func DefaultDispatch(l lockimpl.Variant) string {
 	return "dispatch-locked"
 }
 
-// Run runs the plan in order. When ctx ends, the run under way is closed and
-// judged, and the rest is left out. An error means that the environment
-// failed, see Unstopped; the document then holds what was judged until then.
+// Run runs the plan in order. When ctx ends, the current run is stopped and judged, and the remaining runs are left
+// out. An error is an environment error, see Unstopped; the document then holds the runs judged before it.
 func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
 	if err := p.fresh(); err != nil {
@@ -112,7 +106,7 @@ func Run(ctx context.Context, p Plan, w Watcher) (reports.Document, error) {
 	return d, p.overview(pages)
 }
 
-// overview writes the page of several runs.
+// overview writes the page about several runs.
 func (p Plan) overview(runs []page.OverviewRun) error {
 	if len(runs) == 0 || len(p.Runs) == 1 {
 		return nil
@@ -122,7 +116,7 @@ func (p Plan) overview(runs []page.OverviewRun) error {
 	})
 }
 
-// Page is where the page of the plan's runs is, once they are made.
+// Page returns the path of the page that Run writes.
 func (p Plan) Page() string {
 	if len(p.Runs) == 1 {
 		return filepath.Join(p.Dir, runName(0, p.Runs[0]), pageFile)
@@ -130,8 +124,8 @@ func (p Plan) Page() string {
 	return filepath.Join(p.Dir, pageFile)
 }
 
-// Takes is about how long the runs take, by their settings and what each takes besides: to
-// start its server, to connect and to judge.
+// Takes estimates the duration of the runs: by their settings, plus the time to start a server, to connect and to
+// judge.
 func (p Plan) Takes() (all time.Duration) {
 	const besides = 800 * time.Millisecond
 	for _, c := range p.Runs {
@@ -144,7 +138,7 @@ func (p Plan) Takes() (all time.Duration) {
 	return all
 }
 
-// fresh refuses a directory in which a run would overwrite an earlier one.
+// fresh returns an error if a run would overwrite an earlier one.
 func (p Plan) fresh() error {
 	if err := Directory(p.Dir); err != nil {
 		return err
@@ -169,15 +163,15 @@ func runOne(ctx context.Context, p Plan, c scenarios.Config, i int, s *Servers) 
 	return &j.Run, err
 }
 
-// Turn is one of several runs: Number, from 0, of Of.
+// Turn identifies one of several runs: Number, from 0, of Of.
 type Turn struct {
-	Dir        string // its own
+	Dir        string // the run's own directory
 	Config     scenarios.Config
 	Number, Of int
 }
 
-// Run makes a run and judges it; the watcher is told when it starts. What was judged is not nil,
-// whatever the error, if anything was.
+// Run makes a run and judges it; the watcher is notified at the start. If anything was judged, the result is not
+// nil, also with an error.
 func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Judged, error) {
 	dir, c := t.Dir, t.Config
 	servers, err := s.of(ctx, c)
@@ -207,7 +201,7 @@ func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Judged, error) {
 	return j, errors.Join(runErr, err)
 }
 
-// runName is a run's directory: in order of running, and telling what ran.
+// runName returns the name of a run's directory: its number and its variants.
 func runName(i int, c scenarios.Config) string {
 	name := fmt.Sprintf("%02d-%s", i+1, c.Scenario.Name)
 	for _, s := range c.Subjects() {
@@ -216,18 +210,17 @@ func runName(i int, c scenarios.Config) string {
 	return name
 }
 
-// Servers are those of several runs. Each topology is opened once, when the first run needs it. They are for
-// one goroutine.
+// Servers opens the servers of several runs. Each topology is opened once, when the first run needs it. It is not
+// safe for concurrent use.
 type Servers struct {
 	plan    Plan
 	watcher Watcher
 	open    map[string]*server.Target
 	db      *database.DB
-	started bool // the plan's system has been started once
+	started bool // the plan's system has been started before
 }
 
-// NewServers are the servers that the plan's runs are made on; w is told of those that are opened. Close them in
-// the end.
+// NewServers returns the servers for the plan's runs; w is notified of each that is opened. The caller closes them.
 func NewServers(p Plan, w Watcher) *Servers {
 	return &Servers{plan: p, watcher: w, open: map[string]*server.Target{}}
 }
@@ -264,7 +257,7 @@ func (s *Servers) redis(ctx context.Context, c scenarios.Config) (*server.Target
 	return t, lend(ctx, t, func(env func() variant.Env) error { return s.plan.Outside.Start(ctx, env()) })
 }
 
-// retire closes what a run has broken: it is of no use to another.
+// retire closes servers that a run has broken, so that no other run gets them.
 func (s *Servers) retire(c scenarios.Config) {
 	spec := SpecFor(s.plan.Target, c.Lock)
 	if t := s.open[spec.Topology]; t != nil && c.BreaksServers() && !spec.IsAddress() {
@@ -273,7 +266,7 @@ func (s *Servers) retire(c scenarios.Config) {
 	}
 }
 
-// Close closes all that are open.
+// Close closes all open servers.
 func (s *Servers) Close() {
 	for _, t := range s.open {
 		t.Close()

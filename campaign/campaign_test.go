@@ -53,7 +53,7 @@ func ran(t *testing.T, o Options) (Plan, reports.Document) {
 	return p, d
 }
 
-// ranInContention is ran, made again where clients hardly met.
+// ranInContention is like ran, and repeats the run if clients hardly met.
 func ranInContention(t *testing.T, o Options) (p Plan, d reports.Document) {
 	t.Helper()
 	for range luckless {
@@ -132,7 +132,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestViolationSurvivesTheCut: what was surely broken before the cut is told.
+// TestViolationSurvivesTheCut: a violation before the cut is reported.
 func TestViolationSurvivesTheCut(t *testing.T) {
 	p, d := ranInContention(t, options("none"))
 	if d.Runs[0].Verdict != reports.Violated {
@@ -189,7 +189,7 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 		}
 	}
 	few := []checker.Verdict{{Of: variant.Lock, Property: variant.MutualExclusion, Result: checker.Holds, Opportunities: 2}}
-	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass takes 3 for each promise") {
+	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass needs 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// Catalogue lists all that can be run, broken and judged.
+// Catalogue lists all scenarios, variants, faults and properties.
 func Catalogue() reports.Catalogue {
 	c := reports.Catalogue{Schema: reports.CatalogueSchema, Properties: variant.Properties}
 	for _, s := range scenarios.All {

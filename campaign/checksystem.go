@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// ReadSystem reads the file of a system that is to be checked.
+// ReadSystem reads the file of a system to be checked.
 func ReadSystem(path string, spec server.Spec) (*system.System, error) {
 	s, err := system.Read(path)
 	if err != nil {
@@ -26,8 +26,7 @@ func ReadSystem(path string, spec server.Spec) (*system.System, error) {
 	return s, nil
 }
 
-// CheckSystem tries each operation of a system on a server. When ctx ends, it returns what was
-// found until then.
+// CheckSystem tries each operation of a system on a server. When ctx ends, it returns the findings so far.
 func CheckSystem(ctx context.Context, s *system.System, spec server.Spec) (findings []system.Finding, err error) {
 	t, err := server.Open(ctx, spec)
 	if err != nil {
@@ -49,7 +48,7 @@ func CheckSystem(ctx context.Context, s *system.System, spec server.Spec) (findi
 	return findings, err
 }
 
-// lend lends f clients of a target, for the time until it returns.
+// lend calls f with clients of a target, which are closed when f returns.
 func lend(ctx context.Context, t *server.Target, f func(env func() variant.Env) error) (err error) {
 	clients := t.Clients(server.ConnOptions{PoolSize: 1, Timeout: 5 * time.Second})
 	defer func() {

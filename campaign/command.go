@@ -22,12 +22,10 @@ import (
 	"oversell/stockimpl"
 )
 
-// Command is the command line that makes a run like the one of a history again. What
-// has its default is left out, but for the variants, which are named. A history does
-// not tell everything: neither the address of a server or a database that was given,
-// which is left as a place to fill in, nor whether servers kept an append-only file. Of a
-// history from elsewhere, with a scenario or variants that are not shipped, there is
-// none: the command is empty.
+// Command returns the command line that repeats the run of a history. Flags with default values are left out,
+// except the variants. A history does not record the address of a server or database that was given, so the command
+// has a placeholder for it, nor whether servers kept an append-only file. For a history from another program, or
+// with a scenario or variants that are not shipped, the command is empty.
 func Command(h history.Header) string {
 	if !shipped(h) {
 		return ""
@@ -45,7 +43,7 @@ func Command(h history.Header) string {
 	c.text("ids", h.IDs)
 	c.text("dispatch", h.Dispatch)
 	c.server(h)
-	emulated := h.Target == string(server.Embedded) // which has defaults of its own
+	emulated := h.Target == string(server.Embedded) // the emulation has defaults of its own
 	c.size("clients", int64(h.Clients), emulated)
 	if h.Sale != "" {
 		c.size("stock", h.Stock, emulated)
@@ -57,7 +55,7 @@ func Command(h history.Header) string {
 		c.flag("refuse-stale", h.RefuseStale)
 	}
 	if h.Queue != "" {
-		if h.Delay != defaults.Delay { // none may have been asked for
+		if h.Delay != defaults.Delay { // a delay of 0 may have been given
 			c.words = append(c.words, "--delay", h.Delay.String())
 		}
 		if h.Repeat != defaults.Repeat {
@@ -104,7 +102,7 @@ func Command(h history.Header) string {
 	return strings.Join(c.words, " ")
 }
 
-// shipped tells whether everything that the header names can be run.
+// shipped reports whether everything that the header names can be run.
 func shipped(h history.Header) bool {
 	if _, known := scenarios.Find(h.Scenario); !known || h.Clients < 1 {
 		return false
@@ -120,8 +118,8 @@ func shipped(h history.Header) bool {
 	return true
 }
 
-// completed is what a run of these variants with this lease (0: the scenario's own) has
-// where nobody said anything.
+// completed returns the default configuration of a run with these variants and this lease (0: the scenario's
+// default).
 func completed(h history.Header, ttl time.Duration) scenarios.Config {
 	c := scenarios.Config{Clients: h.Clients, Waiting: load.Waiting(h.Waiting), TTL: ttl, Wait: h.Wait, Stock: h.Stock, Quantity: h.Quantity, Die: h.Die}
 	var known bool
@@ -155,17 +153,17 @@ func completed(h history.Header, ttl time.Duration) scenarios.Config {
 	if n, ok := strings.CutPrefix(h.Topology, "masters:"); ok {
 		masters, _ = strconv.Atoi(n)
 	}
-	_ = c.Complete(masters) // what does not fit is then no default
+	_ = c.Complete(masters) // values that do not fit are not defaults
 	return c
 }
 
-// command is a command line while it is written.
+// command builds a command line.
 type command struct {
 	flags *pflag.FlagSet
 	words []string
 }
 
-// add writes a flag unless it has its default.
+// add adds a flag unless it has its default value.
 func (c *command) add(name, value string) {
 	if f := c.flags.Lookup(name); f != nil && (f.DefValue == value || f.DefValue == "0" && value == "0s") {
 		return
@@ -179,7 +177,7 @@ func (c *command) text(name, value string) {
 	}
 }
 
-// flag writes a flag that is set or not.
+// flag adds a flag without a value if it is set.
 func (c *command) flag(name string, set bool) {
 	if set {
 		c.words = append(c.words, "--"+name)
@@ -188,7 +186,7 @@ func (c *command) flag(name string, set bool) {
 
 func (c *command) number(name string, n int64) { c.add(name, strconv.FormatInt(n, 10)) }
 
-// size writes a number, also if it is the default but not here.
+// size adds a number unless it is the default; with always, in any case.
 func (c *command) size(name string, n int64, always bool) {
 	if always {
 		c.words = append(c.words, "--"+name, strconv.FormatInt(n, 10))
@@ -201,14 +199,14 @@ func (c *command) share(name string, p float64) {
 	c.add(name, strconv.FormatFloat(p, 'g', -1, 64))
 }
 
-// time writes a length of time unless it is what the scenario takes by itself.
+// time adds a duration unless it is the scenario's default.
 func (c *command) time(name string, d, byItself time.Duration) {
 	if d != byItself {
 		c.add(name, d.String())
 	}
 }
 
-// server writes where the run took place.
+// server adds the flags for the target.
 func (c *command) server(h history.Header) {
 	switch server.Kind(h.Target) {
 	case server.Address:

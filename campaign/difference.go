@@ -15,14 +15,14 @@ import (
 	"oversell/reports"
 )
 
-// Differ tells what changed from one judged history to another.
+// Differ reports what changed from one judged history to another.
 func Differ(a, b *history.History, ja, jb judging.Judged) (reports.Difference, error) {
 	d := reports.Difference{A: ja.Run, B: jb.Run}
 	var err error
 	if d.Chosen, d.Unlike, err = settings(a.Header, b.Header); err != nil {
 		return d, err
 	}
-	if d.Kind = ja.Run.MainKind(); jb.Run.MainKind() != d.Kind { // such as where one has no lock
+	if d.Kind = ja.Run.MainKind(); jb.Run.MainKind() != d.Kind { // such as if one run has no lock
 		d.Kind = ja.Run.UsefulKind()
 	}
 	if a.Header.Scenario == b.Header.Scenario {
@@ -31,14 +31,14 @@ func Differ(a, b *history.History, ja, jb judging.Judged) (reports.Difference, e
 	return d, nil
 }
 
-// chosen are the fields of a header that say what was tried, and derived those that follow
-// from it or differ between any two runs.
+// chosen are the fields of a header that are settings; derived are fields that follow from settings or differ
+// between any two runs.
 var (
 	chosen  = []string{"lock", "sale", "queue", "ids", "dispatch"}
 	derived = []string{"schema", "objects", "seed", "started", "pipelines", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
 )
 
-// settings are the fields of two headers that differ: what was tried, and all others.
+// settings returns the fields that differ between two headers: settings, and all others.
 func settings(a, b history.Header) (variants, others []reports.Setting, err error) {
 	of, err := fieldsOf(a)
 	if err != nil {
@@ -54,7 +54,7 @@ func settings(a, b history.Header) (variants, others []reports.Setting, err erro
 		s := reports.Setting{Name: strings.ReplaceAll(strings.TrimSuffix(name, "_ns"), "_", " "), A: setting(a, name, of[name]), B: setting(b, name, and[name])}
 		switch {
 		case slices.Contains(derived, name) || s.A == s.B:
-		case name == "duration_ns" && unsetDuration(a) && unsetDuration(b): // each follows from the rest
+		case name == "duration_ns" && unsetDuration(a) && unsetDuration(b): // each follows from the settings
 		case slices.Contains(chosen, name):
 			variants = append(variants, s)
 		default:
@@ -72,11 +72,11 @@ func fieldsOf(h history.Header) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// unsetDuration tells whether a run ended when it does if nobody says when.
+// unsetDuration reports whether a run has its default duration.
 func unsetDuration(h history.Header) bool { return h.Duration == completed(h, h.TTL).Duration }
 
-// setting is the value of a header's field in words. Histories of other programs leave out
-// what they do not know.
+// setting describes the value of a header field. Histories of other programs leave out fields that they do not
+// know.
 func setting(h history.Header, name string, v any) string {
 	if h.Engine == "" && (v == nil || v == 0.0 || v == "") {
 		return "not known"
@@ -99,29 +99,28 @@ func setting(h history.Header, name string, v any) string {
 	return fmt.Sprint(v)
 }
 
-// The block bootstrap; reports.DifferenceMethod tells of it.
+// Parameters of the block bootstrap; see reports.DifferenceMethod.
 const (
 	blocks    = 20
 	resamples = 1000
-	// bucket is by how much a latency is larger than the next smaller one that is told
-	// from it, and tail how many operations must be slower than a quantile, so that an
-	// interval of it means something.
+	// bucket is the ratio of neighbouring latency buckets; tail is the number of operations that must be slower
+	// than a quantile for its interval to mean anything.
 	bucket = 1.01
 	tail   = 10
 )
 
-// blocked is a run in parts of equal length.
+// blocked is a run cut into parts of equal length.
 type blocked struct {
 	kind string
-	long float64 // seconds of a part
+	long float64 // length of a part in seconds
 	done [blocks]float64
-	// slow are the latencies by part and bucket.
+	// slow counts latencies by part and bucket.
 	slow  [blocks][]int32
 	count int
 	run   *reports.Run
 }
 
-// blocksOf cuts a run into its parts.
+// blocksOf cuts a run into parts.
 func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
 	b := &blocked{kind: kind, run: r}
 	useful := r.UsefulKind()
@@ -156,10 +155,10 @@ func (b *blocked) add(part int, d time.Duration) {
 	b.count++
 }
 
-// quantiles are those that are compared.
+// quantiles are the quantiles that are compared.
 var quantiles = []float64{0.5, 0.9, 0.99, 0.999}
 
-// sample is what a choice of parts gives: the rate, and the quantiles in milliseconds.
+// sample returns the rate and the quantiles in milliseconds of a selection of parts.
 func (b *blocked) sample(parts []int) []float64 {
 	done, all, total := 0.0, []int32{}, int32(0)
 	for _, p := range parts {
@@ -185,8 +184,8 @@ func (b *blocked) sample(parts []int) []float64 {
 	return values
 }
 
-// resampled are the values of many choices of parts. The choices are the same each time, so
-// that a report made twice says the same.
+// resampled returns the values of many random selections of parts. The seed makes them reproducible, so the same
+// report has the same numbers.
 func (b *blocked) resampled(seed uint64) (samples [][]float64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	parts := make([]int, blocks)
@@ -199,7 +198,7 @@ func (b *blocked) resampled(seed uint64) (samples [][]float64) {
 	return samples
 }
 
-// told are the values as the run itself reports them.
+// told returns the values as the run's report has them.
 func (b *blocked) told() []float64 {
 	done := 0.0
 	for _, n := range b.done {
@@ -244,10 +243,10 @@ func column(samples [][]float64, i int) []float64 {
 	return xs
 }
 
-// spread is a value with the middle 95 % of its resamples, which hold it.
+// spread returns a value with the interval of the middle 95 % of its resamples, extended to include the value.
 func spread(value float64, xs []float64) reports.Interval {
 	for i, x := range xs {
-		if math.IsNaN(x) { // nothing by nothing, which bounds nothing
+		if math.IsNaN(x) { // 0/0 bounds nothing
 			xs[i] = math.Inf(1)
 		}
 	}

@@ -39,8 +39,8 @@ func differ(t *testing.T, a, b *history.History) reports.Difference {
 	return d
 }
 
-// TestDifferMeasures: what is alike has a ratio whose interval holds 1, what is twice as
-// fast one that holds 2, and of a quantile with too few operations beyond it there is none.
+// TestDifferMeasures: equal runs have a ratio whose interval contains 1, a run twice as fast one that contains 2,
+// and a quantile with too few operations beyond it has none.
 func TestDifferMeasures(t *testing.T) {
 	a := steady(4000, time.Millisecond, 300*time.Microsecond, 1)
 	d := differ(t, a, steady(4000, time.Millisecond, 300*time.Microsecond, 2))
@@ -62,8 +62,8 @@ func TestDifferMeasures(t *testing.T) {
 	}
 }
 
-// TestDifferSettings: another variant is what is tried, another number of clients makes two
-// runs incomparable, and another seed is nothing.
+// TestDifferSettings: another variant is what is compared, another number of clients makes two runs incomparable,
+// and another seed does not matter.
 func TestDifferSettings(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	b.Header.IDs = "get-set"
@@ -110,8 +110,7 @@ func TestDurationThatNobodySet(t *testing.T) {
 	}
 }
 
-// TestSettingsOfOtherPrograms: what a history of another program does not tell is not known,
-// and no number.
+// TestSettingsOfOtherPrograms: settings missing from the history of another program are unknown, not 0.
 func TestSettingsOfOtherPrograms(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	b.Header = history.Header{Schema: history.Schema, Scenario: "ids"}
@@ -122,7 +121,7 @@ func TestSettingsOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// TestReportOfTheSameRun: two names of one run are a mistake, and no question about it.
+// TestReportOfTheSameRun: naming one run twice is an error.
 func TestReportOfTheSameRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.jsonl")
 	text := `{"schema":"oversell-history/1","stock":1}

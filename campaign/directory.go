@@ -22,8 +22,8 @@ import (
 	"oversell/variant"
 )
 
-// HistoryFile is the history of a run, in its directory, and ComparisonFile a comparison, in the directory
-// that has those of its runs.
+// HistoryFile is the name of the history in a run directory. ComparisonFile is the name of a comparison in the
+// directory that holds its run directories.
 const (
 	HistoryFile    = "history.bin"
 	ComparisonFile = "comparison.json"
@@ -37,7 +37,7 @@ const (
 	hgrmFile    = "latency.hgrm" // of the scenario's main operation
 	pictureFile = "violation.html"
 	pageFile    = "report.html"
-	// differenceFile is what changed from this run to another.
+	// differenceFile is the page about what changed from this run to another.
 	differenceFile = "difference.html"
 )
 
@@ -46,11 +46,11 @@ type runInfo struct {
 	Header  history.Header   `json:"header"`
 	Trailer *history.Trailer `json:"trailer"`
 	Ops     int              `json:"operations"`
-	// SHA256 is the digest of the history beside it.
+	// SHA256 is the digest of the history file.
 	SHA256 string `json:"history_sha256"`
 }
 
-// file judges the history in dir and writes everything else beside it.
+// file judges the history in dir and writes all other files of the run directory.
 func file(dir string, jsonl bool) (*judging.Judged, error) {
 	h, err := history.Open(filepath.Join(dir, HistoryFile))
 	if err != nil {
@@ -80,8 +80,7 @@ func file(dir string, jsonl bool) (*judging.Judged, error) {
 	return &j, errors.Join(append(errs, h.Err())...)
 }
 
-// main is the index of the operation that the run is about: buying if
-// anything is bought, otherwise acquiring.
+// main returns the index of the run's main operation: buying if anything is bought, otherwise acquiring.
 func main(kinds []history.Kind) int {
 	at := 0
 	for i, k := range kinds {
@@ -92,8 +91,8 @@ func main(kinds []history.Kind) int {
 	return at
 }
 
-// picture draws the window round the first broken promise, of a lock or a sale,
-// that has a witness. Of the other objects there are no pictures.
+// picture draws the operations around the first violation of a lock or a sale that has a witness. Other objects
+// have no pictures.
 func picture(dir string, h *history.History, vs []checker.Verdict) error {
 	for _, v := range vs {
 		drawn := v.Of == variant.Lock || v.Of == variant.Sale
@@ -121,16 +120,16 @@ func WriteFile(dir, name string, content func(io.Writer) error) error {
 	return os.Rename(path+".part", path)
 }
 
-// ErrNoHistory says that a path leads to no history.
+// ErrNoHistory means that a path leads to no history.
 var ErrNoHistory = errors.New("no history")
 
-// ErrStopped says that somebody stopped the judging of saved histories.
+// ErrStopped means that judging saved histories was interrupted.
 var ErrStopped = errors.New("stopped")
 
-// files are those that were met, under whatever path.
+// files is the set of files seen, under any path.
 type files []os.FileInfo
 
-// before tells whether the file was met before.
+// before reports whether the file was seen before, and adds it.
 func (s *files) before(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -143,8 +142,7 @@ func (s *files) before(path string) bool {
 	return false
 }
 
-// ordinary refuses what is no ordinary file: reading a pipe in a run directory could take
-// for ever.
+// ordinary returns an error if a path is not a regular file: reading a pipe could block for ever.
 func ordinary(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
@@ -152,10 +150,9 @@ func ordinary(path string) error {
 	return nil
 }
 
-// Check judges saved histories again, each once: each path is a history file,
-// a run directory, or a directory of run directories. What cannot be judged keeps nothing else
-// from being judged: the error joins one for each of those. When ctx ends, it returns at
-// once what was judged until then, and ErrStopped.
+// Check judges saved histories again, each once: a path is a history file, a run directory, or a directory of run
+// directories. One that cannot be judged does not stop the others: the error joins one error for each. When ctx
+// ends, it returns at once the histories judged so far, and ErrStopped.
 func Check(ctx context.Context, paths ...string) (reports.Document, error) {
 	d := reports.Document{Schema: reports.Schema, Runs: []reports.Run{}}
 	var errs []error
@@ -183,7 +180,7 @@ func Check(ctx context.Context, paths ...string) (reports.Document, error) {
 	return d, errors.Join(errs...)
 }
 
-// checked judges one history, unless ctx ends before.
+// checked judges one history, unless ctx ends first.
 func checked(ctx context.Context, path string) (reports.Run, error) {
 	return unlessStopped(ctx, path, func(path string) (reports.Run, error) {
 		h, err := read(path)
@@ -198,8 +195,8 @@ func checked(ctx context.Context, path string) (reports.Run, error) {
 	})
 }
 
-// unlessStopped judges a file, unless ctx ends before. Reading and judging go on then, for
-// nobody: there is nothing in them that could be left half done.
+// unlessStopped judges a file, unless ctx ends first. The judging then continues in the background and its result
+// is dropped; it only reads.
 func unlessStopped(ctx context.Context, path string, judge func(string) (reports.Run, error)) (reports.Run, error) {
 	type result struct {
 		run reports.Run
@@ -218,14 +215,14 @@ func unlessStopped(ctx context.Context, path string, judge func(string) (reports
 	}
 }
 
-// read opens a saved history, with the names of today; the caller closes it. One in a run directory must be the one that its run.json
-// was written for.
+// read opens a saved history, with old names replaced by current ones; the caller closes it. A history in a run
+// directory must match the digest in its run.json.
 func read(path string) (*history.History, error) { return withItsRun(history.Open, path) }
 
-// readWhole is read, with all operations in memory.
+// readWhole is like read, with all operations in memory.
 func readWhole(path string) (*history.History, error) { return withItsRun(history.Read, path) }
 
-// withItsRun opens a history and compares it with what its run directory says of it.
+// withItsRun opens a history and compares it with its run.json.
 func withItsRun(open func(string) (*history.History, error), path string) (*history.History, error) {
 	h, err := open(path)
 	if err != nil {
@@ -249,7 +246,7 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		h.Remarks = append(h.Remarks, "there is no "+runFile+" beside the history: whether it is the one that was recorded is not known")
+		h.Remarks = append(h.Remarks, "there is no "+runFile+" beside the history: it is unknown whether the history is the recorded one")
 	case err != nil:
 		h.Damage(fmt.Sprintf("damaged: its %s cannot be read: %v", runFile, err))
 	case info.SHA256 == "":
@@ -260,13 +257,13 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 	return h, nil
 }
 
-// unreadable is a run of which nothing is known but that its history is damaged.
+// unreadable returns the report of a run whose history is damaged.
 func unreadable(err error) reports.Run {
 	return reports.Run{Properties: []reports.Property{}, Faults: []reports.Fault{}, Verdict: reports.Inconclusive, Why: err.Error(), Cut: err.Error()}
 }
 
-// historiesIn finds the histories at a path, also where some of them are refused. A path that is a history itself may also lead
-// to a pipe.
+// historiesIn finds the histories at a path, and also returns those it found if some are refused. A path that is
+// itself a history may be a pipe.
 func historiesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -289,7 +286,7 @@ func historiesIn(path string) ([]string, error) {
 	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", ErrNoHistory, path, HistoryFile)
 }
 
-// GlobEscape makes a path match itself.
+// GlobEscape escapes a path so that a glob pattern matches only it.
 func GlobEscape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// servers are the real databases of these tests, started when first needed.
+// databases are the real databases of these tests, started when first needed.
 var databases databasetest.Servers
 
 func TestMain(m *testing.M) {
@@ -79,8 +79,8 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestUsersWhoComeBackTooLate: their tasks return, and their late commits land
-// where only the lock was asked, and are refused where the token is checked.
+// TestUsersWhoComeBackTooLate: their tasks return, and their late commits succeed under a lock alone, but are
+// refused with fencing tokens.
 func TestUsersWhoComeBackTooLate(t *testing.T) {
 	for _, c := range []struct {
 		lock, verdict string
@@ -94,8 +94,8 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 			o.TTL, o.Die, o.Ops = 200*time.Millisecond, 0.3, 150
 			r := ranOnce(t, o).Runs[0]
 			b := broken(r)
-			// Each task has a lock of its own, which hardly anybody wants, and on a busy machine
-			// leases end before their grants are heard of.
+			// Each task has a lock of its own, which few clients want, and on a busy machine leases end before
+			// their grants arrive.
 			open := c.verdict == reports.Pass && (judging.Uncontended(r.Why) || r.Why == judging.NotDecided)
 			if r.Verdict != c.verdict && !open || r.Expected != c.verdict || (c.breaks != "" && !slices.Contains(b, c.breaks)) || slices.Contains(b, variant.TaskReturns) {
 				t.Errorf("%s (declared %s), broke %v; want %s %s; %s %q", r.Verdict, r.Expected, b, c.verdict, c.breaks, r.Why, r.Notes)
@@ -107,8 +107,8 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 	}
 }
 
-// TestSubmittedByTheDead: a task whose user died before hearing that it was submitted is
-// done all the same, and the run ends when all are.
+// TestSubmittedByTheDead: a task whose user died before the answer to its submission is done all the same, and the
+// run ends when all are.
 func TestSubmittedByTheDead(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Faults = []string{"crash holder 5% times 5"}
@@ -118,12 +118,12 @@ func TestSubmittedByTheDead(t *testing.T) {
 	}
 }
 
-// A user who is alone does all tasks, and then the run ends.
+// A single user does all tasks, and then the run ends.
 func TestOneUserDoesEveryTask(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Clients = 1
 	r := ranOnce(t, o).Runs[0]
-	if n := r.Latency["submit"].Count; n != o.Ops || strings.Contains(r.Why, "not everybody") {
+	if n := r.Latency["submit"].Count; n != o.Ops || strings.Contains(r.Why, "some clients had no answer") {
 		t.Errorf("%d of %d tasks were submitted: %s", n, o.Ops, r.Why)
 	}
 }

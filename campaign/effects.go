@@ -10,39 +10,38 @@ import (
 	"oversell/variant"
 )
 
-// A flag that somebody sets and that can have no effect is refused: whoever set it
-// believes that something is tested which is not. One whose value matters only in part
-// is noted. What is shared by several runs, like the defaults of a gate's plan, need
-// not matter to each.
+// A flag that is set and can have no effect is refused, because the user would believe that something was tested
+// that was not. A flag whose value takes effect only in part causes a note. A flag shared by several runs, such as
+// a default of a gate's plan, need not matter to each of them.
 
-// Subject is a run that can be made, and where.
+// Subject is a run and its target.
 type Subject struct {
 	Config scenarios.Config
 	Spec   server.Spec
 }
 
-// Effective refuses the first flag that was set for these runs and matters to none of them. Its notes are
-// about flags that were set and whose value matters only in part, in every run.
+// Effective refuses the first flag that was set and matters to none of these runs. The notes are about flags whose
+// value takes effect only in part, in every run.
 func (o Options) Effective(runs []Subject) (notes []string, err error) {
 	return partly(o.meant, runs), ineffective(o.meant, effects, runs)
 }
 
-// effect tells where a flag has one.
+// effect states where a flag has an effect.
 type effect struct {
 	flags []string
-	// in tells whether the flags matter to a run on these servers.
+	// in reports whether the flags matter to a run on these servers.
 	in func(c scenarios.Config, s server.Spec) bool
-	// otherwise says why they do not matter elsewhere, in a clause.
+	// otherwise is a clause that says why they have no effect elsewhere.
 	otherwise string
 }
 
-// uses is where an object is.
+// uses returns a condition: the run uses the object.
 func uses(o variant.Object) func(scenarios.Config, server.Spec) bool {
 	return func(c scenarios.Config, _ server.Spec) bool { return c.Scenario.Uses(o) }
 }
 
-// effects are those of the flags of a run. Flags that are not listed always have one,
-// or ask for a permission or a form of the result.
+// effects lists the flags of a run. Flags not listed always have an effect, or give a permission or choose an
+// output format.
 var effects = []effect{
 	{[]string{"sale", "stock", "resend"}, uses(variant.Sale), "there is no sale"},
 	{[]string{"quantity", "refund"}, sellsToBuyers, "no buyer orders pieces"},
@@ -63,10 +62,10 @@ var effects = []effect{
 	{[]string{"attempts"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.DeadLetters); return can }), "no queue has dead letters"},
 	{[]string{"die"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)
-	}, "no client is given a task or a number to die with"},
+	}, "no client receives a task or a number"},
 	{[]string{"lock"}, func(c scenarios.Config, _ server.Spec) bool { return c.Lock.New != nil }, "no lock is taken"},
 	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() || c.Scenario.Uses(variant.Dispatch) }, "no lock is taken, so nothing has a lease"},
-	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nobody waits for one"},
+	{[]string{"wait"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so no client waits for one"},
 	{[]string{"retry", "waiting"}, looksAgain, "nobody waits"},
 	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || c.LockAlone()
@@ -76,16 +75,16 @@ var effects = []effect{
 	{[]string{"image"}, func(_ scenarios.Config, s server.Spec) bool { return s.Target == string(server.Container) }, "no server is started in a container"},
 }
 
-// searchEffects are those of the flags of a search, where they differ from a run's.
+// searchEffects lists the flags of a search that differ from those of a run.
 var searchEffects = []effect{
 	{[]string{"resends"}, sellsToBuyers, "no buyer orders pieces"},
-	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return c.LockAlone() }, "only scenario mutex has sections of a length"},
+	{[]string{"hold"}, func(c scenarios.Config, _ server.Spec) bool { return c.LockAlone() }, "only scenario mutex has sections with a length"},
 	{[]string{"masters"}, func(c scenarios.Config, _ server.Spec) bool { return severalMasters(c) }, "everything is on one server"},
 	{[]string{"ttl"}, func(c scenarios.Config, _ server.Spec) bool { return c.Locks() }, "no lock is taken, so nothing has a lease"},
 }
 
-// sellsToBuyers tells whether buyers order from the sale themselves: behind a queue
-// each order is for one piece, is sent once and is not given back.
+// sellsToBuyers reports whether buyers order from the sale directly. Behind a queue each order is for one piece, is
+// sent once and is never refunded.
 func sellsToBuyers(c scenarios.Config, _ server.Spec) bool {
 	return c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue)
 }
@@ -94,12 +93,12 @@ func enqueuesAgain(c scenarios.Config, _ server.Spec) bool {
 	return c.Scenario.Uses(variant.Queue) && (c.Repeat > 0 || len(c.Faults) > 0)
 }
 
-// looksAgain tells whether anybody looks again for a lock or for work.
+// looksAgain reports whether clients retry for a lock or for work.
 func looksAgain(c scenarios.Config, _ server.Spec) bool {
 	return c.Locks() && c.Wait > 0 || c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.Dispatch)
 }
 
-// ofQueue is where there is a queue that can do something.
+// ofQueue returns a condition: the run uses a queue that can do something.
 func ofQueue(can func(queueimpl.Queue) bool) func(scenarios.Config, server.Spec) bool {
 	return func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) && can(c.Queue.Sample())
@@ -136,7 +135,7 @@ func anyRun(runs []Subject, in func(scenarios.Config, server.Spec) bool) bool {
 	return len(runs) == 0
 }
 
-// scenariosOf names what was chosen: the scenario, and the variants of a single run.
+// scenariosOf names the scenario and, for a single run, its variants.
 func scenariosOf(runs []Subject) string {
 	c := runs[0].Config
 	if len(runs) > 1 {
@@ -149,8 +148,7 @@ func scenariosOf(runs []Subject) string {
 	return strings.Join(parts, ", ")
 }
 
-// partly are notes about flags that were set and whose value matters only in part, in
-// every run.
+// partly returns notes about flags whose value takes effect only in part, in every run.
 func partly(set func(flag string) bool, runs []Subject) (notes []string) {
 	note := func(flag string, in func(c scenarios.Config) bool, say func(c scenarios.Config) string) {
 		if set(flag) && len(runs) > 0 && !anyRun(runs, func(c scenarios.Config, _ server.Spec) bool { return !in(c) }) {
@@ -169,7 +167,7 @@ func partly(set func(flag string) bool, runs []Subject) (notes []string) {
 	return notes
 }
 
-// connected is how many clients of a run may use a connection at once.
+// connected returns how many clients of a run may use a connection at once.
 func connected(c scenarios.Config) int {
 	if c.Resend > 0 {
 		return 2 * c.Clients

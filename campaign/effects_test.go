@@ -104,7 +104,7 @@ func TestOpenLoadFlags(t *testing.T) {
 		"run --lock none --sale lua --rate 1 --stages 0:1":       "give --rate or --stages",
 		"run --lock none --sale lua --arrival poisson":           "leave out --arrival: in scenario seckill, lock none, sale lua the load is closed",
 		"run --lock none --sale lua --rate 1 --arrival even":     "--arrival even: must be constant or poisson",
-		"run --lock none --sale lua --rate 0.1 --duration 1s":    "at --rate 0.1 fewer than one arrival comes in 1s",
+		"run --lock none --sale lua --rate 0.1 --duration 1s":    "at --rate 0.1 fewer than one arrival is due in 1s",
 		"run --lock none --sale lua --rate 0.001":                "at --rate 0.001 the arrivals of this run take",
 		"compare --sale lua --rate 1k":                           "unknown flag: --rate",
 	} {

@@ -20,10 +20,10 @@ import (
 	"oversell/reports"
 )
 
-// ErrEmit wraps what is wrong with the place that a test is to be written to.
+// ErrEmit means that no test can be written at a path.
 var ErrEmit = errors.New("no test can be written")
 
-// CheckTest reports in advance why no test can be written to path.
+// CheckTest reports in advance whether a test can be written to path.
 func CheckTest(path string) error {
 	if !strings.HasSuffix(path, "_test.go") {
 		return fmt.Errorf("%w to %s: the name of a Go test ends in _test.go", ErrEmit, path)
@@ -41,9 +41,9 @@ func CheckTest(path string) error {
 	return err
 }
 
-// WriteTest writes a Go test that drives the schedule of a counterexample again, and
-// fails as long as it breaks its promise. It compiles in a module that can import
-// oversell/lockimpl/locktest. Its package is that of the other files there.
+// WriteTest writes a Go test that replays the schedule of a counterexample, and fails while it breaks its promise.
+// The test compiles in a module that can import oversell/lockimpl/locktest. Its package is that of the other files
+// in the directory.
 func WriteTest(path string, e reports.Exploration) error {
 	if err := CheckTest(path); err != nil {
 		return err
@@ -64,8 +64,8 @@ func WriteTest(path string, e reports.Exploration) error {
 	return errors.Join(err, f.Close())
 }
 
-// packageIn is the package that a test in dir belongs to. Beside code it is the
-// external one, so that it cannot be in the way of a name.
+// packageIn returns the package of a test in dir. Beside code it is the external test package, to avoid conflicts
+// of names.
 func packageIn(dir string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,11 +84,10 @@ func packageIn(dir string) (string, error) {
 	return ownPackage, nil
 }
 
-// ownPackage is that of a test beside which there is no other Go.
+// ownPackage is the package of a test in a directory without other Go files.
 const ownPackage = "regression"
 
-// OwnPackage is the package of a test that was written to path where there is no other Go. It
-// is empty where there is.
+// OwnPackage returns the package of a test written to path, if it is the only Go file there; otherwise "".
 func OwnPackage(path string) string {
 	files, _ := filepath.Glob(filepath.Join(GlobEscape(filepath.Dir(path)), "*.go"))
 	if len(files) > 1 {
@@ -97,7 +96,7 @@ func OwnPackage(path string) string {
 	return ownPackage
 }
 
-// testSource is the text of the test, formatted.
+// testSource returns the formatted source of the test.
 func testSource(name string, e reports.Exploration) ([]byte, error) {
 	if e.System != "" {
 		return nil, fmt.Errorf("%w: the schedule is one of %s, whose code is not Go: replay it with %s", ErrEmit, e.System, "oversell explore --replay")
@@ -124,7 +123,7 @@ func testSource(name string, e reports.Exploration) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// testName tells what was searched and what broke.
+// testName describes what was searched and what broke.
 func testName(e reports.Exploration) string {
 	var b strings.Builder
 	for _, part := range []string{e.Lock, e.Sale, e.Queue, e.IDs, string(e.Counterexample.Property)} {

@@ -155,22 +155,21 @@ func strikeIn(t *testing.T, kind, scenario string) error {
 	return nil
 }
 
-// outside looks at a run from outside: at its servers while it goes on, and at its
-// history.
+// outside observes a run from outside: its servers while it goes on, and its history.
 type outside struct {
 	silent
 	fault faults.Fault
 	h     *history.History
 
 	mu    sync.Mutex
-	seen  map[string]int64 // the highest numbers that the servers told
+	seen  map[string]int64 // the highest counters of the servers
 	lives map[string]bool  // of the first server
-	ahead time.Duration    // the farthest that a server's clock was
+	ahead time.Duration    // largest deviation of a server's clock
 	moved bool             // another server became the primary
 	conns map[string]bool  // of all clients at once, by their number at the server
 	anew  bool             // none of them was left, and there were others
-	skew  time.Duration    // the farthest that the clock of a client was
-	stop  func()           // ends the looking; nothing is written afterwards
+	skew  time.Duration    // largest deviation of a client's clock
+	stop  func()           // ends the observation; nothing is written afterwards
 }
 
 func (o *outside) Target(t *server.Target) {
@@ -223,7 +222,7 @@ func (o *outside) look(ctx context.Context, t *server.Target) {
 
 func (o *outside) Done(int, int, reports.Run) { o.stop() }
 
-// saw wants a server to have counted something.
+// saw requires that a server has counted something.
 func saw(what string) func(*outside) error {
 	return func(o *outside) error {
 		o.mu.Lock()
@@ -274,7 +273,7 @@ func (o *outside) lookAtConnections(list string) {
 	}
 }
 
-// redialed wants every connection of the clients to have been exchanged for another.
+// redialed requires that every connection of the clients was replaced.
 func (o *outside) redialed() error {
 	if !o.anew {
 		return fmt.Errorf("connections of clients remained: %v", o.conns)
@@ -305,7 +304,7 @@ func (r reading) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 	return l, err
 }
 
-// misled wants the code under test to have read a clock that was wrong.
+// misled requires that the code under test has read a wrong clock.
 func (o *outside) misled() error {
 	if o.skew < o.fault.Amount {
 		return fmt.Errorf("the clocks of the clients were ahead by %v at most", o.skew)
@@ -313,14 +312,13 @@ func (o *outside) misled() error {
 	return nil
 }
 
-// answeredTwice wants the release that each injection sent again, which had been carried
-// out before, to have been told that there was nothing to release.
+// answeredTwice requires that the release that each injection sent again, after it had been executed, was answered
+// with nothing to release.
 func (o *outside) answeredTwice() error {
 	return o.eachInjection(history.Release, "was told that the lock was lost", func(op history.Op) bool { return op.Reason == history.Lost })
 }
 
-// releasesTook wants the release that each injection held up to have taken so long, or to
-// have been given up.
+// releasesTook requires that the release that each injection delayed took this long, or was given up.
 func releasesTook(d time.Duration) func(*outside) error {
 	return func(o *outside) error {
 		return o.eachInjection(history.Release, fmt.Sprintf("took %v", d), func(op history.Op) bool {
@@ -352,7 +350,7 @@ func (o *outside) injections() (all []history.Op) {
 	return all
 }
 
-// standstill wants a time within each injection in which no operation took place.
+// standstill requires a time within each injection without operations.
 func (o *outside) standstill() error {
 	for _, s := range o.injections() {
 		last, longest := s.Call, time.Duration(0)
@@ -381,7 +379,7 @@ func (o *outside) theDeadAreSilent() error {
 	return nil
 }
 
-// sectionsLast wants each injection to lie between a grant and the release of it.
+// sectionsLast requires that each injection lies between a grant and its release.
 func (o *outside) sectionsLast() error {
 	for _, s := range o.injections() {
 		if s.Return-s.Call < 100*time.Millisecond {
@@ -406,8 +404,7 @@ func (o *outside) sectionsLast() error {
 	return nil
 }
 
-// unanswered wants every client that was hit to have an operation without an answer
-// at that time.
+// unanswered requires that every client that was hit had an operation without an answer at that time.
 func (o *outside) unanswered() error {
 	n := 0
 	for _, s := range o.injections() {
@@ -433,7 +430,7 @@ func (o *outside) someUnanswered() error {
 	return errors.New("every operation had an answer")
 }
 
-// slowed wants each client that was hit to have had an operation that took so long.
+// slowed requires that each client that was hit had an operation that took this long.
 func (o *outside) slowed() error {
 	for _, op := range o.h.Ops {
 		if op.Kind != history.Fault && op.Kind != history.Acquire && op.Return-op.Call >= o.fault.Amount {
@@ -443,8 +440,7 @@ func (o *outside) slowed() error {
 	return fmt.Errorf("no operation took %v", o.fault.Amount)
 }
 
-// What a sentence names and the run lacks is refused with its place, before anything
-// is started.
+// A fault that refers to something that the run lacks is refused with its position, before anything is started.
 func TestFaultsThatCannotMatterAreRefused(t *testing.T) {
 	mutex := []string{"--scenario", "mutex", "--lock", "lua-release", "--clients", "2", "--target", "process"}
 	for _, c := range []struct {
@@ -475,7 +471,7 @@ func TestFaultsThatCannotMatterAreRefused(t *testing.T) {
 	}
 }
 
-// An interrupted run ends within seconds, whatever fault is in force.
+// An interrupted run ends within seconds, whatever fault is active.
 func TestAnInterruptWaitsForNoFault(t *testing.T) {
 	requireRedis(t)
 	for _, fault := range []string{"client-pause 60s at 50ms", "restart after 60s at 50ms", "freeze node 1 60s at 50ms", "freeze holder 60s", "kill for good at 50ms", "half-open for good 50%", "cut for good at 50ms", "delay 60s 10%", "late 60s", "clock +60s on node 1 at 50ms"} {

@@ -24,60 +24,58 @@ import (
 	"oversell/variant"
 )
 
-// SearchOptions are what a user says of a search, by names.
+// SearchOptions are the settings of a search, by name.
 type SearchOptions struct {
 	Options
 	Bounds reports.Bounds
-	// Time and Memory (in MB) end a search that has come to no end by then.
+	// Time and Memory (in MB) bound a search.
 	Time   time.Duration
 	Memory int
-	// Properties are the promises to look for; none: all that are made.
+	// Properties are the promises to check; empty: all that the variants make.
 	Properties []string
 	// Masters is the number of independent servers; 0: as many as the lock needs.
 	Masters int
-	// Plain switches the reductions off.
+	// Plain switches reductions off.
 	Plain bool
 }
 
-// sweepTime ends each of several searches where nobody chose, so that a sweep is over
-// in a minute or two.
+// sweepTime is the default bound on each of several searches, so that a sweep takes a minute or two.
 const sweepTime = 20 * time.Second
 
-// BindSearch defines the flags by which a search is chosen, with their defaults,
-// and has them fill o when f is parsed.
+// BindSearch defines the flags of a search with their defaults, which fill o when f is parsed.
 func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	b := &o.Bounds
-	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: what the variants named are for; mutex)")
+	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: by the named variants; mutex)")
 	bindLocks(f, &o.Locks)
-	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
-	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
+	f.StringVar(&o.IDs, "ids", "", "the id generator, in ids and floors (default: get-set)")
 	f.StringVar(&o.System, "system", "", "a file that describes a lock or sale outside of oversell, a program that speaks JSON lines, in place of a variant (see docs/systems.md)")
-	f.IntVar(&b.Clients, "clients", 2, "clients; of a queue the first produces and the others consume (default there: 3)")
+	f.IntVar(&b.Clients, "clients", 2, "clients; with a queue the first one produces and the others consume (default there: 3)")
 	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
 	f.IntVar(&b.Crashes, "crashes", 1, "clients that may die")
 	f.IntVar(&b.Lost, "lost", 1, "messages, requests or answers, that may be lost")
-	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client has given up")
-	f.IntVar(&b.Advances, "advances", 2, "times that the clock may move on while some client could go on, to any moment at which something may go another way")
-	f.IntVar(&b.Resends, "resends", 0, "times that a buyer without an answer sends the same order again")
-	f.IntVar(&b.Stalls, "stalls", 1, "times that a client may be held up between a look at the clock and its next look or command")
+	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client gave up")
+	f.IntVar(&b.Advances, "advances", 2, "how often time may pass while a client could go on")
+	f.IntVar(&b.Resends, "resends", 0, "how often a buyer without an answer sends the same order again")
+	f.IntVar(&b.Stalls, "stalls", 1, "how often a client may be held up between reading its clock and its next reading or command")
 	f.IntVar(&b.Depth, "depth", 0, "longest schedule, in steps; 0: no limit")
-	f.DurationVar(&o.Time, "time", 30*time.Second, "end a search that takes longer; 0: no limit (of several searches, unless given: 20s each)")
-	f.IntVar(&o.Memory, "memory", 8192, "end a search whose states take more, in MB; 0: no limit")
-	f.StringSliceVar(&o.Properties, "property", nil, "the promises to look for, promised or not: a,b (default: all that the variants make)")
+	f.DurationVar(&o.Time, "time", 30*time.Second, "time limit of a search; 0: no limit (default for several searches: 20s each)")
+	f.IntVar(&o.Memory, "memory", 8192, "memory limit, in MB; 0: no limit")
+	f.StringSliceVar(&o.Properties, "property", nil, "the properties to check, promised or not: a,b (default: all that the variants promise)")
 	f.IntVar(&o.Masters, "masters", 0, "independent servers (default: as many as the lock needs)")
 	f.Int64Var(&o.Stock, "stock", 1, "pieces on sale")
-	f.IntVar(&o.Quantity, "quantity", 1, "pieces of each order")
+	f.IntVar(&o.Quantity, "quantity", 1, "pieces per order")
 	f.DurationVar(&o.TTL, "ttl", time.Second, "lease of the lock")
-	f.DurationVar(&o.Hold, "hold", 0, "how long a section of mutex lasts: the lock is extended after every half lease of it (default: three quarters of the lease)")
+	f.DurationVar(&o.Hold, "hold", 0, "length of a section of mutex, in which the lock is extended after every half lease (default: three quarters of the lease)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
-	f.BoolVar(&o.Plain, "no-reductions", false, "tell apart clients that could be exchanged, and rounds that begin alike")
+	f.BoolVar(&o.Plain, "no-reductions", false, "switch off reductions: distinguish interchangeable clients, and rounds that begin alike")
 	limits.Explore.Bind(f)
 }
 
-// Searches turns names into searches, and refuses what cannot be searched. The
-// sentences tell what a sweep leaves out.
+// Searches resolves names into searches, and refuses those that cannot be made. The sentences say what a sweep
+// leaves out.
 func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error) {
 	if err := o.readSystem(); err != nil {
 		return nil, nil, err
@@ -94,10 +92,10 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		return nil, nil, err
 	}
 	if o.Set != nil && !o.set("hold") && base.Scenario.Name == "mutex" {
-		base.Hold = base.TTL * 3 / 4 // so the lock is extended
+		base.Hold = base.TTL * 3 / 4 // so that the lock is extended
 	}
 	if base.Scenario.Uses(variant.Queue) && !o.set("clients") {
-		o.Bounds.Clients = 3 // fewer consumers than two do not compete
+		o.Bounds.Clients = 3 // two consumers are the fewest that compete
 	}
 	var refused error
 	runs, err := o.Combinations(base)
@@ -123,7 +121,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 		case len(o.Locks) == 0 && o.Queue == "":
 			skipped = append(skipped, fmt.Sprintf("%s, which %v", searched(c), err))
 			refused = cmp.Or(refused, err)
-		default: // what was asked for by name must be able to run
+		default: // what was named must be able to run
 			return nil, nil, err
 		}
 	}
@@ -149,7 +147,7 @@ func (o SearchOptions) ineffective(runs []scenarios.Config) error {
 
 func (o SearchOptions) set(flag string) bool { return o.Set != nil && o.Set(flag) }
 
-// sensible refuses what would silently be taken for a default.
+// sensible refuses values that would silently be replaced by a default.
 func (o SearchOptions) sensible() error {
 	switch {
 	case int64(o.Quantity) > max(o.Stock, 1):
@@ -160,7 +158,7 @@ func (o SearchOptions) sensible() error {
 	return nil
 }
 
-// suggested is the scenario that the variants named are for.
+// suggested returns the scenario for the named variants.
 func (o SearchOptions) suggested() string {
 	switch {
 	case o.Queue != "" && o.Sale != "":
@@ -175,8 +173,7 @@ func (o SearchOptions) suggested() string {
 	return "mutex"
 }
 
-// looked are the promises that were named, of every object of the run that can make
-// them.
+// looked returns the named promises, for each object of the run that can make them.
 func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err error) {
 	for _, name := range o.Properties {
 		known, found := false, false
@@ -193,27 +190,26 @@ func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err e
 		}
 		switch {
 		case !known:
-			return nil, fmt.Errorf("nothing in scenario %s has a property %q (see: oversell list properties); --sale, --queue and --ids choose what else is looked at", run.Scenario.Name, name)
+			return nil, fmt.Errorf("nothing in scenario %s has a property %q (see: oversell list properties); --sale, --queue and --ids select other objects", run.Scenario.Name, name)
 		case !found:
-			return nil, fmt.Errorf("a search cannot judge %s, which is a matter of whole histories: see oversell run", name)
+			return nil, fmt.Errorf("a search cannot judge %s, which depends on whole histories: use oversell run", name)
 		}
 	}
 	return ps, nil
 }
 
-// judgeable tells whether a search of the run can judge the property. What a search
-// looks for by itself are the promises that it can judge, so everything is made to
-// promise just that.
+// judgeable reports whether a search of the run can judge the property. By default a search checks the promises
+// that it can judge, so this configuration promises only the property.
 func judgeable(run scenarios.Config, p history.Promise) bool {
 	promises := []variant.Property{p.Property}
 	run.Lock.Promises, run.Sale.Promises, run.Queue.Promises, run.IDs.Promises = promises, promises, promises, promises
 	c := explore.Config{Run: run}
-	_ = c.Complete() // fills in Look; whether it can be searched is asked elsewhere
+	_ = c.Complete() // fills in Look; whether the run can be searched is checked elsewhere
 	return slices.Contains(c.Look, p)
 }
 
-// Explore makes the searches, one after the other, and tells what each came to. When
-// ctx ends, what has been found by then is told.
+// Explore makes the searches one after the other and reports each result. When ctx ends, it reports what has been
+// found by then.
 func Explore(ctx context.Context, cs []explore.Config, done func(reports.Exploration)) error {
 	for _, c := range cs {
 		r, err := explore.Run(ctx, c)
@@ -231,8 +227,8 @@ func Explore(ctx context.Context, cs []explore.Config, done func(reports.Explora
 	return nil
 }
 
-// doubt takes back the proof that no two leases overlap, if why says that the search does not know when
-// they end. A lease is as short as it can be meant, so that what was found broken is.
+// doubt withdraws the proof that no two leases overlap if the search does not know when they end (why). The search
+// assumes the shortest possible lease, so violations stand.
 func doubt(r *reports.Exploration, why error) {
 	if why == nil {
 		return
@@ -257,19 +253,17 @@ func searched(c explore.Config) string {
 	return name
 }
 
-// Replayed is how often a schedule was driven against real servers, and what came
-// of it.
+// Replayed is the result of replaying a schedule against real servers.
 type Replayed struct {
-	// On is what the servers are.
+	// On describes the servers.
 	On string
-	// Times is how often, and Confirmed in how many of them the same promise was broken.
+	// Times is the number of replays; Confirmed is how many of them broke the same promise.
 	Times, Confirmed int
-	// Why is the sentence of the last one that confirmed it, or what happened instead.
+	// Why describes the last violation, or what happened instead.
 	Why string
 }
 
-// Replay drives the schedule of an exploration's counterexample against servers that
-// are started for it, so often.
+// Replay replays the schedule of a counterexample, several times, on servers started for it.
 func Replay(ctx context.Context, e reports.Exploration, spec server.Spec, times int) (r Replayed, err error) {
 	c, err := explore.ConfigOf(e)
 	if err != nil {
@@ -291,7 +285,7 @@ func Replay(ctx context.Context, e reports.Exploration, spec server.Spec, times 
 		case err != nil:
 			r.Why = err.Error()
 		case p == nil:
-			r.Why = "the schedule went through, and nothing was broken"
+			r.Why = "the schedule was replayed without a violation"
 		default:
 			r.Confirmed++
 			r.Why = p.Why
@@ -300,7 +294,7 @@ func Replay(ctx context.Context, e reports.Exploration, spec server.Spec, times 
 	return r, nil
 }
 
-// replayOnce starts servers of its own: a replay must find nothing there.
+// replayOnce starts its own servers: a replay needs empty ones.
 func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexample, spec server.Spec) (*reports.Property, string, error) {
 	t, err := server.Open(ctx, spec)
 	if err != nil {
@@ -315,7 +309,7 @@ func replayOnce(ctx context.Context, c explore.Config, cx *reports.Counterexampl
 	return p, running(t), err
 }
 
-// running says what a schedule was replayed on.
+// running describes the servers of a replay.
 func running(t *server.Target) string {
 	switch t.Kind {
 	case "process":
@@ -326,16 +320,15 @@ func running(t *server.Target) string {
 	return "the embedded emulation"
 }
 
-// Trace reads an exploration from what explore --json or --out wrote. A lock that had
-// another name then has its name of today, and renamed says so.
+// Trace reads an exploration written by explore --json or --out. If a lock was renamed since, it gets its current
+// name, and renamed says so.
 func Trace(path string) (e reports.Exploration, renamed string, err error) {
 	e, err = trace(path)
 	renamed, e.Lock = Renamed(e.Lock), lockimpl.Today(e.Lock)
 	return e, renamed, err
 }
 
-// ReplayCommand is the command line that drives the schedule in a file, which explore wrote, on a
-// real Redis.
+// ReplayCommand returns the command line that replays the schedule in a file written by explore on a real Redis.
 func ReplayCommand(path string) string {
 	return "oversell explore --replay " + phrase.ShellWord(path) + " --target process"
 }

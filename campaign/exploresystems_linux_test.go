@@ -247,8 +247,8 @@ func TestExploreNotices(t *testing.T) {
 // TestExploreRefuses: what cannot be stepped is refused in one line.
 func TestExploreRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"name: a\nobject: queue\ncommand: [cat]": "a search steps locks and sales",
-		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: '/{order}'}, reset: {path: /}}": "it is reached by http",
+		"name: a\nobject: queue\ncommand: [cat]": "a search steps only locks and sales",
+		"name: a\nobject: sale\nhttp: {base: 'http://127.0.0.1:1', buy: {path: '/{order}'}, reset: {path: /}}": "it is an HTTP service",
 	} {
 		path := filepath.Join(t.TempDir(), "system.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -265,8 +265,8 @@ func TestExploreRefuses(t *testing.T) {
 // noticed.
 var misbehaviours = map[string]string{
 	"garbage": "no answer", "half": "no answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
-	"twice": "twice", "two": "more behind its first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
-	"empty": "no answer", "types": "no answer", "says-nothing": "none of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
+	"twice": "twice", "two": "more after its first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
+	"empty": "no answer", "types": "no answer", "says-nothing": "not part of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
 	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
 }
 

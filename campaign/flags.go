@@ -16,57 +16,56 @@ import (
 	"oversell/server"
 )
 
-// Bind defines the flags by which a run is chosen, with their defaults, and has
-// them fill o when f is parsed.
+// Bind defines the flags of a run with their defaults, which fill o when f is parsed.
 func (o *Options) Bind(f *pflag.FlagSet) {
 	o.BindClosed(f)
 	o.bindArrivals(f)
 }
 
-// BindClosed is [Options.Bind] without the flags of an open load.
+// BindClosed is like [Options.Bind] without the flags of an open load.
 func (o *Options) BindClosed(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
 	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (with --system a queue or ids: that)")
 	bindLocks(f, &o.Locks)
-	f.StringVar(&o.Sale, "sale", "", "how the sale is written (default: plain; fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
 	f.StringVar(&o.System, "system", "", "a file that describes a lock, sale, queue or number generator outside of oversell, in place of a variant (see docs/systems.md)")
-	f.DurationVar(&o.Delay, "delay", 0, "tasks are due after a part of this, drawn by chance (default, where the queue can delay: 50ms; given as 0: none)")
+	f.DurationVar(&o.Delay, "delay", 0, "maximum delay of a task; delays are random (default, where the queue can delay: 50ms; given as 0: none)")
 	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again (default, where the queue promises one entry per id: 0.1; given as 0: none)")
 	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")
-	f.IntVar(&o.Batch, "batch", 1, "task ids per enqueue, and tasks per pop at the most")
+	f.IntVar(&o.Batch, "batch", 1, "task ids per enqueue, and maximum number of tasks per pop")
 	f.Float64Var(&o.Withdraw, "withdraw", 0, "probability that a producer withdraws (dequeues) the task that it enqueued")
 	f.Float64Var(&o.Peek, "peek", 0, "probability that a consumer peeks before it takes a task")
-	f.Float64Var(&o.Die, "die", 0, "probability that a client dies with the task or number it was given; in dispatch, that a user comes back too late")
-	f.IntVar(&o.Abandon, "abandon", 0, "tasks of a dispatch that whoever is given them never submits, so that their holds end by their limit (default: 5; with --die 0; given as 0: none)")
+	f.Float64Var(&o.Die, "die", 0, "probability that a client dies with its task or number; in dispatch, that a user returns too late")
+	f.IntVar(&o.Abandon, "abandon", 0, "tasks of a dispatch that their user never submits, so that the holds end by their limit (default: 5; with --die 0; given as 0: none)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.IntVar(&o.QueueOptions.MaxAttempts, "attempts", 0, "deliveries after which a task becomes a dead letter; 0: never")
-	f.StringVar(&o.Dispatch, "dispatch", "", "how tasks are dispatched (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
+	f.StringVar(&o.Dispatch, "dispatch", "", "the dispatch (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.SQL.DSN, "sql", "", "database, for what is kept in one: sqlite, postgres://… or mysql://… (default: sqlite, a temporary file; password also in $"+database.PasswordVariable+")")
-	f.StringVar(&o.IDs, "ids", "", "how numbers are generated, in ids and floors (default: get-set)")
+	f.StringVar(&o.IDs, "ids", "", "the id generator, in ids and floors (default: get-set)")
 	f.StringVar(&o.Target.Target, "target", "auto", "auto, embedded, process, container, or redis://[user:password@]host:port[/db] (password also in $"+server.PasswordVariable+")")
 	f.StringVar(&o.Target.Topology, "topology", "", "single, replica, sentinel, cluster or masters:N (default: what the lock needs)")
-	f.BoolVar(&o.Target.Persist, "aof", false, "servers started for the run keep an append-only file, and lose nothing when they are killed")
+	f.BoolVar(&o.Target.Persist, "aof", false, "servers started for the run keep an append-only file, and lose no data when they are killed")
 	f.StringVar(&o.Target.Image, "image", "", "image of the target container (default: $REDIS_IMAGE, or redis:7)")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Second, "how long a client waits for an answer")
-	f.StringVar(&o.Engine, "engine", load.Goroutines, "how clients are driven: goroutine (one each, on connections of their own or a pool) or mux (as coroutines on a few pipelines, for scale; see docs/engine.md)")
+	f.StringVar(&o.Engine, "engine", load.Goroutines, "engine of the clients: goroutine (one each, on connections of their own or a pool) or mux (coroutines on a few pipelines, for scale; see docs/engine.md)")
 	f.DurationVar(&o.RTT, "rtt", 0, fmt.Sprintf("mean of the virtual round-trip time that --engine mux adds to every reply (default: %v; given as 0: none)", scenarios.DefaultRTT))
 	f.IntVar(&o.Clients, "clients", 64, "concurrent clients (on the emulation: 16)")
 	f.Int64Var(&o.Stock, "stock", 500, "pieces on sale (on the emulation: 200)")
 	f.IntVar(&o.Quantity, "quantity", 1, "largest order: each is for 1 to N pieces")
-	f.Float64Var(&o.Resend, "resend", 0, "probability that a buyer sends an order twice at once, or a worker behind a queue one after the other (default, where the sale promises once-per-order and is no control: 0.1; given as 0: none)")
-	f.Float64Var(&o.Refund, "refund", 0, "probability that a buyer gives a purchase back")
-	f.BoolVar(&o.RefuseStale, "refuse-stale", false, "an optimistic sale refuses an order whose data is stale, instead of trying again")
+	f.Float64Var(&o.Resend, "resend", 0, "probability that a buyer sends an order twice concurrently, or a worker behind a queue twice in a row (default, where the sale promises once-per-order and is not a control: 0.1; given as 0: none)")
+	f.Float64Var(&o.Refund, "refund", 0, "probability that a buyer refunds a purchase")
+	f.BoolVar(&o.RefuseStale, "refuse-stale", false, "an optimistic sale refuses an order whose data is stale, instead of retrying")
 	f.DurationVar(&o.TTL, "ttl", 0, "lease of the lock, and in dispatch the limit of a hold (default: 10s; dispatch: 2s)")
-	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long one acquisition keeps trying")
-	f.DurationVar(&o.Retry, "retry", 0, "longest pause between two tries (default: by strategy and number of clients)")
+	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long an acquisition keeps trying")
+	f.DurationVar(&o.Retry, "retry", 0, "maximum pause between two tries (default: by strategy and number of clients)")
 	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
 	f.Var(waiting{&o.Waiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
-	f.DurationVar(&o.Duration, "duration", 0, "end the run after this time (default: sold out, or far more than that, at most 1m; mutex: 2s)")
-	f.Int64Var(&o.Ops, "ops", 0, "end the run after this many rounds of all clients together; 0: no limit")
-	f.StringArrayVar(&o.Faults, "fault", nil, "what to break, in a sentence; may be given several times (see: oversell list faults)")
+	f.DurationVar(&o.Duration, "duration", 0, "duration of the run (default: until sold out, or far more is sold, at most 1m; mutex: 2s)")
+	f.Int64Var(&o.Ops, "ops", 0, "maximum number of rounds of all clients together; 0: no limit")
+	f.StringArrayVar(&o.Faults, "fault", nil, "fault to inject, as a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
 	f.BoolVar(&o.JSONL, "jsonl", false, "also write each history as JSON lines")
 	BindAddress(f, &o.Target)
@@ -78,11 +77,10 @@ func bindLocks(f *pflag.FlagSet, names *[]string) {
 	f.StringSliceVar(names, "lock", nil, "the lock, or several: a,b (default: every shipped one)")
 	flag := f.Lookup("lock")
 	flag.Value = &lockNames{Value: flag.Value, SliceValue: flag.Value.(pflag.SliceValue), names: names}
-	flag.DefValue = "" // of which the usage tells what it means
+	flag.DefValue = "" // the usage text explains it
 }
 
-// lockNames is the value of a flag that names locks. Names of earlier versions are
-// turned into those of today.
+// lockNames is the value of a flag that takes lock names. Names of earlier versions are replaced by current ones.
 type lockNames struct {
 	pflag.Value
 	pflag.SliceValue
@@ -104,8 +102,7 @@ func (l *lockNames) Set(text string) error {
 	return nil
 }
 
-// Renamed says what a lock is called today if name is one of an earlier version; else it
-// says nothing.
+// Renamed returns a sentence with the current name of a lock if name is one of an earlier version; otherwise "".
 func Renamed(name string) string {
 	if today := lockimpl.Today(name); today != name {
 		return "lock " + name + " is called " + today + " now"
@@ -113,7 +110,7 @@ func Renamed(name string) string {
 	return ""
 }
 
-// RenamedIn says which locks had other names when the histories of runs were written.
+// RenamedIn reports which locks had other names when the histories of runs were written.
 func RenamedIn(d reports.Document) (notes []string) {
 	for _, v := range lockimpl.Variants {
 		for _, was := range v.Was {
@@ -126,7 +123,7 @@ func RenamedIn(d reports.Document) (notes []string) {
 	return notes
 }
 
-// Notes are what is worth saying about how flags were given.
+// Notes returns remarks on how flags were given.
 func Notes(f *pflag.FlagSet) (notes []string) {
 	f.Visit(func(flag *pflag.Flag) {
 		if l, ok := flag.Value.(*lockNames); ok {
@@ -136,13 +133,13 @@ func Notes(f *pflag.FlagSet) (notes []string) {
 	return notes
 }
 
-// BindAddress defines the flags about servers that are running already.
+// BindAddress defines the flags for servers that already run.
 func BindAddress(f *pflag.FlagSet, s *server.Spec) {
-	f.BoolVar(&s.Mend, "mend", false, "first repair what a run that was killed has left on the target and in the database, and remove its keys and tables")
+	f.BoolVar(&s.Mend, "mend", false, "first repair the target and the database after a run that was killed, and remove its keys and tables")
 	f.BoolVar(&s.AllowRemote, "allow-remote", false, "allow a target that is not this machine")
 }
 
-// Parse reads the flags of a run from a command line.
+// Parse parses the flags of a run.
 func Parse(args []string) (*Options, error) {
 	o := &Options{}
 	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -150,7 +147,7 @@ func Parse(args []string) (*Options, error) {
 	return o, limits.Explain(f.Parse(args))
 }
 
-// waiting is a flag's value that names a strategy.
+// waiting is the value of a flag that takes a strategy.
 type waiting struct{ to *load.Waiting }
 
 // String implements pflag.Value.

@@ -20,33 +20,31 @@ import (
 	"oversell/reports"
 )
 
-// Reading says how files are read that are to be judged.
+// Reading says how to read files of other formats.
 type Reading struct {
-	// Format is one of [Formats]; empty: jsonl, or what Map says.
+	// Format is one of [Formats]; empty: jsonl, or the format in Map.
 	Format string
-	// Map is the file of a mapping for production logs.
+	// Map is the path of a mapping for production logs.
 	Map string
-	// Model is what a history of Jepsen is judged by; empty: what its operations suggest.
+	// Model is the model for a Jepsen history; empty: chosen by its operations.
 	Model string
-	// Initial is the value of a register in the beginning.
+	// Initial is the initial value of a register.
 	Initial string
 	// Keys is one of [foreign.AllKeys]; empty: auto.
 	Keys string
-	// TimeLimit is how long a search for a legal order may take; 0: half a minute.
+	// TimeLimit bounds a search for a legal order; 0: half a minute.
 	TimeLimit time.Duration
-	// Export is a file that the history is written to, as Jepsen has it (.edn) or as
-	// JSON lines (.jsonl).
+	// Export is the file to write the history to, in Jepsen's format (.edn) or as JSON lines (.jsonl).
 	Export string
 }
 
-// Formats are those of the files that check reads.
+// Formats are the file formats that check reads.
 var Formats = []string{"jsonl", "jepsen-edn", "porcupine-log"}
 
-// defaultTimeLimit is how long a search for a legal order may take.
+// defaultTimeLimit bounds a search for a legal order.
 const defaultTimeLimit = 30 * time.Second
 
-// CheckAs is [Check] of files in other formats, and of production logs. Paths of these are
-// files.
+// CheckAs is [Check] for files in other formats and for production logs; their paths are files.
 func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Document, error) {
 	if err := how.complete(paths); err != nil {
 		return reports.Document{}, err
@@ -58,7 +56,7 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	if read == nil {
 		d, err := Check(ctx, paths...)
 		if errors.Is(err, history.ErrNotHistory) && slices.ContainsFunc(paths, func(path string) bool { return filepath.Ext(path) == ".edn" }) {
-			err = fmt.Errorf("%w: what Jepsen recorded is read with --format jepsen-edn", err)
+			err = fmt.Errorf("%w: histories of Jepsen need --format jepsen-edn", err)
 		}
 		return d, errors.Join(err, how.export(readWhole, paths))
 	}
@@ -77,7 +75,7 @@ func CheckAs(ctx context.Context, how Reading, paths ...string) (reports.Documen
 	return d, errors.Join(errs...)
 }
 
-// complete checks what was asked for, and fills in the rest.
+// complete validates the settings, and fills in defaults.
 func (r *Reading) complete(paths []string) error {
 	if r.TimeLimit == 0 {
 		r.TimeLimit = defaultTimeLimit
@@ -87,7 +85,7 @@ func (r *Reading) complete(paths []string) error {
 	case r.Format != "" && !slices.Contains(Formats, r.Format):
 		return fmt.Errorf("--format %q is not known: it is one of %s", r.Format, strings.Join(Formats, ", "))
 	case r.Map != "" && r.Format != "" && r.Format != "jsonl":
-		return fmt.Errorf("--map and --format %s are both given: a map says itself how a log is read", r.Format)
+		return fmt.Errorf("--map and --format %s are both given: a map includes the format", r.Format)
 	case !r.jepsen() && r.Model != "":
 		return errors.New("--model is for histories of Jepsen: give --format jepsen-edn or porcupine-log too")
 	case !r.jepsen() && r.Initial != "":
@@ -107,14 +105,14 @@ func (r *Reading) complete(paths []string) error {
 		return nil
 	}
 	if _, err := os.Lstat(r.Export); err == nil {
-		return fmt.Errorf("--export %s: there is such a file: name one that is not there yet", r.Export)
+		return fmt.Errorf("--export %s: the file exists: name a new one", r.Export)
 	}
 	return Writable("--export", r.Export)
 }
 
 func (r *Reading) jepsen() bool { return r.Format == "jepsen-edn" || r.Format == "porcupine-log" }
 
-// reader judges a file in another format; nil: the format is our own.
+// reader returns the function that judges a file in another format; nil for oversell's own.
 func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 	switch {
 	case r.jepsen():
@@ -135,7 +133,7 @@ func (r *Reading) reader() (func(path string) (reports.Run, error), error) {
 	}, nil
 }
 
-// judgeJepsen judges a history of Jepsen by a model, or as the run that it was exported from.
+// judgeJepsen judges a Jepsen history by a model, or, if oversell exported it, as the original run.
 func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	h, j, err := foreign.Read(path, foreign.Keys(r.Keys))
 	switch {
@@ -158,7 +156,7 @@ func (r *Reading) judgeJepsen(path string) (reports.Run, error) {
 	return r.runOf(j, m, foreign.Judge(j, m, foreign.Limits{Time: r.TimeLimit})), nil
 }
 
-// runOf is what a report tells of a foreign history.
+// runOf reports on a foreign history.
 func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdict) reports.Run {
 	run := reports.Run{Scenario: m.Name, Engine: r.Format, Target: filepath.Base(h.Path), Clients: h.Processes, Operations: len(h.Ops), ElapsedMS: judging.Round(float64(h.Last-h.First) / 1e6),
 		Latency: map[string]reports.Latency{}, Faults: []reports.Fault{}, Properties: []reports.Property{}}
@@ -176,16 +174,16 @@ func (r *Reading) runOf(h *foreign.History, m foreign.Model, vs []checker.Verdic
 	}
 	run.Notes = append(run.Notes, "read from "+h.Path)
 	if h.Skipped > 0 {
-		run.Notes = append(run.Notes, "skipped, as they are of a nemesis or of no process: "+phrase.Count(h.Skipped, "event"))
+		run.Notes = append(run.Notes, "skipped events of a nemesis or without a process: "+phrase.Count(h.Skipped, "event"))
 	}
 	if h.Cut > 0 {
-		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no end, and is not read", h.Cut))
+		run.Notes = append(run.Notes, fmt.Sprintf("the log was cut off: line %d has no newline, and is ignored", h.Cut))
 	}
 	run.Verdict, run.Why = foreignVerdict(promised)
 	return run
 }
 
-// foreignVerdict merges the verdicts on what is promised.
+// foreignVerdict merges the verdicts on the promises.
 func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 	var results []checker.Result
 	for _, v := range promised {
@@ -201,12 +199,12 @@ func foreignVerdict(promised []checker.Verdict) (verdict, why string) {
 	case merged == checker.Unknown:
 		return reports.Inconclusive, why
 	case few.Opportunities < judging.Needed:
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", judging.TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), judging.Needed)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", judging.TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), judging.Needed)
 	}
 	return reports.Pass, ""
 }
 
-// export writes the history of the only path, if it is wanted.
+// export writes the history of the only path, if --export asked for it.
 func (r *Reading) export(read func(string) (*history.History, error), paths []string) error {
 	if r.Export == "" {
 		return nil

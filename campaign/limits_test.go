@@ -70,7 +70,7 @@ func TestExtremeValuesOfEveryNumber(t *testing.T) {
 	}
 }
 
-// numeric tells whether a flag takes a number or a duration, or several.
+// numeric reports whether a flag takes a number or a duration, or several.
 func numeric(f *pflag.Flag) bool {
 	return slices.ContainsFunc([]string{"int", "uint", "float", "duration"}, func(kind string) bool { return strings.HasPrefix(f.Value.Type(), kind) })
 }

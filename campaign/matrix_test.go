@@ -47,7 +47,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// sampled tells whether cell j of this failure, the i-th, runs in CI: of those that
+// sampled reports whether cell j of this failure, the i-th, runs in CI: of those that
 // break and of those that hold it is one, in each failure another.
 func (f Failure) sampled(i, j int) bool {
 	alike, before := 0, 0
@@ -73,10 +73,9 @@ func (c Cell) measured(t *testing.T, r reports.Run) reports.Property {
 	return r.Properties[i]
 }
 
-// judgeCell runs a cell once and fails the test if what came of it is not what must.
-// With patience, a run that had no power, in which a flaw did not show or nothing was
-// decided, is made twice more: a busy machine can do that. A promise that was broken and
-// must not be is never excused.
+// judgeCell runs a cell once and fails the test if the result is not as expected. With patience, a run without
+// power, in which a flaw did not show or nothing was decided, is repeated twice: a busy machine can cause that. An
+// unexpected violation is never excused.
 func judgeCell(t *testing.T, c Cell, seed uint64, patience bool) reports.Run {
 	t.Helper()
 	r := runCell(t, c, seed)

@@ -54,8 +54,8 @@ func everything(base Options) (os []Options) {
 	return os
 }
 
-// TestNoPassWithoutOpportunity: a run with one client, one of 1 ms, and one in which each
-// client has a key of its own, pass nothing, whatever they are of.
+// TestNoPassWithoutOpportunity: a run with one client, one of 1 ms, and one in which each client has a key of its
+// own do not pass, in any scenario.
 func TestNoPassWithoutOpportunity(t *testing.T) {
 	base := options()
 	base.Target = server.Spec{Target: "embedded"}
@@ -136,8 +136,8 @@ func apart(h *history.History) *history.History {
 	return h
 }
 
-// TestPromisesAreJudgedByWhatTheyAreOf: what a scenario or a variant is called judges
-// nothing, and what is promised of something unknown is no pass.
+// TestPromisesAreJudgedByWhatTheyAreOf: names of scenarios and variants do not matter, and a promise of something
+// unknown does not pass.
 func TestPromisesAreJudgedByWhatTheyAreOf(t *testing.T) {
 	for _, c := range []struct {
 		name, header string

@@ -7,16 +7,14 @@ import (
 	"path/filepath"
 )
 
-// ErrUsed says that the plan's directory cannot be used: another run is in it, or it is
-// none.
+// ErrUsed means that the plan's directory holds another run or is not a directory.
 var ErrUsed = errors.New("the directory cannot be used")
 
-// ErrUnwritable says that nothing can be written at a place: the environment forbids it.
+// ErrUnwritable means that a path cannot be written: an environment error.
 var ErrUnwritable = errors.New("nothing can be written there")
 
-// Directory refuses a path at which there can be no directory, because it leads to
-// something else or through it, or because nobody may make one or write to it. That there is
-// none yet is no error.
+// Directory returns an error if path cannot be a directory: it or a parent is a file, or it cannot be created or
+// written. A missing directory is not an error.
 func Directory(path string) error {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err == nil {
@@ -34,8 +32,8 @@ func Directory(path string) error {
 	}
 }
 
-// Writable reports in advance why what flag names is no file that can be written: at the end
-// of the work it would be too late.
+// Writable reports in advance whether the file that a flag names can be written: after the work it would be too
+// late.
 func Writable(flag, path string) error {
 	if path == "" {
 		return fmt.Errorf("%s needs the name of a file", flag)
@@ -50,7 +48,7 @@ func Writable(flag, path string) error {
 			return fmt.Errorf("%s: %w: %w", flag, ErrUnwritable, err)
 		}
 		return f.Close()
-	case err == nil: // a pipe or a device, of which opening may be more than a look
+	case err == nil: // opening a pipe or a device may have effects
 		return nil
 	}
 	dir := filepath.Dir(path)
@@ -63,7 +61,7 @@ func Writable(flag, path string) error {
 	return nil
 }
 
-// receives tells why no file can be made in a directory that is there.
+// receives returns an error if no file can be created in an existing directory.
 func receives(dir string) error {
 	f, err := os.CreateTemp(dir, ".oversell-*")
 	if err != nil {

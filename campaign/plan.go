@@ -26,15 +26,15 @@ import (
 	"oversell/variant"
 )
 
-// Options are what a user says of a campaign, by names.
+// Options are the settings of a campaign, by name.
 type Options struct {
 	Scenario string
-	Locks    []string // none: every shipped one
+	Locks    []string // empty: every shipped one
 	Sale     string   // empty: the lock's default
 	IDs      string   // empty: the default
 	Queue    string   // empty: every shipped one
 	Dispatch string   // empty: the lock's default
-	// System is the path of a system's file, which takes the place of one of them.
+	// System is the path of a file that describes a system, which replaces one of the variants.
 	System string
 	SQL    database.Spec
 	Target server.Spec
@@ -52,33 +52,32 @@ type Options struct {
 	Seed                             uint64
 	JSONL                            bool
 
-	// Rate or Stages, one of them, is the rate of arrivals of an open load, and Arrival how
-	// they are spread; see scenarios.Config.
+	// Rate or Stages, one of them, is the rate of arrivals of an open load; Arrival is their distribution; see
+	// scenarios.Config.
 	Rate, Stages arrival.Rate
 	Arrival      arrival.Process
 
-	// Faults are sentences of package faults: what is done to the run on purpose.
+	// Faults are sentences of package faults.
 	Faults []string
 
-	// Set tells which flags somebody gave, by name; nil: none. One that can have no
-	// effect is refused, unless Shared says that it was given for other runs, too.
+	// Set reports which flags were given, by name; nil: none. A flag without effect is refused, unless Shared
+	// reports that it was given for other runs, too.
 	Set, Shared func(flag string) bool
 
 	QueueOptions queueimpl.Options
 	Delay        time.Duration
 	Repeat, Die  float64
 	Abandon      int
-	// Batch, Withdraw and Peek are what clients of a queue do besides, as in
-	// scenarios.Config; RefuseStale is the sale's.
+	// Batch, Withdraw and Peek are additional operations of queue clients, as in scenarios.Config; RefuseStale
+	// belongs to the sale.
 	Batch          int
 	Withdraw, Peek float64
 	RefuseStale    bool
 
-	Outside *system.System // that System names
+	Outside *system.System // the system that System names
 }
 
-// DefaultDir is where the run directories of a campaign begun now go: a directory
-// that does not exist yet.
+// DefaultDir returns the default directory of a campaign that begins now; it does not exist yet.
 func DefaultDir(now time.Time) string {
 	dir := filepath.Join("oversell-runs", now.Format("20060102-150405"))
 	for n := 2; ; n++ {
@@ -89,8 +88,7 @@ func DefaultDir(now time.Time) string {
 	}
 }
 
-// NewPlan turns names into a plan, and refuses what cannot be run before
-// anything is started.
+// NewPlan resolves names into a plan. It refuses combinations that cannot run before anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.SuitEmulation()
 	if err := o.readSystem(); err != nil {
@@ -111,11 +109,10 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	return p, nil
 }
 
-// WellNamed refuses a list of locks, of which set tells whether somebody gave it, that
-// names none, one without a name, or one twice.
+// WellNamed refuses a list of locks that is empty although set, or that holds an empty name or a name twice.
 func WellNamed(locks []string, set bool) error {
 	if slices.Contains(locks, "") || set && len(locks) == 0 {
-		return errors.New("an empty name was given to --lock (see: oversell list)")
+		return errors.New("--lock has an empty name (see: oversell list)")
 	}
 	for i, name := range locks {
 		if slices.Contains(locks[:i], name) {
@@ -125,18 +122,18 @@ func WellNamed(locks []string, set bool) error {
 	return nil
 }
 
-// meant tells whether somebody set a flag for just these runs.
+// meant reports whether a flag was set for just these runs.
 func (o Options) meant(flag string) bool {
 	return o.Set != nil && o.Set(flag) && (o.Shared == nil || !o.Shared(flag))
 }
 
-// Database is the database, treated as the target is.
+// Database returns the database, with the same permissions as the target.
 func (o Options) Database() database.Spec {
 	o.SQL.AllowRemote, o.SQL.Mend = o.Target.AllowRemote, o.Target.Mend
 	return o.SQL
 }
 
-// Plan is the plan for this very load; [NewPlan] chooses one that suits the target first.
+// Plan returns the plan for exactly these settings; [NewPlan] first adapts defaults to the target.
 func (o Options) Plan(ctx context.Context) (Plan, error) {
 	o.SQL = o.Database()
 	base, err := o.Base()
@@ -162,8 +159,7 @@ func (o Options) Plan(ctx context.Context) (Plan, error) {
 		if err != nil {
 			return Plan{}, err
 		}
-		// A sweep leaves out what cannot run there; what was asked for by name
-		// must be able to.
+		// A sweep leaves out combinations that cannot run; a named one must be able to.
 		err = c.Complete(masters)
 		if err == nil {
 			err = o.fitEngine(c)
@@ -192,11 +188,11 @@ func (o Options) Plan(ctx context.Context) (Plan, error) {
 	return p, nil
 }
 
-// Sweeps tells whether the runs are of everything that is shipped, since nobody named a
-// lock, a queue or a system: they demonstrate what is declared of it.
+// Sweeps reports whether the runs cover every shipped variant, because no lock, queue or system was named: they
+// demonstrate the declared flaws.
 func (o Options) Sweeps() bool { return len(o.Locks) == 0 && o.Queue == "" && o.System == "" }
 
-// fitEngine refuses what the engine cannot reach.
+// fitEngine refuses combinations that the engine does not support.
 func (o Options) fitEngine(c scenarios.Config) error {
 	switch {
 	case c.Engine != load.Coroutines:
@@ -209,7 +205,7 @@ func (o Options) fitEngine(c scenarios.Config) error {
 	return nil
 }
 
-// fitSystem refuses what the system, if the run has it, cannot be asked for.
+// fitSystem refuses operations that the run's system does not have.
 func (o Options) fitSystem(c scenarios.Config) error {
 	if !serves(o.Outside, c) {
 		return nil
@@ -220,8 +216,7 @@ func (o Options) fitSystem(c scenarios.Config) error {
 	return o.fitFaults(c)
 }
 
-// fitServers refuses faults of servers that there are not, as far as that is known
-// before any is started.
+// fitServers refuses faults on servers that do not exist, if that is known before any is started.
 func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
 	spec := SpecFor(o.Target, c.Lock)
 	for _, f := range c.Faults {
@@ -239,7 +234,7 @@ func (o Options) fitServers(ctx context.Context, c scenarios.Config) error {
 	return c.FitServers(all)
 }
 
-// Base is what all runs have in common: everything but the variants.
+// Base returns the settings that all runs share: everything except the variants.
 func (o Options) Base() (c scenarios.Config, err error) {
 	c = scenarios.Config{
 		Engine: o.Engine, RTT: o.RTT, Clients: o.Clients, Pool: o.Pool, Waiting: o.Waiting, Seed: o.Seed,
@@ -282,14 +277,13 @@ func (o Options) Base() (c scenarios.Config, err error) {
 	return c, nil
 }
 
-// What the emulation is given where nobody chose: it takes some 0.2 ms of a
-// processor for every script, and a sweep is to end in seconds there, too.
+// Defaults on the emulation: a script takes it 0.2 ms of CPU time, and a sweep should take seconds there, too.
 const (
 	emulatedClients = 16
 	emulatedStock   = 200
 )
 
-// SuitEmulation makes the load that nobody chose fit for the emulation.
+// SuitEmulation reduces the default load for the emulation.
 func (o *Options) SuitEmulation() {
 	if o.Set == nil || !o.Target.Embeds() {
 		return
@@ -302,8 +296,8 @@ func (o *Options) SuitEmulation() {
 	}
 }
 
-// Combinations are the variants to run: of those that were not named, every
-// lock, or every queue, and the default of the rest.
+// Combinations returns the variants to run: the named ones; otherwise every lock, or every queue, and the default
+// of the rest.
 func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err error) {
 	if base.Scenario.Uses(variant.Queue) {
 		return o.queues(base)
@@ -331,11 +325,10 @@ func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err
 	return cs, nil
 }
 
-// queueLocks are the locks under which a queue that needs one runs when nobody
-// says otherwise: the one it was printed with, and the corrected one.
+// queueLocks are the default locks of a queue that needs one: the one it was printed with, and the corrected one.
 var queueLocks = []string{"php-lock-printed", "lua-release"}
 
-// queues are the combinations of queues and, for those that take one, locks.
+// queues returns the combinations of queues and, for those that take one, locks.
 func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error) {
 	wanted := []string{o.Queue}
 	if o.Queue == "" {
@@ -372,7 +365,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 	return cs, nil
 }
 
-// withSale is c with the sale of this name, if its scenario sells.
+// withSale returns c with the named sale, if its scenario sells.
 func (o Options) withSale(c scenarios.Config, name string) (_ scenarios.Config, err error) {
 	if c.Scenario.Uses(variant.Sale) {
 		c.Sale, err = Find("sale", name, o.saleVariants(), saleName)
@@ -387,8 +380,8 @@ func orAll[T any](wanted []string, all []T, name func(T) string) []string {
 	return Names(all, name)
 }
 
-// SpecFor is the target that a run under this lock gets: where nobody chose a
-// topology and the servers are ours to start, as many masters as the lock needs.
+// SpecFor returns the target of a run under this lock. If no topology was chosen and oversell starts the servers,
+// it has as many masters as the lock needs.
 func SpecFor(s server.Spec, l lockimpl.Variant) server.Spec {
 	if s.Topology == "" && !s.IsAddress() && l.Needs.Masters > 1 {
 		s.Topology = fmt.Sprintf("masters:%d", max(l.Needs.Masters, usualMasters))
@@ -396,7 +389,7 @@ func SpecFor(s server.Spec, l lockimpl.Variant) server.Spec {
 	return s
 }
 
-// usualMasters is the number that the literature on Redlock uses.
+// usualMasters is the number of masters in the Redlock literature.
 const usualMasters = 5
 
 func lockName(v lockimpl.Variant) string  { return v.Name }
@@ -415,7 +408,7 @@ func Names[T any](all []T, name func(T) string) []string {
 	return ns
 }
 
-// Find returns the thing with this name, or an error that tells the nearest ones.
+// Find returns the item with this name, or an error that suggests similar names.
 func Find[T any](what, wanted string, all []T, name func(T) string) (T, error) {
 	for _, v := range all {
 		if name(v) == wanted {

@@ -19,23 +19,20 @@ import (
 	"oversell/reports/page"
 )
 
-// ErrUnwritten says that a page could not be written: the environment failed.
+// ErrUnwritten means that a page could not be written: an environment error.
 var ErrUnwritten = errors.New("write the page")
 
-// Report writes the page of what is at paths, and returns where it is, the page itself
-// first. Each path is a run directory, a directory of run directories, a history (also
-// as JSON lines), a comparison or its directory, or what explore wrote as JSON. Several
-// runs or searches become one page with a table; each run's own page is then written
-// into its directory, unless it is there. Two paths with a run each become a page of what
-// changed from the first to the second.
+// Report writes the page about what is at paths, and returns the written files, the page first. A path is a run
+// directory, a directory of run directories, a history (also as JSON lines), a comparison or its directory, or JSON
+// written by explore. Several runs or searches become one page with a table; a run directory without a page gets
+// its own. Two paths with one run each become a page about what changed from the first to the second.
 //
-// out is the page's file; empty: report.html, or of what changed difference.html, beside
-// what is at the first path. If it ends in .svg, it becomes the sequence diagram of a
-// search's counterexample alone. A file
-// that is no page of this program's is never overwritten.
+// out is the page's file; empty: report.html, or difference.html for two runs, beside the first path. If it ends in
+// .svg, only the sequence diagram of a search's counterexample is written. A file that is not a page of this
+// program is never overwritten.
 func Report(paths []string, out string) (written []string, err error) {
 	if len(paths) == 0 {
-		return nil, errors.New("name what the page is to tell of: a run directory, a history, a comparison or an exploration")
+		return nil, errors.New("name the input of the page: a run directory, a history, a comparison or an exploration")
 	}
 	var found []source
 	var seen files
@@ -57,7 +54,7 @@ func Report(paths []string, out string) (written []string, err error) {
 	if out == "" {
 		name := pageFile
 		if two {
-			name = differenceFile // the first one's own page stays
+			name = differenceFile // keeps the first run's own page
 		}
 		out = filepath.Join(dirOf(paths[0]), name)
 	}
@@ -75,7 +72,7 @@ func Report(paths []string, out string) (written []string, err error) {
 	return overview(found, out)
 }
 
-// difference writes the page of what changed from one run to another.
+// difference writes the page about what changed from one run to another.
 func difference(a, b source, out string) error {
 	var in page.DifferenceInput
 	var judged [2]judging.Judged
@@ -99,10 +96,10 @@ func difference(a, b source, out string) error {
 	return writeTo(out, func(w io.Writer) error { return page.Difference(w, in) })
 }
 
-// drawingExt is the extension of a drawing, which stands in documents.
+// drawingExt is the extension of a diagram for use in documents.
 const drawingExt = ".svg"
 
-// drawing writes the sequence diagram of the one search in found to a file.
+// drawing writes the sequence diagram of the one search in found.
 func drawing(found []source, out string) error {
 	var all []reports.Exploration
 	for _, s := range found {
@@ -113,7 +110,7 @@ func drawing(found []source, out string) error {
 		all = append(all, more...)
 	}
 	if len(found) != 1 || len(all) != 1 {
-		return fmt.Errorf("--out %s: only what explore wrote about one search is drawn as %s; of all else there are pages (.html)", out, drawingExt)
+		return fmt.Errorf("--out %s: only a single search of explore is drawn as %s; use .html for everything else", out, drawingExt)
 	}
 	var b bytes.Buffer
 	if err := page.Diagram(&b, all[0]); err != nil {
@@ -122,7 +119,7 @@ func drawing(found []source, out string) error {
 	return writeTo(out, func(w io.Writer) error { _, err := b.WriteTo(w); return err })
 }
 
-// explorations returns the explorations in a file, and none if the file holds something else.
+// explorations returns the explorations in a file; none if the file holds something else.
 func (s source) explorations() ([]reports.Exploration, error) {
 	switch s.shape {
 	case reports.ExplorationSchema:
@@ -136,7 +133,7 @@ func (s source) explorations() ([]reports.Exploration, error) {
 	return nil, nil
 }
 
-// dirOf is a directory itself, or that of a file.
+// dirOf returns a directory itself, or the directory of a file.
 func dirOf(path string) string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return path
@@ -144,15 +141,15 @@ func dirOf(path string) string {
 	return filepath.Dir(path)
 }
 
-// source is something that a page can be made of.
+// source is an input of a page.
 type source struct {
-	// path is where it is: a file.
+	// path is its file.
 	path string
-	// shape is a schema.
+	// shape is its schema.
 	shape string
 }
 
-// sourcesIn finds what is at a path.
+// sourcesIn finds the sources at a path.
 func sourcesIn(path string) ([]source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -191,9 +188,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// recognised finds out what is in a file, by its first bytes or its schema.
+// recognised determines what a file holds, by its first bytes or its schema.
 func recognised(path string) (source, error) {
-	if err := ordinary(path); err != nil { // it is read twice
+	if err := ordinary(path); err != nil { // the file is read twice
 		return source{}, err
 	}
 	f, err := os.Open(path)
@@ -204,7 +201,7 @@ func recognised(path string) (source, error) {
 	head := make([]byte, len(historyMagic))
 	n, err := io.ReadFull(f, head)
 	if n == 0 {
-		return source{}, fmt.Errorf("%s is empty: it holds nothing to report", path)
+		return source{}, fmt.Errorf("%s is empty: there is nothing to report", path)
 	}
 	text := bytes.TrimPrefix(head[:n], []byte("\ufeff")) // as history.Read does
 	if string(head[:n]) == historyMagic {
@@ -220,9 +217,9 @@ func recognised(path string) (source, error) {
 	}
 	switch {
 	case err != nil:
-		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program's: %w", path, err)
+		return source{}, fmt.Errorf("%s is neither a history nor JSON of this program: %w", path, err)
 	case what.Schema == reports.Schema, what.Schema == "" && what.Verdict != "":
-		return source{}, fmt.Errorf("%s holds judgements, and not what happened: name the run directory or its %s", path, HistoryFile)
+		return source{}, fmt.Errorf("%s holds verdicts, not operations: name the run directory or its %s", path, HistoryFile)
 	}
 	for _, known := range []string{history.Schema, reports.ComparisonSchema, reports.ExplorationSchema, reports.ExplorationsSchema} {
 		if what.Schema == known {
@@ -235,7 +232,7 @@ func recognised(path string) (source, error) {
 // historyMagic begins a history file of any version.
 const historyMagic = "OVSHIST"
 
-// page writes the page of one thing to a file.
+// page writes the page about one source.
 func (s source) page(out string) error {
 	tell, err := s.tells(filepath.Dir(out))
 	if err != nil {
@@ -244,7 +241,7 @@ func (s source) page(out string) error {
 	return writeTo(out, tell)
 }
 
-// tells reads a source, and returns what writes its page, which will be in dir.
+// tells reads a source, and returns the function that writes its page, which will be in dir.
 func (s source) tells(dir string) (func(io.Writer) error, error) {
 	switch s.shape {
 	case reports.ComparisonSchema:
@@ -277,7 +274,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 	}, nil
 }
 
-// named is how a user names the source: the run directory, if it is one's history.
+// named returns the source as users name it: the run directory, if it is the history of one.
 func (s source) named() string {
 	if filepath.Base(s.path) == HistoryFile {
 		return filepath.Dir(s.path)
@@ -296,8 +293,7 @@ func decode(path string, v any) error {
 	return nil
 }
 
-// pageOf writes the page of a judged history that is at path, a run directory or a
-// file; the page will be in dir.
+// pageOf writes the page of a judged history at path, a run directory or a file; the page will be in dir.
 func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Judged) error {
 	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
@@ -306,7 +302,7 @@ func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Judged)
 	return page.Run(w, in)
 }
 
-// linkFrom is the address of a file for a page in dir; empty if there is no way.
+// linkFrom returns the link to a file from a page in dir; empty if there is no relative path.
 func linkFrom(dir, path string) string {
 	dir, err1 := filepath.Abs(dir)
 	path, err2 := filepath.Abs(path)
@@ -317,8 +313,7 @@ func linkFrom(dir, path string) string {
 	return (&url.URL{Path: filepath.ToSlash(rel)}).String()
 }
 
-// overview writes a page with a table of several things, and the pages of runs that
-// have none yet.
+// overview writes a page with a table of several sources, and the missing pages of runs.
 func overview(found []source, out string) (written []string, err error) {
 	dir := filepath.Dir(out)
 	var in page.OverviewInput
@@ -353,7 +348,7 @@ func overview(found []source, out string) (written []string, err error) {
 	return append([]string{out}, others...), writeTo(out, func(w io.Writer) error { return page.Overview(w, in) })
 }
 
-// run judges one of several runs, and writes its page where a run directory has none.
+// run judges one of several runs, and writes its page if its run directory has none.
 func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	h, err := read(s.path)
 	if err != nil {
@@ -380,7 +375,7 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	return in, wrote, nil
 }
 
-// writeTo writes a page to a file, whole or not at all.
+// writeTo writes a file completely or not at all.
 func writeTo(path string, tell func(io.Writer) error) error {
 	if err := WriteFile(filepath.Dir(path), filepath.Base(path), tell); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
@@ -388,7 +383,7 @@ func writeTo(path string, tell func(io.Writer) error) error {
 	return nil
 }
 
-// ours refuses a file that this program did not write as a page.
+// ours returns an error if a file exists and is not a page of this program.
 func ours(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -399,7 +394,7 @@ func ours(path string) error {
 	case info.IsDir():
 		return fmt.Errorf("--out %s is a directory: name a file in it, such as %s", path, filepath.Join(path, pageFile))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("--out %s is no ordinary file", path)
+		return fmt.Errorf("--out %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -411,7 +406,7 @@ func ours(path string) error {
 		return err
 	}
 	if len(head) > 0 && !bytes.Contains(head, []byte(page.Mark)) {
-		return fmt.Errorf("%s exists and is no page of oversell's, so it stays: choose another --out", path)
+		return fmt.Errorf("%s exists and is not a page of oversell: choose another --out", path)
 	}
 	return nil
 }

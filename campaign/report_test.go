@@ -104,7 +104,7 @@ func TestReportOfJSON(t *testing.T) {
 	}
 }
 
-// TestReportRefuses: what has no page is refused in a line, and nobody's file is lost.
+// TestReportRefuses: input without a page is refused in one line, and no file of the user is overwritten.
 func TestReportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -120,7 +120,7 @@ func TestReportRefuses(t *testing.T) {
 		out   string
 		says  string
 	}{
-		{nil, "", "name what the page is to tell of"},
+		{nil, "", "name the input of the page"},
 		{[]string{filepath.Join(dir, "nothing")}, "", "no such file"},
 		{[]string{dir}, "", "holds no history.bin"},
 		{[]string{put("empty", "")}, "", "is empty"},

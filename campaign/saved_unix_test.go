@@ -14,8 +14,8 @@ import (
 	"oversell/reports"
 )
 
-// TestOnlyFilesInARunDirectory: a pipe in one would be waited for, for ever. One that was
-// named is read.
+// TestOnlyFilesInARunDirectory: reading a pipe in a run directory would block for ever. A pipe that was named is
+// read.
 func TestOnlyFilesInARunDirectory(t *testing.T) {
 	const header = `{"schema":"oversell-history/1"}` + "\n"
 	pipe := func(path string) string {
@@ -68,8 +68,8 @@ func TestEachHistoryOnce(t *testing.T) {
 	}
 }
 
-// TestBoundToItsRun: a run directory is judged only with the history that it was written
-// for, and nothing is made of another: neither a pass nor a violation.
+// TestBoundToItsRun: a run directory is judged only with the history that it was written for; any other gives
+// neither a pass nor a violation.
 func TestBoundToItsRun(t *testing.T) {
 	for _, lock := range []string{"lua-release", "none"} {
 		p, d := ran(t, options(lock))

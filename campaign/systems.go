@@ -16,7 +16,7 @@ import (
 	"oversell/variant"
 )
 
-// readSystem reads the file that --system names, and has its system take the place of a variant.
+// readSystem reads the file that --system names; the system replaces a variant.
 func (o *Options) readSystem() error {
 	if o.System == "" {
 		return nil
@@ -37,7 +37,7 @@ func serves(s *system.System, c scenarios.Config) bool {
 	return s != nil && slices.ContainsFunc(c.Subjects(), func(is scenarios.Subject) bool { return is.Of == s.Object && is.Name == s.Name })
 }
 
-// operationsOf are those that a system of an object serves, as they are called in a history.
+// operationsOf lists the operations that a system serves for an object, by their names in a history.
 var operationsOf = map[variant.Object][]history.Kind{
 	variant.Lock:  {history.Acquire, history.Extend, history.Release},
 	variant.Sale:  {history.Buy, history.Refund},
@@ -45,8 +45,8 @@ var operationsOf = map[variant.Object][]history.Kind{
 	variant.IDs:   {history.NextID},
 }
 
-// fitFaults refuses a fault that asks who sent a command, or to what end, where only the system
-// knows: its commands come by, and nothing tells for which client it sends one.
+// fitFaults refuses faults that depend on the client or the operation of a command. Only the system knows these:
+// the wire does not show for which client it sends a command.
 func (o Options) fitFaults(c scenarios.Config) error {
 	ours := slices.ContainsFunc(c.Subjects(), func(s scenarios.Subject) bool {
 		return s.Name != o.Outside.Name && !s.Needs.SQL && (s.Of != variant.Lock || len(s.Promises) > 0)
@@ -55,7 +55,7 @@ func (o Options) fitFaults(c scenarios.Config) error {
 		w := f.Where
 		during := slices.ContainsFunc(operationsOf[o.Outside.Object], func(k history.Kind) bool { return k.String() == w.During })
 		wire := f.Kind.Level == faults.OnWire
-		const why = "%s, and %s is asked for that: the wire does not know for which client or operation a system sends a command"
+		const why = "%s, but the run uses %s: the wire does not show for which client or operation a system sends a command"
 		switch {
 		case f.Kind.Level == faults.OnServer:
 		case wire && during:
@@ -67,16 +67,16 @@ func (o Options) fitFaults(c scenarios.Config) error {
 		case wire && !ours && w.State != faults.AnyState:
 			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.Outside.Name)
 		case !wire && f.NeedsCommand() && (during || !ours):
-			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, and %s sends them itself: faults on the wire and of servers reach it", o.Outside.Name)
+			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, but %s sends them itself: use faults on the wire or of servers", o.Outside.Name)
 		}
 	}
 	return nil
 }
 
 // errFar refuses a system on another machine.
-var errFar = errors.New("the system is not on this machine: load goes there with --allow-remote only")
+var errFar = errors.New("the system is not on this machine: use --allow-remote to put load on it")
 
-// Serve names the system where a variant of its kind is named.
+// Serve names the system in place of a variant of its kind.
 func (o *Options) Serve(s *system.System) error {
 	set := func(flag string) bool { return o.Set != nil && o.Set(flag) }
 	if flag := string(s.Object); set(flag) {
@@ -122,7 +122,7 @@ func (o *Options) Serve(s *system.System) error {
 	return nil
 }
 
-// The variants that a name can mean: those that are shipped, and the system.
+// The variants that a name can mean: the shipped ones and the system.
 
 func (o Options) lockVariants() []lockimpl.Variant {
 	if o.Outside != nil && o.Outside.Object == variant.Lock {

@@ -24,7 +24,7 @@ func withPython(t *testing.T) {
 	}
 }
 
-// system runs the system of a file of examples.
+// runSystem runs the system of a file of examples.
 func runSystem(t *testing.T, file, scenario string, alter func(*Options)) reports.Run {
 	t.Helper()
 	o := Options{Scenario: scenario, System: filepath.Join("..", "examples", file), Target: server.Spec{Target: "process"}, Clients: 16, Stock: 200, Quantity: 1, Seed: 1, Waiting: "poll",
@@ -106,8 +106,8 @@ func TestSystemsAreJudged(t *testing.T) {
 	}
 }
 
-// TestSystemsThatCannotStart: a system that ends before it has answered is told of at once, with
-// what it printed, and no run is made.
+// TestSystemsThatCannotStart: a system that ends before it has answered is reported at once, with its output, and
+// no run is made.
 func TestSystemsThatCannotStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; echo ModuleNotFoundError >&2; exit 1']\n"), 0o600); err != nil {
@@ -120,7 +120,7 @@ func TestSystemsThatCannotStart(t *testing.T) {
 	}
 	p.Dir = filepath.Join(t.TempDir(), "runs")
 	d, err := Run(t.Context(), p, silent{})
-	if len(d.Runs) != 0 || err == nil || err.Error() != "start s: it ended with exit status 1, and the last that it printed is this\nTraceback\nModuleNotFoundError" {
+	if len(d.Runs) != 0 || err == nil || err.Error() != "start s: it ended with exit status 1; its last output is\nTraceback\nModuleNotFoundError" {
 		t.Errorf("%d runs, %v", len(d.Runs), err)
 	}
 }
@@ -142,8 +142,7 @@ func TestFailoversNeedReplicas(t *testing.T) {
 	}
 }
 
-// TestSystemsAreRefused: a system that cannot take the place that it is given is refused before
-// anything is started.
+// TestSystemsAreRefused: a system that cannot replace the variant is refused before anything is started.
 func TestSystemsAreRefused(t *testing.T) {
 	lock := filepath.Join("..", "examples", "python", "lock.yaml")
 	remote := filepath.Join(t.TempDir(), "remote.yaml")
@@ -164,7 +163,7 @@ func TestSystemsAreRefused(t *testing.T) {
 		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},
 		{Options{System: "nowhere.yaml", Scenario: "seckill"}, "nowhere.yaml"},
 		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "seckill", Refund: 0.1}, "system our-shop: the file has no http.refund"},
-		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire, and python-lock is asked for that"},
+		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire, but the run uses python-lock"},
 		{Options{System: lock, Scenario: "seckill", Faults: []string{"drop-reply SET in acquire 1%"}}, "fires in acquire"},
 		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply SET client 2 1%"}}, "fires at client 2"},
 		{Options{System: lock, Scenario: "mutex", Faults: []string{"drop-reply EVAL holder 1%"}}, "and in this run of mutex a holder sends none"},
@@ -258,8 +257,8 @@ for line in sys.stdin:
     print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// TestTheStartIsNoLoad: a lock whose program is slow to start keeps its promises, and a system
-// that serves nobody any longer, or hardly anybody, keeps none.
+// TestTheStartIsNoLoad: a lock whose program is slow to start keeps its promises; a run of a system that serves no
+// clients any more, or hardly any, does not pass.
 func TestTheStartIsNoLoad(t *testing.T) {
 	for _, c := range []struct {
 		start, each, more string
@@ -331,7 +330,7 @@ http:
 MORE
 `
 
-// shop is a file that describes a pythonShop.
+// pythonShopSystem writes a file that describes a pythonShop.
 func pythonShopSystem(t *testing.T, more, start, each string) string {
 	t.Helper()
 	return pythonSystem(t, strings.Replace(pythonShopFile, "MORE", more, 1), strings.NewReplacer("START", start, "EACH", each).Replace(pythonShop))
@@ -381,8 +380,8 @@ signal.signal(signal.SIGTERM, ends)
 	}
 }
 
-// TestOperationsThatAreNotThere: what a system does not do excuses nothing: a run in which it is
-// asked for it decides nothing.
+// TestOperationsThatAreNotThere: an operation that a system lacks excuses nothing: a run that calls it is
+// inconclusive.
 func TestOperationsThatAreNotThere(t *testing.T) {
 	file := pythonShopSystem(t, "  refund: {path: '/refund?{order}&{quantity}'}", "", "pass")
 	r := runSystem(t, file, "seckill", func(o *Options) {
@@ -393,7 +392,7 @@ func TestOperationsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestChecksOfWhatCannotStart: a program that cannot start is told of as in a run.
+// TestChecksOfWhatCannotStart: a program that cannot start is reported as in a run.
 func TestChecksOfWhatCannotStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; exit 1']\n"), 0o600); err != nil {

@@ -117,8 +117,8 @@ func (x *original) tampered(r *rand.Rand, lines bool) (data []byte, how string) 
 	return data, fmt.Sprintf("%d bytes at %d overwritten", n, at)
 }
 
-// TestTampered alters the files of real runs, and what they tell. No history that is not
-// as it was written passes or is taken for a violation; nothing crashes or hangs.
+// TestTampered alters the files of real runs, and their contents. No altered history passes or counts as a
+// violation; nothing crashes or hangs.
 func TestTampered(t *testing.T) {
 	all := originals(t)
 	runs := 1_200 // a few seconds, also under the race detector

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// Unstopped is what of an error is a failure: all of it or, once ctx has ended, that a file
-// could not be written or read. Whatever else failed then failed because of that.
+// Unstopped returns the part of an error that is a failure: all of it or, once ctx has ended, errors of reading and
+// writing files. Other errors are then consequences of the end.
 func Unstopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -15,7 +15,7 @@ func Unstopped(ctx context.Context, err error) error {
 	return unstopped(err)
 }
 
-// unstopped is Unstopped of a run that was stopped.
+// unstopped is Unstopped for a run that was stopped.
 func unstopped(err error) error {
 	if f := (*fs.PathError)(nil); errors.As(err, &f) && f.Op != "fork/exec" {
 		return f

@@ -25,12 +25,11 @@ import (
 	"oversell/variant"
 )
 
-// bench is what a measurement works with: runs and searches of this program, and a
-// Redis to talk to directly. It remembers what was done, so that the answer can say
-// how to do it again. One goroutine uses it.
+// bench provides what a measurement needs: runs and searches of this program, and a Redis to talk to directly. It
+// records commands, so that the answer can name those that repeat it. It is for one goroutine.
 type bench struct {
-	spec  server.Spec    // where
-	given *server.Target // what runs there already; nil if nothing does
+	spec  server.Spec    // target
+	given *server.Target // servers that already run; nil if there are none
 	dir   string         // for histories
 	quick bool
 
@@ -38,15 +37,15 @@ type bench struct {
 	opened   *server.Target
 	closers  []func() error
 	plans    int      // made so far
-	commands []string // that show the same
-	versions []string // of the servers that were measured
+	commands []string // that repeat the measurement
+	versions []string // of the measured servers
 }
 
 func newBench(spec server.Spec, given *server.Target, dir string, quick bool) *bench {
 	return &bench{spec: spec, given: given, dir: dir, quick: quick, prefix: mark.New()}
 }
 
-// times is how often something is done: less often when it has to be quick.
+// times returns the number of repetitions: fewer if the measurement must be quick.
 func (b *bench) times(full, quick int) int {
 	if b.quick {
 		return quick
@@ -54,13 +53,13 @@ func (b *bench) times(full, quick int) int {
 	return full
 }
 
-// ran is a run that was made, with the path of its history.
+// ran is a finished run with the path of its history.
 type ran struct {
 	reports.Run
 	path string
 }
 
-// broke is how often a property was seen broken.
+// broke returns how often a property was broken.
 func (r ran) broke(of variant.Object, p variant.Property) int {
 	for _, x := range r.Properties {
 		if x.Of == of && x.Name == p && x.Measured == reports.Broken {
@@ -70,14 +69,14 @@ func (r ran) broke(of variant.Object, p variant.Property) int {
 	return 0
 }
 
-// held tells whether a property is known to have held, in a run that came to its end.
+// held reports whether a property held in a run that ended normally.
 func (r ran) held(of variant.Object, p variant.Property) bool {
 	return !r.Interrupted && r.Cut == "" && slices.ContainsFunc(r.Properties, func(x reports.Property) bool {
 		return x.Of == of && x.Name == p && x.Measured == reports.Holds
 	})
 }
 
-// powerless says why the run shows nothing; empty if it does.
+// powerless explains why the run shows nothing; empty if it does.
 func (r ran) powerless() string {
 	for _, f := range r.Faults {
 		if f.Fired == 0 || f.Failed != "" {
@@ -87,7 +86,7 @@ func (r ran) powerless() string {
 	return ""
 }
 
-// watcher notes where histories go.
+// watcher records the paths of histories.
 type watcher struct{ paths []string }
 
 func (*watcher) Target(*server.Target)      {}
@@ -97,7 +96,7 @@ func (w *watcher) Start(_, _ int, _ scenarios.Config, live *scenarios.Live) {
 	w.paths = append(w.paths, live.History)
 }
 
-// again makes a run with these flags of "oversell run" so often, each with another seed.
+// again makes a run with these flags of "oversell run" several times, each with another seed.
 func (b *bench) again(ctx context.Context, times int, args ...string) ([]ran, error) {
 	cells := make([][]string, times)
 	for i := range cells {
@@ -149,7 +148,7 @@ func (b *bench) runs(ctx context.Context, cells ...[]string) ([]ran, error) {
 	return rs, nil
 }
 
-// grants counts the grants of the lock in a run's history by how they came about.
+// grants counts the grants of the lock in a run's history by how they were obtained.
 func (r ran) grants() (map[string]int, error) {
 	h, err := history.Read(r.path)
 	if err != nil {
@@ -164,8 +163,7 @@ func (r ran) grants() (map[string]int, error) {
 	return by, nil
 }
 
-// grantsMeanwhile counts the grants of the lock later than d after the last fault began,
-// and before the first of them ended.
+// grantsMeanwhile counts the grants of the lock from d after the last fault began until the first of them ended.
 func (r ran) grantsMeanwhile(d time.Duration) (n int, err error) {
 	h, err := history.Read(r.path)
 	if err != nil {
@@ -175,7 +173,7 @@ func (r ran) grantsMeanwhile(d time.Duration) (n int, err error) {
 	for _, op := range h.Ops {
 		if op.Kind == history.Fault {
 			from = max(from, op.Call+d)
-			if op.Return > op.Call+d { // it lasted
+			if op.Return > op.Call+d { // a fault that lasted
 				to = min(to, op.Return)
 			}
 		}
@@ -208,11 +206,11 @@ func (b *bench) search(ctx context.Context, args ...string) (found reports.Explo
 	return found, err
 }
 
-// replays is how often a counterexample is driven against a real server.
+// replays is how often a counterexample is replayed against a real server.
 const replays = 3
 
-// replayed drives a search's counterexample against servers of its own, and counts how
-// often the promise was broken there, too. Where servers run already, it does nothing.
+// replayed replays a search's counterexample against servers of its own, and counts how often the promise was
+// broken. On servers that already run, it does nothing.
 func (b *bench) replayed(ctx context.Context, e reports.Exploration) (confirmed, times int, err error) {
 	if e.Counterexample == nil || b.spec.IsAddress() {
 		return 0, 0, nil
@@ -221,7 +219,7 @@ func (b *bench) replayed(ctx context.Context, e reports.Exploration) (confirmed,
 	return r.Confirmed, r.Times, err
 }
 
-// done notes a command line that shows the same, once. A search needs no server.
+// done records a command line that repeats the measurement, once. A search needs no server.
 func (b *bench) done(command string) {
 	if b.spec.Target != string(server.Process) && !strings.HasPrefix(command, "oversell explore") {
 		command += " --target " + b.spec.String()
@@ -231,7 +229,7 @@ func (b *bench) done(command string) {
 	}
 }
 
-// measured notes the version of a server that was measured.
+// measured records the version of a measured server.
 func (b *bench) measured(version string) {
 	for v := range strings.SplitSeq(version, ",") {
 		if v = strings.TrimSpace(v); !slices.Contains(b.versions, v) {
@@ -240,7 +238,7 @@ func (b *bench) measured(version string) {
 	}
 }
 
-// server is a Redis for this measurement alone or, where an address was given, that one.
+// server returns a Redis for this measurement alone or, if an address was given, the one there.
 func (b *bench) server(ctx context.Context) (*server.Target, error) {
 	if b.opened != nil {
 		return b.opened, nil
@@ -266,7 +264,7 @@ func (b *bench) server(ctx context.Context) (*server.Target, error) {
 	return t, nil
 }
 
-// client is a connection of its own to the server.
+// client opens a connection to the server.
 func (b *bench) client(ctx context.Context, hooks ...redis.Hook) (*redis.Client, error) {
 	t, err := b.server(ctx)
 	if err != nil {
@@ -280,7 +278,7 @@ func (b *bench) client(ctx context.Context, hooks ...redis.Hook) (*redis.Client,
 	return c, c.Ping(ctx).Err()
 }
 
-// clients are n connections of their own.
+// clients opens n connections to the server.
 func (b *bench) clients(ctx context.Context, n int) ([]*redis.Client, error) {
 	cs := make([]*redis.Client, n)
 	for i := range cs {
@@ -292,8 +290,8 @@ func (b *bench) clients(ctx context.Context, n int) ([]*redis.Client, error) {
 	return cs, nil
 }
 
-// world is what a lock or a queue may touch when it is driven directly: a connection
-// of its own, the real clock, and short waits.
+// world returns the environment of a lock or a queue that is driven directly: its own connection, the real clock,
+// and short waits.
 func (b *bench) world(ctx context.Context, hooks ...redis.Hook) (variant.Env, error) {
 	c, err := b.client(ctx, hooks...)
 	return variant.Env{
@@ -304,10 +302,10 @@ func (b *bench) world(ctx context.Context, hooks ...redis.Hook) (variant.Env, er
 	}, err
 }
 
-// shortWait is how long a client waits for a busy lock before it tries again.
+// shortWait is how long a client waits before it tries a busy lock again.
 const shortWait = 5 * time.Millisecond
 
-// locker is a client of a lock, by the lock's name.
+// locker returns a client of the named lock.
 func (b *bench) locker(ctx context.Context, name string, hooks ...redis.Hook) (lockimpl.Locker, error) {
 	v, ok := lockimpl.Find(name)
 	if !ok {
@@ -320,10 +318,10 @@ func (b *bench) locker(ctx context.Context, name string, hooks ...redis.Hook) (l
 	return v.New(env), nil
 }
 
-// key is a name within this measurement.
+// key returns a key name within this measurement.
 func (b *bench) key(name string) string { return b.prefix + name }
 
-// close ends what was opened, the last thing first.
+// close closes what was opened, in reverse order.
 func (b *bench) close() error {
 	var errs []error
 	for _, c := range slices.Backward(b.closers) {

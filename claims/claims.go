@@ -1,15 +1,12 @@
-// Package claims answers the claims of the source documents by measurements on a
-// real Redis.
+// Package claims checks claims of published texts by measurements on a real Redis.
 //
-// A claim is confirmed, refuted, or depends on something; what could not be decided
-// is inconclusive, and counts as no answer. Each claim has a declared answer, what
-// this project says, and a measurement that must come to the same: [All] lists them.
+// A claim is confirmed, refuted, or depends on a condition; if it could not be decided it is inconclusive, which is
+// no answer. Each claim has a declared answer and a measurement that must give the same answer: [All] lists them.
 //
-// A measurement that is to show that something does not happen has a control, in
-// which the same thing does; without the control it would prove nothing. One that
-// compares times takes them in turns, several times, and decides by their ratio, with
-// room for what a busy machine does. What decides is a small function of the numbers
-// alone, which can say yes and no.
+// A measurement that shows that something does not happen has a control, in which it does happen; without the
+// control it would prove nothing. A measurement that compares durations alternates between the contenders, several
+// times, and decides by their ratio, with a tolerance for a busy machine. A small function of the numbers alone
+// decides, and can give every answer.
 package claims
 
 import (
@@ -33,56 +30,54 @@ import (
 	"oversell/server"
 )
 
-// Claim is one statement of the documents.
+// Claim is one statement of the published texts.
 type Claim struct {
-	// Number is its name, like "C14".
+	// Number is its identifier, like "C14".
 	Number string
-	// Words are the claim, and From the texts that make it.
+	// Words is the claim; From names the texts that make it.
 	Words, From string
-	// Declared is the answer that this project gives: reports.Confirmed, Refuted or
-	// Depends.
+	// Declared is the expected answer: reports.Confirmed, Refuted or Depends.
 	Declared string
-	// DeclaredToo is another, of servers that behave in another way.
+	// DeclaredToo is a second expected answer, for servers that behave differently.
 	DeclaredToo string
-	// Method says how the claim is measured, and NotMeasured which part of it is not.
+	// Method says how the claim is measured; NotMeasured says which part of it is not.
 	Method, NotMeasured string
-	// alone says that the measurement takes times, so that nothing else may run.
+	// alone means that durations are measured, so nothing else may run.
 	alone   bool
 	measure func(context.Context, *bench) (answer, error)
 }
 
-// answer is what a measurement came to.
+// answer is the result of a measurement.
 type answer struct {
 	is      string // reports.Confirmed, Refuted, Depends or Inconclusive
 	says    string // in a sentence or two, with the numbers; used if this is the declared answer
 	plain   bool   // says draws no conclusion, and fits every answer
 	on      string // what it depends on
 	numbers []reports.Quantity
-	also    string // was not measured this time
+	also    string // what was not measured this time
 }
 
-// Options say what to measure, and where.
+// Options select claims and a target.
 type Options struct {
-	// Numbers are those of the claims to measure; none: all.
+	// Numbers are the claims to measure; none: all.
 	Numbers []string
 	// Quick makes fewer repetitions.
 	Quick bool
-	// Target is where; empty: a redis-server that is started for each claim.
+	// Target is where to measure; empty: a redis-server started for each claim.
 	Target server.Spec
-	// Dir is where histories go; it is made if need be.
+	// Dir holds the histories; it is created if it does not exist.
 	Dir string
-	// Opened, unless nil, is told of servers that are running already.
+	// Opened, unless nil, is called with servers that already run.
 	Opened func(*server.Target)
 }
 
-// Plan says which claims to measure.
+// Plan is a selection of claims to measure.
 type Plan struct {
 	Options
 	claims []Claim
 }
 
-// NewPlan finds the claims, and refuses what cannot be measured before anything is
-// started.
+// NewPlan finds the claims. It refuses those that cannot be measured before anything is started.
 func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	o.Target.Target = cmp.Or(o.Target.Target, string(server.Process))
 	p := Plan{Options: o, claims: All}
@@ -100,12 +95,12 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 		slices.SortFunc(p.claims, func(a, b Claim) int { return place(a) - place(b) })
 	}
 	if o.Target.Target == string(server.Embedded) {
-		return Plan{}, errors.New("claims are about Redis itself, not the emulation: use --target process, container or redis://host:port")
+		return Plan{}, errors.New("claims are about Redis, not the emulation: use --target process, container or redis://host:port")
 	}
 	return p, o.Target.Validate(ctx)
 }
 
-// fresh refuses a directory that holds the histories of an earlier measurement.
+// fresh returns an error for a directory that holds an earlier measurement.
 func (p Plan) fresh() error {
 	if err := campaign.Directory(p.Dir); err != nil {
 		return err
@@ -123,10 +118,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Claims is how many claims are to be measured.
+// Claims returns the number of claims to measure.
 func (p Plan) Claims() int { return len(p.claims) }
 
-// Takes is about how long the measurements take.
+// Takes estimates how long the measurements take.
 func (p Plan) Takes() time.Duration {
 	each := 6 * time.Second
 	if p.Quick {
@@ -149,20 +144,18 @@ func find(number string) (Claim, bool) {
 	return Claim{}, false
 }
 
-// place is where the claim stands in All.
+// place returns the index of the claim in All.
 func place(c Claim) int {
 	return slices.IndexFunc(All, func(x Claim) bool { return x.Number == c.Number })
 }
 
-// together is how many measurements that take no times run at once: they wait for
-// leases to end more than they work.
+// together is how many measurements without durations run concurrently: they mostly wait for leases to end.
 const together = 4
 
-// Run measures the claims and reports each answer as it comes, from one goroutine at a
-// time. Claims about durations are measured last, one by one. When ctx ends, what has
-// been answered by then is the result. An error means that there is no server to
-// measure, or nowhere to put the histories; campaign.ErrUsed, that they would
-// overwrite earlier ones.
+// Run measures the claims and reports each answer as it comes, from one goroutine at a time. Claims about durations
+// are measured last, one by one. When ctx ends, Run returns the answers so far. An error means that there is no
+// server to measure, or that the histories cannot be written; campaign.ErrUsed, that they would overwrite earlier
+// ones.
 func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claims, err error) {
 	all := reports.Claims{
 		Schema: reports.ClaimsSchema, Target: kind(p.Target), Cores: runtime.GOMAXPROCS(0),
@@ -205,7 +198,7 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claim
 	return all, campaign.Unstopped(ctx, err)
 }
 
-// kind says where, without an address.
+// kind describes the target without its address.
 func kind(s server.Spec) string {
 	if s.IsAddress() {
 		return string(server.Address)
@@ -213,17 +206,17 @@ func kind(s server.Spec) string {
 	return s.Target
 }
 
-// running is a measuring of several claims under way.
+// running is a measurement of several claims in progress.
 type running struct {
 	plan  Plan
 	done  func(reports.Claim)
-	given *server.Target // servers that are running already; nil if there are none
+	given *server.Target // servers that already run; nil if there are none
 
 	mu  sync.Mutex
 	all *reports.Claims
 }
 
-// each measures claims, so many at once, until ctx ends or there is no server.
+// each measures claims, several concurrently, until ctx ends or there is no server.
 func (r *running) each(ctx context.Context, workers int, cs []Claim) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -255,14 +248,12 @@ func (r *running) each(ctx context.Context, workers int, cs []Claim) error {
 	return nil
 }
 
-// hopeless tells an error after which no other claim can be measured: there is no server,
-// or the disk is full.
+// hopeless reports whether no other claim can be measured after an error: there is no server, or the disk is full.
 func hopeless(err error) bool {
 	return errors.Is(err, server.ErrEnvironment) || errors.Is(err, syscall.ENOSPC)
 }
 
-// one measures a claim. What fails makes it inconclusive, unless there is no server at
-// all.
+// one measures a claim. An error makes it inconclusive, unless there is no server at all.
 func (r *running) one(ctx context.Context, c Claim) error {
 	b := newBench(r.plan.Target, r.given, filepath.Join(r.plan.Dir, c.Number), r.plan.Quick)
 	b.done("oversell claims " + c.Number)
@@ -271,13 +262,13 @@ func (r *running) one(ctx context.Context, c Claim) error {
 	err = errors.Join(err, b.close())
 	switch {
 	case ctx.Err() != nil:
-		return nil // an incomplete answer is no answer
+		return nil // an incomplete answer does not count
 	case hopeless(err):
 		return err
 	case err != nil:
 		a = answer{is: reports.Inconclusive, says: "It could not be measured: " + oneLine(err) + "."}
 	case a.is != c.Declared && len(a.numbers) > 0 && !a.plain:
-		a.says = bare(a.numbers) // the words were written for the declared answer
+		a.says = bare(a.numbers) // the text was written for the declared answer
 	}
 	found := c.report(a, b, time.Since(start))
 	r.mu.Lock()
@@ -292,7 +283,7 @@ func (r *running) one(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// bare are the numbers in a sentence that draws no conclusion.
+// bare lists the numbers without drawing a conclusion.
 func bare(numbers []reports.Quantity) string {
 	parts := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -301,12 +292,12 @@ func bare(numbers []reports.Quantity) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// oneLine is an error without line breaks and the full stop.
+// oneLine formats an error without line breaks and final full stop.
 func oneLine(err error) string {
 	return strings.TrimRight(phrase.OneLine(err.Error()), ".")
 }
 
-// report is the claim with its answer.
+// report returns the claim with its answer.
 func (c Claim) report(a answer, b *bench, took time.Duration) reports.Claim {
 	numbers := a.numbers
 	if numbers == nil {

@@ -18,25 +18,25 @@ import (
 	"oversell/server"
 )
 
-// crowd is one way in which C20 measures: so many clients at once.
+// crowd is one setting of C20: a number of concurrent clients.
 type crowd struct {
 	clients int
-	latency []float64 // the median of one of them, in ms, by round
-	rate    []float64 // commands a second of all together
-	busy    []float64 // processor time of the server by the time that passed
+	latency []float64 // of one of them, in ms: its median, by round
+	rate    []float64 // commands a second of all clients together
+	busy    []float64 // CPU time of the server divided by elapsed time
 }
 
 // increments is how many times each connection increments the counter of C20.
 const increments = 500
 
-// serialised holds the results of increments by many connections at once.
+// serialised holds the results of concurrent increments by many connections.
 type serialised struct {
 	sent     int64
 	commands int64 // the total after INCR
-	control  int64 // after GET, and SET to one more, which lose what comes between
+	control  int64 // after GET and SET of the value plus one, which lose concurrent increments
 }
 
-// competing is C20.
+// competing measures C20.
 func competing(ctx context.Context, b *bench) (a answer, err error) {
 	cs, err := b.clients(ctx, 16)
 	if err != nil {
@@ -61,22 +61,22 @@ func competing(ctx context.Context, b *bench) (a answer, err error) {
 	alone, most := crowds[0], crowds[len(crowds)-1]
 	longer := ratios(most.latency, alone.latency)
 	a.is, a.plain = neverCompete(total, longer), true
-	a.says = fmt.Sprintf("Not for the data: %s INCR of %d connections counted %s (GET and SET, two commands, counted %s). But for time: a command that one connection alone had answered in %.2f ms took %.2f ms among %d, %s as long, since they queue for the one thread, which was busy for %s of the time.",
+	a.says = fmt.Sprintf("They do not compete for data: %s INCR on %d connections counted %s (GET and SET, two commands, counted %s). But they compete for time: a command that took %.2f ms on one connection took %.2f ms among %d, %s as long, because they queue for the one thread, which was busy for %s of the time.",
 		reports.Thousands(total.sent), len(cs), reports.Thousands(total.commands), reports.Thousands(total.control),
 		stats.Median(alone.latency), stats.Median(most.latency), most.clients, times(stats.Median(longer)), percent(stats.Median(most.busy)))
-	a.on = "what competing means: commands never run into each other, but they wait for each other."
+	a.on = "what competing means: commands never interleave, but they wait for each other."
 	a.numbers = []reports.Quantity{
 		number("increments sent by 16 connections", total.sent, ""),
 		number("counted with INCR", total.commands, ""),
 		number("counted with GET and SET", total.control, ""),
-		repeated("latency among 16 by that of one alone", longer, ""),
+		repeated("latency among 16, relative to one alone", longer, ""),
 	}
 	for _, x := range crowds {
 		name := fmt.Sprintf("%d clients", x.clients)
 		a.numbers = append(a.numbers,
 			repeated(name+": median latency of one of them", x.latency, "ms"),
-			repeated(name+": answered to all together", x.rate, "a second"),
-			repeated(name+": processor time of the server", x.busy, "of one processor"))
+			repeated(name+": commands answered, all together", x.rate, "a second"),
+			repeated(name+": CPU time of the server", x.busy, "of one processor"))
 	}
 	threads, err := cs[0].ConfigGet(ctx, "io-threads").Result()
 	if err == nil && threads["io-threads"] != "" {
@@ -85,7 +85,7 @@ func competing(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// countTogether has all connections count at once, in one command and in two.
+// countTogether makes all connections count concurrently, with one command and with two.
 func (b *bench) countTogether(ctx context.Context, cs []*redis.Client) (s serialised, err error) {
 	s.sent = int64(len(cs)) * increments
 	one, two := b.key("one"), b.key("two")
@@ -120,7 +120,7 @@ func (b *bench) countTogether(ctx context.Context, cs []*redis.Client) (s serial
 	return s, err
 }
 
-// press has clients count bits for a while.
+// press makes clients count bits for a while.
 func (x *crowd) press(ctx context.Context, cs []*redis.Client, key string) error {
 	const lasts = 150 * time.Millisecond
 	before, err := serverTime(ctx, cs[0])
@@ -160,7 +160,7 @@ func (x *crowd) press(ctx context.Context, cs []*redis.Client, key string) error
 	return nil
 }
 
-// serverTime is the processor time that the server has used, in seconds.
+// serverTime returns the CPU time that the server has used, in seconds.
 func serverTime(ctx context.Context, c *redis.Client) (float64, error) {
 	info, err := infoOf(ctx, c, "cpu")
 	if err != nil {
@@ -171,8 +171,8 @@ func serverTime(ctx context.Context, c *redis.Client) (float64, error) {
 	return user + system, errors.Join(err1, err2)
 }
 
-// neverCompete decides C20: what became of increments, and how much longer a command takes
-// among others than alone, by round.
+// neverCompete decides C20 by the totals of the increments and by how much longer a command takes among others than
+// alone, by round.
 func neverCompete(total serialised, longer []float64) string {
 	switch {
 	case len(longer) == 0 || total.sent == 0 || total.control == total.sent:
@@ -180,22 +180,21 @@ func neverCompete(total serialised, longer []float64) string {
 	case total.commands != total.sent:
 		return reports.Refuted
 	case slices.Min(longer) >= 2:
-		return reports.Depends // on whether waiting is competing
+		return reports.Depends // on whether waiting counts as competing
 	case slices.Max(longer) <= 1.2:
 		return reports.Confirmed
 	}
 	return reports.Inconclusive
 }
 
-// reuse is whether a connection that was closed is the one that the next user gets, and
-// what it still knows.
+// reuse reports whether the next user gets the connection that was closed, and which state it kept.
 type reuse struct {
-	given  bool // back to a pool: the same connection
-	state  bool // which still has the database that was selected, and a transaction begun
-	closed bool // with its pool: the same connection
+	given  bool // returned to a pool: the same connection
+	state  bool // with the selected database and the open transaction
+	closed bool // closed with its pool: the same connection
 }
 
-// survivesClose is C26.
+// survivesClose measures C26.
 func survivesClose(ctx context.Context, b *bench) (a answer, err error) {
 	t, err := b.server(ctx)
 	if err != nil {
@@ -208,11 +207,11 @@ func survivesClose(ctx context.Context, b *bench) (a answer, err error) {
 	if r.closed, err = closedPool(ctx, t); err != nil {
 		return a, err
 	}
-	a.says = fmt.Sprintf("In a pool (go-redis), closing a connection gives it back: the next user got the same one (CLIENT ID), %s; closing the pool ended it.",
-		map[bool]string{true: "with the database that the first had selected and a transaction that it had begun", false: "in a clean state"}[r.state])
+	a.says = fmt.Sprintf("In a pool (go-redis), closing a connection returns it: the next user got the same one (CLIENT ID), %s; closing the pool closed it.",
+		map[bool]string{true: "with the database that the first user had selected and its open transaction", false: "in a clean state"}[r.state])
 	a.numbers = []reports.Quantity{
 		yes("go-redis, Conn.Close(): the next user gets the same connection", r.given),
-		yes("go-redis: with the database that was selected, and a transaction that was begun", r.state),
+		yes("go-redis: with the selected database and the open transaction", r.state),
 		yes("go-redis, Client.Close(), a new client: the same connection", r.closed),
 	}
 	a.plain = true
@@ -228,21 +227,20 @@ func survivesClose(ctx context.Context, b *bench) (a answer, err error) {
 	a.numbers = append([]reports.Quantity{
 		yes("phpredis "+php.Version+", pconnect(), close(), next request: the same connection", php.Closed),
 		yes("phpredis "+php.Version+", pconnect(), no close(), next request: the same connection", php.Dropped),
-		yes("phpredis "+php.Version+": with the database that was selected", php.Database),
+		yes("phpredis "+php.Version+": with the selected database", php.Database),
 		yes("phpredis "+php.Version+", connect(), close(), next request: the same connection", php.Plain),
 	}, a.numbers...)
 	a.is = survives(php)
 	a.says = fmt.Sprintf("PHP (phpredis %s, requests to one process): after pconnect() and close() the next request got %s connection; without close() it got %s%s, and after connect() %s. ",
-		php.Version, sameOrAnother(php.Closed), sameOrAnother(php.Dropped), map[bool]string{true: ", with the database that was selected", false: ""}[php.Dropped && php.Database], sameOrAnother(php.Plain)) + a.says
+		php.Version, sameOrAnother(php.Closed), sameOrAnother(php.Dropped), map[bool]string{true: ", with the selected database", false: ""}[php.Dropped && php.Database], sameOrAnother(php.Plain)) + a.says
 	return a, nil
 }
 
-// survives decides C26 by what phpredis does: after close(), without it, and with a plain
-// connection, which must not survive.
+// survives decides C26 by phpredis: after close(), without it, and with a plain connection, which must not survive.
 func survives(php phpAnswer) string {
 	switch {
 	case php.Plain || !php.Dropped:
-		return reports.Inconclusive // connections survive anything, or nothing
+		return reports.Inconclusive // every connection survives, or none
 	case php.Closed:
 		return reports.Confirmed
 	}
@@ -256,8 +254,7 @@ func sameOrAnother(same bool) string {
 	return "another"
 }
 
-// givenBack takes a connection from a pool, leaves state on it, gives it back and takes
-// the next one.
+// givenBack takes a connection from a pool, leaves state on it, returns it and takes the next one.
 func (b *bench) givenBack(ctx context.Context, t *server.Target) (same, state bool, err error) {
 	pool := redis.NewClient(t.Options(0, server.ConnOptions{}))
 	defer func() { err = errors.Join(err, pool.Close()) }()
@@ -272,7 +269,7 @@ func (b *bench) givenBack(ctx context.Context, t *server.Target) (same, state bo
 	}
 	second := pool.Conn()
 	defer func() { err = errors.Join(err, second.Close()) }()
-	// In a transaction that was begun, this is not answered but queued.
+	// Inside a transaction, this is queued instead of answered.
 	said, err := second.Do(ctx, "client", "info").Text()
 	if err != nil {
 		return false, false, err
@@ -290,7 +287,7 @@ func (b *bench) givenBack(ctx context.Context, t *server.Target) (same, state bo
 	return strings.HasPrefix(info, fmt.Sprintf("id=%d ", id)), queued && strings.Contains(info, fmt.Sprintf(" db=%d ", other)), nil
 }
 
-// closedPool tells whether a new pool gets the connection of one that was closed.
+// closedPool reports whether a new pool gets the connection of one that was closed.
 func closedPool(ctx context.Context, t *server.Target) (bool, error) {
 	var ids [2]int64
 	for i := range ids {

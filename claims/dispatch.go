@@ -18,31 +18,31 @@ import (
 	"oversell/variant"
 )
 
-// dispatched is what a dispatch under a lock came to.
+// dispatched is the result of a dispatch under a lock.
 type dispatched struct {
 	holders int  // tasks that two users held at once
-	commits int  // tasks submitted by users who did not hold them any more
+	commits int  // tasks submitted by users who no longer held them
 	stuck   bool // the task of a user who died while holding it was never handed out again
-	between bool // the same for a user who died within the acquisition, after its first command
+	between bool // the same for a user who died during the acquisition, after its first command
 }
 
-// broke tells whether a task was held by two, or stuck.
+// broke reports whether two users held a task, or a task was stuck.
 func (d dispatched) broke() bool { return d.holders > 0 || d.stuck || d.between }
 
-// told is that in words.
+// told describes the result.
 func (d dispatched) told() string {
 	var parts []string
 	if d.holders > 0 {
 		parts = append(parts, fmt.Sprintf("tasks were held by two users %d times", d.holders))
 	}
 	if d.between {
-		parts = append(parts, "the task of a user who died between its two commands was never handed out again")
+		parts = append(parts, "the task of a user who died between its two commands was never dispatched again")
 	}
 	if d.stuck {
-		parts = append(parts, "the task of a user who died was never handed out again")
+		parts = append(parts, "the task of a user who died was never dispatched again")
 	}
 	if d.commits > 0 {
-		parts = append(parts, fmt.Sprintf("%d commits of users whose time was over landed", d.commits))
+		parts = append(parts, fmt.Sprintf("%d commits after the limit succeeded", d.commits))
 	}
 	if len(parts) == 0 {
 		return "none of that was seen"
@@ -50,19 +50,18 @@ func (d dispatched) told() string {
 	return strings.Join(parts, " and ")
 }
 
-// dispatches is how often the tasks are dispatched under a lock.
+// dispatches is the number of dispatches under each lock.
 const dispatches = 3
 
-// The locks of C19: those that the text of the dispatch prints, and others beside them. By
-// lock, the command after which a user dies within the acquisition; empty: there is one
-// command only.
+// The locks of C19: those that the dispatch text publishes, and others. The value is the command after which a user
+// dies during the acquisition; empty: there is only one command.
 var (
 	printedThere = []string{"setnx-expire", "incr", "set-nx-ex"}
 	besides      = []string{"none", "lua-release", "fenced"}
 	firstOfTwo   = map[string]string{"setnx-expire": "setnx", "incr": "incr"}
 )
 
-// dispatching is C19.
+// dispatching measures C19.
 func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 	by := map[string]dispatched{}
 	for _, lock := range slices.Concat(printedThere, besides) {
@@ -86,7 +85,7 @@ func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 		by[lock] = d
 		a.numbers = append(a.numbers,
 			number("tasks held by two users, lock "+lock, d.holders, fmt.Sprintf("times in %d tasks", 100*dispatches)),
-			number("commits by users who held the task no more, lock "+lock, d.commits, ""),
+			number("commits by users who no longer held the task, lock "+lock, d.commits, ""),
 			yes("stuck for good after its user died, lock "+lock, d.stuck))
 		if first := firstOfTwo[lock]; first != "" {
 			a.numbers = append(a.numbers, yes("stuck for good after its user died between "+strings.ToUpper(first)+" and EXPIRE, lock "+lock, d.between))
@@ -102,12 +101,11 @@ func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	a.says, a.plain = strings.TrimSpace(a.says), true
 	a.is = oneHolder(by["none"], own, by["fenced"])
-	a.on = "which of the text's three locks it is."
+	a.on = "which of the three locks in the text is used."
 	return a, nil
 }
 
-// The limit of a task in the measurement of what its user's death does to it, and how long
-// after that limit another user tries.
+// The limit of a task in the measurement of its user's death, and how long after that limit another user tries.
 const (
 	holdLimit = time.Second
 	tryFor    = 2500 * time.Millisecond
@@ -116,8 +114,7 @@ const (
 // errDied ends a client in the middle of an acquisition.
 var errDied = errors.New("the client is dead")
 
-// dying is a hook of the driver that lets the first command of this name take effect, and
-// nothing after it.
+// dying is a driver hook that lets the first command of this name take effect, and no later command.
 type dying struct {
 	after string
 	dead  bool
@@ -143,9 +140,8 @@ func (d *dying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// abandoned reports whether a task is stuck after its user has disappeared. The user dies
-// when it has taken the task or, if after names a command, when that was executed within
-// the acquisition of the lock.
+// abandoned reports whether a task is stuck after its user has died. The user dies when it has taken the task or,
+// if after names a command, when that command was executed during the acquisition of the lock.
 func (b *bench) abandoned(ctx context.Context, lock, after string) (stuck bool, err error) {
 	db, err := database.Open(ctx, database.Spec{})
 	if err != nil {
@@ -202,8 +198,8 @@ func (b *bench) abandoned(ctx context.Context, lock, after string) (stuck bool, 
 	return true, nil
 }
 
-// oneHolder decides C19: what came of no lock, of the text's own locks, and of fencing
-// tokens, under which nothing may go wrong.
+// oneHolder decides C19 by the results of no lock, of the text's locks, and of fencing tokens, under which nothing
+// may break.
 func oneHolder(open dispatched, own []dispatched, fenced dispatched) string {
 	broke := 0
 	for _, d := range own {
@@ -213,7 +209,7 @@ func oneHolder(open dispatched, own []dispatched, fenced dispatched) string {
 	}
 	switch {
 	case open.holders == 0 || fenced.broke() || fenced.commits > 0 || len(own) == 0:
-		return reports.Inconclusive // no two users want a task at once, or the measurement does harm
+		return reports.Inconclusive // no two users want a task at once, or the measurement is at fault
 	case broke == 0:
 		return reports.Confirmed
 	case broke == len(own):

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// spy is a hook of the driver that notes the names of the commands of one client.
+// spy is a driver hook that records the names of one client's commands.
 type spy struct{ names []string }
 
 // DialHook implements redis.Hook.
@@ -35,7 +35,7 @@ func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // counter counts the commands that are sent on connections.
 type counter struct{ bytes atomic.Int64 }
 
-// counting has the connections of a client be counted.
+// counting makes the connections of a client counted ones.
 func (n *counter) counting(o *redis.Options) *redis.Options {
 	dial := o.Dialer
 	if dial == nil {
@@ -51,7 +51,7 @@ func (n *counter) counting(o *redis.Options) *redis.Options {
 	return o
 }
 
-// countedConn is a connection that counts.
+// countedConn is a connection that counts the bytes it sends.
 type countedConn struct {
 	net.Conn
 	n *counter

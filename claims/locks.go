@@ -16,7 +16,7 @@ import (
 	"oversell/variant"
 )
 
-// tally is how many of some runs broke something, and of how many that is not known.
+// tally counts the runs that broke something, and those for which that is unknown.
 type tally struct{ broke, runs, unknown int }
 
 // count counts the runs in which a property was seen broken.
@@ -41,12 +41,11 @@ func (t tally) String() string {
 	return s
 }
 
-// all and none tell about a tally that is not empty: that each of the runs broke it, and
-// that each is known not to have.
+// all and none report whether each run of a non-empty tally broke the property, or is known to have kept it.
 func (t tally) all() bool  { return t.runs > 0 && t.broke == t.runs }
 func (t tally) none() bool { return t.runs > 0 && t.broke == 0 && t.unknown == 0 }
 
-// sold are the pieces that runs sold.
+// sold returns the pieces that each run sold.
 func sold(rs []ran) (pieces []int64) {
 	for _, r := range rs {
 		pieces = append(pieces, *r.Sold)
@@ -61,15 +60,15 @@ func floats[T int | int64](ns []T) (xs []float64) {
 	return xs
 }
 
-// sale are the flags of a flash sale in which the stock is read and written back.
+// sale returns the flags of a flash sale that reads the stock and writes it back.
 func sale(lock string) []string {
 	return []string{"--lock", lock, "--sale", "plain", "--clients", "32", "--stock", "200"}
 }
 
 const stock = 200 // of every sale
 
-// soldOut counts the runs that did not sell exactly their stock. With one buyer nothing
-// could come in between, so that there the total is the control, and no verdict.
+// soldOut counts the runs that did not sell exactly their stock. With one buyer there are no races, so there the
+// total is the control, not a verdict.
 func soldOut(rs []ran) tally {
 	t := tally{runs: len(rs)}
 	for _, r := range rs {
@@ -83,7 +82,7 @@ func soldOut(rs []ran) tally {
 	return t
 }
 
-// unprotected is C1.
+// unprotected measures C1.
 func unprotected(ctx context.Context, b *bench) (a answer, err error) {
 	n := b.times(5, 2)
 	open, err := b.again(ctx, n, sale("none")...)
@@ -116,19 +115,19 @@ func unprotected(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// oversells decides C1 by three runs: many clients without protection, many clients with
-// atomic steps, and one client alone.
+// oversells decides C1 by three kinds of runs: many clients without protection, many clients with atomic steps, and
+// one client alone.
 func oversells(open, atomic, alone tally) string {
 	switch {
 	case !atomic.none() || !alone.none() || open.runs == 0:
-		return reports.Inconclusive // something else than the race oversells
+		return reports.Inconclusive // something other than the race oversells
 	case open.broke == 0:
 		return reports.Refuted
 	}
 	return reports.Confirmed
 }
 
-// printedLockPrevents is C2, and phpLockPrevents C3.
+// printedLockPrevents measures C2, and phpLockPrevents C3.
 func printedLockPrevents(ctx context.Context, b *bench) (answer, error) {
 	return lockPrevents(ctx, b, "php-lock-printed")
 }
@@ -136,8 +135,8 @@ func phpLockPrevents(ctx context.Context, b *bench) (answer, error) {
 	return lockPrevents(ctx, b, "php-lock")
 }
 
-// lockPrevents measures whether a sale under a lock oversells, between one that must and
-// one that must not.
+// lockPrevents measures whether a sale under a lock oversells; a sale that must oversell and one that must not are
+// the controls.
 func lockPrevents(ctx context.Context, b *bench, lock string) (a answer, err error) {
 	n := b.times(4, 2)
 	locked, err := b.again(ctx, n, sale(lock)...)
@@ -154,7 +153,7 @@ func lockPrevents(ctx context.Context, b *bench, lock string) (a answer, err err
 	}
 	broke := count(locked, variant.Sale, variant.NoOversell)
 	a.is = prevents(broke, count(controls[:1], variant.Sale, variant.NoOversell), count(controls[1:], variant.Sale, variant.NoOversell))
-	a.says = fmt.Sprintf("Under it, 32 buyers sold %s pieces of a stock of %d, without any fault; under lua-release they sold %s, and with no lock %s.",
+	a.says = fmt.Sprintf("Under this lock, 32 buyers sold %s pieces of a stock of %d, without any fault; under lua-release they sold %s, and without a lock %s.",
 		ranged(sold(locked)), stock, ranged(sold(controls[1:])), ranged(sold(controls[:1])))
 	a.numbers = []reports.Quantity{
 		number("stock", stock, "pieces"),
@@ -170,21 +169,21 @@ func lockPrevents(ctx context.Context, b *bench, lock string) (a answer, err err
 	return a, nil
 }
 
-// prevents decides C2 and C3: sales under the lock, under none, and under a sound one.
+// prevents decides C2 and C3 by sales under the lock, under none, and under a sound one.
 func prevents(locked, open, sound tally) string {
 	switch {
 	case open.broke == 0 || !sound.none() || locked.runs == 0:
-		return reports.Inconclusive // such a load oversells nothing, or something else does
+		return reports.Inconclusive // this load never oversells, or something else does
 	case locked.broke > 0:
 		return reports.Refuted
 	}
 	return reports.Confirmed
 }
 
-// takeovers is C4.
+// takeovers measures C4.
 func takeovers(ctx context.Context, b *bench) (a answer, err error) {
 	alive, total := 0, 0
-	var by [2]int // TTL -1, -2
+	var by [2]int // after TTL -1, -2
 	for _, lock := range []string{"php-lock-printed", "php-lock"} {
 		rs, err := b.runs(ctx, []string{"--scenario", "mutex", "--lock", lock, "--clients", "16", "--duration", "1s"})
 		if err != nil {
@@ -217,7 +216,7 @@ func takeovers(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = onlyTheDead(alive, dead)
-	a.says = fmt.Sprintf("Nobody crashed, and of %s grants %s (%s) were takeovers: %s after TTL -1, of a living owner whose key had no expiry, or not yet, and %s after TTL -2, of a lock just released.",
+	a.says = fmt.Sprintf("Without a crash, of %s grants %s (%s) were takeovers: %s after TTL -1, from a live owner whose key had no expiry (yet), and %s after TTL -2, of a lock just released.",
 		reports.Thousands(int64(total)), reports.Thousands(int64(alive)), percent(float64(alive)/float64(max(total, 1))), reports.Thousands(int64(by[0])), reports.Thousands(int64(by[1])))
 	a.numbers = []reports.Quantity{
 		number("grants without a crash, both locks, 16 clients", total, ""),
@@ -227,8 +226,8 @@ func takeovers(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	if e.Counterexample != nil {
 		a.numbers = append(a.numbers,
-			number("shortest schedule that robs a live owner", len(e.Counterexample.Steps), "steps"),
-			number("times that it did so on a real server", confirmed, fmt.Sprintf("of %d", replays)))
+			number("shortest schedule that takes the lock from a live owner", len(e.Counterexample.Steps), "steps"),
+			number("times confirmed on a real server", confirmed, fmt.Sprintf("of %d", replays)))
 	}
 	return a, nil
 }
@@ -256,29 +255,28 @@ func afterDeath(ctx context.Context, b *bench) (int, error) {
 	return 1, nil
 }
 
-// onlyTheDead decides C4 by the takeovers while all owners lived, and the takeovers from
-// the owner that died.
+// onlyTheDead decides C4 by the takeovers while all owners lived and those from the dead owner.
 func onlyTheDead(alive, dead int) string {
 	switch {
 	case dead == 0:
-		return reports.Inconclusive // there are no takeovers at all
+		return reports.Inconclusive // there were no takeovers at all
 	case alive > 0:
 		return reports.Refuted
 	}
 	return reports.Confirmed
 }
 
-// healing is how long a lock was out of use after its holder had died.
+// healing is how long a lock was unavailable after its holder had died.
 type healing struct {
-	lease time.Duration // asked for
-	ttl   time.Duration // that the server was told
+	lease time.Duration // requested
+	ttl   time.Duration // as set on the server
 	after time.Duration // until another obtained it; 0: not before patience was over
 }
 
 // patience is how long C5 waits for a lock to heal.
 const patience = 4500 * time.Millisecond
 
-// crashedHolder is C5.
+// crashedHolder measures C5.
 func crashedHolder(ctx context.Context, b *bench) (a answer, err error) {
 	short, long, printed := healing{lease: time.Second}, healing{lease: 3 * time.Second}, healing{lease: time.Second}
 	var g errgroup.Group
@@ -296,9 +294,9 @@ func crashedHolder(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = garbage(short, long, printed)
-	a.says = fmt.Sprintf("The second listing's lock came free %.2f s after its holder had died with a lease of 1 s, and %.2f s with 3 s. The printed lock, asked for 1 s, had a lease of %.0f years, so no choice of lease heals it.",
+	a.says = fmt.Sprintf("The second listing's lock was free %.2f s after its holder had died with a lease of 1 s, and %.2f s with 3 s. The printed lock, with a requested lease of 1 s, had a TTL of %.0f years, so no choice of lease heals it.",
 		seconds(short.after), seconds(long.after), printed.ttl.Hours()/24/365.25)
-	a.on = "which lock: the printed EXPIRE is given an absolute time as a number of seconds, so its lease is the time since 1970 over again, whatever was asked for; the second listing's gets the right number."
+	a.on = "which lock: the printed lock passes an absolute time to EXPIRE, which expects seconds from now, so its lease is as long as the time since 1970, whatever was requested; the second listing's lock passes the right number."
 	a.numbers = []reports.Quantity{
 		number("second listing, lease 1 s: free after", seconds(short.after), "s"),
 		number("second listing, lease 3 s: free after", seconds(long.after), "s"),
@@ -329,7 +327,7 @@ func (b *bench) heal(ctx context.Context, lock, key string, h *healing) (func() 
 		if _, err := owner.Acquire(ctx, key, lockimpl.Options{TTL: h.lease}); err != nil {
 			return err
 		}
-		// The owner is never heard of again.
+		// The owner does nothing more.
 		if h.ttl, err = c.TTL(ctx, lockimpl.Key(key)).Result(); err != nil {
 			return err
 		}
@@ -345,7 +343,7 @@ func (b *bench) heal(ctx context.Context, lock, key string, h *healing) (func() 
 	}, nil
 }
 
-// late is by how much a wait may miss its time on a busy machine.
+// late is the tolerance for a late wake-up on a busy machine.
 const late = 700 * time.Millisecond
 
 // garbage decides C5.
@@ -355,25 +353,25 @@ func garbage(short, long, printed healing) string {
 	case !onTime(short) || long.after == 0:
 		return reports.Inconclusive
 	case long.after < long.lease-50*time.Millisecond:
-		return reports.Refuted // it was free while the lease ran
+		return reports.Refuted // free although the lease was still running
 	case printed.after == 0:
 		return reports.Depends
 	}
 	return reports.Confirmed
 }
 
-// job is a section that is longer than its lease, under a lock that is renewed.
+// job is a section longer than its lease, under a lock that is renewed.
 type job struct {
 	lock  string
 	renew bool
 	pause time.Duration // once, between two renewals
-	// sameSecond has the contender call in the second in which the owner did, and so
-	// get the same value from the second listing's lock; otherwise it calls later.
+	// sameSecond makes the contender call in the same second as the owner, so that the second listing's lock gives
+	// both the same value; otherwise it calls later.
 	sameSecond bool
 
-	// What came of it:
-	entered bool          // the contender, while the job was going on
-	told    bool          // the last expire() answered that the lock was kept
+	// Results:
+	entered bool          // the contender got the lock during the job
+	told    bool          // the last expire() reported that the lock was kept
 	gap     time.Duration // the longest time between two renewals
 }
 
@@ -385,7 +383,7 @@ const (
 	jobPause  = 1600 * time.Millisecond
 )
 
-// renewing is C6.
+// renewing measures C6.
 func renewing(ctx context.Context, b *bench) (a answer, err error) {
 	jobs := []*job{
 		{lock: "php-lock-printed", renew: true},
@@ -408,17 +406,17 @@ func renewing(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	onTime, without, paused := jobs[:2], jobs[2], jobs[3:]
 	a.is = keepsLock(onTime, *without, paused)
-	a.says = fmt.Sprintf("A job of %v under a lease of %v kept its lock when expire() came every %v. After one pause of %v another was inside, and the next expire() answered: printed lock %s; the second listing's %s, or %s if both had called in the same second.",
+	a.says = fmt.Sprintf("A job of %v under a lease of %v kept its lock when expire() came every %v. After one pause of %v another client held the lock, and the next expire() answered: printed lock %s; the second listing's %s, or %s if both had called in the same second.",
 		jobLength, jobLease, renewal, jobPause, kept(paused[0].told), kept(paused[1].told), kept(paused[2].told))
-	a.on = "the loop being never later than the lease. When it is, the printed lock's expire() says that all is well and prolongs the other's lock; the second listing's notices, unless both got the same whole-second value."
+	a.on = "the loop never being later than the lease. If it is, the printed lock's expire() reports success and extends the other client's lock; the second listing's detects it, unless both got the same whole-second value."
 	a.numbers = []reports.Quantity{
 		number("longest time between two renewals in the loops that were on time", millis(max(onTime[0].gap, onTime[1].gap)), "ms"),
-		yes("another got in during them", onTime[0].entered || onTime[1].entered),
-		yes("another got in without expire()", without.entered),
-		yes("another got in after a pause, printed lock", paused[0].entered),
-		yes("expire() then says that the lock was kept, printed lock", paused[0].told),
-		yes("another got in after a pause, the second listing's lock", paused[1].entered),
-		yes("expire() then says that the lock was kept, the second listing's lock", paused[1].told),
+		yes("another client got the lock during them", onTime[0].entered || onTime[1].entered),
+		yes("another client got the lock without expire()", without.entered),
+		yes("another client got the lock after a pause, printed lock", paused[0].entered),
+		yes("expire() then reports that the lock was kept, printed lock", paused[0].told),
+		yes("another client got the lock after a pause, the second listing's lock", paused[1].entered),
+		yes("expire() then reports that the lock was kept, the second listing's lock", paused[1].told),
 		yes("the same, both having called in one second", paused[2].told),
 	}
 	return a, nil
@@ -431,7 +429,7 @@ func kept(told bool) string {
 	return `"lost"`
 }
 
-// yes is a quantity that is 1 or 0.
+// yes returns a quantity that is 1 or 0.
 func yes(what string, is bool) reports.Quantity {
 	if is {
 		return number(what, 1, "(yes)")
@@ -455,8 +453,7 @@ func (b *bench) work(ctx context.Context, key string, j *job) (func() error, err
 	}
 	return func() error {
 		var now clock.Real
-		// At the beginning of a second, so that simultaneous calls fall into the same
-		// second.
+		// Start at the beginning of a second, so that simultaneous calls fall into the same second.
 		now.Sleep(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		if _, err := owner.Acquire(ctx, key, lockimpl.Options{TTL: jobLease}); err != nil {
 			return err
@@ -481,7 +478,7 @@ func (b *bench) work(ctx context.Context, key string, j *job) (func() error, err
 	}, nil
 }
 
-// renewUntil is the owner's loop.
+// renewUntil runs the owner's loop.
 func (j *job) renewUntil(ctx context.Context, end time.Time, expire func() (bool, error)) error {
 	var now clock.Real
 	last, paused := time.Now(), j.pause == 0
@@ -503,14 +500,13 @@ func (j *job) renewUntil(ctx context.Context, end time.Time, expire func() (bool
 		j.gap, last = max(j.gap, time.Since(last)), time.Now()
 		j.told = told
 		if j.pause > 0 || !told {
-			return nil // what comes after is another story
+			return nil // what follows is not measured
 		}
 	}
 	return nil
 }
 
-// keepsLock decides C6: jobs that were renewed on time, one that was not renewed, and
-// jobs that paused.
+// keepsLock decides C6 by jobs that were renewed on time, one that was not renewed, and jobs that paused.
 func keepsLock(onTime []*job, without job, paused []*job) string {
 	if !without.entered {
 		return reports.Inconclusive // no client wanted the lock
@@ -520,7 +516,7 @@ func keepsLock(onTime []*job, without job, paused []*job) string {
 		case j.entered && j.gap < jobLease-renewal:
 			return reports.Refuted
 		case j.entered || j.gap == 0:
-			return reports.Inconclusive // the loop was late itself
+			return reports.Inconclusive // the loop itself was late
 		}
 	}
 	for _, j := range paused {
@@ -531,12 +527,12 @@ func keepsLock(onTime []*job, without job, paused []*job) string {
 	return reports.Confirmed
 }
 
-// crashing are the flags of runs with crashes.
+// crashing returns the flags of runs with crashes.
 func crashing(lock, fault string) []string {
 	return []string{"--scenario", "mutex", "--lock", lock, "--clients", "4", "--ttl", "1s", "--wait", "500ms", "--duration", "2s", "--fault", fault}
 }
 
-// diesBetween is C9.
+// diesBetween measures C9.
 func diesBetween(ctx context.Context, b *bench) (a answer, err error) {
 	n := b.times(2, 1)
 	before, err := b.again(ctx, n, crashing("setnx-expire", "crash before EXPIRE")...)
@@ -553,7 +549,7 @@ func diesBetween(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	stuck, healed := count(before, variant.Lock, variant.Progress), count(after, variant.Lock, variant.Progress)
 	a.is = deadlocks(stuck, healed, powerless(before, after))
-	a.says = fmt.Sprintf("A client that died between the two commands left a lock that nobody obtained for the rest of the run (%v of %d runs, lease 1 s); one that died after EXPIRE did so in %v.",
+	a.says = fmt.Sprintf("A client that died between the two commands left the lock stuck for the rest of the run (%v of %d runs, lease 1 s); one that died after EXPIRE did so in %v.",
 		stuck.broke, stuck.runs, healed)
 	a.numbers = []reports.Quantity{
 		number("runs stuck after a crash before EXPIRE", stuck.broke, fmt.Sprintf("of %d", stuck.runs)),
@@ -565,7 +561,7 @@ func diesBetween(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// powerless is the first reason why one of the runs shows nothing.
+// powerless returns the first reason why one of the runs shows nothing.
 func powerless(groups ...[]ran) string {
 	for _, rs := range groups {
 		for _, r := range rs {
@@ -577,7 +573,7 @@ func powerless(groups ...[]ran) string {
 	return ""
 }
 
-// deadlocks decides C9: runs with a crash between the commands, and with one after them.
+// deadlocks decides C9 by runs with a crash between the commands and runs with a crash after them.
 func deadlocks(between, after tally, powerless string) string {
 	switch {
 	case powerless != "" || !after.none() || between.runs == 0:
@@ -588,22 +584,21 @@ func deadlocks(between, after tally, powerless string) string {
 	return reports.Refuted
 }
 
-// forcedOpen holds what became of a lock after its owner died after INCR.
+// forcedOpen describes a lock after its owner died after INCR.
 type forcedOpen struct {
-	tries     int  // tries until a client that went on trying obtained it; 0: never
-	stopped   bool // still stuck two leases after a client had tried too few times
+	tries     int  // tries until a persistent client obtained it; 0: never
+	stopped   bool // still stuck two leases after a client gave up early
 	plain     int  // tries until obtained without a maximum; 0: never
 	robberies tally
 }
 
-// tryAtMost is the number of tries after which C10 gives up, and tooFew a number of
-// tries that is too small.
+// tryAtMost is the number of tries after which C10 gives up; tooFew is a number of tries that is too small.
 const (
 	tryAtMost = 20
 	tooFew    = 3
 )
 
-// countingUp is C10.
+// countingUp measures C10.
 func countingUp(ctx context.Context, b *bench) (a answer, err error) {
 	var f forcedOpen
 	if f.tries, err = b.triesAfterINCR(ctx, "incr-max", tryAtMost); err != nil {
@@ -637,14 +632,14 @@ func countingUp(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = neverStuck(f)
-	a.says = fmt.Sprintf("After a crash between INCR and EXPIRE the next client obtained it at try %d (maximum 5), and without a maximum never. After %d tries that stopped there, the key still had no expiry and stayed. And the force hits the living: in %v runs of 64 clients without a crash two held the lock at once.",
+	a.says = fmt.Sprintf("After a crash between INCR and EXPIRE the next client obtained the lock at try %d (maximum 5), and without a maximum never. After only %d tries, the key stayed, without expiry. And the maximum takes the lock from live owners, too: in %v runs of 64 clients without a crash two held the lock at once.",
 		f.tries, tooFew, f.robberies)
-	a.on = "somebody trying often enough: the key of a dead owner goes away only when counts reach the maximum, so the time it takes is a matter of the traffic, not of the lease. The price is that a live owner between INCR and EXPIRE is forced out, too."
+	a.on = "clients trying often enough: the key of a dead owner is deleted only when the count reaches the maximum, so the time depends on the traffic, not on the lease. The cost: a live owner between INCR and EXPIRE loses the lock, too."
 	a.numbers = []reports.Quantity{
 		number("tries until a dead owner's lock was obtained, with a maximum of 5", f.tries, ""),
 		number(fmt.Sprintf("the same without a maximum (0: not within %d tries)", tryAtMost), f.plain, ""),
-		yes(fmt.Sprintf("without an expiry 2 s after %d tries that stopped", tooFew), f.stopped),
-		number("runs without a crash in which a live owner was robbed", f.robberies.broke, fmt.Sprintf("of %d", f.robberies.runs)),
+		yes(fmt.Sprintf("without an expiry 2 s after only %d tries", tooFew), f.stopped),
+		number("runs without a crash in which a live owner lost the lock", f.robberies.broke, fmt.Sprintf("of %d", f.robberies.runs)),
 	}
 	return a, nil
 }
@@ -680,7 +675,7 @@ func (b *bench) triesAfterINCR(ctx context.Context, lock string, atMost int) (in
 func neverStuck(f forcedOpen) string {
 	switch {
 	case f.plain > 0:
-		return reports.Inconclusive // the owner's death blocks nothing
+		return reports.Inconclusive // the owner's death does not block the lock
 	case f.tries == 0:
 		return reports.Refuted
 	case f.stopped:
@@ -689,7 +684,7 @@ func neverStuck(f forcedOpen) string {
 	return reports.Confirmed
 }
 
-// oneCommand is C11.
+// oneCommand measures C11.
 func oneCommand(ctx context.Context, b *bench) (a answer, err error) {
 	var commands [2][]string
 	for i, lock := range []string{"set-nx-ex", "setnx-expire"} {
@@ -716,7 +711,7 @@ func oneCommand(ctx context.Context, b *bench) (a answer, err error) {
 	for _, r := range single {
 		crashes += r.Faults[0].Fired
 	}
-	a.says = fmt.Sprintf("An acquisition is %d command (%s; SETNX and EXPIRE: %d). %d clients died right after it and none of %d runs stuck; a search of every schedule of three clients, two of whom may die, found none that does.",
+	a.says = fmt.Sprintf("An acquisition is %d command (%s; SETNX and EXPIRE: %d). %d clients died right after it and none of %d runs got stuck; a search of every schedule of three clients, two of which may die, found none that does.",
 		len(commands[0]), strings.Join(commands[0], ", "), len(commands[1]), crashes, stuck.runs)
 	a.numbers = []reports.Quantity{
 		number("commands of an acquisition, SET NX EX", len(commands[0]), ""),
@@ -724,12 +719,12 @@ func oneCommand(ctx context.Context, b *bench) (a answer, err error) {
 		number("crashes right after SET NX EX", crashes, ""),
 		number("runs stuck after them", stuck.broke, fmt.Sprintf("of %d", stuck.runs)),
 		number("runs stuck after a crash between SETNX and EXPIRE", control.broke, fmt.Sprintf("of %d", control.runs)),
-		number("situations searched, none of them stuck", e.Stats.States, ""),
+		number("states searched, none of them stuck", e.Stats.States, ""),
 	}
 	return a, nil
 }
 
-// commandsOfAcquire are the commands that a client sends to obtain a free lock.
+// commandsOfAcquire returns the commands that a client sends to acquire a free lock.
 func (b *bench) commandsOfAcquire(ctx context.Context, lock string) ([]string, error) {
 	var seen spy
 	l, err := b.locker(ctx, lock, &seen)
@@ -741,8 +736,8 @@ func (b *bench) commandsOfAcquire(ctx context.Context, lock string) ([]string, e
 	return seen.names, err
 }
 
-// cannotDeadlock decides C11: the commands of an acquisition, runs with crashes, runs
-// that must get stuck, and the verdict of a search.
+// cannotDeadlock decides C11 by the commands of an acquisition, runs with crashes, runs that must get stuck, and
+// the verdict of a search.
 func cannotDeadlock(commands int, stuck, control tally, powerless, searched string) string {
 	switch {
 	case powerless != "" || !control.all() || stuck.broke == 0 && !stuck.none():
@@ -755,12 +750,12 @@ func cannotDeadlock(commands int, stuck, control tally, powerless, searched stri
 	return reports.Confirmed
 }
 
-// overrunning are the flags of runs in which holders outlive their lease.
+// overrunning returns the flags of runs in which holders outlive their lease.
 func overrunning(lock, fault string) []string {
 	return []string{"--lock", lock, "--sale", "lua", "--clients", "16", "--stock", "30", "--hold", "30ms", "--ttl", "100ms", "--fault", fault}
 }
 
-// anothersLock is C12.
+// anothersLock measures C12.
 func anothersLock(ctx context.Context, b *bench) (a answer, err error) {
 	const slow, gap = "slow 150ms 20%", "pause 150ms in release 20%"
 	n := b.times(2, 1)
@@ -788,22 +783,22 @@ func anothersLock(ctx context.Context, b *bench) (a answer, err error) {
 	inside := count(append(runs[2], runs[3]...), variant.Lock, variant.MutualExclusion)
 	script.broke = max(script.broke, inside.broke)
 	a.is = removesAnothers(del, getDel, script, powerless(runs[:]...), searched)
-	a.says = fmt.Sprintf("With holders that outlive their lease, DEL removed another's lock in %v runs; GET, compare and DEL, with a pause between them, let a second holder in in %v; the script did neither in %d, nor in any schedule of a search, which finds both others in %d and %d steps.",
+	a.says = fmt.Sprintf("With holders that outlive their lease, DEL removed another's lock in %v runs; GET, compare and DEL, with a pause between them, admitted a second holder in %v; the script did neither in %d runs, nor in any schedule of a search, which finds both other violations in %d and %d steps.",
 		del, getDel, script.runs, steps(searched[0]), steps(searched[1]))
 	a.numbers = []reports.Quantity{
 		number("runs in which DEL removed another's lock", del.broke, fmt.Sprintf("of %d", del.runs)),
-		number("runs in which GET, DEL let a second holder in", getDel.broke, fmt.Sprintf("of %d", getDel.runs)),
+		number("runs in which GET, DEL admitted a second holder", getDel.broke, fmt.Sprintf("of %d", getDel.runs)),
 		number("runs in which the script did either", script.broke, fmt.Sprintf("of %d", script.runs)),
 		number("shortest schedule for DEL", steps(searched[0]), "steps"),
-		number("times that it did so on a real server", shown[0], fmt.Sprintf("of %d", replays[0])),
+		number("times confirmed on a real server", shown[0], fmt.Sprintf("of %d", replays[0])),
 		number("shortest schedule for GET, DEL", steps(searched[1]), "steps"),
-		number("times that it did so on a real server, too", shown[1], fmt.Sprintf("of %d", replays[1])),
-		number("situations searched for the script, none of them bad", searched[2].Stats.States, ""),
+		number("times confirmed on a real server, too", shown[1], fmt.Sprintf("of %d", replays[1])),
+		number("states searched for the script, none with a violation", searched[2].Stats.States, ""),
 	}
 	return a, nil
 }
 
-// steps is the length of a search's counterexample; 0: there is none.
+// steps returns the length of a search's counterexample; 0: there is none.
 func steps(e reports.Exploration) int {
 	if e.Counterexample == nil {
 		return 0
@@ -811,8 +806,7 @@ func steps(e reports.Exploration) int {
 	return len(e.Counterexample.Steps)
 }
 
-// removesAnothers decides C12: runs and searches with DEL, with GET and DEL, and with
-// the script.
+// removesAnothers decides C12 by runs and searches with DEL, with GET and DEL, and with the script.
 func removesAnothers(del, getDel, script tally, powerless string, searched [3]reports.Exploration) string {
 	switch {
 	case powerless != "" || script.runs == 0:
@@ -830,14 +824,14 @@ func removesAnothers(del, getDel, script tally, powerless string, searched [3]re
 // redlockLease is the lease of C18.
 const redlockLease = time.Second
 
-// The ways in which C18 takes masters away, and for how long: a master that is stopped
-// answers nothing, and its connections stay open.
+// The ways in which C18 removes masters, and for how long: a stopped master does not answer, but its connections
+// stay open.
 var gone = []struct{ name, sentence string }{
 	{"killed", "kill node %d at 300ms for good"},
 	{"stopped", "freeze 4s node %d at 300ms"},
 }
 
-// without is the run of C18 in which these masters are taken away.
+// without returns the flags of a run of C18 without these masters.
 func without(sentence string, nodes ...int) []string {
 	args := []string{"--scenario", "mutex", "--lock", "redlock", "--topology", "masters:5", "--clients", "8", "--ttl", redlockLease.String(), "--timeout", "200ms", "--duration", "3s"}
 	for _, n := range nodes {
@@ -846,7 +840,7 @@ func without(sentence string, nodes ...int) []string {
 	return args
 }
 
-// minorityDown is C18.
+// minorityDown measures C18.
 func minorityDown(ctx context.Context, b *bench) (a answer, err error) {
 	if b.spec.IsAddress() {
 		return answer{is: reports.Inconclusive, says: "It needs five masters that may be killed: --target process."}, nil
@@ -878,17 +872,16 @@ func minorityDown(ctx context.Context, b *bench) (a answer, err error) {
 			way.name, ranged(grants[0]), bad.runs-bad.broke, bad.runs, way.name, ranged(grants[1]))
 		a.numbers = append(a.numbers,
 			number("runs with two of five "+way.name+" that stuck or had two holders", bad.broke, fmt.Sprintf("of %d", bad.runs)),
-			repeated("grants with two of five "+way.name+", from a lease after they went", floats(grants[0]), "a run"),
-			repeated("grants with three of five "+way.name+", from a lease after they went", floats(grants[1]), "a run"))
+			repeated("grants with two of five "+way.name+", from one lease after the failure", floats(grants[0]), "a run"),
+			repeated("grants with three of five "+way.name+", from one lease after the failure", floats(grants[1]), "a run"))
 	}
 	a.says = strings.TrimSpace(a.says)
 	a.is, a.plain = bothWays(answers["killed"], answers["stopped"]), true
-	a.on = "how the masters are gone: killed or stopped."
+	a.on = "how the masters fail: killed or stopped."
 	return a, nil
 }
 
-// bothWays is the answer to a claim that was measured in two ways: what both say, or that
-// it depends on the way.
+// bothWays combines the answers of two measurements of a claim: the answer that both give, or that it depends.
 func bothWays(a, b string) string {
 	switch {
 	case a == b:
@@ -899,12 +892,12 @@ func bothWays(a, b string) string {
 	return reports.Depends
 }
 
-// keepsWorking decides C18: runs with a minority of masters down that stuck or had two
-// holders, and the grants, once a lease was over, with a minority down and with a majority.
+// keepsWorking decides C18 by the runs with a minority of masters down that got stuck or had two holders, and by
+// the grants, after a lease, with a minority and with a majority down.
 func keepsWorking(minority tally, grants, without int, powerless string) string {
 	switch {
 	case powerless != "" || without > 0 || minority.runs == 0:
-		return reports.Inconclusive // the masters are not missed
+		return reports.Inconclusive // the lock works without a majority
 	case minority.broke > 0 || grants == 0:
 		return reports.Refuted
 	}

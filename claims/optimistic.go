@@ -18,11 +18,10 @@ import (
 	"oversell/variant"
 )
 
-// rates are what was done in a second in two ways, by round: under a lock, and
-// optimistically.
+// rates are operations per second by round: under a lock, and with optimistic locking.
 type rates struct{ locked, optimistic []float64 }
 
-// advantage is what optimistic locking did by what pessimistic locking did.
+// advantage returns the ratio of the optimistic to the pessimistic rate.
 func (r rates) advantage() float64 { return stats.Median(ratios(r.optimistic, r.locked)) }
 
 // comparison is one pair of C17.
@@ -32,7 +31,7 @@ type comparison struct {
 	rates
 }
 
-// pessimistic is C17.
+// pessimistic measures C17.
 func pessimistic(ctx context.Context, b *bench) (a answer, err error) {
 	rounds := b.times(5, 3)
 	one, err := b.oneBuyer(ctx)
@@ -73,7 +72,7 @@ func pessimistic(ctx context.Context, b *bench) (a answer, err error) {
 		} else {
 			few = append(few, c.advantage())
 		}
-		a.says += fmt.Sprintf("With %s conflicts (%s) the optimistic way did %s as much. ", how, c.what, times(c.advantage()))
+		a.says += fmt.Sprintf("With %s conflicts (%s) optimistic locking did %s as much. ", how, c.what, times(c.advantage()))
 		a.numbers = append(a.numbers,
 			repeated(c.what+": pessimistic", c.locked, "a second"),
 			repeated(c.what+": optimistic", c.optimistic, "a second"),
@@ -81,14 +80,14 @@ func pessimistic(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	a.says, a.plain = strings.TrimSpace(a.says), true
 	a.is = lockingPays(few, many)
-	a.on = "what is locked: a lock of three more commands, or a row that the database locks in the same transaction; and on what a lost attempt costs."
+	a.on = "what is locked: a lock that takes three more commands, or a row that the database locks in the same transaction; and on the cost of a failed attempt."
 	return a, nil
 }
 
-// purchases are those of one round of one buyer.
+// purchases is the number of purchases of one buyer in a round.
 const purchases = 10
 
-// trade is a stock that one client of either kind sells and reads.
+// trade is a stock that clients of either kind sell and read.
 type trade struct {
 	lock       lockimpl.Locker
 	key        string
@@ -96,7 +95,7 @@ type trade struct {
 	order      stockimpl.Order
 }
 
-// newTrade opens a stock for both kinds, of which many clients may be made.
+// newTrade opens a stock for clients of both kinds.
 func (b *bench) newTrade(ctx context.Context, name string) (*trade, error) {
 	env, err := b.world(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (t *trade) open(ctx context.Context) error {
 	return errors.Join(t.plain.Open(ctx, enough), t.opt.Open(ctx, enough))
 }
 
-// locked does something with the stock under the lock.
+// locked calls do with the stock, under the lock.
 func (t *trade) locked(ctx context.Context, do func(stockimpl.Sale, lockimpl.Lock) error) error {
 	l, err := t.lock.Acquire(ctx, t.key, lockimpl.Options{TTL: 10 * time.Second, Wait: 10 * time.Second, RetryEvery: shortWait})
 	if err != nil {
@@ -161,7 +160,7 @@ func (t *trade) readOptimistically(ctx context.Context) error {
 	return err
 }
 
-// oneBuyer counts the purchases of one client under a lock, and with WATCH, in turns.
+// oneBuyer counts the purchases of one client under a lock and with WATCH, in turns.
 func (b *bench) oneBuyer(ctx context.Context) (r rates, err error) {
 	t, err := b.newTrade(ctx, "one")
 	if err == nil {
@@ -193,17 +192,15 @@ func (b *bench) oneBuyer(ctx context.Context) (r rates, err error) {
 	return r, nil
 }
 
-// readers are the clients that mostly read, and one in so many of what they do is a
-// purchase.
+// readers is the number of clients that mostly read; one in so many of their operations is a purchase.
 const (
 	readers  = 16
 	oneIn    = 20
 	readTime = 150 * time.Millisecond
 )
 
-// mostlyReading counts the operations of clients that mostly read, in turns under a lock
-// and optimistically. Under a lock, a reader must take the lock, too, so that it does not
-// read during a change.
+// mostlyReading counts the operations of clients that mostly read, in turns under a lock and with optimistic
+// locking. Readers take the lock, too, so that they do not read during a change.
 func (b *bench) mostlyReading(ctx context.Context, rounds int) (r rates, err error) {
 	crowd := make([]*trade, readers)
 	for i := range crowd {
@@ -253,7 +250,7 @@ func (b *bench) mostlyReading(ctx context.Context, rounds int) (r rates, err err
 	return r, nil
 }
 
-// sell makes the same sale in two ways, in turns, and counts the purchases a second.
+// sell makes the same sale in two ways, in turns, and counts purchases per second.
 func (b *bench) sell(ctx context.Context, rounds int, pessimistic, optimistic []string) (r rates, err error) {
 	pair := [][]string{pessimistic, optimistic}
 	var cells [][]string
@@ -280,7 +277,7 @@ func (b *bench) sell(ctx context.Context, rounds int, pessimistic, optimistic []
 	return r, nil
 }
 
-// clearly is the ratio from which one is called faster than the other.
+// clearly is the ratio from which one side counts as faster.
 const clearly = 1.05
 
 // lockingPays decides C17 by the advantages of optimistic locking under few conflicts and
@@ -312,7 +309,7 @@ func lockingPays(few, many []float64) string {
 	case not == n:
 		return reports.Refuted
 	case so > 0:
-		return reports.Depends // part of it is so
+		return reports.Depends // it holds in part
 	}
 	return reports.Inconclusive
 }

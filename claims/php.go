@@ -23,20 +23,20 @@ import (
 //go:embed pconnect.php
 var pconnect []byte
 
-// phpAnswer is what became of phpredis' connections from one request to the next.
+// phpAnswer reports what happens to phpredis' connections between two requests.
 type phpAnswer struct {
 	Version  string // of the extension
-	Closed   bool   // pconnect(), close(): the next request has the same connection
-	Dropped  bool   // pconnect() without close(): the same
-	Database bool   // which still has the database that was selected
-	Plain    bool   // connect(), close(): the same connection
+	Closed   bool   // after pconnect() and close(), the next request has the same connection
+	Dropped  bool   // after pconnect() without close(), too
+	Database bool   // with the selected database
+	Plain    bool   // after connect() and close(), too
 }
 
-// phpTime is how long PHP has for that.
+// phpTime bounds the whole measurement with PHP.
 const phpTime = 10 * time.Second
 
-// phpReuse asks phpredis what becomes of persistent connections, by requests to one
-// process of PHP's own web server, or says why that cannot be done here.
+// phpReuse measures whether phpredis reuses persistent connections, by requests to one process of PHP's built-in
+// web server, or explains why that is impossible here.
 func phpReuse(ctx context.Context, t *server.Target) (a phpAnswer, why string, err error) {
 	if t.Kind == server.Address {
 		return a, "it is not measured on servers that run already", nil
@@ -69,14 +69,14 @@ func phpReuse(ctx context.Context, t *server.Target) (a phpAnswer, why string, e
 	}, "", nil
 }
 
-// phpServer is a web server of PHP that answers one request at a time, in one process.
+// phpServer is a PHP web server that serves one request at a time, in one process.
 type phpServer struct {
 	process *child.Process
 	dir     *workdir.Dir
 	url     string
 }
 
-// phpRequest is what pconnect.php answers.
+// phpRequest is the answer of pconnect.php.
 type phpRequest struct {
 	Error    string `json:"error"`
 	Version  string `json:"version"`
@@ -114,8 +114,8 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 	if s.process, err = child.Start(cmd); err != nil {
 		return s, fmt.Errorf("start php: %w", err)
 	}
-	// The server drops the request after a connection on which nothing was sent: so it is asked
-	// until it answers, and no connection is opened just to see whether it listens.
+	// The server drops the request that follows a connection on which nothing was sent. So requests are sent until
+	// one is answered, and no connection is opened only to probe.
 	ctx, cancel := context.WithTimeout(ctx, phpStart)
 	defer cancel()
 	for {
@@ -132,7 +132,7 @@ func startPHP(ctx context.Context, php, redis string) (s *phpServer, err error) 
 	}
 }
 
-// phpStart is how long PHP's server may take until it answers.
+// phpStart is how long PHP's server may take to start.
 const phpStart = 20 * time.Second
 
 // ask makes one request.
@@ -152,7 +152,7 @@ func (s *phpServer) ask(ctx context.Context, path string) (r phpRequest, err err
 	return r, nil
 }
 
-// stop ends the server and removes its directory.
+// stop stops the server and removes its directory.
 func (s *phpServer) stop() {
 	if s.process != nil {
 		s.process.Kill()

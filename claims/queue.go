@@ -17,14 +17,14 @@ import (
 	"oversell/variant"
 )
 
-// documentsQueue is what the queue of the documents can do.
+// documentsQueue is the interface of the documents' queue.
 type documentsQueue interface {
 	queueimpl.Queue
 	queueimpl.Delayer
 	queueimpl.Dequeuer
 }
 
-// queue is a client of the documents' queue under a lock, by the lock's name.
+// queue returns a client of the documents' queue under the named lock.
 func (b *bench) queue(ctx context.Context, lock string, overwrite bool) (documentsQueue, error) {
 	l, ok := lockimpl.Find(lock)
 	if !ok {
@@ -49,13 +49,13 @@ func (b *bench) queue(ctx context.Context, lock string, overwrite bool) (documen
 	return q, nil
 }
 
-// entries are what became of an id that was enqueued twice.
+// entries describes an id that was enqueued twice.
 type entries struct {
 	count int  // in the queue
-	moved bool // to the time of the later one
+	moved bool // to the later due time
 }
 
-// enqueuedTwice is C7.
+// enqueuedTwice measures C7.
 func enqueuedTwice(ctx context.Context, b *bench) (a answer, err error) {
 	var printed, prose entries
 	for _, x := range []struct {
@@ -75,19 +75,19 @@ func enqueuedTwice(ctx context.Context, b *bench) (a answer, err error) {
 		double[lock] = rs[0].broke(variant.Queue, variant.OneEntryPerID)
 	}
 	a.is = oneEntry(printed, prose, double[ownLock])
-	a.says = fmt.Sprintf("One client's two enqueues of an id left %d entry, and the printed code %s the later one and its due time; only with --overwrite, as the prose has it, does the later one win. In a run in which half of the ids came again, two producers were both told that theirs had entered %d times under the printed lock, and %d times under lua-release.",
+	a.says = fmt.Sprintf("One client's two enqueues of an id left %d entry, and the printed code %s the later one and its due time; only with --overwrite, as the text describes it, does the later one win. In a run that enqueued half of the ids again, two producers were both told that they had added the entry %d times under the printed lock, and %d times under lua-release.",
 		printed.count, ignored(printed.moved), double[ownLock], double[soundLock])
 	a.numbers = []reports.Quantity{
 		number("entries after two enqueues of one id", printed.count, ""),
 		yes("the later due time stands, printed code", printed.moved),
 		yes("the later due time stands, with --overwrite", prose.moved),
-		number("ids that were entered twice in a run with repeats, printed lock", double[ownLock], ""),
-		number("ids that were entered twice in a run with repeats, lua-release", double[soundLock], ""),
+		number("ids that were added twice in a run with repeats, printed lock", double[ownLock], ""),
+		number("ids that were added twice in a run with repeats, lua-release", double[soundLock], ""),
 	}
 	return a, nil
 }
 
-// The lock that the queue was printed with, and one that keeps clients apart.
+// The lock that the queue was printed with, and one that excludes other clients.
 const (
 	ownLock   = "php-lock-printed"
 	soundLock = "lua-release"
@@ -100,7 +100,7 @@ func ignored(moved bool) string {
 	return "ignores"
 }
 
-// enqueueTwice enqueues an id for now, and again for a minute later.
+// enqueueTwice enqueues an id with due time now, and again with due time one minute later.
 func (b *bench) enqueueTwice(ctx context.Context, name string, overwrite bool) (e entries, err error) {
 	q, err := b.queue(ctx, ownLock, overwrite)
 	if err != nil {
@@ -125,23 +125,22 @@ func (b *bench) enqueueTwice(ctx context.Context, name string, overwrite bool) (
 	return e, nil
 }
 
-// oneEntry decides C7: the printed code, the prose's way, and how many ids stood in the
-// queue twice in a run.
+// oneEntry decides C7 by the printed code, the variant described in the text, and the number of ids that were in
+// the queue twice in a run.
 func oneEntry(printed, prose entries, double int) string {
 	switch {
 	case !prose.moved:
-		return reports.Inconclusive // a later due time does not show
+		return reports.Inconclusive // a later due time has no effect
 	case printed.count > 1 || double > 0 || !printed.moved:
 		return reports.Refuted
 	}
 	return reports.Confirmed
 }
 
-// taken are the entries that were both withdrawn by dequeue and handed out by pop, or
-// handed out twice.
+// taken counts entries that were both withdrawn by dequeue and delivered by pop, or delivered twice.
 type taken struct{ entries, twice int }
 
-// consistent is C8.
+// consistent measures C8.
 func consistent(ctx context.Context, b *bench) (a answer, err error) {
 	locks := []string{"none", ownLock, soundLock}
 	by := map[string]taken{}
@@ -165,7 +164,7 @@ func consistent(ctx context.Context, b *bench) (a answer, err error) {
 	delivered := runs[locks[1]].broke(variant.Queue, variant.NoDuplicateDelivery)
 	sound := runs[locks[2]].broke(variant.Queue, variant.NoDuplicateDelivery)
 	a.is = keepsConsistent(by[locks[0]], underLock{by[locks[1]], delivered}, underLock{by[locks[2]], sound}, stale, fresh)
-	a.says = fmt.Sprintf("Under the lock that the queue was printed with, %s of %s entries were both withdrawn and handed out, or handed out twice, and a run delivered %s of 1,000 tasks more than once. One client alone was refused a stale score there. Under lua-release, which keeps clients apart, no entry was taken twice (of %s).",
+	a.says = fmt.Sprintf("Under the lock that the queue was printed with, %s of %s entries were both withdrawn and delivered, or delivered twice, and a run delivered %s of 1,000 tasks more than once. With one client alone, a stale score was refused. Under lua-release, which excludes other clients, no entry was taken twice (of %s).",
 		reports.Thousands(int64(by[ownLock].twice)), reports.Thousands(int64(by[ownLock].entries)), reports.Thousands(int64(delivered)), reports.Thousands(int64(by[soundLock].entries)))
 	for _, lock := range locks {
 		a.numbers = append(a.numbers, number("entries taken twice, lock "+lock, by[lock].twice, fmt.Sprintf("of %d", by[lock].entries)))
@@ -174,18 +173,18 @@ func consistent(ctx context.Context, b *bench) (a answer, err error) {
 		number("tasks delivered more than once in a run, printed lock", delivered, "of 1,000"),
 		number("tasks delivered more than once in a run, lua-release", sound, "of 1,000"),
 		yes("dequeue with a stale score is refused", stale),
-		yes("dequeue with the present score succeeds", fresh))
+		yes("dequeue with the current score succeeds", fresh))
 	return a, nil
 }
 
-// withdrawers and poppers are how many clients of each kind compete in C8.
+// withdrawers and poppers are the numbers of competing clients in C8.
 const (
 	withdrawers = 6
 	poppers     = 6
 )
 
-// withdrawAndPop has some clients enqueue tasks and withdraw them at once, and others
-// pop, for a while, and counts the entries that were taken more than once.
+// withdrawAndPop runs clients that enqueue tasks and withdraw them at once, and clients that pop, and counts the
+// entries that were taken more than once.
 func (b *bench) withdrawAndPop(ctx context.Context, lock string, lasts time.Duration) (t taken, err error) {
 	var mu sync.Mutex
 	times := map[queueimpl.Task]int{}
@@ -220,7 +219,7 @@ func (b *bench) withdrawAndPop(ctx context.Context, lock string, lasts time.Dura
 	return t, err
 }
 
-// withdraw enqueues a task and takes it back, again and again.
+// withdraw enqueues a task and withdraws it, in a loop.
 func withdraw(ctx context.Context, end time.Time, q documentsQueue, name, id string, take func(string, float64)) error {
 	for ctx.Err() == nil && time.Now().Before(end) {
 		in, err := q.Enqueue(ctx, name, id)
@@ -228,7 +227,7 @@ func withdraw(ctx context.Context, end time.Time, q documentsQueue, name, id str
 			return err
 		}
 		if len(in) == 0 {
-			continue // it is there still, or the queue was locked
+			continue // still in the queue, or the queue was locked
 		}
 		err = q.Dequeue(ctx, name, id, in[0].Score)
 		switch {
@@ -241,7 +240,7 @@ func withdraw(ctx context.Context, end time.Time, q documentsQueue, name, id str
 	return nil
 }
 
-// pop takes the tasks that are due, and looks again a little later.
+// pop takes the tasks that are due, in a loop with short pauses.
 func pop(ctx context.Context, end time.Time, q documentsQueue, name string, take func(string, float64)) error {
 	for ctx.Err() == nil && time.Now().Before(end) {
 		tasks, err := q.Pop(ctx, name, 1)
@@ -258,8 +257,8 @@ func pop(ctx context.Context, end time.Time, q documentsQueue, name string, take
 	return nil
 }
 
-// staleScore tells whether a task that was enqueued again cannot be withdrawn with its
-// old score, and can with its new one.
+// staleScore reports whether withdrawing a task that was enqueued again is refused with its old score, and accepted
+// with its new one.
 func (b *bench) staleScore(ctx context.Context) (refused, accepted bool, err error) {
 	q, err := b.queue(ctx, ownLock, true)
 	if err != nil {
@@ -285,23 +284,21 @@ func (b *bench) staleScore(ctx context.Context) (refused, accepted bool, err err
 	return refused, err == nil, err
 }
 
-// fewEntries is the number of entries below which no conclusion is drawn that none was
-// taken twice.
+// fewEntries is the minimum number of entries from which to conclude that none was taken twice.
 const fewEntries = 20
 
-// underLock is what came of the queue under a lock.
+// underLock is the result of the queue under a lock.
 type underLock struct {
 	taken
-	delivered int // tasks, more than once
+	delivered int // tasks delivered more than once
 }
 
-// keepsConsistent decides C8, which speaks of the lock that the queue was printed with:
-// what came of the queue without a lock, under the printed one and under a correct one, and
-// whether a stale score was refused and a fresh one accepted.
+// keepsConsistent decides C8 by the results of the queue without a lock, under the one it was printed with (the
+// subject of the claim) and under a correct one, and by whether a stale score was refused and a fresh one accepted.
 func keepsConsistent(open taken, printed, correct underLock, stale, fresh bool) string {
 	switch {
 	case open.twice == 0 || correct.entries < fewEntries || !fresh:
-		return reports.Inconclusive // the clients never meet, or not often enough
+		return reports.Inconclusive // the clients never compete, or too rarely
 	case !stale || printed.twice > 0 || printed.delivered > 0 || correct.twice > 0 || correct.delivered > 0:
 		return reports.Refuted
 	case printed.entries < fewEntries:

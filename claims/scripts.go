@@ -19,19 +19,18 @@ import (
 	"oversell/server"
 )
 
-// shaOf is how the server names a script.
+// shaOf returns the SHA by which the server names a script.
 func shaOf(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
 }
 
-// eval runs a script and gives its reply as it comes.
+// eval runs a script and returns its raw reply.
 func eval(ctx context.Context, c *redis.Client, script string, keys []string, args ...any) (any, error) {
 	return c.Eval(ctx, script, keys, args...).Result()
 }
 
-// refusal is the server's error to a script; empty if there was none. Errors of other
-// kinds are returned.
+// refusal returns the server's error reply to a script; empty if there was none. Other errors are returned as err.
 func refusal(err error) (string, error) {
 	var refused redis.Error
 	if err == nil || !errors.As(err, &refused) {
@@ -40,23 +39,23 @@ func refusal(err error) (string, error) {
 	return phrase.OneLine(err.Error()), nil
 }
 
-// atomicity is what C13 finds.
+// atomicity is the result of C13.
 type atomicity struct {
 	reads         int  // by another client, of two keys that the script writes
 	torn          int  // of them between the two writes
-	tornCommands  int  // the same when the writes are commands of their own
-	undone        bool // the first write of a script that fails at the second
-	cached        bool // after EVAL, EVALSHA finds it
+	tornCommands  int  // the same when the writes are two commands
+	undone        bool // the first write is undone when the script fails at the second
+	cached        bool // EVALSHA finds the script after EVAL
 	dataSurvives  bool // a restart
 	cacheSurvives bool
 }
 
-// atomicAndCached is C13.
+// atomicAndCached measures C13.
 func atomicAndCached(ctx context.Context, b *bench) (a answer, err error) {
 	if b.spec.IsAddress() {
 		return answer{is: reports.Inconclusive, says: "It needs a server that may be restarted: --target process."}, nil
 	}
-	b.spec.Persist = true // so that data survive the restart, and only scripts can be lost
+	b.spec.Persist = true // so that data survive the restart and only scripts can be lost
 	t, err := b.server(ctx)
 	if err != nil {
 		return a, err
@@ -75,12 +74,12 @@ func atomicAndCached(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = runsAtomically(f)
-	a.says = fmt.Sprintf("Another client never saw the middle of a script in %s reads (of two single commands: %s times); EVALSHA found the script after EVAL, and after a restart, which the data survived, no more. Atomic is not all or nothing: what a script wrote before an error %s.",
+	a.says = fmt.Sprintf("Another client never saw the intermediate state of a script in %s reads (of two single commands: %s times); EVALSHA found the script after EVAL, but not after a restart, which the data survived. A script is atomic without rollback: what it wrote before an error %s.",
 		reports.Thousands(int64(f.reads)), reports.Thousands(int64(f.tornCommands)), map[bool]string{true: "was undone all the same", false: "stays"}[f.undone])
 	a.numbers = []reports.Quantity{
 		number("reads while a script wrote two keys", f.reads, ""),
 		number("of them between the two writes", f.torn, ""),
-		number("reads between two writes that are commands of their own", f.tornCommands, ""),
+		number("reads between two writes by two commands", f.tornCommands, ""),
 		yes("a write before an error in the script is undone", f.undone),
 		yes("EVALSHA finds the script after EVAL", f.cached),
 		yes("data survive the restart (append-only file)", f.dataSurvives),
@@ -89,7 +88,7 @@ func atomicAndCached(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// bothScript writes two keys, with some work between them.
+// bothScript writes two keys, with work between them.
 const bothScript = `
 redis.call('SET', KEYS[1], ARGV[1])
 local x = 0
@@ -110,8 +109,8 @@ func writeOneByOne(ctx context.Context, c *redis.Client, keys []string, value in
 	return nil
 }
 
-// tornReads has one client write two keys, the same value into both, while another
-// reads both with one command, and counts the reads that found two values.
+// tornReads makes one client write the same value to two keys, while another reads both with one command, and
+// counts the reads that returned two values.
 func (b *bench) tornReads(ctx context.Context, write func(context.Context, *redis.Client, []string, int) error, writes int) (reads, torn int, err error) {
 	cs, err := b.clients(ctx, 2)
 	if err != nil {
@@ -148,7 +147,7 @@ func (b *bench) tornReads(ctx context.Context, write func(context.Context, *redi
 	}
 }
 
-// rollsBack tells whether the first write of a script is undone when the second fails.
+// rollsBack reports whether the first write of a script is undone when the second fails.
 func (b *bench) rollsBack(ctx context.Context) (bool, error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -167,7 +166,7 @@ func (b *bench) rollsBack(ctx context.Context) (bool, error) {
 	return n == 0, err
 }
 
-// restarted tells whether a script is cached, and what a restart leaves of it and of data.
+// restarted reports whether a script is cached, and whether it and data survive a restart.
 func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, cache bool, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -184,7 +183,7 @@ func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, 
 	if err := errors.Join(t.Kill(1), t.Start(ctx, 1, false)); err != nil {
 		return false, false, false, err
 	}
-	if c, err = b.client(ctx); err != nil { // the old connection is gone
+	if c, err = b.client(ctx); err != nil { // the old connection is closed
 		return false, false, false, err
 	}
 	n, err := c.Exists(ctx, key).Result()
@@ -195,7 +194,7 @@ func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, 
 	return cached, n == 1, cache, err
 }
 
-// finds tells whether EVALSHA finds the script with this SHA.
+// finds reports whether EVALSHA finds the script with this SHA.
 func finds(ctx context.Context, c *redis.Client, sha string) (bool, error) {
 	err := c.EvalSha(ctx, sha, nil).Err()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -208,21 +207,21 @@ func finds(ctx context.Context, c *redis.Client, sha string) (bool, error) {
 func runsAtomically(f atomicity) string {
 	switch {
 	case f.reads == 0 || f.tornCommands == 0 || !f.dataSurvives:
-		return reports.Inconclusive // the reader never comes at the right moment, or the server lost more than scripts
+		return reports.Inconclusive // the reader never hits the right moment, or the server lost more than scripts
 	case f.torn > 0 || !f.cached || f.cacheSurvives:
 		return reports.Refuted
 	}
 	return reports.Confirmed
 }
 
-// growth is what scripts leave behind in the server.
+// growth is the effect of scripts on the server's memory.
 type growth struct {
 	sent    int     // scripts
-	scripts int     // in the cache, more than before
-	bytes   float64 // of memory, more than before
+	scripts int     // additional scripts in the cache
+	bytes   float64 // additional memory
 }
 
-// inlined is C14.
+// inlined measures C14.
 func inlined(ctx context.Context, b *bench) (a answer, err error) {
 	t, err := b.server(ctx)
 	if err != nil {
@@ -230,7 +229,7 @@ func inlined(ctx context.Context, b *bench) (a answer, err error) {
 	}
 	n := b.times(10000, 4000)
 	if b.spec.IsAddress() {
-		n = 1000 // they stay in the cache of a server that is not ours
+		n = 1000 // scripts stay in the cache of a given server
 	}
 	c, err := b.client(ctx)
 	if err != nil {
@@ -274,7 +273,7 @@ func kilobytes(bytes float64) string {
 	return reports.Thousands(int64(math.Round(bytes/1024))) + " KB"
 }
 
-// sendScripts sends n scripts and tells what they left.
+// sendScripts sends n scripts and returns their effect.
 func sendScripts(ctx context.Context, c *redis.Client, from, n int, send func(int) error) (growth, error) {
 	scripts, bytes, err := scriptMemory(ctx, c)
 	if err != nil {
@@ -289,8 +288,7 @@ func sendScripts(ctx context.Context, c *redis.Client, from, n int, send func(in
 	return growth{sent: n, scripts: moreScripts - scripts, bytes: moreBytes - bytes}, err
 }
 
-// scriptMemory is how many scripts are cached, and the memory of them and of what runs
-// them.
+// scriptMemory returns the number of cached scripts, and the memory of the cache and the interpreter.
 func scriptMemory(ctx context.Context, c *redis.Client) (scripts int, bytes float64, err error) {
 	info, err := infoOf(ctx, c, "memory")
 	if err != nil {
@@ -299,7 +297,7 @@ func scriptMemory(ctx context.Context, c *redis.Client) (scripts int, bytes floa
 	if scripts, err = strconv.Atoi(info["number_of_cached_scripts"]); err != nil {
 		return 0, 0, fmt.Errorf("the server does not tell number_of_cached_scripts: %w", err)
 	}
-	// The first of each line is the name since 7.0, the second the one before.
+	// The first name of each line is from Redis 7.0 on, the second from before.
 	for _, names := range [][2]string{{"used_memory_vm_eval", "used_memory_lua"}, {"used_memory_scripts_eval", "used_memory_scripts"}} {
 		value, ok := info[names[0]]
 		if !ok {
@@ -329,8 +327,8 @@ func infoOf(ctx context.Context, c *redis.Client, section string) (map[string]st
 	return info, nil
 }
 
-// grows decides C14 for the server that was measured: scripts with inlined values, as many
-// again, and the same with parameters.
+// grows decides C14 for the measured server by scripts with inlined values, as many again, and the same with
+// parameters.
 func grows(first, second, params growth) string {
 	unbounded := func(g growth) bool { return g.scripts >= g.sent*95/100 && g.bytes > float64(g.sent)*50 }
 	switch {
@@ -339,32 +337,31 @@ func grows(first, second, params growth) string {
 	case unbounded(first) && unbounded(second):
 		return reports.Confirmed
 	case second.scripts <= second.sent/100 && second.bytes < first.bytes/4:
-		return reports.Refuted // the server keeps them within bounds
+		return reports.Refuted // the server bounds the cache
 	}
 	return reports.Inconclusive
 }
 
-// costs are what a call costs with EVAL, compared with EVALSHA.
+// costs is the cost of a call with EVAL and with EVALSHA.
 type costs struct {
 	script int     // bytes of its text
-	eval   float64 // bytes sent for a call
+	eval   float64 // bytes sent per call
 	sha    float64 // the same
-	times  contest // of EVAL and of EVALSHA
+	times  contest // durations of EVAL and EVALSHA
 }
 
-// releaseText is the script of document 3's corrected release.
+// releaseText is the corrected release script of document 3.
 const releaseText = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
 
-// padded is a script of so many bytes that does what releaseText does.
+// padded returns a script of this length that does the same as releaseText.
 func padded(bytes int) string {
 	return releaseText + "\n--" + strings.Repeat("x", max(0, bytes-len(releaseText)-3))
 }
 
-// scriptSizes are the scripts that C15 compares: the release itself, one of a few dozen
-// lines, and a large one.
+// scriptSizes are the lengths of the scripts of C15: the release script, one of a few dozen lines, and a large one.
 var scriptSizes = []int{len(releaseText), 2 << 10, 64 << 10}
 
-// bySHA is C15.
+// bySHA measures C15.
 func bySHA(ctx context.Context, b *bench) (a answer, err error) {
 	var all []costs
 	for _, size := range scriptSizes {
@@ -377,13 +374,13 @@ func bySHA(ctx context.Context, b *bench) (a answer, err error) {
 		a.numbers = append(a.numbers,
 			number(name+": sent with EVAL", c.eval, "bytes a call"),
 			number(name+": sent with EVALSHA", c.sha, "bytes a call"),
-			c.times.quantity(name+": time of EVAL by that of EVALSHA"))
+			c.times.quantity(name+": time of EVAL relative to EVALSHA"))
 	}
 	small, large := all[0], all[len(all)-1]
 	a.is = savesSpeed(small, large)
-	a.says = fmt.Sprintf("With the release script (%d bytes), EVALSHA sent %.0f instead of %.0f bytes a call, and EVAL took %s as long; with %s of script as little, and EVAL took %s as long.",
+	a.says = fmt.Sprintf("With the release script (%d bytes), EVALSHA sent %.0f instead of %.0f bytes a call, and EVAL took %s as long; with %s of script it sent as little, and EVAL took %s as long.",
 		small.script, small.sha, small.eval, times(small.times.ratio()), kilobytes(float64(large.script)), times(large.times.ratio()))
-	a.on = "the length of the script: the server takes the SHA of the whole text at every EVAL. For the script of a lock that is little; for tens of kilobytes it is much."
+	a.on = "the length of the script: the server hashes the whole text at every EVAL. For a lock's script that takes little time; for tens of kilobytes it takes much."
 	return a, nil
 }
 
@@ -400,7 +397,7 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 	keys := []string{b.key("order")}
 	byEval := func() error { return c.Eval(ctx, script, keys, "token").Err() }
 	bySHA := func() error { return c.EvalSha(ctx, shaOf(script), keys, "token").Err() }
-	if err := byEval(); err != nil { // connects, and fills the cache
+	if err := byEval(); err != nil { // connects and fills the cache
 		return costs{}, err
 	}
 	found := costs{script: len(script)}
@@ -414,8 +411,8 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 		}
 		*x.bytes = float64(sent.bytes.Load() - before)
 	}
-	// In a pipeline, so that the measured time is the time to send, check and run the
-	// script, without a wake-up for each answer.
+	// A pipeline, so that the measurement includes sending, checking and running the script, but not a wake-up for
+	// each reply.
 	const calls = 20
 	often := func(call func(redis.Pipeliner)) func(context.Context) (time.Duration, error) {
 		return func(ctx context.Context) (time.Duration, error) {
@@ -440,10 +437,10 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 	return found, nil
 }
 
-// muchSpeed is the ratio from which a difference in speed is called much.
+// muchSpeed is the ratio from which a difference in speed counts as large.
 const muchSpeed = 1.3
 
-// savesSpeed decides C15: a small script and a large one.
+// savesSpeed decides C15 by a small script and a large one.
 func savesSpeed(small, large costs) string {
 	much := func(c costs) bool { return c.times.ratio() >= muchSpeed }
 	switch {
@@ -452,7 +449,7 @@ func savesSpeed(small, large costs) string {
 	case small.times.swayed(muchSpeed) || large.times.swayed(muchSpeed):
 		return reports.Inconclusive // too noisy
 	case small.sha >= small.eval || large.sha >= large.eval || much(small) && much(large):
-		return reports.Refuted // no bandwidth, or much speed in any case
+		return reports.Refuted // it saves no bandwidth, or much time in any case
 	case much(large):
 		return reports.Depends
 	}
@@ -468,10 +465,10 @@ type batch struct {
 	args   func(n int) []any
 	queue  func(ctx context.Context, p redis.Pipeliner, key string)
 
-	times contest // of the pipeline and of the script
+	times contest // durations of the pipeline and of the script
 }
 
-// pipelined is C16.
+// pipelined measures C16.
 func pipelined(ctx context.Context, b *bench) (a answer, err error) {
 	var all []*batch
 	for _, n := range []int{3, 30, 300} {
@@ -501,7 +498,7 @@ func pipelined(ctx context.Context, b *bench) (a answer, err error) {
 		if err := x.compare(ctx, b, c); err != nil {
 			return a, err
 		}
-		a.numbers = append(a.numbers, x.times.quantity(fmt.Sprintf("%d × %s: time of the pipeline by that of the script", x.n, x.name)))
+		a.numbers = append(a.numbers, x.times.quantity(fmt.Sprintf("%d × %s: time of the pipeline relative to the script", x.n, x.name)))
 	}
 	least, most := all[0], all[0]
 	var factors []float64
@@ -516,15 +513,15 @@ func pipelined(ctx context.Context, b *bench) (a answer, err error) {
 		}
 	}
 	a.is = aThirdFaster(factors)
-	a.says = fmt.Sprintf("The script took between %s (%d × %s) and %s (%d × %s) of the time of a pipeline of the same commands: not one factor, but several.",
+	a.says = fmt.Sprintf("The script took between %s (%d × %s) and %s (%d × %s) of the time of a pipeline of the same commands: the factor varies.",
 		percent(1/most.times.ratio()), most.n, most.name, percent(1/least.times.ratio()), least.n, least.name)
-	a.on = "how many commands there are, and how much of them must be sent all the same: a few commands, or keys and values that the script is sent too, gain nothing; hundreds that the script makes up itself, or whose answers it keeps to itself, do."
+	a.on = "the number of commands, and the amount of data that a script avoids sending: a few commands, or keys and values that are sent to the script as well, gain nothing; hundreds of commands that the script generates, or replies that it does not return, do."
 	return a, nil
 }
 
 func noArgs(int) []any { return nil }
 
-// slicesOf is n times the same argument.
+// slicesOf returns n copies of an argument.
 func slicesOf(n int, arg any) []any {
 	args := make([]any, n)
 	for i := range args {
@@ -533,7 +530,7 @@ func slicesOf(n int, arg any) []any {
 	return args
 }
 
-// batchKeys are n keys.
+// batchKeys returns n keys.
 func (b *bench) batchKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -542,7 +539,7 @@ func (b *bench) batchKeys(n int) []string {
 	return keys
 }
 
-// compare takes the times of the script and of the pipeline in turns.
+// compare times the script and the pipeline in turns.
 func (x *batch) compare(ctx context.Context, b *bench, c *redis.Client) error {
 	if err := c.ScriptLoad(ctx, x.script).Err(); err != nil {
 		return err
@@ -584,16 +581,14 @@ func (x *batch) compare(ctx context.Context, b *bench, c *redis.Client) error {
 	return nil
 }
 
-// A script that is 30 to 40 % faster takes 60 to 70 % of the time, or does 1.3 to 1.4
-// times as much in the same: a pipeline takes 1.3 to 1.67 times as long. A value within a
-// tenth of that range counts as inside it.
+// A script that is 30 to 40 % faster takes 60 to 70 % of the time, or does 1.3 to 1.4 times as much in the same
+// time: the pipeline takes 1.3 to 1.67 times as long. The range has a tolerance of a tenth.
 const (
 	thirdLow  = 1.3 / 1.1
 	thirdHigh = 1.67 * 1.1
 )
 
-// aThirdFaster decides C16 by how many times as long as the script the pipeline took, in
-// all comparisons.
+// aThirdFaster decides C16 by the ratios of pipeline to script durations, in all comparisons.
 func aThirdFaster(factors []float64) string {
 	within, faster := 0, 0
 	for _, f := range factors {
@@ -615,14 +610,14 @@ func aThirdFaster(factors []float64) string {
 	return reports.Depends
 }
 
-// stall is what C22 finds, in milliseconds by round.
+// stall is the result of C22, in milliseconds by round.
 type stall struct {
 	script  []float64 // how long the script took
-	ping    []float64 // the longest PING of another client, of all those the luckiest
+	ping    []float64 // the longest PING of each other client; the shortest of these
 	without []float64 // the same without a script
 }
 
-// stalled is C22.
+// stalled measures C22.
 func stalled(ctx context.Context, b *bench) (a answer, err error) {
 	cs, err := b.clients(ctx, 5)
 	if err != nil {
@@ -650,25 +645,23 @@ func stalled(ctx context.Context, b *bench) (a answer, err error) {
 		}
 	}
 	a.is = stallsOthers(s)
-	a.says = fmt.Sprintf("While a script ran for %.0f ms, each of four other clients waited up to %.0f ms for a PING (the luckiest of them, in the median of %d rounds); without it, %.1f ms.",
+	a.says = fmt.Sprintf("While a script ran for %.0f ms, each of four other clients waited up to %.0f ms for a PING (the shortest wait of the four, median of %d rounds); without it, %.1f ms.",
 		stats.Median(s.script), stats.Median(s.ping), len(s.ping), stats.Median(s.without))
 	a.numbers = []reports.Quantity{
 		repeated("the script", s.script, "ms"),
-		repeated("longest PING of the luckiest of four others", s.ping, "ms"),
+		repeated("longest PING of each of four others; the shortest of these", s.ping, "ms"),
 		repeated("the same without a script", s.without, "ms"),
 	}
 	return a, nil
 }
 
-// scriptLength is how long C22's script is to run: far below the five seconds after
-// which the server answers others with BUSY.
+// scriptLength is the duration of C22's script: far below the five seconds after which the server replies BUSY.
 const scriptLength = 200 * time.Millisecond
 
-// busyScript does nothing, so often.
+// busyScript is an empty loop.
 const busyScript = `local x = 0 for i = 1, ARGV[1] do x = x + 1 end return x`
 
-// loopsFor is how often busyScript must turn to run for about d, when nothing else
-// slows it down.
+// loopsFor returns how many iterations of busyScript take about d on an idle machine.
 func loopsFor(ctx context.Context, c *redis.Client, d time.Duration) (int, error) {
 	for loops := 500_000; ; {
 		fastest := time.Duration(math.MaxInt64)
@@ -686,8 +679,8 @@ func loopsFor(ctx context.Context, c *redis.Client, d time.Duration) (int, error
 	}
 }
 
-// longestPing has the first client run a script (none: wait as long) while the others
-// send PING after PING, and gives the longest of each, of which the shortest.
+// longestPing makes the first client run a script (none: wait as long) while the others send PING after PING. It
+// takes the longest of each, and returns the shortest of these.
 func longestPing(ctx context.Context, cs []*redis.Client, loops int) (script, ping time.Duration, err error) {
 	during, end := context.WithCancel(ctx)
 	defer end()
@@ -703,12 +696,12 @@ func longestPing(ctx context.Context, cs []*redis.Client, loops int) (script, pi
 				var d time.Duration
 				d, f.err = timed(func() error { return c.Ping(ctx).Err() })
 				f.longest = max(f.longest, d)
-				time.Sleep(time.Millisecond) // the machine is for the server
+				time.Sleep(time.Millisecond) // leave the CPU to the server
 			}
 			others <- f
 		}()
 	}
-	time.Sleep(20 * time.Millisecond) // they are at it
+	time.Sleep(20 * time.Millisecond) // the others have started
 	script, err = timed(func() error {
 		if loops == 0 {
 			time.Sleep(scriptLength)
@@ -726,13 +719,13 @@ func longestPing(ctx context.Context, cs []*redis.Client, loops int) (script, pi
 	return script, ping, err
 }
 
-// stallsOthers decides C22: the stall must be most of the script's time, and not be
-// there without it.
+// stallsOthers decides C22: the stall must take most of the script's duration, and must not occur without the
+// script.
 func stallsOthers(s stall) string {
 	script, ping, without := stats.Median(s.script), stats.Median(s.ping), stats.Median(s.without)
 	switch {
 	case len(s.ping) == 0 || script < millis(scriptLength)/4 || without > script/4:
-		return reports.Inconclusive // no long script, or others wait anyway
+		return reports.Inconclusive // the script is short, or others wait without it
 	case ping > script/2:
 		return reports.Confirmed
 	case ping < script/4:
@@ -741,14 +734,14 @@ func stallsOthers(s stall) string {
 	return reports.Inconclusive
 }
 
-// globals are what C23 finds.
+// globals is the result of C23.
 type globals struct {
-	assign, read, function string  // the server's refusals
+	assign, read, function string  // the server's error replies
 	local                  bool    // the same with local works
-	times                  contest // of reading a global and of reading a local
+	times                  contest // durations of reading a global and a local
 }
 
-// localOnly is C23.
+// localOnly measures C23.
 func localOnly(ctx context.Context, b *bench) (a answer, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -788,12 +781,12 @@ func localOnly(ctx context.Context, b *bench) (a answer, err error) {
 		yes("a global function is refused", g.function != ""),
 		yes("reading an unknown global is refused", g.read != ""),
 		yes("the same with local works", g.local),
-		g.times.quantity("time of a loop that reads a built-in global by one that reads a local"),
+		g.times.quantity("time of a loop that reads a built-in global, relative to a local"),
 	}
 	return a, nil
 }
 
-// short is an error of a script without what follows the sentence: where it stood.
+// short returns an error of a script without its position.
 func short(said string) string {
 	for _, mark := range []string{" script: ", " stack traceback", ", on @"} {
 		said, _, _ = strings.Cut(said, mark)
@@ -801,7 +794,7 @@ func short(said string) string {
 	return said
 }
 
-// tooOrNot tells of one more refusal.
+// tooOrNot describes a further error.
 func tooOrNot(said string) string {
 	if said == "" {
 		return "is not"
@@ -809,7 +802,7 @@ func tooOrNot(said string) string {
 	return "too"
 }
 
-// mustBeLocal decides C23: globals fail or, where they do not, are slower.
+// mustBeLocal decides C23: globals fail or are slower.
 func mustBeLocal(g globals) string {
 	switch {
 	case !g.local || g.times.ratio() == 0:
@@ -822,16 +815,16 @@ func mustBeLocal(g globals) string {
 	return reports.Refuted
 }
 
-// argument is what C24 finds about ARGV[1], sent as the number 10.
+// argument is the result of C24 for ARGV[1], sent as the number 10.
 type argument struct {
 	kind     string // its Lua type
 	equal    bool   // ARGV[1] == 10
 	number   bool   // tonumber(ARGV[1]) == 10
-	asText   bool   // '10' < '9', which is so only of texts
-	compared string // the refusal of ARGV[1] < 9
+	asText   bool   // '10' < '9', which is true only for strings
+	compared string // the error of ARGV[1] < 9
 }
 
-// argumentsAreText is C24.
+// argumentsAreText measures C24.
 func argumentsAreText(ctx context.Context, b *bench) (a answer, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
@@ -851,7 +844,7 @@ func argumentsAreText(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = arriveAsText(found)
-	a.says = fmt.Sprintf("The number 10 arrives as a %s: ARGV[1] == 10 is %v, 10 counts as less than 9, and ARGV[1] < 9 ends in an error; after tonumber() it is 10.", found.kind, found.equal)
+	a.says = fmt.Sprintf("The number 10 arrives as a %s: ARGV[1] == 10 is %v, 10 compares less than 9, and ARGV[1] < 9 is an error; after tonumber() it is 10.", found.kind, found.equal)
 	a.numbers = []reports.Quantity{
 		yes("type(ARGV[1]) is string", found.kind == "string"),
 		yes("ARGV[1] == 10", found.equal),
@@ -873,23 +866,23 @@ func arriveAsText(f argument) string {
 	return reports.Refuted
 }
 
-// identity is what C25 finds about a script, the same text again and one changed byte.
+// identity is the result of C25 for a script, the same text again and one changed byte.
 type identity struct {
 	same     bool // SCRIPT LOAD of the same text gives the same SHA
-	ours     bool // which is the SHA-1 of the text
+	ours     bool // equal to the SHA-1 of the text
 	found    bool // EVALSHA with it works
-	changed  bool // one more blank has another SHA
-	noscript bool // which EVALSHA does not find
-	loaded   bool // and finds after a load
+	changed  bool // one more space gives another SHA
+	noscript bool // EVALSHA does not find that SHA
+	loaded   bool // and finds it after a load
 }
 
-// byteByByte is C25.
+// byteByByte measures C25.
 func byteByByte(ctx context.Context, b *bench) (a answer, err error) {
 	c, err := b.client(ctx)
 	if err != nil {
 		return a, err
 	}
-	script := fmt.Sprintf(`return '%s'`, b.prefix) // nobody else's
+	script := fmt.Sprintf(`return '%s'`, b.prefix) // unique to this measurement
 	changed := script + " "
 	var shas [2]string
 	for i := range shas {
@@ -914,11 +907,11 @@ func byteByByte(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = namedByContent(f)
-	a.says = fmt.Sprintf("Two loads of one text gave one SHA (%s…), the SHA-1 of the text; with one more blank EVALSHA answered NOSCRIPT until that text was loaded, too.", shas[0][:8])
+	a.says = fmt.Sprintf("Two loads of one text gave one SHA (%s…), the SHA-1 of the text; with one more space EVALSHA replied NOSCRIPT until that text was loaded, too.", shas[0][:8])
 	a.numbers = []reports.Quantity{
 		yes("the same text has the same SHA", f.same),
 		yes("it is the SHA-1 of the text", f.ours),
-		yes("one more blank gives another SHA", f.changed),
+		yes("one more space gives another SHA", f.changed),
 		yes("which EVALSHA does not know (NOSCRIPT)", f.noscript),
 		yes("and knows after a load", f.loaded),
 	}

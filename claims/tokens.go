@@ -14,23 +14,23 @@ import (
 	"oversell/reports"
 )
 
-// drawn are the tokens of some acquisitions.
+// drawn counts the tokens of some acquisitions.
 type drawn struct{ tokens, repeated int }
 
-// share is the part of tokens that had been drawn before.
+// share returns the share of tokens that had been drawn before.
 func (d drawn) share() float64 { return float64(d.repeated) / float64(max(d.tokens, 1)) }
 
-// uniqueness is what C21 finds.
+// uniqueness is the result of C21.
 type uniqueness struct {
-	fast, slow, random drawn // of one client: one request after the other
-	threads            drawn // of pairs drawn at once by two threads of one client
-	robbed             bool  // the same token twice: the first holder's release deletes the second's lock
+	fast, slow, random drawn // of one client, one request after the other
+	threads            drawn // of pairs drawn concurrently by two threads of one client
+	robbed             bool  // with equal tokens, the first holder's release deletes the second's lock
 }
 
-// stamp is the token of the documents: the time in milliseconds and the client's id.
+// stamp returns the published token: the time in milliseconds and the client's id.
 func stamp() string { return fmt.Sprintf("%d:client-1", time.Now().UnixMilli()) }
 
-// timeStamps is C21.
+// timeStamps measures C21.
 func timeStamps(ctx context.Context, b *bench) (a answer, err error) {
 	var u uniqueness
 	n := b.times(4000, 1500)
@@ -49,21 +49,21 @@ func timeStamps(ctx context.Context, b *bench) (a answer, err error) {
 		return a, err
 	}
 	a.is = uniqueEnough(u)
-	a.says = fmt.Sprintf("A client that took a lock %s times in a row, as fast as it could, had a token again that it had had before in %s of them; two of its threads at once in %s; 128 random bits never. With one token twice, a release that came late deleted the other's lock.",
+	a.says = fmt.Sprintf("A client that took a lock %s times in a row, as fast as it could, drew a token again in %s of them; two of its threads concurrently in %s; 128 random bits never. With the same token twice, a late release deleted the other holder's lock.",
 		reports.Thousands(int64(u.fast.tokens)), percent(u.fast.share()), percent(u.threads.share()))
-	a.on = "a client making no two requests within one millisecond (none repeated at one in two milliseconds), having no threads, its id being nobody else's, and its clock never going back. Random bits depend on none of that."
+	a.on = "whether a client makes at most one request a millisecond (at one in two milliseconds, none repeated), has one thread and a unique id, and its clock never goes back. Random bits depend on none of that."
 	a.numbers = []reports.Quantity{
 		number("acquisitions of one client, as fast as it could", u.fast.tokens, ""),
-		number("of them with a token that it had had before", u.fast.repeated, ""),
+		number("of them with a repeated token", u.fast.repeated, ""),
 		number("of acquisitions two milliseconds apart", u.slow.repeated, fmt.Sprintf("of %d", u.slow.tokens)),
-		number("of pairs drawn at once by two threads", u.threads.repeated, fmt.Sprintf("of %d", u.threads.tokens)),
+		number("of pairs drawn concurrently by two threads", u.threads.repeated, fmt.Sprintf("of %d", u.threads.tokens)),
 		number("of 128 random bits", u.random.repeated, fmt.Sprintf("of %d", u.random.tokens)),
-		yes("a late release deletes the lock of who has the same token", u.robbed),
+		yes("a late release deletes the lock of the holder with the same token", u.robbed),
 	}
 	return a, nil
 }
 
-// draw takes and releases a lock so often, with at least a pause between.
+// draw takes and releases a lock n times, with at least a pause between.
 func (b *bench) draw(ctx context.Context, token func() string, n int, pause time.Duration) (d drawn, err error) {
 	v, ok := lockimpl.Find("lua-release")
 	if !ok {
@@ -96,7 +96,7 @@ func (b *bench) draw(ctx context.Context, token func() string, n int, pause time
 	return d, nil
 }
 
-// drawAtOnce has two threads of a client draw a token at the same moment, so often.
+// drawAtOnce makes two threads of a client draw a token at the same moment, n times.
 func drawAtOnce(n int) drawn {
 	d := drawn{tokens: n}
 	for range n {
@@ -111,7 +111,7 @@ func drawAtOnce(n int) drawn {
 			})
 		}
 		close(start)
-		_ = g.Wait() // nothing there can fail
+		_ = g.Wait() // no error is possible
 		if pair[0] == pair[1] {
 			d.repeated++
 		}
@@ -119,8 +119,8 @@ func drawAtOnce(n int) drawn {
 	return d
 }
 
-// robbedByTwin has two holders of one lock, one after the other, with the same token; the
-// first outlives its lease and then releases by the script that compares.
+// robbedByTwin gives two successive holders of a lock the same token; the first outlives its lease and then
+// releases with the compare-and-delete script.
 func (b *bench) robbedByTwin(ctx context.Context) (bool, error) {
 	v, ok := lockimpl.Find("lua-release")
 	if !ok {

@@ -1,10 +1,8 @@
 // Package clock is the only source of time that code under test may use.
 //
-// Variants (locks, sales, queues) never call package time directly: they are
-// handed a [Clock]. On real connections it is [Real]; in tests and in a search
-// it is a [Virtual] clock, which stands still until somebody advances it, so
-// that a lease of 15 seconds runs out in microseconds and always at the same
-// point of the schedule.
+// Variants (locks, sales, queues) never call package time directly: they use a [Clock]. On real connections it is
+// [Real]; in tests and in a search it is a [Virtual] clock, which stands still until it is advanced, so that a
+// lease of 15 seconds ends within microseconds and always at the same point of the schedule.
 package clock
 
 import (
@@ -14,20 +12,20 @@ import (
 
 // Clock tells the time and waits. Implementations are safe for concurrent use.
 type Clock interface {
-	// Now is the present time. Readings of one clock never go backwards.
+	// Now returns the current time. Readings of one clock never go backwards.
 	Now() time.Time
 	// Sleep waits for d, or until ctx is done, in which case it returns the
 	// cause. A sleep of d <= 0 returns at once.
 	Sleep(ctx context.Context, d time.Duration) error
-	// WithTimeout is context.WithTimeout on this clock.
+	// WithTimeout is like context.WithTimeout, on this clock.
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// Real is the machine's clock. Its readings carry Go's monotonic part, so
-// differences between them are immune to steps of the wall clock.
+// Real is the machine's clock. Its readings have Go's monotonic part, so steps of the wall clock do not affect
+// their differences.
 type Real struct{}
 
-// Now is time.Now.
+// Now returns time.Now().
 func (Real) Now() time.Time { return time.Now() }
 
 // Sleep waits on a timer.
@@ -48,7 +46,7 @@ func (Real) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// WithTimeout is context.WithTimeout.
+// WithTimeout calls context.WithTimeout.
 func (Real) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Virtual is a clock that moves only when told to. Sleepers wake, and
-// time-outs fire, in order of their due time and, among equals, in the order
-// in which they were set. It is safe for concurrent use.
+// Virtual is a clock that moves only when it is advanced. Sleepers wake, and timeouts fire, in order of their due
+// time and, if equal, in the order in which they were set. It is safe for concurrent use.
 type Virtual struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -25,7 +24,7 @@ func NewVirtual(start time.Time) *Virtual {
 	return &Virtual{now: start, armed: make(chan struct{})}
 }
 
-// Now is the time the clock was last advanced to.
+// Now returns the time that the clock was last advanced to.
 func (v *Virtual) Now() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,8 +66,7 @@ func (v *Virtual) WithTimeout(ctx context.Context, d time.Duration) (context.Con
 	}
 }
 
-// Advance moves the clock forward by d and fires everything that falls due on
-// the way, each at its own time.
+// Advance moves the clock forward by d and fires everything that becomes due, each at its own time.
 func (v *Virtual) Advance(d time.Duration) {
 	v.mu.Lock()
 	end := v.now.Add(d)
@@ -87,8 +85,7 @@ func (v *Virtual) Advance(d time.Duration) {
 	v.mu.Unlock()
 }
 
-// Next reports how far away the earliest sleeper or time-out is, and whether
-// there is any.
+// Next returns the time until the earliest sleeper or timeout, and whether there is one.
 func (v *Virtual) Next() (time.Duration, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,8 +95,8 @@ func (v *Virtual) Next() (time.Duration, bool) {
 	return v.timers[0].due.Sub(v.now), true
 }
 
-// AwaitTimers blocks until at least n sleepers and time-outs are pending, or
-// ctx is done. Tests use it to know that a goroutine has gone to sleep.
+// AwaitTimers blocks until at least n sleepers and timeouts are pending, or ctx is done. Tests use it to wait until
+// a goroutine sleeps.
 func (v *Virtual) AwaitTimers(ctx context.Context, n int) error {
 	for {
 		v.mu.Lock()

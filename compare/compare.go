@@ -1,18 +1,17 @@
-// Package compare runs variants against each other, under the same settings, loads and faults, and says which of
+// Package compare runs variants against each other under the same settings, loads and faults, and reports which of
 // them kept their promises and how fast they were.
 //
-// A comparison is made of cells: a contender, which is a combination of variants, in
-// a configuration, which is everything round it. In each round every cell is run once,
-// in an order of that round's own, so that whatever else the machine does hits all
+// A comparison consists of cells: a contender, which is a combination of variants, in a configuration, which is
+// everything else. Each round runs every cell once, in random order, so that other load on the machine affects all
 // alike, and with the same seed, so that contenders can be compared round by round.
 //
-// What shows whether promises are kept, a sale to its last piece, is over within
-// milliseconds, and such a run says little about speed. So each cell is run twice a
-// round where there are no faults: once to its end, and once for a time that is measured.
+// The runs that test promises, sales to the last piece, take milliseconds and say little about speed. So in
+// configurations without faults each round runs each cell twice: once to its end, and once for a fixed time that is
+// measured.
 //
-// What nobody could have caught proves nothing. So each configuration has a control:
-// something that the lists of variants declare to break under these very settings and
-// faults. Where it is not caught, the absence of violations shows nothing.
+// The absence of violations proves nothing if a violation could not have been caught. So each configuration has a
+// control: a variant that is declared to break under these settings and faults. If it is not caught, the
+// configuration shows nothing.
 package compare
 
 import (
@@ -42,69 +41,68 @@ import (
 	"oversell/variant"
 )
 
-// Plan is a comparison that can be made, once.
+// Plan is a comparison. It can be run once.
 type Plan struct {
-	// Notes are about flags whose values matter only in part.
+	// Notes are about flags whose values take effect only in part.
 	Notes []string
 
-	rounds  int           // 0: no bound
-	time    time.Duration // 0: no bound
+	rounds  int           // 0: no limit
+	time    time.Duration // 0: no limit
 	dir     string
-	sql     campaign.Plan // what the database is, and whether JSON lines are written
+	sql     campaign.Plan // the database, and whether to write JSON lines
 	work    string
 	quick   bool
-	window  window // zero: runs are measured as they are
+	window  window // zero: whole runs are measured
 	waiting string
 	seed    uint64
 	name    string // of the scenario
 
 	contenders     []reports.Contender
 	configurations []*configuration
-	cells          []*cell // by configuration, and in each by contender
+	cells          []*cell // ordered by configuration, then by contender
 	alone          []*lone
 	skipped        []string
 	conditions     []string
 	command        string
 }
 
-// configuration is what surrounds the contenders.
+// configuration is everything but the contender.
 type configuration struct {
 	options campaign.Options // of every run in it
 	report  reports.Configuration
 	control control
-	// added says that nobody chose it, and for how many rounds it is run.
+	// added means that the user did not choose it; rounds is then how many rounds run it.
 	added  bool
-	rounds int // 0: in all
+	rounds int // 0: all
 }
 
-// in tells whether the configuration is run in round n.
+// in reports whether the configuration is run in round n.
 func (f *configuration) in(n int) bool { return f.rounds == 0 || n <= f.rounds }
 
-// cell is a contender in a configuration, with what came of it.
+// cell is a contender in a configuration, with its results.
 type cell struct {
 	contender, configuration int
 	subject
-	timed *subject // the same for a time; nil: the run to its end is measured
+	timed *subject // the same for a fixed time; nil: the run to its end is measured
 	lone  *lone
 	tally
 }
 
-// lone is a contender with nobody to contend with.
+// lone is a contender with a single client.
 type lone struct {
 	key string
 	subject
 	tally
 }
 
-// subject is a run that can be made, and where.
+// subject is a run and its target.
 type subject struct {
 	config scenarios.Config
 	spec   server.Spec
-	window window // what is measured of it; zero: all
+	window window // the part that is measured; zero: all
 }
 
-// New turns names into a comparison, and refuses what cannot be compared
-// before anything is started.
+// New resolves names into a comparison. It refuses one that is impossible before anything is started.
 func New(ctx context.Context, o *Options) (*Plan, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -147,15 +145,14 @@ func New(ctx context.Context, o *Options) (*Plan, error) {
 	return p, p.chooseControls(ctx, base)
 }
 
-// scale makes the load that nobody chose fit for the emulation, if any target is one,
-// and for a quick comparison.
+// scale reduces the default load for the emulation, if any target is one, and for a quick comparison.
 func (o *Options) scale(s scenarios.Scenario) {
 	for _, t := range o.targetNames() {
 		x := o.Options
 		x.Target.Target = t
 		if x.SuitEmulation(); x.Clients != o.Clients || x.Stock != o.Stock {
 			o.Clients, o.Stock = x.Clients, x.Stock
-			break // the same for all, or they could not be compared
+			break // the same for all targets, so that they can be compared
 		}
 	}
 	bounded := o.Set("duration") || o.Set("ops")
@@ -169,21 +166,21 @@ func (o *Options) scale(s scenarios.Scenario) {
 	case s.Uses(variant.Queue), s.Uses(variant.IDs):
 		o.Ops = quickOps
 	}
-	// The lock alone knows no end: each of its runs is for a time.
+	// A scenario with only a lock has no end of its own: each of its runs has a time limit.
 	if w := o.window(); len(s.Objects) == 1 && len(o.Faults) == 0 && !bounded && w != (window{}) {
 		o.Duration = w.ends()
 	}
 }
 
-// How large the runs of a quick comparison are.
+// Sizes of the runs of a quick comparison.
 const (
 	quickStock = 200
 	quickOps   = 400
 	quickTasks = 100
 )
 
-// Of what nobody named, a quick comparison has the locks that one chooses from first, one
-// that is known to break, and the one sale that needs no lock.
+// By default a quick comparison has the most common locks, one that is known to break, and the one sale that needs
+// no lock.
 var (
 	quickLocks = []string{"lua-release", "watchdog", "fenced", "php-lock-printed"}
 	quickSales = []string{"lua"}
@@ -196,8 +193,7 @@ func (o *Options) targetNames() []string {
 	return []string{o.Target.Target}
 }
 
-// configurations are all combinations: each target, with each set of faults, with each of
-// the values of flags that have several.
+// configurations returns all combinations of targets, fault sets and values of flags that have several.
 func (o *Options) configurations() (all []*configuration, err error) {
 	sets, err := o.faultSets()
 	if err != nil {
@@ -214,7 +210,7 @@ func (o *Options) configurations() (all []*configuration, err error) {
 			for settings := range product(swept) {
 				x := o.Options
 				x.Target.Target, x.Faults = t, set
-				x.Set = func(flag string) bool { return flag != "lock" && o.Set(flag) } // a contender may have none
+				x.Set = func(flag string) bool { return flag != "lock" && o.Set(flag) } // a contender need not have a lock
 				all = append(all, &configuration{options: x, report: reports.Configuration{Target: x.Target.String(), Topology: x.Target.Topology, Faults: set, Swept: settings}})
 			}
 		}
@@ -227,12 +223,12 @@ func (o *Options) configurations() (all []*configuration, err error) {
 	return all, nil
 }
 
-// outliving is a configuration like f in which a section outlives its lease.
+// outliving returns a configuration like f in which sections outlive their lease.
 func (f *configuration) outliving(o *Options) *configuration {
 	x, told := f.options, f.report
 	x.TTL, x.Faults = shortLease, []string{outlived}
 	if x.Duration == 0 || x.Duration < outlivedFor {
-		x.Duration = outlivedFor // of runs that have no end of their own; a sale is over before
+		x.Duration = outlivedFor // for runs without an end of their own; a sale ends earlier
 	}
 	told.Swept, told.Faults = append(slices.Clone(told.Swept), fmt.Sprintf("--ttl=%v", shortLease)), x.Faults
 	rounds := addedRounds
@@ -242,8 +238,7 @@ func (f *configuration) outliving(o *Options) *configuration {
 	return &configuration{options: x, report: told, added: true, rounds: rounds}
 }
 
-// product sets the flags to each combination of their values in turn, and tells how
-// that looks on a command line.
+// product sets the flags to each combination of their values in turn, and yields it as command-line arguments.
 func product(swept []*several) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) { combine(swept, nil, yield) }
 }
@@ -254,7 +249,7 @@ func combine(swept []*several, settings []string, yield func([]string) bool) boo
 	}
 	s := swept[0]
 	for _, v := range s.values {
-		s.Value.Set(v) // which has taken it before
+		s.Value.Set(v) // parsed before, so no error
 		if !combine(swept[1:], append(settings, s.setting(v)), yield) {
 			return false
 		}
@@ -262,7 +257,7 @@ func combine(swept []*several, settings []string, yield func([]string) bool) boo
 	return true
 }
 
-// contenders are the combinations of variants to compare.
+// contenders returns the combinations of variants to compare.
 func (o *Options) contenders(x campaign.Options, base scenarios.Config) (all []reports.Contender, err error) {
 	add := func(c scenarios.Config) {
 		if who := contenderOf(c); !slices.Contains(all, who) {
@@ -272,14 +267,14 @@ func (o *Options) contenders(x campaign.Options, base scenarios.Config) (all []r
 	free := lockFree(o, x, base)
 	for x := range o.named(x) {
 		if q, known := queueimpl.Find(x.Queue); len(o.queues.values) > 1 && known && !q.Locked {
-			x.Locks = nil // it takes none, but others that were named may
+			x.Locks = nil // it takes no lock, but other variants that were named may
 		}
 		cs, err := x.Combinations(base)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range cs {
-			// What is wrong on purpose is compared if somebody asks for it.
+			// A control is compared only if it was named.
 			onPurpose := len(o.Locks) == 0 && c.Lock.Control || len(o.queues.values) == 0 && c.Queue.Control
 			beyond := o.Quick && len(o.Locks) == 0 && c.Lock.New != nil && !slices.Contains(quickLocks, c.Lock.Name)
 			if !onPurpose && !beyond {
@@ -297,13 +292,13 @@ func (o *Options) contenders(x campaign.Options, base scenarios.Config) (all []r
 	return all, err
 }
 
-// outside are the combinations of the system, if there is one, with the variants that are named beside it.
+// outside returns the combinations of the system, if there is one, with the other named variants.
 func (o *Options) outside(x campaign.Options, base scenarios.Config) (all []scenarios.Config, err error) {
 	if o.Outside == nil {
 		return nil, nil
 	}
 	for x := range o.named(x) {
-		x.Set = nil // what is named besides is compared with it
+		x.Set = nil // other named variants are compared with it
 		if o.Outside.Object != variant.Lock && len(o.Locks) == 0 {
 			x.Locks = nil
 		}
@@ -319,8 +314,7 @@ func (o *Options) outside(x campaign.Options, base scenarios.Config) (all []scen
 	return all, nil
 }
 
-// named are the options for each combination of the named sales, queues, generators
-// and dispatches.
+// named returns the options for each combination of the named sales, queues, generators and dispatches.
 func (o *Options) named(x campaign.Options) func(yield func(campaign.Options) bool) {
 	return func(yield func(campaign.Options) bool) {
 		for _, x.Sale = range o.sales.names() {
@@ -337,7 +331,7 @@ func (o *Options) named(x campaign.Options) func(yield func(campaign.Options) bo
 	}
 }
 
-// lockFree are the combinations that need no lock, where nobody named any.
+// lockFree returns the combinations that need no lock, if no lock was named.
 func lockFree(o *Options, x campaign.Options, base scenarios.Config) (cs []scenarios.Config) {
 	if len(o.Locks) > 0 {
 		return nil
@@ -354,11 +348,11 @@ func lockFree(o *Options, x campaign.Options, base scenarios.Config) (cs []scena
 	return cs
 }
 
-// unlocked are all combinations with no lock at all, which is one that promises
-// nothing, in scenarios in which something else promises something.
+// unlocked returns all combinations without a lock, whose lock promises nothing, in scenarios in which another
+// object makes promises.
 func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config) {
 	if base.Scenario.Uses(variant.Queue) {
-		return nil // there, what needs no lock has none
+		return nil // in that case lock-free variants already have none
 	}
 	for _, l := range lockimpl.Variants {
 		if (scenarios.Config{Lock: l}).Locks() {
@@ -369,7 +363,7 @@ func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config)
 			for _, x.IDs = range usedNames(base, variant.IDs, idimpl.Variants, func(v idimpl.Variant) string { return v.Name }) {
 				for _, x.Dispatch = range usedNames(base, variant.Dispatch, dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name }) {
 					more, err := x.Combinations(base)
-					if err == nil { // all of these names are known
+					if err == nil { // all names are known
 						cs = append(cs, more...)
 					}
 				}
@@ -379,7 +373,7 @@ func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config)
 	return slices.DeleteFunc(cs, func(c scenarios.Config) bool { return c.Complete(1) != nil })
 }
 
-// usedNames are the names of all variants of an object that the scenario uses.
+// usedNames returns the names of all variants of an object that the scenario uses.
 func usedNames[T any](c scenarios.Config, of variant.Object, all []T, name func(T) string) []string {
 	if !c.Scenario.Uses(of) {
 		return []string{""}
@@ -391,8 +385,7 @@ func contenderOf(c scenarios.Config) reports.Contender {
 	return reports.Contender{Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}
 }
 
-// subjectOf is a contender with these options. The error is one of class
-// [scenarios.Unmet] if it cannot run there.
+// subjectOf returns a contender with these options. The error is of class [scenarios.Unmet] if it cannot run.
 func subjectOf(ctx context.Context, o campaign.Options, c reports.Contender) (subject, error) {
 	o.Locks, o.Sale, o.Queue, o.IDs, o.Dispatch = nil, c.Sale, c.Queue, c.IDs, c.Dispatch
 	if c.Lock != "" {
@@ -402,18 +395,18 @@ func subjectOf(ctx context.Context, o campaign.Options, c reports.Contender) (su
 	if err != nil {
 		return subject{}, err
 	}
-	return subject{config: p.Runs[0], spec: p.Target}, nil // all is named, so it is one run
+	return subject{config: p.Runs[0], spec: p.Target}, nil // all variants are named, so it is one run
 }
 
-// fill makes the cells.
+// fill creates the cells.
 func (p *Plan) fill(ctx context.Context) error {
 	for i, f := range p.configurations {
 		var first error
 		for j, who := range p.contenders {
 			s, err := subjectOf(ctx, f.options, who)
-			// The fault that is added hits holders, and is refused where there are none.
+			// The added fault affects holders, and is refused in runs without a lock.
 			if f.added && (err == nil && !s.config.Locks() || errors.As(err, new(*faults.ParseError))) {
-				p.skip(who, fmt.Errorf("it has no lease that a section could outlive, and runs without that fault only"))
+				p.skip(who, fmt.Errorf("it has no lease that a section could outlive, so it runs only without that fault"))
 				continue
 			}
 			switch {
@@ -441,7 +434,7 @@ func (p *Plan) fill(ctx context.Context) error {
 	return nil
 }
 
-// dropEmpty leaves out the configurations that were added and that nothing can run in.
+// dropEmpty removes added configurations that no contender can run in.
 func (p *Plan) dropEmpty() {
 	var rest []*configuration
 	for i, f := range p.configurations {
@@ -457,7 +450,7 @@ func (p *Plan) dropEmpty() {
 	p.configurations = rest
 }
 
-// in are the cells of a configuration.
+// in returns the cells of a configuration.
 func (p *Plan) in(configuration int) (cells []*cell) {
 	for _, x := range p.cells {
 		if x.configuration == configuration {
@@ -467,7 +460,7 @@ func (p *Plan) in(configuration int) (cells []*cell) {
 	return cells
 }
 
-// skip notes why a contender is left out somewhere, each reason once.
+// skip records why a contender is left out, each reason once.
 func (p *Plan) skip(who reports.Contender, why error) {
 	text := fmt.Sprintf("%s: %v", who, why)
 	if !slices.Contains(p.skipped, text) {
@@ -475,15 +468,14 @@ func (p *Plan) skip(who reports.Contender, why error) {
 	}
 }
 
-// How long a contender is run alone, and for how many pieces of work, where runs are measured
-// as they are.
+// Limits of a run with a single client, by time and by pieces of work, if whole runs are measured.
 const (
 	aloneOps  = 400
 	aloneTime = 300 * time.Millisecond
 )
 
-// loneOf is a contender alone on the same target with the same settings, as far as
-// they matter to one client.
+// loneOf returns the contender with a single client on the same target, with the settings that matter to one
+// client.
 func (p *Plan) loneOf(ctx context.Context, f *configuration, who reports.Contender) (*lone, error) {
 	settings := slices.DeleteFunc(slices.Clone(f.report.Swept), func(s string) bool {
 		return strings.HasPrefix(s, "--clients=") || strings.HasPrefix(s, "--stock=") || strings.HasPrefix(s, "--pool=")
@@ -502,7 +494,7 @@ func (p *Plan) loneOf(ctx context.Context, f *configuration, who reports.Contend
 		x = w.timed(x)
 	}
 	if who.Queue != "" {
-		x.Clients = 2 // one to enqueue, one to take
+		x.Clients = 2 // one to enqueue, one to pop
 	}
 	s, err := subjectOf(ctx, x, who)
 	if err != nil {
@@ -514,8 +506,7 @@ func (p *Plan) loneOf(ctx context.Context, f *configuration, who reports.Contend
 	return l, nil
 }
 
-// ineffective refuses a flag that matters in no cell, and notes those that matter only
-// in part.
+// ineffective refuses a flag that matters in no cell, and notes those that take effect only in part.
 func (o *Options) ineffective(p *Plan) (err error) {
 	var runs []campaign.Subject
 	for _, x := range p.cells {
@@ -525,7 +516,7 @@ func (o *Options) ineffective(p *Plan) (err error) {
 	return err
 }
 
-// unused refuses a variant that was named and cannot run anywhere.
+// unused refuses a named variant that cannot run anywhere.
 func (o *Options) unused(p *Plan) error {
 	var used []string
 	for _, x := range p.cells {
@@ -541,7 +532,7 @@ func (o *Options) unused(p *Plan) error {
 			if !slices.Contains(used, string(named.of)+" "+name) {
 				i := slices.IndexFunc(p.skipped, func(s string) bool { return strings.Contains(s, name) })
 				if i < 0 {
-					return fmt.Errorf("%s %s goes with nothing else that was named", named.of, name)
+					return fmt.Errorf("%s %s cannot run with any other variant that was named", named.of, name)
 				}
 				return errors.New(p.skipped[i])
 			}
@@ -550,8 +541,7 @@ func (o *Options) unused(p *Plan) error {
 	return nil
 }
 
-// conditions are the settings that all runs share, as flags: the size of the load, and
-// what somebody chose.
+// conditions returns the settings that all runs share, as flags: the size of the load, and the flags that were set.
 func (o *Options) conditions(s scenarios.Scenario) (settings []string) {
 	notable := []string{"clients", "ttl"}
 	if s.Uses(variant.Sale) {
@@ -573,7 +563,7 @@ func (o *Options) conditions(s scenarios.Scenario) (settings []string) {
 	return settings
 }
 
-// value is a flag's value as it is in force, which may be another than its default.
+// value returns the effective value of a flag, which may differ from its default.
 func (o *Options) value(f *pflag.Flag) string {
 	if s, ok := f.Value.(*several); ok && len(s.values) == 0 {
 		return s.Value.String()
@@ -581,7 +571,7 @@ func (o *Options) value(f *pflag.Flag) string {
 	return f.Value.String()
 }
 
-// command is the command line that makes the comparison again, without passwords.
+// command returns the command line that repeats the comparison, without passwords.
 func (o *Options) command() string {
 	words := []string{"oversell", "compare"}
 	add := func(flag string, values ...string) {

@@ -200,8 +200,8 @@ func TestASectionThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// TestControlIsKnownToBreakHere: of the flaws that the lists declare, those that the
-// faults bring out, where there are faults; and only then those that load brings out.
+// TestControlIsKnownToBreakHere: with faults, the control is chosen by flaws that the faults trigger; only without
+// such flaws by those that load triggers.
 func TestControlIsKnownToBreakHere(t *testing.T) {
 	p := comparison(t, "--target=embedded", "--lock=lua-release,fenced", "--ttl=100ms", "--fault=slow 150ms 5%", "--fault=script-flush at 200ms")
 	for i, want := range []struct {
@@ -262,7 +262,7 @@ func TestOrderIsShuffledByRound(t *testing.T) {
 	}
 }
 
-// ran makes a sample by hand.
+// ranAs makes a sample by hand.
 func ranAs(verdict string, broke ...variant.Property) sample {
 	s := sample{inconclusive: verdict == reports.Inconclusive, run: reports.Run{Verdict: verdict}, why: "for want of luck"}
 	for i, p := range broke {
@@ -293,7 +293,7 @@ func TestOutcomeOfACell(t *testing.T) {
 		{name: "the control was not caught", runs: []sample{pass}, expected: reports.Pass, blind: true, outcome: reports.Undecided, why: "control"},
 		{name: "one decided nothing", runs: []sample{pass, vague}, expected: reports.Pass, outcome: reports.Undecided, why: "1 of 2 runs decided nothing: for want of luck"},
 		{name: "nothing was decided", runs: []sample{vague}, expected: reports.Pass, outcome: reports.Undecided, why: "for want of luck"},
-		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "no run of it was made to its end"},
+		{name: "not run", expected: reports.Pass, outcome: reports.Undecided, why: "none of its runs was completed"},
 		{name: "broken alone", runs: []sample{pass}, alone: []sample{broke}, expected: reports.Pass, outcome: reports.Broke},
 		{name: "alone nothing shows", runs: []sample{pass}, alone: []sample{vague}, expected: reports.Pass, outcome: reports.NoViolation, declared: true},
 	} {
@@ -317,7 +317,7 @@ func TestOutcomeOfACell(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeOnceMore: what another seed may decide, and the second then counts alone.
+// TestWhatIsMadeOnceMore: a run that another seed may decide is repeated, and only the repetition counts.
 func TestWhatIsMadeOnceMore(t *testing.T) {
 	judged := func(verdict, why string, done int64) *judging.Judged {
 		l := reports.NewLatencies()
@@ -352,7 +352,7 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	}
 }
 
-// TestWhatStoppedRunsTell: only what they broke.
+// TestWhatStoppedRunsTell: only their violations.
 func TestWhatStoppedRunsTell(t *testing.T) {
 	whole, broke, vague := ranAs(reports.Pass), ranAs(reports.Violated, variant.NoOversell), ranAs(reports.Inconclusive)
 	broke.interrupted, vague.interrupted = true, true
@@ -362,7 +362,7 @@ func TestWhatStoppedRunsTell(t *testing.T) {
 	}
 }
 
-// TestTheFastestIsSafe: what broke may be as fast as it likes.
+// TestTheFastestIsSafe: a contender with a violation is never the reference, however fast.
 func TestTheFastestIsSafe(t *testing.T) {
 	cells := []reports.ComparisonCell{
 		{Outcome: reports.Broke, Rounds: ratesOf(9, 9)},
@@ -386,8 +386,7 @@ func ratesOf(rates ...float64) (rs []reports.ComparedRun) {
 	return rs
 }
 
-// TestRatioIsPairedByRound: a round in which the machine was slow for both says nothing
-// about either.
+// TestRatioIsPairedByRound: a round in which the machine was slow for both does not affect the ratio.
 func TestRatioIsPairedByRound(t *testing.T) {
 	ratio := func(of, to []reports.ComparedRun) *reports.Spread { return spreadOrNil(paired(of, to)) }
 	half := reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}
@@ -428,7 +427,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestRank: whose intervals overlap have one rank, and so has a chain of them.
+// TestRank: contenders with overlapping intervals share a rank, as does a chain of them.
 func TestRank(t *testing.T) {
 	cell := func(outcome string, ratio, low, high float64) reports.ComparisonCell {
 		return reports.ComparisonCell{Outcome: outcome, Estimate: &reports.RatioEstimate{Ratio: ratio, Low: &low, High: &high}}
@@ -456,8 +455,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestWindow: what counts is what was done after the warm-up and before the time was up, and
-// the latency of all who tried: whoever still waited at the end has waited so long.
+// TestWindow: work counts between the end of the warm-up and the end of the window, as does the latency of all
+// requests; those that still wait at the end count with their wait so far.
 func TestWindow(t *testing.T) {
 	ms := time.Millisecond
 	op := func(client int32, kind history.Kind, outcome history.Outcome, reason history.Reason, call, returned time.Duration) history.Op {
@@ -492,8 +491,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsMeasured: a sale to its end and one for a time; a lock alone for a time; what
-// somebody said how long it is to be, and what has faults, as it is.
+// TestWhatIsMeasured: a sale runs to its end and for a fixed time; a lock alone for a fixed time; runs with a given
+// length or with faults are measured as a whole.
 func TestWhatIsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
@@ -693,7 +692,7 @@ func TestASurpriseIsExit1(t *testing.T) {
 	}
 }
 
-// TestAControlThatIsNotCaughtIsExit3: then what is sound is not called safe.
+// TestAControlThatIsNotCaughtIsExit3: then the absence of violations is inconclusive.
 func TestAControlThatIsNotCaughtIsExit3(t *testing.T) {
 	p := comparison(t, small("--lock=lua-release,set-nx-ex", "--rounds=1")...)
 	control := &p.configurations[0].control
@@ -753,7 +752,7 @@ func TestStoppedComparison(t *testing.T) {
 	}
 }
 
-// TestRoundsEnd: after as many as were wanted, or before one that would take too long.
+// TestRoundsEnd: after as many as planned, or before one that would take too long.
 func TestRoundsEnd(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
@@ -762,11 +761,11 @@ func TestRoundsEnd(t *testing.T) {
 		want    string
 	}{
 		{[]string{"--rounds=2"}, 2, time.Hour, ""},
-		{[]string{"--rounds=2"}, 3, 0, "wanted"},
+		{[]string{"--rounds=2"}, 3, 0, "planned"},
 		{[]string{"--time=1m"}, 1, time.Hour, ""},
 		{[]string{"--time=1m"}, 2, time.Hour, "took longer"},
 		{[]string{"--time=1m"}, 7, 10 * time.Second, ""},
-		{[]string{"--quick"}, 6, 0, "wanted"},
+		{[]string{"--quick"}, 6, 0, "planned"},
 		{[]string{"--quick"}, 3, 55 * time.Second, "hardly"},
 		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // quick is a promise
 		{nil, 4, 10 * time.Minute, "hardly"},

@@ -10,33 +10,31 @@ import (
 	"oversell/scenarios"
 )
 
-// control is what a configuration must catch. Anything that was run in it and is
-// declared to break will do, a contender too; what was caught most often shows best
-// what the configuration can catch. While nothing has been caught, others are tried,
-// from the whole lists.
+// control is what a configuration must catch: any variant that was run in it and is declared to break, also a
+// contender. The one that was caught most often is reported. While none has been caught, further candidates from
+// the lists of variants are tried.
 type control struct {
-	candidates []*candidate // those to be tried first, first
-	best       *candidate   // of those that were run; nil: none was
+	candidates []*candidate // in the order in which they are tried
+	best       *candidate   // of those that were run; nil: none
 }
 
-// candidate is something known to be broken.
+// candidate is a variant that is known to break.
 type candidate struct {
 	who reports.Contender
 	subject
-	// breaks are the promises that it is known to break here. Where a configuration has
-	// faults, they are those that it takes the faults for: what load alone breaks says
-	// nothing about what the faults can do.
+	// breaks are the promises that it is known to break here. In a configuration with faults, they are only those
+	// that need the faults: what load alone breaks does not show what the faults can do.
 	breaks []history.Promise
-	tally  *tally // a contender's own, if it is one
-	extra  bool   // it is no contender
+	tally  *tally // the contender's own, if it is one
+	extra  bool   // it is not a contender
 }
 
-// runs are those that could show it: one for a time need not.
+// runs returns the runs that could show the violation; runs for a fixed time need not.
 func (c *candidate) runs() []sample {
 	return slices.DeleteFunc(c.tally.telling(), func(s sample) bool { return !s.part.proves() })
 }
 
-// caught is in how many of its runs it was seen to break what it is known to break.
+// caught returns in how many of its runs a known violation was seen.
 func (c *candidate) caught() (n int) {
 	for _, r := range c.runs() {
 		if c.shows(r) {
@@ -50,7 +48,7 @@ func (c *candidate) shows(r sample) bool {
 	return slices.ContainsFunc(r.broken, func(b brokenOnce) bool { return slices.Contains(c.breaks, b.Promise) })
 }
 
-// report is what is told of it.
+// report returns the candidate's part of the report.
 func (c *candidate) report() reports.Control {
 	r := reports.Control{Contender: c.who, Of: c.breaks[0].Of, Property: c.breaks[0].Property, Runs: len(c.runs()), Caught: c.caught()}
 	for _, run := range c.runs() {
@@ -71,7 +69,7 @@ func (c *candidate) report() reports.Control {
 	return r
 }
 
-// chooseControls finds what can be the control of each configuration.
+// chooseControls finds candidates for the control of each configuration.
 func (p *Plan) chooseControls(ctx context.Context, base scenarios.Config) error {
 	for i, f := range p.configurations {
 		all, err := p.known(ctx, i, f, base)
@@ -85,15 +83,15 @@ func (p *Plan) chooseControls(ctx context.Context, base scenarios.Config) error 
 			}
 		}
 		all = slices.DeleteFunc(all, func(c *candidate) bool { return len(c.breaks) == 0 })
-		// What can break in many ways is seen to break soonest.
+		// Variants that break in many ways are caught soonest.
 		slices.SortStableFunc(all, func(a, b *candidate) int { return len(b.breaks) - len(a.breaks) })
 		f.control.candidates = all
 	}
 	return nil
 }
 
-// known are the combinations that can be run in a configuration, contenders first,
-// with what its faults break of them.
+// known returns the combinations that can run in a configuration, contenders first, with the promises that its
+// faults break.
 func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenarios.Config) (all []*candidate, err error) {
 	usesSQL := false
 	for _, x := range p.in(i) {
@@ -124,7 +122,7 @@ func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenario
 	return all, nil
 }
 
-// choose picks what was caught most often of all that were run.
+// choose selects the candidate that was caught most often.
 func (c *control) choose() {
 	c.best = nil
 	share := func(x *candidate) float64 { return float64(x.caught()) / float64(len(x.runs())) }
@@ -135,7 +133,7 @@ func (c *control) choose() {
 	}
 }
 
-// untried is the first candidate of which there was no run; nil if all were run.
+// untried returns the first candidate that was not run; nil if all were.
 func (c *control) untried() *candidate {
 	for _, x := range c.candidates {
 		if len(x.runs()) == 0 {
@@ -145,11 +143,11 @@ func (c *control) untried() *candidate {
 	return nil
 }
 
-// report tells of the control and of others that were tried.
+// report describes the control and the other candidates that were tried.
 func (c *control) report() reports.Control {
 	if c.best == nil {
 		if len(c.candidates) == 0 {
-			return reports.Control{Why: "no variant is known to break under these settings, so nothing shows that one would be caught"}
+			return reports.Control{Why: "no variant is known to break under these settings, so there is no control"}
 		}
 		return reports.Control{Why: "none was run"}
 	}

@@ -8,8 +8,8 @@ import (
 	"oversell/reports"
 )
 
-// paired are the throughputs of a cell by those of another one in the same round: what the
-// machine did to both of them cancels out. None if they share no round.
+// paired returns the throughputs of a cell divided by those of another cell in the same round: effects of the
+// machine on both cancel out. It is empty if they share no round.
 func paired(of, to []reports.ComparedRun) (ratios []float64) {
 	for _, a := range of {
 		for _, b := range to {
@@ -21,11 +21,11 @@ func paired(of, to []reports.ComparedRun) (ratios []float64) {
 	return ratios
 }
 
-// counts tells whether the throughput of a run is compared with others.
+// counts reports whether the throughput of a run is compared with others.
 func counts(r reports.ComparedRun) bool { return r.Measured && !r.Interrupted }
 
-// typical is the geometric mean of the throughputs, of which that of two cells divided by each
-// other is the one of their ratios; 0 if there was none.
+// typical returns the geometric mean of the throughputs: the ratio of two such means is the geometric mean of the
+// ratios. It is 0 without rounds.
 func typical(rounds []reports.ComparedRun) float64 {
 	var rates []float64
 	for _, r := range rounds {
@@ -37,7 +37,7 @@ func typical(rounds []reports.ComparedRun) float64 {
 	return mean
 }
 
-// spreadOrNil sums up ratios; nil if there are none.
+// spreadOrNil summarizes ratios; nil if there are none.
 func spreadOrNil(ratios []float64) *reports.Spread {
 	if ratios == nil {
 		return nil
@@ -46,12 +46,11 @@ func spreadOrNil(ratios []float64) *reports.Spread {
 	return &s
 }
 
-// fewestRounds is how many an interval needs: by two of them, a normal distribution would be
-// known so badly that 95 % of it reach from nothing to thousands.
+// fewestRounds is the minimum for an interval: with two rounds, a 95 % interval reaches from 0 to thousands.
 const fewestRounds = 3
 
-// estimateOf is what the ratios of paired rounds tell: their geometric mean, and where that of
-// as many more rounds would be.
+// estimateOf estimates the ratio of two cells from paired rounds: the geometric mean, and the interval for that of
+// as many further rounds.
 func estimateOf(ratios []float64) *reports.RatioEstimate {
 	if ratios == nil {
 		return nil
@@ -65,7 +64,7 @@ func estimateOf(ratios []float64) *reports.RatioEstimate {
 	return &e
 }
 
-// figures keeps four significant ones.
+// figures rounds to four significant digits.
 func figures(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) {
 		return x
@@ -74,9 +73,8 @@ func figures(x float64) float64 {
 	return math.Round(x/unit) * unit
 }
 
-// rank numbers the cells without a violation of one configuration, the fastest first. Those
-// whose intervals overlap have one rank, and so has a whole chain of them: the order in it is
-// not told. Nothing has a rank where there are no intervals.
+// rank numbers the cells without a violation of one configuration, the fastest first. Cells with overlapping
+// intervals share a rank, and so does a chain of them. There are no ranks without intervals.
 func rank(cells []reports.ComparisonCell) {
 	var order []*reports.ComparisonCell
 	for i := range cells {

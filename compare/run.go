@@ -22,30 +22,29 @@ import (
 	"oversell/server"
 )
 
-// comparisonPage is the page of a comparison, beside the directories of its runs.
+// comparisonPage is the page of a comparison, beside its run directories.
 const comparisonPage = "comparison.html"
 
-// Watcher is told how a comparison goes on. Runs are counted within a round.
+// Watcher is notified of the progress of a comparison. Runs are counted within a round.
 type Watcher interface {
 	campaign.Watcher
-	// Round is called when a round is over, with the comparison so far.
+	// Round is called after a round, with the comparison so far.
 	Round(c reports.Comparison)
 }
 
-// comparing is a comparison under way.
+// comparing is a comparison in progress.
 type comparing struct {
 	*Plan
 	watcher Watcher
 	began   time.Time
 	servers map[server.Spec]*campaign.Servers
-	rounds  int // that are over
-	runs    int // of the round under way
+	rounds  int // completed
+	runs    int // of the current round
 	ended   string
 }
 
-// Run makes the rounds. When ctx ends, the run under way is closed, and what was
-// found until then is told. An error means that the environment failed; the
-// comparison then holds what was found until then, and nothing if no run was judged.
+// Run makes the rounds. When ctx ends, the current run is stopped, and the results so far are reported. An error is
+// an environment error; the comparison then holds the results so far, and nothing if no run was judged.
 func Run(ctx context.Context, p *Plan, w Watcher) (reports.Comparison, error) {
 	c := &comparing{Plan: p, watcher: w, began: time.Now(), servers: map[server.Spec]*campaign.Servers{}}
 	defer func() {
@@ -69,7 +68,7 @@ func (c *comparing) save(d reports.Comparison) error {
 	return campaign.WriteFile(c.dir, campaign.ComparisonFile, func(w io.Writer) error { return reports.WriteJSON(w, d) })
 }
 
-// prepare makes the directory, and leaves out what the targets cannot do.
+// prepare creates the directory, and leaves out cells that the targets cannot run.
 func (c *comparing) prepare(ctx context.Context) error {
 	if err := campaign.Directory(c.dir); err != nil {
 		return err
@@ -108,7 +107,7 @@ func (c *comparing) prepare(ctx context.Context) error {
 	return nil
 }
 
-// drop leaves out a cell, which is then no candidate for a control either.
+// drop leaves out a cell, also as a candidate for a control.
 func (c *comparing) drop(i int, x *cell, why error) {
 	c.skip(c.contenders[x.contender], why)
 	c.cells = slices.DeleteFunc(c.cells, func(y *cell) bool { return x == y })
@@ -116,8 +115,7 @@ func (c *comparing) drop(i int, x *cell, why error) {
 	f.candidates = slices.DeleteFunc(f.candidates, func(k *candidate) bool { return k.tally == &x.tally })
 }
 
-// serversOf are the servers of a subject's target; it shares them with all others
-// that want the same.
+// serversOf returns the servers of a subject's target, which are shared with other subjects of the same target.
 func (c *comparing) serversOf(s subject) *campaign.Servers {
 	if c.servers[s.spec] == nil {
 		c.servers[s.spec] = campaign.NewServers(campaign.Plan{Target: s.spec, SQL: c.sql.SQL, JSONL: c.sql.JSONL, Outside: c.sql.Outside}, c.watcher)
@@ -125,7 +123,7 @@ func (c *comparing) serversOf(s subject) *campaign.Servers {
 	return c.servers[s.spec]
 }
 
-// allRounds makes rounds until something ends them.
+// allRounds makes rounds until a limit or an error ends them.
 func (c *comparing) allRounds(ctx context.Context) error {
 	longest := time.Duration(0)
 	for n := 1; ; n++ {
@@ -151,7 +149,7 @@ func (c *comparing) allRounds(ctx context.Context) error {
 	}
 }
 
-// likely is how long round n will take, by how long its runs took before.
+// likely estimates the duration of round n from earlier runs.
 func (c *comparing) likely(n int) (took time.Duration) {
 	for _, j := range c.jobs(n) {
 		took += cmp.Or(j.tally.took[j.part], j.takes())
@@ -159,12 +157,12 @@ func (c *comparing) likely(n int) (took time.Duration) {
 	return took
 }
 
-// enough says why there is to be no round n, of which the longest took so long before
-// and which is likely to take so long; empty if there is.
+// enough explains why round n is not made, given the longest round so far and the likely duration of this one;
+// empty if it is made.
 func (c *comparing) enough(n int, longest, likely time.Duration) string {
 	switch {
 	case c.Plan.rounds > 0 && n > c.Plan.rounds:
-		return "as many as were wanted"
+		return "as many as planned"
 	case n == 2 && c.time > 0 && longest > c.time:
 		return fmt.Sprintf("that one took longer than %v, see --time", c.time)
 	case n > 1 && c.time > 0 && time.Since(c.began)+likely > c.time:
@@ -178,12 +176,12 @@ type job struct {
 	subject
 	tally   *tally
 	part    part
-	what    string // for the name of the directory
-	instead bool   // it stands for one that decided nothing
-	again   bool   // it is made once more if it decides nothing
+	what    string // for the directory's name
+	instead bool   // replaces a run that decided nothing
+	again   bool   // repeat it if it decides nothing
 }
 
-// round makes every run of round n.
+// round makes the runs of round n.
 func (c *comparing) round(ctx context.Context, n int) error {
 	c.runs = 0
 	jobs := c.jobs(n)
@@ -204,7 +202,7 @@ func (c *comparing) round(ctx context.Context, n int) error {
 	return c.controls(ctx, n, len(jobs))
 }
 
-// jobs are the runs of round n, in an order of its own.
+// jobs returns the runs of round n, in random order.
 func (c *comparing) jobs(n int) (jobs []job) {
 	for _, x := range c.cells {
 		if !c.configurations[x.configuration].in(n) {
@@ -230,23 +228,22 @@ func (c *comparing) jobs(n int) (jobs []job) {
 	}
 	order := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	order.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
-	// Runs that are compared with each other take place close together in time.
+	// Runs that are compared with each other run close together in time.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.part, b.part) })
 	return jobs
 }
 
-// In how many rounds contenders are run alone as well, and the configuration that was added
-// is run; in quick comparisons the first must do for it.
+// The number of rounds that also run contenders with a single client, and that run the added configuration; in
+// quick comparisons only the first does.
 const (
 	aloneRounds = 1
 	addedRounds = 2
 )
 
-// controlTries is how many more candidates for the control of a configuration are
-// tried in a round, while none has been caught.
+// controlTries is how many further candidates for a control a round tries while none has been caught.
 const controlTries = 3
 
-// controls looks for a control where there is none that is caught.
+// controls tries candidates in configurations without a control that was caught.
 func (c *comparing) controls(ctx context.Context, n, runs int) error {
 	for i, f := range c.configurations {
 		if !f.in(n) {
@@ -259,7 +256,7 @@ func (c *comparing) controls(ctx context.Context, n, runs int) error {
 				break
 			}
 			err := c.make(ctx, n, runs, job{subject: x.subject, tally: x.tally, what: fmt.Sprintf("control%d-", i+1)})
-			if errors.Is(err, server.ErrUsage) { // the servers cannot have the faults that way
+			if errors.Is(err, server.ErrUsage) { // the servers do not support the faults with this candidate
 				f.control.candidates = slices.DeleteFunc(f.control.candidates, func(y *candidate) bool { return x == y })
 				continue
 			}
@@ -272,12 +269,12 @@ func (c *comparing) controls(ctx context.Context, n, runs int) error {
 	return nil
 }
 
-// make makes a run and counts it. In a round, all have the same seed.
+// make makes a run and counts it. All runs of a round have the same seed.
 func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	config := j.config
 	config.Seed = c.seed + uint64(n) - 1
 	if j.instead {
-		config.Seed += 1 << 32 // another, since this one would decide nothing again
+		config.Seed += 1 << 32 // the same seed would decide nothing again
 	}
 	i := c.runs
 	c.runs++
@@ -294,7 +291,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	return err
 }
 
-// narrow has the work of a run that went to its end, and its latencies, be those of the window.
+// narrow replaces the work and the latencies of a run by those of the window.
 func narrow(j *judging.Judged, dir string, w window) error {
 	if w == (window{}) || j.Run.Interrupted {
 		return nil
@@ -308,7 +305,7 @@ func narrow(j *judging.Judged, dir string, w window) error {
 	return h.Err()
 }
 
-// subjects names what runs.
+// subjects names the variants of a run.
 func subjects(c scenarios.Config) (name string) {
 	for i, s := range c.Subjects() {
 		if i > 0 {
@@ -319,7 +316,7 @@ func subjects(c scenarios.Config) (name string) {
 	return name
 }
 
-// report is the comparison as it stands.
+// report returns the results so far.
 func (c *comparing) report(interrupted bool) reports.Comparison {
 	d := reports.Comparison{
 		Schema: reports.ComparisonSchema, Scenario: c.name, Waiting: c.waiting, Seed: c.seed, Rounds: c.rounds, Ended: c.ended, Work: c.work,
@@ -327,7 +324,7 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 		Skipped: c.skipped, ElapsedMS: judging.Round(float64(time.Since(c.began)) / 1e6), Interrupted: interrupted, Command: c.command,
 	}
 	if len(c.contenders) > 0 {
-		w := c.windowOf(c.contenders[0]) // all are of one scenario
+		w := c.windowOf(c.contenders[0]) // all contenders have the same scenario
 		d.WarmUpMS, d.MeasuredMS = float64(w.warmUp)/1e6, float64(w.lasts)/1e6
 	}
 	for i, f := range c.configurations {
@@ -357,7 +354,7 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 	return d
 }
 
-// report sums up the runs of a cell.
+// report summarizes the runs of a cell.
 func (x *cell) report(power bool) reports.ComparisonCell {
 	whole, telling := x.measured(), x.telling()
 	r := reports.ComparisonCell{
@@ -380,7 +377,7 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	}
 	for _, s := range whole {
 		commands, acquired, done = commands+s.run.Commands, acquired+s.run.Acquired, done+s.done
-		if len(x.config.Lock.Promises) > 0 { // otherwise nobody waits
+		if len(x.config.Lock.Promises) > 0 { // otherwise clients do not wait
 			r.LongestWaitMS = max(r.LongestWaitMS, s.longest)
 		}
 	}
@@ -396,7 +393,7 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 	return r
 }
 
-// faultsOf are the faults of these runs, with what became of them added up.
+// faultsOf returns the faults of these runs with their results added up.
 func faultsOf(runs []sample) (all []reports.Fault) {
 	for _, r := range runs {
 		for i, f := range r.run.Faults {
@@ -414,8 +411,7 @@ func faultsOf(runs []sample) (all []reports.Fault) {
 	return all
 }
 
-// fastestOf is the index of the cell with the highest throughput of those without a
-// violation; -1: there is none.
+// fastestOf returns the index of the fastest cell without a violation; -1: there is none.
 func fastestOf(cells []reports.ComparisonCell) int {
 	best := -1
 	for i, x := range cells {
@@ -426,21 +422,21 @@ func fastestOf(cells []reports.ComparisonCell) int {
 	return best
 }
 
-// notes are what the tables do not show.
+// notes returns what the tables do not show.
 func (c *comparing) notes(d reports.Comparison) (notes []string) {
 	repeated := 0
 	for _, x := range d.Cells {
 		repeated += x.Repeated
 	}
 	if repeated > 0 {
-		notes = append(notes, fmt.Sprintf("made once more, because they had decided nothing: %s", phrase.Count(repeated, "run")))
+		notes = append(notes, fmt.Sprintf("repeated, because they had decided nothing: %s", phrase.Count(repeated, "run")))
 	}
 	if i := slices.IndexFunc(c.configurations, func(f *configuration) bool { return f.added }); i >= 0 {
 		f := c.configurations[i]
 		notes = append(notes, fmt.Sprintf("a section outlives its lease (%s, fault: %s) in %s only; --plain leaves that out", f.report.Swept[len(f.report.Swept)-1], outlived, first(f.rounds)))
 	}
 	if c.rounds > 0 && c.rounds < fewestRounds && !d.Interrupted {
-		notes = append(notes, fmt.Sprintf("%s cannot show how much chance is in the numbers, so there are no intervals and no ranks: give it more --time, or --rounds %d", phrase.Count(c.rounds, "round"), fewestRounds))
+		notes = append(notes, fmt.Sprintf("%s: too few for intervals and ranks; increase --time, or use --rounds %d", phrase.Count(c.rounds, "round"), fewestRounds))
 	}
 	return notes
 }

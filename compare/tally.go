@@ -14,47 +14,46 @@ import (
 	"oversell/variant"
 )
 
-// tally gathers the runs of one subject. Its latencies are merged, so that it grows by
-// a few numbers a run.
+// tally collects the runs of one subject. It merges latencies, so its size grows little per run.
 type tally struct {
 	runs      []sample
 	repeated  int
-	took      [parts]time.Duration // the last of each
+	took      [parts]time.Duration // by the last run of each part
 	latencies *reports.Latencies
 	requests  *reports.Latencies
 	kind      history.Kind    // of requests
-	last      *judging.Judged // the last run, whose latencies are not merged yet: it may be replaced
+	last      *judging.Judged // the last run; its latencies are not merged yet, because it may be replaced
 }
 
-// part is what a run of a subject is for.
+// part is the purpose of a run.
 type part uint8
 
 // The parts.
 const (
-	wholly   part = iota // everything
-	toItsEnd             // it shows whether promises are kept; how fast that was means little
-	forATime             // it is measured; what breaks there is broken, and the rest is not its task
+	wholly   part = iota // promises and speed
+	toItsEnd             // promises; its speed means little
+	forATime             // speed; its violations count, but their absence does not
 	parts
 )
 
-// measured tells whether speed and latency are those of such a run.
+// measured reports whether such a run measures speed and latency.
 func (p part) measured() bool { return p != toItsEnd }
 
-// proves tells whether such a run shows that promises are kept.
+// proves reports whether such a run tests promises.
 func (p part) proves() bool { return p != forATime }
 
-// sample is what is kept of one run.
+// sample is the summary of one run.
 type sample struct {
 	part         part
 	round        int
 	dir          string
-	run          reports.Run // without its properties
-	why          string      // what made it inconclusive
+	run          reports.Run // without properties
+	why          string      // why it was inconclusive
 	broken       []brokenOnce
 	chances      map[history.Promise]int64 // opportunities of each promise
 	done         int64                     // pieces of work
 	rate         float64
-	longest      float64 // wait for the lock, in ms
+	longest      float64 // longest wait for the lock, in ms
 	interrupted  bool
 	inconclusive bool
 }
@@ -67,7 +66,7 @@ type brokenOnce struct {
 	why   string
 }
 
-// add counts a run of job of. It may stand for the last one, which decided nothing.
+// add counts a run of job of. It may replace the last run if that decided nothing.
 func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
 	s := sample{
 		part: of.part, round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
@@ -92,7 +91,7 @@ func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
 		}
 		s.broken = append(s.broken, b)
 	}
-	s.run.Properties, s.run.Latency, s.run.Request, s.run.Phases = nil, nil, nil, nil // they are many
+	s.run.Properties, s.run.Latency, s.run.Request, s.run.Phases = nil, nil, nil, nil // they are large
 	if i := t.latest(of.part); of.instead && i >= 0 {
 		t.runs = slices.Delete(t.runs, i, i+1)
 		t.repeated++
@@ -103,13 +102,13 @@ func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
 	t.runs = append(t.runs, s)
 	if s.part.measured() {
 		t.settle()
-		if !s.interrupted { // such a one was measured on its way out
+		if !s.interrupted { // an interrupted run was measured while it stopped
 			t.last = j
 		}
 	}
 }
 
-// latest is the index of the last run of this part; -1: there was none.
+// latest returns the index of the last run of this part; -1: there was none.
 func (t *tally) latest(p part) int {
 	for i, s := range slices.Backward(t.runs) {
 		if s.part == p {
@@ -119,7 +118,7 @@ func (t *tally) latest(p part) int {
 	return -1
 }
 
-// settle merges the latencies of the last run, which can then not be replaced.
+// settle merges the latencies of the last run, which can no longer be replaced.
 func (t *tally) settle() {
 	if t.last == nil {
 		return
@@ -132,8 +131,7 @@ func (t *tally) settle() {
 	t.last = nil
 }
 
-// whyNot is what made a run inconclusive, with the first promise that could not be decided
-// if it was that.
+// whyNot explains why a run was inconclusive; for an undecided promise, it names the first.
 func whyNot(r reports.Run) string {
 	for _, p := range r.Properties {
 		if (r.Why == judging.NotDecided || judging.Uncontended(r.Why)) && p.Result == reports.Unknown {
@@ -143,8 +141,8 @@ func whyNot(r reports.Run) string {
 	return r.Why
 }
 
-// undecided tells whether the last run of a part decided nothing and another may: one that was cut
-// short would most likely be so again, after as long a time.
+// undecided reports whether the last run of a part decided nothing and a repetition may decide. A run that was cut
+// short would most likely be cut short again.
 func (t *tally) undecided(p part) bool {
 	i := t.latest(p)
 	if i < 0 {
@@ -154,34 +152,33 @@ func (t *tally) undecided(p part) bool {
 	return last.inconclusive && !last.interrupted && !strings.HasPrefix(last.why, judging.CutShort)
 }
 
-// whole are the runs that went to their end.
+// whole returns the runs that were not interrupted.
 func (t *tally) whole() []sample {
 	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted })
 }
 
-// measured are those of the whole runs that are measured.
+// measured returns those of the whole runs that are measured.
 func (t *tally) measured() []sample {
 	return slices.DeleteFunc(t.whole(), func(s sample) bool { return !s.part.measured() })
 }
 
-// proving are those of the whole runs that show whether promises are kept.
+// proving returns those of the whole runs that test promises.
 func (t *tally) proving() []sample {
 	return slices.DeleteFunc(t.whole(), func(s sample) bool { return !s.part.proves() })
 }
 
-// telling are the runs that say something about promises: those that went to their end,
-// and of the others those that had broken one by then.
+// telling returns the runs that say something about promises: the whole ones, and interrupted ones that broke one.
 func (t *tally) telling() []sample {
 	return slices.DeleteFunc(slices.Clone(t.runs), func(s sample) bool { return s.interrupted && len(s.broken) == 0 })
 }
 
-// request is the latency of the requests; nil if none ended.
+// request returns the latency of the requests; nil if none ended.
 func (t *tally) request() *reports.Latency {
 	t.settle()
 	return judging.LatencyOf(t.requests, t.kind)
 }
 
-// summary are the latencies by kind of operation.
+// summary returns the latencies by kind of operation.
 func (t *tally) summary() map[string]reports.Latency {
 	t.settle()
 	if t.latencies == nil {
@@ -190,7 +187,7 @@ func (t *tally) summary() map[string]reports.Latency {
 	return t.latencies.Summary()
 }
 
-// brokenIn lists what was broken in these runs, in the order of variant.Properties.
+// brokenIn lists the promises that these runs broke, in the order of variant.Properties.
 func brokenIn(runs []sample) (all []reports.BrokenPromise) {
 	for _, info := range variant.Properties {
 		b := reports.BrokenPromise{Of: info.Of, Property: info.Name}
@@ -214,7 +211,7 @@ func brokenIn(runs []sample) (all []reports.BrokenPromise) {
 	return all
 }
 
-// soldIn is what was sold in these runs, and of how much; nil where nothing is on sale.
+// soldIn returns what these runs sold, and their stock; nil without a sale.
 func soldIn(runs []sample) (sold *reports.Spread, stock int64) {
 	if len(runs) == 0 || runs[0].run.Sold == nil {
 		return nil, 0
@@ -223,7 +220,7 @@ func soldIn(runs []sample) (sold *reports.Spread, stock int64) {
 	return &s, *runs[0].run.Stock
 }
 
-// spreadOf sums up a measure over the rounds; zero if there were none.
+// spreadOf summarizes a measure over the rounds; zero if there were none.
 func spreadOf(values []float64) reports.Spread {
 	if len(values) == 0 {
 		return reports.Spread{}
@@ -232,7 +229,7 @@ func spreadOf(values []float64) reports.Spread {
 	return reports.Spread{Median: judging.Round(stats.Middle(s)), Low: judging.Round(s[0]), High: judging.Round(s[len(s)-1])}
 }
 
-// measure is a measure of every run.
+// measure returns a measure of every run.
 func measure(runs []sample, of func(sample) float64) (values []float64) {
 	for _, r := range runs {
 		values = append(values, of(r))
@@ -240,8 +237,8 @@ func measure(runs []sample, of func(sample) float64) (values []float64) {
 	return values
 }
 
-// fewest is the smallest number of opportunities that any promise had in these runs
-// together, and how many promises there are.
+// fewest returns the smallest total number of opportunities of any promise in these runs, and the number of
+// promises.
 func fewest(runs []sample) (n int64, promises int) {
 	sums := map[history.Promise]int64{}
 	for _, r := range runs {
@@ -257,10 +254,9 @@ func fewest(runs []sample) (n int64, promises int) {
 	return n, len(sums)
 }
 
-// judge decides the outcome of a cell. Power says whether its configuration can catch
-// anything; alone are the runs that were made for the sake of their latency: they show
-// nothing when all is well, but what broke there is broken. What is broken is as declared
-// only if flaws declare it of every promise.
+// judge decides the outcome of a cell. power reports whether its configuration caught its control. alone are the
+// runs with a single client: they do not test promises, but their violations count. The outcome is as declared only
+// if flaws declare every violation.
 func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared []history.Promise) {
 	x.Broken = brokenIn(runs)
 	if len(x.Broken) == 0 && x.Expected == reports.Pass {
@@ -293,7 +289,7 @@ func judge(x *reports.ComparisonCell, runs, alone []sample, power bool, declared
 			}
 		}
 	case proving == 0:
-		x.Why = "no run of it was made to its end"
+		x.Why = "none of its runs was completed"
 	case x.Unclear == proving:
 		x.Why = unclear
 	case x.Unclear > 0:

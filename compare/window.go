@@ -12,28 +12,27 @@ import (
 	"oversell/reports"
 )
 
-// window is the part of a run that is measured: it begins when the clients have warmed up,
-// after connections were made, scripts loaded and queues formed, and lasts for a time. The zero
-// value is all of a run.
+// window is the part of a run that is measured: it begins after the warm-up, when connections are made, scripts
+// loaded and queues filled, and has a fixed length. The zero value is the whole run.
 type window struct{ warmUp, lasts time.Duration }
 
-// ends is when it does, since the load began.
+// ends returns the end of the window since the load began.
 func (w window) ends() time.Duration { return w.warmUp + w.lasts }
 
-// half is enough where nobody disturbs anybody.
+// half is enough for a single client.
 func (w window) half() window { return window{w.warmUp / 2, w.lasts / 2} }
 
 // endless is a stock that does not run out within a window.
 const endless = 10_000_000
 
-// timed are options of a run that the clock ends, and nothing else.
+// timed returns options of a run that ends by time only.
 func (w window) timed(x campaign.Options) campaign.Options {
 	x.Duration, x.Ops, x.Stock = w.ends(), 0, endless
 	return x
 }
 
-// window is what is measured of each run for a time; zero if runs are measured as they are,
-// because somebody said how long they are to be.
+// window returns the part of each timed run that is measured; zero if whole runs are measured, because the user set
+// their length.
 func (o *Options) window() window {
 	if o.Measure == 0 || o.Set("duration") || o.Set("ops") {
 		return window{}
@@ -41,12 +40,11 @@ func (o *Options) window() window {
 	return window{o.Measure / warmUpPart, o.Measure}
 }
 
-// warmUpPart is how many times as long as the warm-up a measurement is.
+// warmUpPart is the ratio of a measurement to its warm-up.
 const warmUpPart = 4
 
-// windowOf is what is measured of a contender, as far as the clock can end its runs: a dispatch ends
-// with the last of the tasks that were there from the beginning, and workers who sell from a
-// queue lose what they were just given if they are stopped.
+// windowOf returns the window of a contender; zero if time cannot end its runs: a dispatch ends with the last of
+// its initial tasks, and workers that sell from a queue lose their current task when they are stopped.
 func (p *Plan) windowOf(who reports.Contender) window {
 	if who.Dispatch != "" || who.Queue != "" && who.Sale != "" {
 		return window{}
@@ -54,8 +52,8 @@ func (p *Plan) windowOf(who reports.Contender) window {
 	return p.window
 }
 
-// addTimed gives a cell a run that is measured. There is none where faults are to fire, which
-// say how long a run is; and the lock alone is run for a time as it is.
+// addTimed gives a cell a timed run. With faults there is none, because the faults determine the length of a run; a
+// scenario with only a lock is timed anyway.
 func (p *Plan) addTimed(ctx context.Context, f *configuration, x *cell) error {
 	who := p.contenders[x.contender]
 	w := p.windowOf(who)
@@ -72,16 +70,15 @@ func (p *Plan) addTimed(ctx context.Context, f *configuration, x *cell) error {
 	return err
 }
 
-// measure reads from a history what was done in the window, by how its clients fared: who
-// ended what it asked for after the warm-up counts, in vain or not, and so does who still
-// waited when the time was up, with the time that it had waited by then.
+// measure returns the work and latencies within the window: requests that ended after the warm-up, granted or not,
+// and requests that were still waiting at the end, with their wait so far.
 func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
 	kind, _ := judging.WorkIn(h.Header.Has)
 	work := judging.Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h), Within: w.lasts}
 	from, to := work.Began+w.warmUp, work.Began+w.ends()
 	early, all := reports.NewLatencies(), reports.NewLatencies()
 	requests := judging.Requests{Kind: kind, Asked: map[int32]time.Duration{}, Took: early}
-	for o := range h.Each() { // in the order of their ends
+	for o := range h.Each() { // in the order of completion
 		op := *o
 		if !ofAClient(op) {
 			continue
@@ -93,7 +90,7 @@ func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
 				all.Add(op)
 			}
 		}
-		op.Reason = history.NoReason // what was stopped counts as well
+		op.Reason = history.NoReason // operations that were stopped count, too
 		requests.Add(op)
 		if finished && op.Return > from && op.Return <= to {
 			work.Done++
@@ -102,11 +99,10 @@ func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
 	return work, all
 }
 
-// ofAClient tells an operation of a client's from what was noted besides; what the end of the run
-// stopped is one.
+// ofAClient reports whether a record is an operation of a client, also one that the end of the run stopped.
 func ofAClient(op history.Op) bool { return judging.Measured(op) || op.Reason == history.Stopped }
 
-// began is when the load did, since the start of the run.
+// began returns when the load began, since the start of the run.
 func began(h *history.History) time.Duration {
 	first := history.Forever
 	for op := range h.Each() {
@@ -120,10 +116,10 @@ func began(h *history.History) time.Duration {
 	return first
 }
 
-// overhead is how long a run takes besides its load: to start, to judge and to write.
+// overhead is the duration of a run besides its load: start, judging and writing.
 const overhead = 150 * time.Millisecond
 
-// takes estimates how long a run takes before there was one.
+// takes estimates the duration of a run before the first one.
 func (s subject) takes() time.Duration {
 	takes := s.config.Takes()
 	if s.window != (window{}) {
@@ -135,15 +131,15 @@ func (s subject) takes() time.Duration {
 	return takes + overhead
 }
 
-// Expected is how long a comparison is expected to take, by its settings alone.
+// Expected is the expected duration of a comparison, by its settings alone.
 type Expected struct {
-	First time.Duration // the first round
-	// Rounds is how many there will be, and Total how long they take together.
+	First time.Duration // of the first round
+	// Rounds is the number of rounds, and Total their duration.
 	Rounds int
 	Total  time.Duration
 }
 
-// Expected estimates how long the comparison will take.
+// Expected estimates the duration of the comparison.
 func (p *Plan) Expected() (e Expected) {
 	c := &comparing{Plan: p}
 	e.First = c.likely(1)
@@ -157,7 +153,7 @@ func (p *Plan) Expected() (e Expected) {
 	return e
 }
 
-// Announcement says before anything is run how long it will take.
+// Announcement describes the expected duration before the start.
 func (p *Plan) Announcement() string {
 	e := p.Expected()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

@@ -16,8 +16,7 @@ import (
 	"oversell/internal/phrase"
 )
 
-// DB is an open database, and what is known about it. Its exported fields are
-// set by [Open] and do not change.
+// DB is an open database with its properties. [Open] sets the exported fields, which do not change.
 type DB struct {
 	// DB is the pool of connections that the variants use.
 	*sql.DB
@@ -27,10 +26,9 @@ type DB struct {
 	// ServerVersion is what the database calls itself, like "15.18" or
 	// "10.11.19-MariaDB".
 	ServerVersion string
-	// Dialect is how to talk to it.
+	// Dialect is its SQL dialect.
 	Dialect Dialect
-	// Notes are what a user should know besides: what was found, and mended, of runs
-	// that were killed.
+	// Notes tell the user about tables left by runs that were killed, and whether they were removed.
 	Notes []string
 
 	where     string
@@ -46,16 +44,14 @@ type DB struct {
 const (
 	// serverConns is the largest number of connections to a server.
 	serverConns = 32
-	// sparedConns is how many of a server's connections we leave to others.
+	// sparedConns is the number of a server's connections that are left to others.
 	sparedConns = 5
-	// probeTimeout is how long a database may take to answer all questions that
-	// Open asks.
+	// probeTimeout bounds all queries of Open together.
 	probeTimeout = 10 * time.Second
 )
 
-// Open opens the database that spec asks for and makes sure that it answers and
-// lets us create tables. ctx bounds the opening only. The error is of class
-// [ErrUsage] or [ErrEnvironment].
+// Open opens the database of spec and checks that it answers and that tables can be created. ctx bounds only the
+// opening. The error is of class [ErrUsage] or [ErrEnvironment].
 func Open(ctx context.Context, spec Spec) (*DB, error) {
 	p, err := spec.plan(ctx)
 	if err != nil {
@@ -66,13 +62,13 @@ func Open(ctx context.Context, spec Spec) (*DB, error) {
 		return nil, err
 	}
 	if err := db.examine(ctx, spec); err != nil {
-		_ = db.Close() // the first error is explanation enough
+		_ = db.Close() // the first error explains enough
 		return nil, err
 	}
 	return db, nil
 }
 
-// newDB does not connect yet.
+// newDB creates a DB without connecting.
 func newDB(p plan) (*DB, error) {
 	db := &DB{Kind: p.kind, Dialect: dialects[p.kind], where: p.where, connector: p.connector, conns: serverConns}
 	if p.kind == SQLite {
@@ -99,17 +95,17 @@ func (db *DB) openFile(path string) (err error) {
 	return nil
 }
 
-// Pool makes another pool of connections to the same database. They go through
-// wrap, which can hold them back or break them. The caller closes it.
+// Pool opens another pool of connections to the same database, through wrap, which can delay or break them. The
+// caller closes it.
 func (db *DB) Pool(wrap func(driver.Connector) driver.Connector) *sql.DB {
 	pool := sql.OpenDB(wrap(db.connector))
 	pool.SetMaxOpenConns(db.conns)
-	pool.SetMaxIdleConns(db.conns) // by default all but two would be dialled again and again
+	pool.SetMaxIdleConns(db.conns) // the default of two would dial all others again and again
 	return pool
 }
 
-// Close closes the pool, and removes the file if it was a temporary one. A guard process
-// drops the tables that were claimed and not swept.
+// Close closes the pool, and removes a temporary file. A guard process drops tables that were claimed and not
+// swept.
 func (db *DB) Close() error {
 	err := errors.Join(db.DB.Close(), db.end())
 	if db.remove != nil {
@@ -118,8 +114,8 @@ func (db *DB) Close() error {
 	return err
 }
 
-// examine asks the database who it is, how many connections it allows, what runs that
-// were killed have left, and whether we may do what a run does.
+// examine queries the version and the connection limit, looks for tables of runs that were killed, and checks the
+// privileges that a run needs.
 func (db *DB) examine(ctx context.Context, spec Spec) error {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -158,7 +154,7 @@ func (db *DB) askVersion(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// fitPool keeps the pool within what the server allows.
+// fitPool limits the pool to what the server allows.
 func (db *DB) fitPool(ctx context.Context) error {
 	query := map[Kind]string{
 		Postgres: "SELECT CAST(current_setting('max_connections') AS INTEGER)",
@@ -216,8 +212,8 @@ func (db *DB) explain() string {
 	return fmt.Sprintf("%s %s answers at the given address %s", name, db.ServerVersion, at)
 }
 
-// reason is why something failed, in one line and in the database's own words.
-// What a driver puts round them may be long, and hold what should not be shown.
+// reason returns an error in one line and in the database's own words. The driver's additions may be long, and may
+// contain secrets.
 func reason(err error) string {
 	for _, of := range []func(error) (string, bool){sqliteReason, postgresReason, mysqlReason} {
 		if text, ok := of(err); ok {
@@ -225,7 +221,7 @@ func reason(err error) string {
 		}
 	}
 	text := phrase.OneLine(err.Error())
-	if i := strings.LastIndex(text, "dial "); i >= 0 { // of several addresses, the last
+	if i := strings.LastIndex(text, "dial "); i >= 0 { // the last of several addresses
 		text = text[i:]
 	}
 	return text

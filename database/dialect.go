@@ -14,16 +14,14 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Dialect is what differs between the kinds of databases. The zero value is
-// nobody's.
+// Dialect holds the differences between the kinds of databases. The zero value is invalid.
 type Dialect struct {
 	Kind Kind
-	// Text is the type of a short text that is compared byte by byte, and can be
-	// a key.
+	// Text is the type of a short text that is compared byte by byte, and can be a key.
 	Text string
-	// quote stands on both sides of a name.
+	// quote delimits a name.
 	quote string
-	// engine ends every CREATE TABLE.
+	// engine ends every CREATE TABLE statement.
 	engine string
 }
 
@@ -32,14 +30,14 @@ var dialects = map[Kind]Dialect{
 	Postgres: {Kind: Postgres, Text: "TEXT", quote: `"`},
 	MySQL: {
 		Kind: MySQL, quote: "`",
-		// Without the collation, "a" and "A" would be one category here and two elsewhere.
+		// Without the collation, "a" and "A" would be equal only here.
 		Text: "VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-		// Other engines know no transactions.
+		// Other engines have no transactions.
 		engine: " ENGINE=InnoDB",
 	},
 }
 
-// DialectOf is the dialect of the database behind db, told by its driver.
+// DialectOf returns the dialect of the database behind db, by its driver.
 func DialectOf(db *sql.DB) (Dialect, error) {
 	if db == nil {
 		return Dialect{}, errors.New("there is no SQL database")
@@ -56,7 +54,7 @@ func DialectOf(db *sql.DB) (Dialect, error) {
 	}
 }
 
-// Bind writes a statement's ? as the database wants its placeholders.
+// Bind replaces the ? of a statement by the database's placeholders.
 func (d Dialect) Bind(statement string) string {
 	if d.Kind != Postgres {
 		return statement
@@ -74,13 +72,12 @@ func (d Dialect) Bind(statement string) string {
 	return b.String()
 }
 
-// maxName is the length of a name, in bytes, that PostgreSQL does not silently
-// cut short; the other kinds allow as much.
+// maxName is the length of a name, in bytes, that PostgreSQL does not silently truncate; the other kinds allow as
+// much.
 const maxName = 63
 
-// Name is the name, quoted, of a table or index: what it holds, a colon, and
-// whose it is. The second part stays whole inside it, as in the keys on Redis, so
-// that the prefix of a run marks its tables, too.
+// Name returns the quoted name of a table or index: its content, a colon, and its owner. The owner is kept whole,
+// as in Redis keys, so that the prefix of a run also marks its tables.
 func (d Dialect) Name(of, whose string) (string, error) {
 	name := of + ":" + whose
 	switch {
@@ -98,14 +95,13 @@ func (d Dialect) quoted(name string) string { return d.quote + name + d.quote }
 
 func unfit(r rune) bool { return r < ' ' || strings.ContainsRune("\"`'\\?$%\x7f", r) }
 
-// CreateTable creates a table, unless it is there, with this quoted name and
-// these columns.
+// CreateTable creates a table with this quoted name and these columns unless it exists.
 func (d Dialect) CreateTable(ctx context.Context, db *sql.DB, table, columns string) error {
 	_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" ("+columns+")"+d.engine)
 	return err
 }
 
-// NoTable tells whether err reports that a table does not exist.
+// NoTable reports whether err reports that a table does not exist.
 func (d Dialect) NoTable(err error) bool {
 	switch d.Kind {
 	case Postgres:
@@ -119,7 +115,7 @@ func (d Dialect) NoTable(err error) bool {
 	return errors.As(err, &e) && strings.Contains(e.Error(), "no such table")
 }
 
-// Tables lists the tables of the database, or of the schema, that db is in.
+// Tables lists the tables of the database, or of the schema, that db uses.
 func (d Dialect) Tables(ctx context.Context, db *sql.DB) ([]string, error) {
 	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
 	switch d.Kind {

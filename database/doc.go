@@ -1,19 +1,15 @@
-// Package database gets an SQL database to test against, through database/sql.
+// Package database opens an SQL database to test against, through database/sql.
 //
-// A [Spec] says which one: SQLite inside this program, in a file of
-// its own that is gone afterwards, or a PostgreSQL, MySQL or MariaDB server that
-// runs already. [Open] makes sure that it answers and lets us create tables, and
-// hands back a [DB] that says in words what was chosen.
+// A [Spec] selects it: SQLite inside this program, in a temporary file, or a PostgreSQL, MySQL or MariaDB server
+// that already runs. [Open] checks that it answers and that tables can be created, and returns a [DB] that
+// describes what was chosen.
 //
-// Variants are given a plain *sql.DB. What differs between the three kinds is
-// asked from [DialectOf], and nowhere else: placeholders, quoting, the type of a
-// text, and how a missing table is reported. Everything else is SQL that all of
-// them understand, with one meaning: a statement reports the rows that it found,
-// whether or not it changed them, and a transaction on SQLite takes the right to
-// write when it begins, so that it can wait for it and cannot fail half-way.
+// Variants use a plain *sql.DB. Only [DialectOf] provides what differs between the three kinds: placeholders,
+// quoting, the type of a text, and how a missing table is reported. All other SQL has the same meaning on all of
+// them: a statement reports the rows that it matched, whether or not it changed them, and a transaction on SQLite
+// takes the write lock when it begins, so that it waits there and cannot fail half-way.
 //
-// As with the Redis targets: load goes to loopback only, unless
-// [Spec.AllowRemote] is set; passwords appear in no message and no exported field
-// but the user's own [Spec.DSN]; and nothing is removed but what carries the
-// run's prefix in its name (see [DB.Sweep]).
+// As with Redis targets: load goes to loopback only, unless [Spec.AllowRemote] is set; passwords appear in no
+// message and no exported field except [Spec.DSN]; and only tables with the run's prefix in their names are removed
+// (see [DB.Sweep]).
 package database

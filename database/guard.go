@@ -18,16 +18,15 @@ import (
 	"oversell/internal/mark"
 )
 
-// This file drops the tables of a run, whatever becomes of the program. They are the
-// duties of a guard process; see package guard. The guard can be killed, too. As long as
-// the program lives, it therefore holds a lock on the server for each run: tables
-// of a run that nobody holds the lock of are leftovers.
+// This file drops the tables of a run even if the program is killed, by a guard process; see package guard. The
+// guard can be killed, too. So as long as the program lives, it holds a lock on the server for each run: tables of
+// a run whose lock is free are leftovers.
 
-// Claim says that the tables with prefix in their names are this program's, before there
-// are any. Sweep ends that; if this program ends before, a guard process drops them.
+// Claim declares, before they exist, that the tables with prefix in their names belong to this program. Sweep ends
+// the claim; if this program ends before, a guard process drops the tables.
 func (db *DB) Claim(ctx context.Context, prefix string) error {
 	if db.remove != nil {
-		return nil // they end with the file
+		return nil // they are removed with the file
 	}
 	done, err := db.guard.Intend(prefix)
 	if err != nil {
@@ -48,13 +47,13 @@ func (db *DB) Claim(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// claim is that of a run, and what ends it.
+// claim is the claim of a run, and what ends it.
 type claim struct {
 	prefix string
 	end    func()
 }
 
-// unclaim says that the tables of a run were dropped.
+// unclaim records that the tables of a run were dropped.
 func (db *DB) unclaim(prefix string) {
 	db.mu.Lock()
 	var over []claim
@@ -70,10 +69,10 @@ func (db *DB) unclaim(prefix string) {
 	}
 }
 
-// Log says in which folder the guard process is to tell what it had to undo.
+// Log sets the folder in which the guard process logs what it had to undo.
 func (db *DB) Log(dir string) { db.guard.Log(dir) }
 
-// hold is a lock on the server, on a connection of its own: it ends with that.
+// hold is a lock on the server, on a connection of its own, with which it ends.
 type hold struct {
 	pool   *sql.DB
 	kind   Kind
@@ -83,13 +82,13 @@ type hold struct {
 	going  sync.WaitGroup
 }
 
-// take takes the lock, unless somebody else has it.
+// take takes the lock unless it is held.
 func (h *hold) take(ctx context.Context) (free bool, err error) {
 	return h.ask(ctx, "SELECT pg_try_advisory_lock($1)", "SELECT GET_LOCK(?, 0) = 1")
 }
 
-// look reports whether nobody has the lock. It takes nothing, not for a moment either:
-// another program that looks or mends meanwhile would hold the leftovers for a living run's.
+// look reports whether the lock is free, without taking it even briefly: another program that checks at the same
+// time would mistake the leftovers for those of a live run.
 func (h *hold) look(ctx context.Context) (free bool, err error) {
 	const held = `SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -97,10 +96,10 @@ func (h *hold) look(ctx context.Context) (free bool, err error) {
 	return h.ask(ctx, held, "SELECT IS_FREE_LOCK(?) = 1")
 }
 
-// ask puts a question about the lock to the server, and keeps the connection.
+// ask queries the server about the lock, and keeps the connection.
 func (h *hold) ask(ctx context.Context, postgres, mysql string) (free bool, err error) {
 	if h.kind == SQLite {
-		return false, nil // which has no such locks
+		return false, nil // SQLite has no such locks
 	}
 	name := "oversell " + h.prefix
 	sum := fnv.New64a()
@@ -126,7 +125,7 @@ func (h *hold) ask(ctx context.Context, postgres, mysql string) (free bool, err 
 	return free, nil
 }
 
-// stay takes the lock again when the server has closed the connection.
+// stay takes the lock again after the server has closed the connection.
 func (h *hold) stay() {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -137,7 +136,7 @@ func (h *hold) stay() {
 		case <-look.C:
 		}
 		if !held || h.conn.PingContext(context.Background()) != nil {
-			held, _ = h.take(context.Background()) // or the next time
+			held, _ = h.take(context.Background()) // or at the next attempt
 		}
 	}
 }
@@ -151,8 +150,7 @@ func (h *hold) end() {
 	_ = h.pool.Close()
 }
 
-// leftovers drops the tables of runs that were killed together with their guards, or says
-// that they are there.
+// leftovers drops the tables of runs that were killed together with their guards, or reports them.
 func (db *DB) leftovers(ctx context.Context, mend bool) error {
 	if db.remove != nil {
 		return nil
@@ -179,7 +177,7 @@ func (db *DB) leftovers(ctx context.Context, mend bool) error {
 func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool) error {
 	what := fmt.Sprintf("drop the tables containing %q (%d)", prefix, tables)
 	if db.Kind == SQLite {
-		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run, and whether that is under way cannot be told: if it is not, %s", db.where, what))
+		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run that may still be in progress: if it is not, %s", db.where, what))
 		return nil
 	}
 	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
@@ -193,7 +191,7 @@ func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool
 	case err != nil:
 		return errclass.Environmentf("look for what a run that was killed has left in %s: %s", db.where, reason(err))
 	case !free:
-		return nil // it lives
+		return nil // the run is alive
 	case !mend:
 		db.Notes = append(db.Notes, fmt.Sprintf("a run that was killed has left tables in %s: add --mend to %s", db.where, what))
 		return nil
@@ -208,11 +206,11 @@ func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool
 // Undoer is the role of a guard process that drops tables.
 const Undoer = "sql"
 
-// described is a database, as a guard process is told of it.
+// described describes a database to a guard process.
 type described struct {
 	DSN         string `json:"dsn"`
 	AllowRemote bool   `json:"allow_remote"`
-	Dir         string `json:"dir"` // which relative paths in the DSN start from
+	Dir         string `json:"dir"` // base directory of relative paths in the DSN
 }
 
 // guarded starts a guard process for a database that outlives the program.
@@ -230,7 +228,7 @@ func (db *DB) guarded(ctx context.Context, spec Spec) (err error) {
 	return nil
 }
 
-// Undoing makes the keeper of the role Undoer. It is for guard.Serve.
+// Undoing creates the keeper of the role Undoer, for guard.Serve.
 func Undoing(hello json.RawMessage) (guard.Keeper, error) {
 	var d described
 	if err := json.Unmarshal(hello, &d); err != nil {
@@ -243,8 +241,7 @@ func Undoing(hello json.RawMessage) (guard.Keeper, error) {
 	return &undoing{db: db, prefixes: map[int64]string{}}, nil
 }
 
-// open connects to nothing yet. The folder is that of this process for as long as files
-// are looked for.
+// open opens the database without connecting. It changes this process's working directory while it resolves files.
 func (d described) open() (db *DB, err error) {
 	if err := os.Chdir(d.Dir); err != nil {
 		return nil, err
@@ -280,11 +277,11 @@ func (k *undoing) Begin(_ context.Context, id int64, body json.RawMessage) error
 // End implements guard.Keeper.
 func (k *undoing) End(context.Context, int64) {}
 
-// betweenSweeps is how long the server may take to execute what a killed program had
-// sent: tables that are made after a sweep.
+// betweenSweeps is how long the server may take to execute statements that a killed program had sent; they may
+// create tables after a sweep.
 const betweenSweeps = 150 * time.Millisecond
 
-// Undo implements guard.Keeper: there must be no tables, twice in a row.
+// Undo implements guard.Keeper: two sweeps in a row must find no tables.
 func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 	k.mu.Lock()
 	prefix := k.prefixes[id]
@@ -311,7 +308,7 @@ func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 // Close implements guard.Keeper.
 func (k *undoing) Close() { _ = k.db.DB.Close() }
 
-// end ends what was claimed, and has the guard drop what is left.
+// end ends the claims, and makes the guard drop what is left.
 func (db *DB) end() error {
 	db.mu.Lock()
 	claims := db.claims

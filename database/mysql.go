@@ -38,10 +38,9 @@ func parseMySQL(dsn string) (plan, error) {
 	default:
 		return plan{}, errclass.Usagef("database %s: connects by tcp or unix, not by %q", redact(dsn), config.Net)
 	}
-	// A statement reports the rows that it found, as on the other databases, and
-	// not only those that it changed.
+	// A statement reports the rows that it matched, as on the other databases, not only those that it changed.
 	config.ClientFoundRows = true
-	// One round trip for each statement, as on the other databases.
+	// One round trip per statement, as on the other databases.
 	config.InterpolateParams = true
 	config.MultiStatements = false
 	config.Logger = quiet{}
@@ -52,8 +51,8 @@ func parseMySQL(dsn string) (plan, error) {
 	return plan{kind: MySQL, where: "MySQL on " + config.Addr, hosts: []string{host}, connector: connector}, nil
 }
 
-// readMySQL reads user:password@tcp(host:port)/db, and the form of a URL, in
-// which the address stands bare and special characters as %xx.
+// readMySQL parses user:password@tcp(host:port)/db, and the URL form, with a bare address and special characters as
+// %xx.
 func readMySQL(rest string) (*mysql.Config, error) {
 	if address := rest[strings.LastIndex(rest, "@")+1:]; strings.Contains(address, "(") {
 		return mysql.ParseDSN(rest)
@@ -85,8 +84,7 @@ func readMySQL(rest string) (*mysql.Config, error) {
 	return config, nil
 }
 
-// quiet keeps the driver from writing to standard error: its errors come back
-// as errors.
+// quiet stops the driver from writing to standard error: its errors are returned anyway.
 type quiet struct{}
 
 func (quiet) Print(...any) {}

@@ -19,8 +19,7 @@ func parsePostgres(dsn string) (plan, error) {
 	if _, rest, _ := strings.Cut(dsn, ":"); !strings.HasPrefix(rest, "//") {
 		return plan{}, errclass.Usagef("database %s: must begin with postgres://", redact(dsn))
 	}
-	// The driver's own reasons quote what it could not read, which may be a part
-	// of the password.
+	// The driver's errors quote what they could not parse, which may be a part of the password.
 	config, err := pgx.ParseConfig(dsn)
 	if u, urlErr := url.Parse(dsn); err != nil || urlErr != nil || u.Fragment != "" || strings.Contains(dsn, "@") && u.User == nil {
 		return plan{}, errclass.Usagef("database %s: cannot be read as postgres://user:password@host:port/db (special characters in a password must be written as %%xx)", redact(dsn))
@@ -29,7 +28,7 @@ func parsePostgres(dsn string) (plan, error) {
 		config.Password = password
 	}
 	hosts := []string{config.Host}
-	for _, f := range config.Fallbacks { // the other hosts of a list; and without TLS, the same again
+	for _, f := range config.Fallbacks { // the other hosts of a list; and each again without TLS
 		hosts = append(hosts, f.Host)
 	}
 	return plan{
@@ -40,8 +39,7 @@ func parsePostgres(dsn string) (plan, error) {
 	}, nil
 }
 
-// namesPassword tells whether a URL has a password of its own. The driver takes one from
-// elsewhere where there is none.
+// namesPassword reports whether a URL contains a password. If not, the driver takes one from elsewhere.
 func namesPassword(dsn string) bool {
 	u, err := url.Parse(dsn)
 	if err != nil {

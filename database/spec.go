@@ -23,8 +23,7 @@ const (
 	MySQL Kind = "mysql"
 )
 
-// Spec says which database to use. The zero value is SQLite, in a
-// temporary file.
+// Spec selects a database. The zero value is SQLite, in a temporary file.
 type Spec struct {
 	// DSN is one of
 	//
@@ -38,12 +37,11 @@ type Spec struct {
 	DSN string
 	// AllowRemote permits servers that are not on this machine.
 	AllowRemote bool
-	// Mend drops the tables that runs that were killed have left. Without it, Open notes
-	// them.
+	// Mend drops tables left by runs that were killed. Without it, Open only notes them.
 	Mend bool
 }
 
-// String is the Spec without passwords.
+// String formats the Spec without passwords.
 func (s Spec) String() string {
 	if s.DSN == "" {
 		return string(SQLite)
@@ -51,31 +49,29 @@ func (s Spec) String() string {
 	return redact(s.DSN)
 }
 
-// GoString is String, so that no way of printing a Spec shows a password.
+// GoString is String, so that no format of a Spec shows a password.
 func (s Spec) GoString() string { return "database.Spec(" + s.String() + ")" }
 
-// Validate reports what is wrong with the Spec, before anything is opened or
-// connected to. Host names are looked up, because whether they are on this
-// machine is part of the question. The error is of class [ErrUsage], or
-// [ErrEnvironment] when a name cannot be looked up.
+// Validate reports errors in the Spec, before anything is opened or connected to. It resolves host names to check
+// whether they are on this machine. The error is of class [ErrUsage], or [ErrEnvironment] if a name cannot be
+// resolved.
 func (s Spec) Validate(ctx context.Context) error {
 	_, err := s.plan(ctx)
 	return err
 }
 
-// PasswordVariable is the environment variable that holds the password for DSNs that
-// have none: a command line can be read by every user of the machine.
+// PasswordVariable is the environment variable with the password for DSNs without one: every user of the machine
+// can read a command line.
 const PasswordVariable = "OVERSELL_SQL_PASSWORD"
 
-// plan is a Spec that has been understood.
+// plan is a parsed Spec.
 type plan struct {
 	kind Kind
 	// where names the database in messages, without credentials.
 	where string
 	// path is SQLite's file; empty for a temporary one.
 	path string
-	// hosts are what a server's DSN would have us connect to, without ports. A
-	// path is a Unix socket.
+	// hosts are the hosts that a server's DSN connects to, without ports. A path is a Unix socket.
 	hosts []string
 	// connector opens connections to a server; nil for SQLite.
 	connector driver.Connector
@@ -108,8 +104,8 @@ func parse(dsn string) (plan, error) {
 	return plan{}, errclass.Usagef("database %s: unknown kind; the known ones are sqlite, sqlite:PATH, postgres://user:password@host:port/db and mysql://user:password@host:port/db", redact(dsn))
 }
 
-// redact hides the credentials in a DSN, be it well formed or not: everything
-// up to the last @, and the query, which may hold some, too.
+// redact hides the credentials in a DSN, valid or not: everything up to the last @, and the query, which may
+// contain some, too.
 func redact(dsn string) string {
 	scheme, rest, found := strings.Cut(dsn, ":")
 	if strings.ContainsAny(scheme, "@= ") { // host=… password=…
@@ -137,7 +133,7 @@ func redact(dsn string) string {
 // lookupTimeout bounds the resolution of all host names together.
 const lookupTimeout = 3 * time.Second
 
-// allLoopback refuses any host that is not this machine. It connects to none.
+// allLoopback refuses hosts that are not this machine. It does not connect.
 func allLoopback(ctx context.Context, hosts []string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

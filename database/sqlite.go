@@ -14,11 +14,11 @@ import (
 	"oversell/internal/workdir"
 )
 
-// busyTimeout is how long, in milliseconds, SQLite waits for its turn to write.
+// busyTimeout is how long, in milliseconds, SQLite waits for the write lock.
 const busyTimeout = "20000"
 
-// sqliteConns is the pool's size: SQLite has one writer at a time, and the
-// others wait for it by polling, which more connections only make slower.
+// sqliteConns is the pool's size: SQLite has one writer at a time, and the others poll for the lock, which more
+// connections only slow down.
 const sqliteConns = 4
 
 func parseSQLite(path string) (plan, error) {
@@ -33,8 +33,8 @@ func parseSQLite(path string) (plan, error) {
 	return plan{kind: SQLite, path: path, where: "SQLite in " + path}, nil
 }
 
-// temporaryFile is a path in a new directory of its own, and the removal of both. Where
-// this program is killed before that, the next one removes them.
+// temporaryFile returns a path in a new directory, and a function that removes both. If this program is killed, the
+// next one removes them.
 func temporaryFile() (path string, remove func() error, err error) {
 	dir, err := workdir.New()
 	if err != nil {
@@ -43,10 +43,8 @@ func temporaryFile() (path string, remove func() error, err error) {
 	return filepath.Join(dir.Path, "oversell.db"), func() error { dir.Remove(); return nil }, nil
 }
 
-// sqliteConnector opens connections that wait for each other. Readers are not
-// kept waiting by a writer (WAL), and a transaction becomes the writer when it
-// begins: one that reads first and then finds that another has written could not
-// go on.
+// sqliteConnector opens connections that wait for each other. A writer does not block readers (WAL), and a
+// transaction takes the write lock when it begins: one that reads first could not go on after another has written.
 func sqliteConnector(path string) (driver.Connector, error) {
 	query := url.Values{
 		"_pragma": {"busy_timeout(" + busyTimeout + ")", "journal_mode(WAL)", "synchronous(NORMAL)"},
@@ -68,13 +66,13 @@ func sqliteReason(err error) (string, bool) {
 	return e.Error(), true
 }
 
-// Failing tells an error after which the database is of no use to any client: SQLite's
-// disk is full, or cannot be written to.
+// Failing reports whether after an error the database is useless to all clients: SQLite's disk is full, or cannot
+// be written.
 func Failing(err error) bool {
 	e := (*sqlite.Error)(nil)
 	if !errors.As(err, &e) {
 		return false
 	}
-	code := e.Code() & 0xff // the rest says more of the same
+	code := e.Code() & 0xff // the other bits are details
 	return code == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR
 }

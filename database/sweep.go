@@ -7,15 +7,14 @@ import (
 	"oversell/internal/errclass"
 )
 
-// minPrefix guards against a Sweep that would fit other people's tables.
+// minPrefix prevents a Sweep that would match other tables.
 const minPrefix = 4
 
-// Sweep drops the tables whose names contain prefix, which marks those of one
-// run, and nothing else. It returns how many it dropped, also together with an
-// error. A prefix shorter than 4 bytes is refused with [ErrUsage].
+// Sweep drops the tables whose names contain prefix, which marks those of one run. It returns how many it dropped,
+// also with an error. A prefix shorter than 4 bytes is refused with [ErrUsage].
 func (db *DB) Sweep(ctx context.Context, prefix string) (int, error) {
 	if len(prefix) < minPrefix {
-		return 0, errclass.Usagef("drop the tables of a run: the prefix %q is too short to be told from other people's tables", prefix)
+		return 0, errclass.Usagef("drop the tables of a run: the prefix %q is too short: it could match other tables", prefix)
 	}
 	names, err := db.Dialect.Tables(ctx, db.DB)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// keyed is an element or a task of the object with a key.
+// keyed formats an element or a task with the key of its object.
 func keyed(op Op, v edn.Value) string {
 	if op.Key == "" {
 		return v.Canon()
@@ -20,7 +20,7 @@ func keyed(op Op, v edn.Value) string {
 	return op.Key + " " + v.Canon()
 }
 
-// tally counts elements, and remembers the operation of the first one.
+// tally counts elements, and keeps the operation of the first one.
 type tally struct {
 	count map[string]int
 	first map[string]Op
@@ -36,7 +36,7 @@ func (t *tally) add(op Op, element string) {
 	}
 }
 
-// verdict is a violation that names the first elements, or says what was counted.
+// verdict returns a violation that names the first elements, or a verdict with the count.
 func (t *tally) verdict(p variant.Property, of int64, broken, held string) checker.Verdict {
 	v := checker.Verdict{Property: p, Opportunities: of, Result: checker.Holds, Why: held}
 	if len(t.order) == 0 {
@@ -58,9 +58,8 @@ func answeredRead(op Op) bool {
 	return op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil
 }
 
-// judgeSet judges by what Jepsen calls a set: the last read finds every element that was added
-// with an acknowledgement before that read, and no read finds an element before an add of it
-// began.
+// judgeSet judges what Jepsen calls a set: the last read returns every element whose add was acknowledged before
+// that read, and no read returns an element before an add of it began.
 func judgeSet(ops []Op) []checker.Verdict {
 	finals, begun := map[string]Op{}, map[string]Op{}
 	for _, op := range ops {
@@ -94,16 +93,16 @@ func judgeSet(ops []Op) []checker.Verdict {
 	what := phrase.Count(added, "acknowledged element")
 	vs := []checker.Verdict{
 		lost.verdict(NoLostElement, added, fmt.Sprintf("the last read lacks %d of %s", len(lost.order), what), "the last read found all of "+what),
-		unexpected.verdict(NoUnexpectedElement, read, "a read found what nobody had begun to add", fmt.Sprintf("reads found %s, all of them added", phrase.Count(read, "element"))),
+		unexpected.verdict(NoUnexpectedElement, read, "a read found elements that no client had begun to add", fmt.Sprintf("reads found %s, all of them added", phrase.Count(read, "element"))),
 	}
 	if len(finals) == 0 {
-		vs[0] = checker.Verdict{Property: NoLostElement, Why: "the set was never read with an answer: what is in it is not known"}
+		vs[0] = checker.Verdict{Property: NoLostElement, Why: "the set was never read with an answer: its content is unknown"}
 	}
 	return vs
 }
 
-// lostElements returns the elements that the last read did not find, although their adds were
-// acknowledged before it was invoked.
+// lostElements returns the elements that the last read did not return, although their adds were acknowledged before
+// it was invoked.
 func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *tally, added int64) {
 	lost = newTally()
 	for _, op := range ops {
@@ -119,23 +118,23 @@ func lostElements(ops []Op, finals map[string]Op, found map[string]bool) (lost *
 	return lost, added
 }
 
-// tasks holds what is known about the tasks of some queues, each task with its key.
+// tasks holds facts about the tasks of some queues, each task with its key.
 type tasks struct {
-	attempts     map[string][]Op // in the order of their calls
+	attempts     map[string][]Op // in order of their calls
 	acknowledged *tally
-	drained      map[string]int64 // by key, the call of the last drain that told what it took
-	unsure       map[string]int   // by key, how many tasks may have come out without a record of which
+	drained      map[string]int64 // by key, the call of the last drain that returned its tasks
+	unsure       map[string]int   // by key, how many tasks may have been dequeued without a record
 	out          *tally
-	dequeues     map[string][]Op // what each task came out with
+	dequeues     map[string][]Op // by task, the dequeues that returned it
 }
 
-// drain is how many tasks a drain may have taken that did not tell: any number.
+// drain stands for any number of tasks, which a drain without a result may have taken.
 const drain = 1 << 30
 
 func tasksOf(ops []Op) *tasks {
 	t := &tasks{map[string][]Op{}, newTally(), map[string]int64{}, map[string]int{}, newTally(), map[string][]Op{}}
 	for _, op := range ops {
-		silent := op.Outcome == Unknown || op.Result.Kind == edn.Nil // it did not tell what it took
+		silent := op.Outcome == Unknown || op.Result.Kind == edn.Nil // it did not return what it took
 		switch {
 		case op.F == "enqueue":
 			t.enqueue(op, keyed(op, op.Arg))
@@ -171,8 +170,8 @@ func (t *tasks) enqueue(op Op, task string) {
 	}
 }
 
-// missing counts by task what was acknowledged and never came out: gone is what a drain of its
-// queue should have found, and there what may still be in its queue.
+// missing counts, by task, acknowledged enqueues without a dequeue: gone if a later drain of its queue should have
+// returned it, there if it may still be in its queue.
 func (t *tasks) missing(ops []Op) (gone, there map[string]int) {
 	gone, there = map[string]int{}, map[string]int{}
 	due := map[string]int{}
@@ -192,8 +191,8 @@ func (t *tasks) missing(ops []Op) (gone, there map[string]int) {
 	return gone, there
 }
 
-// noLostTask is the verdict on what was acknowledged. A dequeue without an answer, or with nil,
-// may have taken a task, so that as many of a queue as there are such are not known to be lost.
+// noLostTask judges acknowledged tasks. A dequeue without an answer, or with nil, may have taken a task, so for
+// each such dequeue one task of the queue is not known to be lost.
 func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	gone, there := t.missing(ops)
 	byKey := map[string]int{}
@@ -220,7 +219,7 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	v = checker.Verdict{Property: variant.NoLostTask}
 	switch {
 	case taken > 0:
-		v.Why = fmt.Sprintf("%s never came out, and a dequeue or a drain that did not tell what it took may have taken what is missing", phrase.Count(taken, "acknowledged task"))
+		v.Why = fmt.Sprintf("%s never came out, but a dequeue or a drain without a result may have taken what is missing", phrase.Count(taken, "acknowledged task"))
 	case len(t.drained) == 0:
 		v.Why = fmt.Sprintf("the queue was never drained: %s may still be in it", phrase.Count(left, "task"))
 	default:
@@ -229,10 +228,9 @@ func (t *tasks) noLostTask(ops []Op) checker.Verdict {
 	return v
 }
 
-// judgeQueue judges by what Jepsen calls a total queue: every task that was enqueued with an
-// acknowledgement before a drain of its queue is dequeued, and no task is dequeued that no
-// client tried to enqueue. Tasks that come out more often than they went in are measured, and
-// not promised.
+// judgeQueue judges what Jepsen calls a total queue: every task whose enqueue was acknowledged before a drain of
+// its queue is dequeued, and no task is dequeued that no client tried to enqueue. Tasks that are dequeued more
+// often than enqueued are measured, but not promised.
 func judgeQueue(ops []Op) []checker.Verdict {
 	t := tasksOf(ops)
 	unexpected, twice := newTally(), newTally()
@@ -251,12 +249,12 @@ func judgeQueue(ops []Op) []checker.Verdict {
 	taken := phrase.Count(dequeued, "task") + " dequeued"
 	return []checker.Verdict{
 		t.noLostTask(ops),
-		unexpected.verdict(NoUnexpectedTask, dequeued, "tasks were dequeued that nobody had enqueued", taken+", all of them enqueued"),
+		unexpected.verdict(NoUnexpectedTask, dequeued, "tasks were dequeued that no client had enqueued", taken+", all of them enqueued"),
 		twice.verdict(variant.NoDuplicateDelivery, dequeued, "tasks were dequeued more often than enqueued", taken+", none more often than enqueued"),
 	}
 }
 
-// judgeIDs finds numbers that were given out twice. An answer of nil did not tell its number.
+// judgeIDs finds numbers that were generated twice. An answer of nil does not report its number.
 func judgeIDs(ops []Op) []checker.Verdict {
 	given, twice := newTally(), newTally()
 	n := int64(0)
@@ -270,5 +268,5 @@ func judgeIDs(ops []Op) []checker.Verdict {
 			twice.add(op, e)
 		}
 	}
-	return []checker.Verdict{twice.verdict(variant.UniqueIDs, n, "numbers were given out more than once", phrase.Count(n, "number")+", each given out once")}
+	return []checker.Verdict{twice.verdict(variant.UniqueIDs, n, "numbers were generated more than once", phrase.Count(n, "number")+", each generated once")}
 }

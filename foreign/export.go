@@ -16,16 +16,15 @@ import (
 	"oversell/internal/phrase"
 )
 
-// The fields of events that only oversell reads: a line of the history as JSON lines have it.
-// With them a history that was exported reads back as what it was, with its digest.
+// Event fields that only oversell reads: a line of the history in its JSON lines format. With them an exported
+// history reads back unchanged, with its digest.
 const (
 	ownLine = ":oversell/line"
 )
 
-// WriteJepsen writes a history as Jepsen does: one event a line, in the order of their times.
-// The object that an operation is on stands before its value, as in a history of independent
-// keys; a client that gives up waiting, or does two things at once, is another process then;
-// and faults are those of the nemesis.
+// WriteJepsen writes a history in Jepsen's format: one event per line, in order of time. The object of an operation
+// precedes its value, as in a history of independent keys; a client that gives up waiting, or does two things
+// concurrently, becomes another process; and faults are events of the nemesis.
 func WriteJepsen(w io.Writer, h *history.History) error {
 	var text bytes.Buffer
 	if err := history.WriteJSONL(&text, h); err != nil {
@@ -52,8 +51,8 @@ func WriteJepsen(w io.Writer, h *history.History) error {
 	return out.Flush()
 }
 
-// jepsenEvent is an event of an exported history. line is the line of its operation, set on the
-// event that completes it.
+// jepsenEvent is an event of an exported history. line is the line of its operation; the event that completes the
+// operation has it.
 type jepsenEvent struct {
 	op            *history.Op
 	time          int64
@@ -61,7 +60,7 @@ type jepsenEvent struct {
 	line          int
 }
 
-// eventsOf are the events of operations that are in completion order.
+// eventsOf returns the events of operations in completion order.
 func eventsOf(ops []history.Op) []jepsenEvent {
 	events := make([]jepsenEvent, 0, 2*len(ops))
 	for i := range ops {
@@ -83,7 +82,7 @@ func eventsOf(ops []history.Op) []jepsenEvent {
 	return events
 }
 
-// kindOf is the type of the event that completes an operation.
+// kindOf returns the type of the event that completes an operation.
 func kindOf(op *history.Op) string {
 	switch {
 	case op.Kind == history.Fault, op.Outcome == history.Unknown:
@@ -94,7 +93,7 @@ func kindOf(op *history.Op) string {
 	return "ok"
 }
 
-// processes gives clients processes. One that had no answer is never used again.
+// processes assigns processes to clients. A process without an answer is never used again.
 type processes struct {
 	of   map[*history.Op]string
 	free map[int32][]string
@@ -125,7 +124,7 @@ func (p *processes) end(op *history.Op) {
 	}
 }
 
-// jepsenNames are what Jepsen calls operations that have another name here.
+// jepsenNames are Jepsen's names of operations that have another name here.
 var jepsenNames = map[history.Kind]string{history.Pop: "dequeue", history.Dequeue: "withdraw", history.NextID: "generate"}
 
 func f(k history.Kind) string {
@@ -135,7 +134,7 @@ func f(k history.Kind) string {
 	return k.String()
 }
 
-// value is the key of the object, and what the operation was told or tells.
+// value returns the key of the object, and the argument or the result of the operation.
 func (e *jepsenEvent) value() string {
 	inner := "nil"
 	switch e.op.Kind {
@@ -157,14 +156,13 @@ func literal(v history.Value) string {
 	return edn.Quoted(v.String())
 }
 
-// ownField finds a line of a history in a text, however the text was laid out since.
+// ownField finds a line of a history in a text, even if the text was reformatted.
 var ownField = regexp.MustCompile(`:oversell/line[\s,]*"|#:oversell[\s,]*\{`)
 
-// exported tells whether WriteJepsen wrote a text: it holds lines of a history.
+// exported reports whether WriteJepsen wrote a text: it contains lines of a history.
 func exported(text []byte) bool { return ownField.Match(text) }
 
-// readBack reads a history that WriteJepsen wrote. The history is damaged if the events differ
-// from its lines.
+// readBack reads a history that WriteJepsen wrote. The history is damaged if the events differ from its lines.
 func readBack(path, text string) (*history.History, error) {
 	events, err := eventsIn(text)
 	if err != nil {
@@ -197,7 +195,7 @@ func readBack(path, text string) (*history.History, error) {
 	return h, nil
 }
 
-// difference says where the events differ from the expected ones.
+// difference describes how the events differ from the expected ones.
 func difference(events, want []edn.Value) string {
 	for i, v := range events {
 		if i >= len(want) || v.String() != want[i].String() {
@@ -210,7 +208,7 @@ func difference(events, want []edn.Value) string {
 	return ""
 }
 
-// eventsIn are the events of a text in EDN: those of a vector or a list, or one after the other.
+// eventsIn returns the events of an EDN text: the elements of a vector or a list, or a sequence.
 func eventsIn(text string) (events []edn.Value, err error) {
 	for r := edn.NewReader(text); ; {
 		v, more, err := r.Next()

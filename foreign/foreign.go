@@ -1,11 +1,9 @@
-// Package foreign reads and judges histories that other tools recorded: histories of Jepsen, as
-// EDN or as its older logs print them, and histories that a mapping extracts from production
-// logs.
+// Package foreign reads and judges histories that other tools recorded: histories of Jepsen, as EDN or as printed
+// by its older logs, and histories that a mapping extracts from production logs.
 //
-// A history of Jepsen is a list of events in the order in which they happened: a process
-// invokes an operation, and completes it with :ok (it took place), :fail (it did not), or
-// :info (nobody knows). [ReadJepsen] pairs them. [Judge] decides whether a [Model], such as a
-// register or a mutex, allows the history. What oversell's own monitors can judge comes from
+// A history of Jepsen is a list of events in order of time: a process invokes an operation, and completes it with
+// :ok (it took place), :fail (it did not), or :info (unknown). [ReadJepsen] pairs them. [Judge] decides whether a
+// [Model], such as a register or a mutex, allows the history. Histories for oversell's own monitors come from
 // [ReadMapped], as a [history.History].
 package foreign
 
@@ -20,27 +18,27 @@ import (
 
 // Op is an operation of a foreign history.
 type Op struct {
-	// Process is who did it, and F what it did, such as "read".
+	// Process is the process, and F the function, such as "read".
 	Process, F string
-	// Key is what it was done to, in a history of independent objects; else empty.
+	// Key is the object, in a history of independent objects; otherwise empty.
 	Key string
-	// Arg is the value of the invocation, and Result that of the completion.
+	// Arg is the value of the invocation, and Result the value of the completion.
 	Arg, Result edn.Value
 	Outcome     Outcome
-	// Call and Return are the places of both events in the order of all; Return is
-	// [Open] for an operation that was not completed.
+	// Call and Return are the positions of both events in the history; Return is [Open] for an operation that was
+	// not completed.
 	Call, Return int64
-	// Line is the line of the invocation, and End the line of the completion; 0: there is none.
+	// Line is the line of the invocation, and End the line of the completion; 0: none.
 	Line, End int
 }
 
-// Open is the Return of operations without an answer: they may take effect at any time.
+// Open is the Return of operations without an answer: they may take effect at any later time.
 const Open = int64(1) << 60
 
-// Outcome is what the process was told.
+// Outcome is the outcome that the process saw.
 type Outcome uint8
 
-// The outcomes.
+// Outcomes.
 const (
 	Unknown Outcome = iota // no answer, or :info
 	OK
@@ -49,18 +47,16 @@ const (
 
 // History is a foreign history.
 type History struct {
-	// Path is the file that it was read from.
+	// Path is the path of the file.
 	Path string
 	Ops  []Op
 	// Processes is the number of processes, without those of a nemesis.
 	Processes int
-	// Skipped counts events of a nemesis, and of logs also lines that are no events.
+	// Skipped counts events of a nemesis and, in logs, lines that are not events.
 	Skipped int
-	// Cut is the last line of a log, if it has no end; else 0. The rest of the log is not
-	// known.
+	// Cut is the number of a log's last line, if it has no newline; otherwise 0. The rest of the log is missing.
 	Cut int
-	// First and Last are the times of the first and the last event in nanoseconds; both 0: the
-	// history does not tell them.
+	// First and Last are the times of the first and the last event in nanoseconds; both 0: unknown.
 	First, Last int64
 }
 
@@ -73,8 +69,8 @@ type event struct {
 	at              edn.Position
 }
 
-// ReadJepsen reads a history of Jepsen: EDN, or the lines of a log. An error is one line that
-// names the file, the line and the column.
+// ReadJepsen reads a history of Jepsen: EDN, or the lines of a log. An error is one line with the file, the line
+// and the column.
 func ReadJepsen(path string) (*History, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -83,21 +79,21 @@ func ReadJepsen(path string) (*History, error) {
 	return jepsenOf(path, string(text), KeysAuto)
 }
 
-// Keys says whether values [key value] belong to independent objects.
+// Keys determines whether values [key value] belong to independent objects.
 type Keys string
 
-// The settings of Keys. The empty one is KeysAuto.
+// Values of Keys. The empty one is KeysAuto.
 const (
-	KeysAuto Keys = "auto" // if all invocations have such values, and nothing else explains them
-	KeysYes  Keys = "yes"  // they are in all invocations
+	KeysAuto Keys = "auto" // yes, if all invocations have such values, and nothing else explains them
+	KeysYes  Keys = "yes"  // all invocations have them
 	KeysNo   Keys = "no"   // such values are pairs
 )
 
-// AllKeys are the settings of Keys.
+// AllKeys lists the values of Keys.
 var AllKeys = []string{string(KeysAuto), string(KeysYes), string(KeysNo)}
 
-// Read reads a history of Jepsen, or one of our own that [WriteJepsen] wrote; the other is nil.
-// The file is read once, so that it may be a pipe.
+// Read reads a history of Jepsen, or one that [WriteJepsen] wrote; the other result is nil. It reads the file once,
+// so the file may be a pipe.
 func Read(path string, keys Keys) (own *history.History, jepsen *History, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -111,7 +107,7 @@ func Read(path string, keys Keys) (own *history.History, jepsen *History, err er
 	return nil, jepsen, err
 }
 
-// jepsenOf is ReadJepsen of the text of a file.
+// jepsenOf is ReadJepsen for the text of a file.
 func jepsenOf(path, text string, keys Keys) (*History, error) {
 	h, err := parseWith(text, keys)
 	if err != nil {
@@ -121,7 +117,7 @@ func jepsenOf(path, text string, keys Keys) (*History, error) {
 	return h, nil
 }
 
-// parseJepsen is ReadJepsen of a text.
+// parseJepsen is ReadJepsen for a text.
 func parseJepsen(text string) (*History, error) { return parseWith(text, KeysAuto) }
 
 func parseWith(text string, keys Keys) (*History, error) {
@@ -134,25 +130,25 @@ func parseWith(text string, keys Keys) (*History, error) {
 		return nil, err
 	}
 	if len(p.history.Ops) == 0 {
-		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
+		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
 	}
 	p.history.Processes = len(p.open)
 	return &p.history, p.history.unnest(keys)
 }
 
-// pairing makes operations of events.
+// pairing pairs events into operations.
 type pairing struct {
 	history History
 	events  int64
-	index   int64          // of the last event that told one
-	indexed bool           // one did
-	open    map[string]int // by process: its open operation plus one, or 0
+	index   int64          // of the last event with an index
+	indexed bool           // there was one
+	open    map[string]int // by process: the index of its open operation plus one, or 0
 }
 
-// kinds are what an event may be, and what the operation has come to with it.
+// kinds maps the types of completions to outcomes.
 var kinds = map[string]Outcome{"ok": OK, "fail": Failed, "info": Unknown}
 
-// take takes the next event.
+// take processes the next event.
 func (p *pairing) take(e event) error {
 	p.clock(e.time)
 	p.events++
@@ -168,7 +164,7 @@ func (p *pairing) take(e event) error {
 	outcome, isKind := kinds[e.kind]
 	switch {
 	case !isKind:
-		return edn.Wrong(e.at, "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+		return edn.Wrong(e.at, "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	case open == 0 && e.kind == "info":
 		p.history.Skipped++
 		return nil
@@ -189,7 +185,7 @@ func (p *pairing) take(e event) error {
 	return nil
 }
 
-// clock notes when an event happened, if it tells.
+// clock records the time of an event, if it has one.
 func (p *pairing) clock(at int64) {
 	if at == 0 {
 		return
@@ -200,11 +196,11 @@ func (p *pairing) clock(at int64) {
 	p.history.Last = max(p.history.Last, at)
 }
 
-// unnest takes the keys of independent objects out of the values [key value]. Without a word of
-// the user it does so if all operations are invoked with such values, and nothing shows that
-// they are pairs, such as the two values of a compare-and-set.
+// unnest takes the keys of independent objects out of the values [key value]. Unless --keys was given, it does so
+// if all invocations have such values, and nothing shows that they are pairs, such as the two values of a
+// compare-and-set.
 func (h *History) unnest(keys Keys) error {
-	if keys == KeysNo || slices.ContainsFunc(h.Ops, func(op Op) bool { return op.Key != "" }) { // or they have keys of their own
+	if keys == KeysNo || slices.ContainsFunc(h.Ops, func(op Op) bool { return op.Key != "" }) { // or operations have keys of their own
 		return nil
 	}
 	keyed, bare := -1, -1
@@ -253,11 +249,10 @@ func (op *Op) unnest() error {
 	return nil
 }
 
-// plainly tells whether values of two, which all invocations have, are a key and a value, and
-// not the two values of a compare-and-set or the steps of a transaction. The first operation
-// that shows it decides: a tag, one that is told no value and has one of two all the same, and
-// a compare-and-set, a transaction or a text by what the second value is. Writes and adds alone
-// do not tell; what they do is the same by key.
+// plainly reports whether pairs, which all invocations have as values, are a key and a value, and not the two
+// values of a compare-and-set or the steps of a transaction. The first operation that decides it counts: a tagged
+// value; a pair of an operation that takes no value; and a compare-and-set, a transaction or a text, by its second
+// value. Writes and adds alone do not decide; their effect is the same with keys.
 func (h *History) plainly() bool {
 	for _, op := range h.Ops {
 		_, inner, _ := pair(op.Arg)
@@ -276,7 +271,7 @@ func (h *History) plainly() bool {
 	return true
 }
 
-// transaction tells whether a value is the steps of a transaction.
+// transaction reports whether a value is the steps of a transaction.
 func transaction(v edn.Value) bool {
 	v = v.Untagged()
 	return v.Sequence() && !slices.ContainsFunc(v.Items, func(step edn.Value) bool {
@@ -285,10 +280,10 @@ func transaction(v edn.Value) bool {
 	})
 }
 
-// asking are the operations that are not told a value: one that has a pair has a key.
+// asking are the operations without an argument: a pair in one has a key.
 var asking = []string{"read", "get", "acquire", "release", "dequeue", "drain", "generate"}
 
-// pair takes a vector of two apart.
+// pair splits a vector of two.
 func pair(v edn.Value) (key string, inner edn.Value, ok bool) {
 	v = v.Untagged()
 	if v.Kind != edn.Vector || len(v.Items) != 2 {

@@ -223,9 +223,9 @@ func TestForms(t *testing.T) {
 
 func TestWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"":    `1:1: there is no operation: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}`,
-		"[1]": `1:2: 1 is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}`,
-		"{:process 0, :type :invoke, :f :read}\n{:process 0, :type :okay, :f :read}": `2:1: an event of the type "okay": it is one of :invoke, :ok, :fail and :info`,
+		"":    `1:1: there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}`,
+		"[1]": `1:2: 1 is not an event: want a map such as {:process 0, :type :invoke, :f :read, :value nil}`,
+		"{:process 0, :type :invoke, :f :read}\n{:process 0, :type :okay, :f :read}": `2:1: the event has the type "okay": want :invoke, :ok, :fail or :info`,
 		"{:type :invoke, :f :read}":                                           `1:1: an event without :process, such as :process 0; it has :type :f`,
 		"{:process 0, :f :read}":                                              `1:1: an event without :type, such as :type :invoke; it has :process :f`,
 		"{:process 0, :type 7, :f :read}":                                     `1:20: :type is 7: want a keyword, such as :type :invoke`,
@@ -236,8 +236,8 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[2,5]"): `4:42: read on key 1, invoked on line 3, is answered with the key 2: want the same key`,
 		events("0i:read=[1,nil] 0o:read=5"):                                   `2:42: read on key 1 is answered with 5: want [key value], or nil`,
 		events("0i:write=[1,5] 0o:write=[1,5] 0i:read=[1,nil] 0o:read=[1,5] 0i:read 0o:read=5"):  `5:46: read is invoked with nil, and read on line 3 with a key and a value: want [key value] in all operations, or in none`,
-		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil\n": `2:24: an event of the type "well": it is one of :invoke, :ok, :fail and :info`,
-		"INFO  jepsen.util - 0\t:invoke\t:write\t[1\n":                                           "1:38: the value \"[1\" is no EDN: 1:1: [ is not closed: ] is missing at the end of the file",
+		"INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:well\t:read\tnil\n": `2:24: the event has the type "well": want :invoke, :ok, :fail or :info`,
+		"INFO  jepsen.util - 0\t:invoke\t:write\t[1\n":                                           "1:38: the value \"[1\" is not EDN: 1:1: [ is not closed: ] is missing at the end of the file",
 	} {
 		if _, err := parseJepsen(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n%v, want\n%s", text, err, want)
@@ -248,7 +248,7 @@ func TestWhatIsWrong(t *testing.T) {
 		events("0i:cas=3"):                             `h.edn:1:45: a cas has the value 3: want a vector of two, what is expected and what is set, such as [1 2]`,
 		events("1i:read 1o:read=0 0i:add=x"):           `h.edn:3:45: a counter adds x: want a whole number`,
 		events("0i:drain 0o:drain=7"):                  `h.edn:2:43: a drain returned 7: want a vector of what was dequeued, such as [1 2]`,
-		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone suggest none: give --model (register, counter, set)`,
+		events("0i:read 0o:read=1"):                    `h.edn:1: no model: reads alone do not determine one: give --model (register, counter, set)`,
 		events("0i:write=1 0o:write=2"):                `h.edn:2:43: write is answered with 2, and was invoked on line 1 with 1: want the same value, or nil`,
 		events("0i:txn=5 0o:txn=6"):                    `h.edn:1:45: a transaction is 5: want a vector of [:read key value] and [:write key value]`,
 		events("0i:txn={:r,1}"):                        `h.edn:1:45: a transaction is {:r 1}: want a vector of [:read key value] and [:write key value]`,
@@ -350,7 +350,7 @@ func TestBeginning(t *testing.T) {
 		{"register", "(1 0x10)", ""}, {"register", "nil", ""}, {"register", "[1", "[ is not closed"}, {"register", "1 2", "2 follows the value 1: want one value"},
 		{"register", " ", "there is no value"}, {"counter", "007", ""}, {"counter", "abc", "want a whole number"}, {"counter", "1.5", "want a whole number"},
 		{"counter", "9223372036854775807", "want a whole number of less than 2^62"}, {"multi-register", "0", ""},
-		{"kv", "1", "leave --initial out"}, {"mutex", "true", "leave --initial out"}, {"set", "#{1}", "leave --initial out"}, {"ids", "1", "leave --initial out"},
+		{"kv", "1", "leave out --initial"}, {"mutex", "true", "leave out --initial"}, {"set", "#{1}", "leave out --initial"}, {"ids", "1", "leave out --initial"},
 	} {
 		for _, m := range Models {
 			if m.Name != c.model {

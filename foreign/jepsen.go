@@ -8,7 +8,7 @@ import (
 	"oversell/internal/edn"
 )
 
-// edn reads events in EDN: a vector or a list of maps, or one map after the other.
+// edn parses events in EDN: a vector or a list of maps, or a sequence of maps.
 func (p *pairing) edn(text string) error {
 	r := edn.NewReader(text)
 	for {
@@ -28,11 +28,11 @@ func (p *pairing) edn(text string) error {
 	}
 }
 
-// event takes the event that a map describes.
+// event processes the event that a map describes.
 func (p *pairing) event(v edn.Value) error {
 	at := v.At
 	if v = v.Untagged(); v.Kind != edn.Map {
-		return edn.Wrong(at, "%.40s is no event: it is a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
+		return edn.Wrong(at, "%.40s is not an event: want a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
 	}
 	e := event{at: at}
 	if err := p.inOrder(v); err != nil {
@@ -66,7 +66,7 @@ func (p *pairing) event(v edn.Value) error {
 	return p.take(e)
 }
 
-// inOrder checks that the indexes of events do not fall, where they are told.
+// inOrder checks that the indexes of events do not decrease, if they have some.
 func (p *pairing) inOrder(event edn.Value) error {
 	at, _ := event.Get("index")
 	index, told := at.Int()
@@ -74,13 +74,13 @@ func (p *pairing) inOrder(event edn.Value) error {
 		return nil
 	}
 	if p.indexed && index < p.index {
-		return edn.Wrong(event.At, "an event of the index %d follows one of the index %d: want events in the order of their indexes", index, p.index)
+		return edn.Wrong(event.At, "an event with index %d follows one with index %d: want events in order of their indexes", index, p.index)
 	}
 	p.index, p.indexed = index, true
 	return nil
 }
 
-// word is the name in a field of an event.
+// word returns the name in a field of an event.
 func word(v edn.Value, field, example string) (string, error) {
 	w, told := v.Get(field)
 	if !told || w.Kind == edn.Nil {
@@ -92,7 +92,7 @@ func word(v edn.Value, field, example string) (string, error) {
 	return w.Name(), nil
 }
 
-// missing says that an event lacks a field, and which ones it has.
+// missing returns the error for an event without a field; it lists its fields.
 func missing(at edn.Position, v edn.Value, field, example string) error {
 	var has []string
 	for i := 0; i < len(v.Items); i += 2 {
@@ -101,22 +101,21 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 	return edn.Wrong(at, "an event without :%s, such as %s; it has %.80s", field, example, strings.Join(has, " "))
 }
 
-// logged is a line of a log that tells of an event:
+// logged matches a log line with an event:
 //
 //	INFO  jepsen.util - 3	:invoke	:write	4
 //	2016-02-01 17:21:04,123 INFO  jepsen.core - :nemesis :info :start nil
 //	INFO [2017-04-05 17:21:04,123] jepsen worker 1 - jepsen.util 1 :invoke :read nil
 var logged = regexp.MustCompile(`^(.*\bjepsen[\w.]*\b(?:\s+-)?\s+)(-?\d+|:\w+)\s+:(\w+)\s+:(\S+)(?:\s+(.*?))?\s*$`)
 
-// logger matches the name of the logger of such a line, and process the process that acts.
+// logger matches the name of the logger in such a line, and process the process.
 var (
 	logger  = regexp.MustCompile(`\bjepsen[\w.]*\b`)
 	process = regexp.MustCompile(`^(-?\d+|:\w+)$`)
 )
 
-// looksLike reports whether a line that is not an event looks like one: it has the type of an
-// event (:ok), or the remains of one after a process (1 ok :read, 1 ok read, 1 :o). Maps and
-// texts in it may quote events.
+// looksLike reports whether a line that is not an event looks like one: it contains the type of an event (:ok), or
+// the remains of one after a process (1 ok :read, 1 ok read, 1 :o). Quoted maps and texts in it do not count.
 func looksLike(line string) bool {
 	at := logger.FindStringIndex(line)
 	if at == nil {
@@ -142,7 +141,7 @@ func looksLike(line string) bool {
 	return false
 }
 
-// beginsKind tells whether a text is the beginning of the type of an event.
+// beginsKind reports whether a text is the beginning of an event type.
 func beginsKind(text string) bool {
 	for kind := range kinds {
 		if strings.HasPrefix(kind, text) {
@@ -152,7 +151,7 @@ func beginsKind(text string) bool {
 	return strings.HasPrefix("invoke", text)
 }
 
-// allFs are the operations of all models.
+// allFs returns the operations of all models.
 func allFs() (fs []string) {
 	for _, m := range Models {
 		fs = append(fs, m.Fs...)
@@ -163,9 +162,8 @@ func allFs() (fs []string) {
 // bracketed matches a log that begins with a text in square brackets.
 var bracketed = regexp.MustCompile(`^\[[^\s\[\](){}#^;:"][^\n]*\bjepsen\b`)
 
-// isLog reports whether a text is a log. After its comments, EDN begins with the opening of a
-// map, a tag, metadata or a list, or with a vector of these; a quoted log line inside EDN does
-// not make it a log.
+// isLog reports whether a text is a log. After comments, EDN begins with an opening bracket of a map or a list, a
+// tag, metadata, or a vector of these; a quoted log line inside EDN does not make it a log.
 func isLog(text string) bool {
 	text = strings.TrimPrefix(text, "\ufeff")
 	for {
@@ -181,11 +179,11 @@ func isLog(text string) bool {
 	return strings.Contains(text, "jepsen")
 }
 
-// notAnEvent says what a line lacks that looks like an event.
-const notAnEvent = "the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil"
+// notAnEvent is the error for a line that looks like an event but is not.
+const notAnEvent = "the line looks like an event but is not: want a process, its type, what it does and a value, such as 0 :invoke :read nil"
 
-// log reads events from the lines of a log. Lines that tell of no event are skipped. A last line
-// without an end was cut off, perhaps within a number, and tells nothing.
+// log parses events from the lines of a log, and skips other lines. A last line without a newline was cut off,
+// perhaps within a number, and does not count.
 func (p *pairing) log(text string) error {
 	number := 0
 	for line := range strings.Lines(text) {
@@ -212,7 +210,7 @@ func (p *pairing) log(text string) error {
 	return nil
 }
 
-// logLine takes the event of a line; m holds the parts of the line.
+// logLine processes the event of a line; m holds the submatches of the line.
 func (p *pairing) logLine(number int, line string, m []int) error {
 	part := func(i int) string {
 		if m[2*i] < 0 {
@@ -229,17 +227,17 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 		return nil
 	}
 	if _, known := kinds[e.kind]; !known && e.kind != "invoke" {
-		return edn.Wrong(place(3), "an event of the type %q: it is one of :invoke, :ok, :fail and :info", e.kind)
+		return edn.Wrong(place(3), "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	}
 	if part(5) == "" {
 		return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
 	}
 	v, _, err := edn.NewReaderAt(part(5), place(5)).Next()
 	if err != nil {
-		_, _, err = edn.NewReader(part(5)).Next() // with places in the value
-		return edn.Wrong(place(5), "the value %.40q is no EDN: %v", part(5), err)
+		_, _, err = edn.NewReader(part(5)).Next() // with positions in the value
+		return edn.Wrong(place(5), "the value %.40q is not EDN: %v", part(5), err)
 	}
-	if e.kind == "invoke" || e.kind == "ok" { // of others, what went wrong follows
+	if e.kind == "invoke" || e.kind == "ok" { // for other types, an error message follows
 		if _, err := edn.One(part(5)); err != nil {
 			return edn.Wrong(place(5), "the value %.40q is not one value: %v", part(5), err)
 		}
@@ -248,7 +246,7 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 	return p.take(e)
 }
 
-// fs lists what the operations do, each once, in order.
+// fs lists the functions of the operations, each once, sorted.
 func (h *History) fs() (all []string) {
 	for _, op := range h.Ops {
 		if !slices.Contains(all, op.F) {

@@ -13,10 +13,9 @@ import (
 	"oversell/variant"
 )
 
-// Limits bound the judging of a history.
+// Limits bounds the judging of a history.
 type Limits struct {
-	// Time is how long a search for a legal order may take. After that the verdict is
-	// unknown.
+	// Time bounds the search for a legal order. After that the verdict is unknown.
 	Time time.Duration
 }
 
@@ -37,8 +36,8 @@ func Judge(h *History, m Model, l Limits) []checker.Verdict {
 	return vs
 }
 
-// beforeCut is a verdict on a history that was cut off. What broke before stays broken, but for
-// what had not been found: it may have been found later.
+// beforeCut returns a verdict for a history that was cut off. Violations stand, except for missing elements: they
+// may follow in the rest.
 func beforeCut(v checker.Verdict, line int) checker.Verdict {
 	later := v.Property == NoLostElement || v.Property == variant.NoLostTask
 	if v.Result == checker.Unknown || v.Result == checker.Violated && !later {
@@ -49,7 +48,7 @@ func beforeCut(v checker.Verdict, line int) checker.Verdict {
 	return v
 }
 
-// byKey groups the operations of a history that took place, or may have.
+// byKey groups operations that took place, or may have, by key.
 func byKey(h *History) (keys []string, groups map[string][]*Op) {
 	groups = map[string][]*Op{}
 	for i := range h.Ops {
@@ -65,8 +64,8 @@ func byKey(h *History) (keys []string, groups map[string][]*Op) {
 	return keys, groups
 }
 
-// linearOf decides whether there is a legal order of the operations on each key. All keys get
-// a little time before any gets much, because one without a legal order decides.
+// linearOf decides whether there is a legal order of the operations on each key. All keys first get a little time,
+// because one key without a legal order decides.
 func linearOf(h *History, m Model, l Limits) checker.Verdict {
 	deadline := time.Now().Add(l.Time)
 	open, groups := byKey(h)
@@ -94,7 +93,7 @@ func linearOf(h *History, m Model, l Limits) checker.Verdict {
 	case v.Result == checker.Violated:
 	case len(open) > 0:
 		v.Result = checker.Unknown
-		v.Why = fmt.Sprintf("the search for a legal order of the operations%s did not end within %v: --time-limit gives it more", on(open[0]), l.Time)
+		v.Why = fmt.Sprintf("the search for a legal order of the operations%s did not end within %v: increase --time-limit", on(open[0]), l.Time)
 	default:
 		v.Why = fmt.Sprintf("there is a legal order of all operations, with %s that could have been wrong", phrase.Count(v.Opportunities, "answer"))
 	}
@@ -108,8 +107,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// answers counts the answers that could have been wrong: all but those of writes, and of reads
-// that did not tell what they read.
+// answers counts the answers that could have been wrong: all except those of writes, and of reads without a result.
 func answers(ops []*Op) (n int64) {
 	for _, op := range ops {
 		if op.Outcome != Unknown && !slices.Contains(told, op.F) && (op.F != "read" || op.Result.Kind != edn.Nil) && (op.F != "txn" || reads(op)) {
@@ -119,7 +117,7 @@ func answers(ops []*Op) (n int64) {
 	return n
 }
 
-// reads tells whether a transaction told what it read.
+// reads reports whether a transaction has a result of its reads.
 func reads(op *Op) bool {
 	return slices.ContainsFunc(op.Result.Untagged().Items, func(v edn.Value) bool {
 		m, _ := microOf(v)
@@ -146,8 +144,8 @@ func search(m Model, ops []*Op, deadline time.Time) found {
 	return legalOrder(m.linear, m.begin, ops, deadline)
 }
 
-// illegal says at which answer a history has no legal order any more. What happened until an
-// event has a legal order whenever more has, so that the answer is found by halving.
+// illegal finds the answer from which on a history has no legal order. A prefix of a history with a legal order has
+// one, too, so binary search finds the answer.
 func illegal(m Model, key string, ops []*Op, deadline time.Time) string {
 	var ends []*Op
 	for _, op := range ops {
@@ -172,7 +170,7 @@ func illegal(m Model, key string, ops []*Op, deadline time.Time) string {
 	return fmt.Sprintf("up to line %d there is a legal order of the operations%s, and none that has the answer of line %d: process %s %s", op.End-1, on(key), op.End, op.Process, done(op))
 }
 
-// until is what had happened right after an event.
+// until returns the operations up to and including an event.
 func until(ops []*Op, event int64) (before []*Op) {
 	for _, op := range ops {
 		switch {
@@ -188,7 +186,7 @@ func until(ops []*Op, event int64) (before []*Op) {
 	return before
 }
 
-// done says what an operation did, as its history has it.
+// done describes an operation as in its history.
 func done(op *Op) string {
 	words := []string{":ok", ":" + op.F}
 	switch {

@@ -15,21 +15,20 @@ import (
 	"oversell/internal/yamlfile"
 )
 
-// MapSchema names the form of a mapping.
+// MapSchema identifies the format of a mapping.
 const MapSchema = "oversell-map/1"
 
-// docs explains mappings.
+// docs is the document about mappings.
 const docs = "docs/history.md"
 
-// Map says how the rows of a production log become the operations of a history.
+// Map describes how the rows of a production log become the operations of a history.
 type Map struct {
 	Schema string `yaml:"schema"`
-	// Rows is the form of the log: csv with the names of the columns in the first line, or
-	// jsonl.
+	// Rows is the format of the log: csv with column names in the first line, or jsonl.
 	Rows string `yaml:"rows"`
-	// Separator is what stands between the columns of csv, if not a comma.
+	// Separator is the column separator of csv, if not a comma.
 	Separator string `yaml:"separator"`
-	// Stock, TTL and Promises are those of the header of a history.
+	// Stock, TTL and Promises are fields of a history's header.
 	Stock    *int64        `yaml:"stock"`
 	TTL      *span         `yaml:"ttl"`
 	Drift    *span         `yaml:"drift"`
@@ -46,7 +45,7 @@ type promise struct {
 	Property string `yaml:"property" json:"property"`
 }
 
-// fields are the columns that an operation is made of.
+// fields are the columns of an operation.
 type fields struct {
 	Client   *column `yaml:"client"`
 	Kind     *column `yaml:"kind"`
@@ -62,8 +61,7 @@ type fields struct {
 	Until    *column `yaml:"until"`
 }
 
-// column is the source of a field: a column, with optional replacements of its values, or one
-// value for all rows.
+// column is the source of a field: a column, with optional replacements of its values, or one value for all rows.
 type column struct {
 	Column string            `yaml:"column"`
 	Value  string            `yaml:"value"`
@@ -73,13 +71,13 @@ type column struct {
 	at     yamlfile.Position
 }
 
-// skip leaves out the rows that have one of some values in a column.
+// skip skips rows with one of some values in a column.
 type skip struct {
 	Column string   `yaml:"column"`
 	Values []string `yaml:"values"`
 }
 
-// outcomeColumn says what came of an operation.
+// outcomeColumn determines the outcome of an operation.
 type outcomeColumn struct {
 	Column  string            `yaml:"column"`
 	OK      []string          `yaml:"ok"`
@@ -89,7 +87,7 @@ type outcomeColumn struct {
 	at      yamlfile.Position
 }
 
-// span is a length of time in a mapping.
+// span is a duration in a mapping.
 type span struct{ time.Duration }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -104,7 +102,7 @@ func (s *span) UnmarshalYAML(n ast.Node) (err error) {
 	return nil
 }
 
-// UnmarshalYAML implements yaml.NodeUnmarshaler: a text is the name of a column.
+// UnmarshalYAML implements yaml.NodeUnmarshaler: a plain text is the name of a column.
 func (c *column) UnmarshalYAML(n ast.Node) error {
 	c.at = yamlfile.PositionOf(n)
 	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
@@ -118,9 +116,9 @@ func (c *column) UnmarshalYAML(n ast.Node) error {
 	*c = column(p)
 	switch {
 	case c.Column == "" && c.Value == "":
-		return yamlfile.Wrong(c.at, "neither column nor value is given: one says where the field comes from")
+		return yamlfile.Wrong(c.at, "neither column nor value is given: one is required")
 	case c.Column != "" && c.Value != "":
-		return yamlfile.Wrong(c.at, "column and value are both given: a field comes from one of them")
+		return yamlfile.Wrong(c.at, "column and value are both given: only one is allowed")
 	case c.Unit != "" && units[c.Unit] == 0:
 		return yamlfile.Wrong(c.at, "unit %q is not known: it is one of ns, us, ms, s", c.Unit)
 	case c.Unit != "" && c.Format != "":
@@ -140,12 +138,12 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 	for _, value := range slices.Concat(o.OK, o.Unknown) {
 		_, refused := o.Refused[value]
 		if refused || slices.Contains(o.OK, value) && slices.Contains(o.Unknown, value) {
-			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown: an outcome is one of them", value)
+			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown", value)
 		}
 	}
 	for value, reason := range o.Refused {
 		if _, err := history.ParseReason(reason); err != nil {
-			return yamlfile.Wrong(o.at, "refused: %q stands for %v: it is one of held, lost, sold-out, stale, empty, changed", value, err)
+			return yamlfile.Wrong(o.at, "refused: %q stands for %v: want one of held, lost, sold-out, stale, empty, changed", value, err)
 		}
 	}
 	if o.Else != "" {
@@ -156,11 +154,10 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// units are those of times that are numbers.
+// units are the units of numeric times.
 var units = map[string]time.Duration{"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
 
-// ReadMap reads a mapping. If the file is not a valid mapping, the error names the line and
-// the column.
+// ReadMap reads a mapping. If the file is not a valid mapping, the error names the line and the column.
 func ReadMap(path string) (*Map, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -174,7 +171,7 @@ func ReadMap(path string) (*Map, error) {
 	return m, nil
 }
 
-// parseMap is ReadMap of a text.
+// parseMap is ReadMap for a text.
 func parseMap(source []byte) (*Map, error) {
 	m := new(Map)
 	if err := yamlfile.Decode(source, m, "map", docs); err != nil {
@@ -188,7 +185,7 @@ func parseMap(source []byte) (*Map, error) {
 	case !slices.Contains([]string{"", "csv", "jsonl"}, m.Rows):
 		return nil, yamlfile.Wrong(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
 	case strings.ContainsAny(m.Separator, "\"\r\n\ufffd"):
-		return nil, yamlfile.Wrong(top, "separator: %q cannot stand between columns: want another character", m.Separator)
+		return nil, yamlfile.Wrong(top, "separator: %q cannot separate columns: want another character", m.Separator)
 	case len([]rune(m.Separator)) > 1:
 		return nil, yamlfile.Wrong(top, "separator: %q is more than one character", m.Separator)
 	case f.Kind == nil:
@@ -196,11 +193,11 @@ func parseMap(source []byte) (*Map, error) {
 	case f.Call == nil:
 		return nil, yamlfile.Wrong(top, "fields: call is missing: the column with the time at which the operation began")
 	case f.Return == nil && f.Duration == nil:
-		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one tells when the answer came")
+		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one is required")
 	case f.Return != nil && f.Duration != nil:
-		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: one tells when the answer came")
+		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: only one is allowed")
 	case m.Outcome.Column == "":
-		return nil, yamlfile.Wrong(top, "outcome: column is missing: it and the lists ok, refused and unknown tell what came of an operation")
+		return nil, yamlfile.Wrong(top, "outcome: column is missing: with the lists ok, refused and unknown it determines the outcome of an operation")
 	}
 	for _, c := range []struct {
 		name string
@@ -213,7 +210,7 @@ func parseMap(source []byte) (*Map, error) {
 	return m, nil
 }
 
-// names tells whether the mapping names a column.
+// names reports whether the mapping names a column.
 func (m *Map) names(name string) bool {
 	f := &m.Fields
 	for _, c := range []*column{f.Client, f.Kind, f.Key, f.Arg, f.Result, f.Session, f.Amount, f.Fence, f.Call, f.Return, f.Duration, f.Until} {
@@ -224,7 +221,7 @@ func (m *Map) names(name string) bool {
 	return m.Outcome.Column == name || slices.ContainsFunc(m.Skip, func(s *skip) bool { return s.Column == name })
 }
 
-// form is csv or jsonl, by the name of the log where the mapping does not tell.
+// form returns csv or jsonl; by the name of the log if the mapping does not say.
 func (m *Map) form(path string) string {
 	switch {
 	case m.Rows != "":

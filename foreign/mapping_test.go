@@ -139,10 +139,10 @@ func TestWrongMap(t *testing.T) {
 	for from, to := range map[[2]string]string{
 		{"rows: csv", "rows: xml"}:                                                  `1:1: rows: "xml" is not known: it is csv or jsonl`,
 		{"arg: order", "args: order"}:                                               `8:3: the key "args" is not known here: did you mean`,
-		{"{column: began, unit: ms}", "{unit: ms}"}:                                 `9:10: neither column nor value is given: one says where the field comes from`,
+		{"{column: began, unit: ms}", "{unit: ms}"}:                                 `9:10: neither column nor value is given: one is required`,
 		{"unit: ms}\n  duration", "unit: min}\n  duration"}:                         `9:10: unit "min" is not known: it is one of ns, us, ms, s`,
-		{"sold-out", "gone"}:                                                        `12:3: refused: "409" stands for reason "gone" is not known: it is one of held, lost, sold-out, stale, empty, changed`,
-		{"  duration: {column: took, unit: ms}\n", ""}:                              `1:1: fields: neither return nor duration is given: one tells when the answer came`,
+		{"sold-out", "gone"}:                                                        `12:3: refused: "409" stands for reason "gone" is not known: want one of held, lost, sold-out, stale, empty, changed`,
+		{"  duration: {column: took, unit: ms}\n", ""}:                              `1:1: fields: neither return nor duration is given: one is required`,
 		{"stock: 1", "ttl: soon"}:                                                   `2:6: "soon" is not a duration: want one such as 10s`,
 		{"stock: 1", "stock:"}:                                                      `2:1: stock has no value: give it one, or leave it out`,
 		{"  column: status\n", ""}:                                                  `1:1: outcome: column is missing`,
@@ -189,7 +189,7 @@ func TestCutTable(t *testing.T) {
 	const head, row = "user,action,order,began,status,took\n", "ann,purchase,o1,1767225600000,201,12"
 	for log, want := range map[string]string{
 		head + row + "\n": "",
-		head + row:        `2:1: the last line has no end, and may be cut off in column "took"`,
+		head + row:        `2:1: the last line has no newline, and may be cut off in column "took"`,
 		head + strings.Replace(row, "12", `"12"`, 1):            "",
 		strings.ReplaceAll(head, "\n", ",note\n") + row + ",no": "",
 	} {

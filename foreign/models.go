@@ -11,64 +11,64 @@ import (
 	"oversell/variant"
 )
 
-// Model is an object that a history is judged by.
+// Model is an object that a history is judged against.
 type Model struct {
-	// Name is what it is called, and Summary says what it promises.
+	// Name is its name, and Summary describes what it promises.
 	Name, Summary string
-	// Fs are the operations that it has.
+	// Fs are its operations.
 	Fs []string
-	// Promises are the properties that fail the history when they are broken.
+	// Promises are the properties whose violation fails the history.
 	Promises []variant.Property
 
-	// values checks the values of an operation; nil: all will do.
+	// values validates the values of an operation; nil: all are valid.
 	values func(Op) error
-	// fits tells models apart that have the same operations; nil: no other has them.
+	// fits distinguishes models with the same operations; nil: no other has them.
 	fits func([]Op) bool
-	// linear says what a sequential object does; nil: the model is judged by procedure.
+	// linear specifies a sequential object; nil: judge judges the model.
 	linear *sequential
-	// begin is the state of a sequential object in the beginning.
+	// begin is the initial state of a sequential object.
 	begin any
-	// judge judges by a procedure of its own.
+	// judge judges the model by a procedure of its own.
 	judge func([]Op) []checker.Verdict
 }
 
-// Models are the models that there are.
+// Models lists the models.
 var Models = []Model{
-	{Name: "register", Summary: "a value that is read, written, and compared and set", Fs: []string{"read", "write", "cas"},
+	{Name: "register", Summary: "a value, with read, write and compare-and-set", Fs: []string{"read", "write", "cas"},
 		Promises: linearizable, values: registerValues, linear: &register},
-	{Name: "mutex", Summary: "a lock that one process at a time acquires, and anybody releases", Fs: []string{"acquire", "release"},
+	{Name: "mutex", Summary: "a lock that one process at a time holds, and any process may release", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &mutex, fits: not(fenced)},
-	{Name: "fenced-mutex", Summary: "a lock that its holder releases, and whose fencing tokens rise", Fs: []string{"acquire", "release"},
+	{Name: "fenced-mutex", Summary: "a lock that only its holder releases, with rising fencing tokens", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &fencedMutex, fits: fenced},
 	{Name: "owner-mutex", Summary: "a lock that only its holder releases", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &ownerMutex, fits: never},
-	{Name: "counter", Summary: "a number that is added to and read", Fs: []string{"add", "read"},
+	{Name: "counter", Summary: "a number, with add and read", Fs: []string{"add", "read"},
 		Promises: linearizable, values: counterValues, linear: &counter, fits: not(readsCollections)},
 	{Name: "set", Summary: "elements that are added; the last read finds all of them", Fs: []string{"add", "read"},
 		Promises: []variant.Property{NoLostElement, NoUnexpectedElement}, values: setValues, judge: judgeSet, fits: readsCollections},
-	{Name: "queue", Summary: "what goes in comes out, and nothing else", Fs: []string{"enqueue", "dequeue", "drain"},
+	{Name: "queue", Summary: "all enqueued tasks are dequeued, and no others", Fs: []string{"enqueue", "dequeue", "drain"},
 		Promises: []variant.Property{variant.NoLostTask, NoUnexpectedTask}, values: queueValues, judge: judgeQueue},
-	{Name: "kv", Summary: "texts by key that are put, appended to and got", Fs: []string{"get", "put", "append"},
+	{Name: "kv", Summary: "texts by key, with put, append and get", Fs: []string{"get", "put", "append"},
 		Promises: linearizable, values: kvValues, linear: &kv},
 	{Name: "multi-register", Summary: "values by key that transactions read and write", Fs: []string{"txn"},
 		Promises: linearizable, values: txnValues, linear: &multiRegister},
-	{Name: "ids", Summary: "numbers that are given out once", Fs: []string{"generate"},
+	{Name: "ids", Summary: "unique numbers", Fs: []string{"generate"},
 		Promises: []variant.Property{variant.UniqueIDs}, judge: judgeIDs},
 }
 
 var linearizable = []variant.Property{variant.Linearizable}
 
-// The properties that only foreign histories have.
+// Properties that only foreign histories have.
 const (
 	NoLostElement       variant.Property = "no-lost-element"
 	NoUnexpectedElement variant.Property = "no-unexpected-element"
 	NoUnexpectedTask    variant.Property = "no-unexpected-task"
 )
 
-// ErrModel says that no model fits a history, or not the one that was asked for.
+// ErrModel means that no model, or not the requested one, fits a history.
 var ErrModel = errors.New("no model")
 
-// Names are those of the models.
+// Names returns the names of the models.
 func Names() (names []string) {
 	for _, m := range Models {
 		names = append(names, m.Name)
@@ -76,12 +76,11 @@ func Names() (names []string) {
 	return names
 }
 
-// FindModel finds the model of a history: the one of this name, or, without a name, the one
-// that has all its operations. The error says where an operation has a value that the model
-// does not take.
+// FindModel finds the model of a history: the named one or, without a name, the one that has all its operations.
+// The error names an operation with a value that the model does not accept.
 func FindModel(name string, h *History) (Model, error) {
 	if fs := h.fs(); name == "" && len(fs) == 1 && fs[0] == "read" {
-		return Model{}, fmt.Errorf("%s:%d: %w: reads alone suggest none: give --model (register, counter, set)", h.Path, h.Ops[0].Line, ErrModel)
+		return Model{}, fmt.Errorf("%s:%d: %w: reads alone do not determine one: give --model (register, counter, set)", h.Path, h.Ops[0].Line, ErrModel)
 	}
 	at := slices.IndexFunc(Models, func(m Model) bool {
 		if name != "" {
@@ -93,7 +92,7 @@ func FindModel(name string, h *History) (Model, error) {
 	case at < 0 && name != "":
 		return Model{}, fmt.Errorf("%w: model %q is not known: it is one of %s", ErrModel, name, strings.Join(Names(), ", "))
 	case at < 0:
-		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave other operations out", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
+		return Model{}, fmt.Errorf("%s:%d: %w: none has all of the operations %s: give --model (%s), or leave out other operations", h.Path, h.Ops[0].Line, ErrModel, strings.Join(h.fs(), ", "), strings.Join(Names(), ", "))
 	}
 	m, err := Models[at].From("")
 	if err != nil {
@@ -102,12 +101,12 @@ func FindModel(name string, h *History) (Model, error) {
 	return m, m.accepts(h)
 }
 
-// From is the model with a value in the beginning, as EDN has it; empty: as it begins otherwise.
+// From returns the model with an initial value in EDN; empty: the default.
 func (m Model) From(initial string) (Model, error) {
 	v, err := edn.Value{}, error(nil)
 	switch {
 	case initial != "" && m.linear == nil:
-		err = errors.New("it begins in one way only: leave --initial out")
+		err = errors.New("its initial state is fixed: leave out --initial")
 	case initial != "":
 		v, err = edn.One(initial)
 	}
@@ -120,8 +119,7 @@ func (m Model) From(initial string) (Model, error) {
 	return m, nil
 }
 
-// Begin is From for a history that the model was found for: what it does must be possible with
-// that value, too.
+// Begin is like From, and also checks that the model accepts the history with that value.
 func (m Model) Begin(initial string, h *History) (Model, error) {
 	m, err := m.From(initial)
 	if err != nil || initial == "" {
@@ -130,12 +128,12 @@ func (m Model) Begin(initial string, h *History) (Model, error) {
 	return m, m.sums(h)
 }
 
-// has tells whether the model has all of these operations.
+// has reports whether the model has all of these operations.
 func (m Model) has(fs []string) bool {
 	return !slices.ContainsFunc(fs, func(f string) bool { return !slices.Contains(m.Fs, f) })
 }
 
-// accepts checks that the model has what the history does.
+// accepts checks that the model has the operations of the history.
 func (m Model) accepts(h *History) error {
 	for _, op := range h.Ops {
 		if !slices.Contains(m.Fs, op.F) {
@@ -154,16 +152,14 @@ func (m Model) accepts(h *History) error {
 	return m.sums(h)
 }
 
-// told lists the operations that are invoked with a value and answered with the same value, or
-// nil.
+// told lists the operations that are invoked with a value and answered with the same value, or nil.
 var told = []string{"write", "put", "append", "add"}
 
-// alike tells whether one value repeats another: it is equal, or written in the same way, as
-// ##NaN is, which is not equal to itself.
+// alike reports whether one value repeats another: it is equal, or written in the same way, like ##NaN, which is
+// not equal to itself.
 func alike(a, b edn.Value) bool { return a.Canon() == b.Canon() || a.String() == b.String() }
 
-// repeats checks that an answer has the value of its invocation, for operations that return no
-// other value.
+// repeats checks that an answer has the value of its invocation, for operations that return no other value.
 func (op Op) repeats() error {
 	if !slices.Contains(told, op.F) && op.F != "cas" && op.F != "enqueue" || op.Outcome != OK || op.Result.Kind == edn.Nil || alike(op.Result, op.Arg) {
 		return nil
@@ -193,7 +189,7 @@ func (m Model) sums(h *History) error {
 	return nil
 }
 
-// magnitude is a number without its sign.
+// magnitude returns the absolute value of a number.
 func magnitude(n int64) uint64 {
 	if n < 0 {
 		return -uint64(n)
@@ -203,10 +199,10 @@ func magnitude(n int64) uint64 {
 
 func not(f func([]Op) bool) func([]Op) bool { return func(ops []Op) bool { return !f(ops) } }
 
-// never is of models that are asked for by name.
+// never is for models that must be requested by name.
 func never([]Op) bool { return false }
 
-// fenced tells whether a lock was ever granted with a fencing token.
+// fenced reports whether a lock was ever granted with a fencing token.
 func fenced(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(op Op) bool {
 		_, told := fenceOf(op)
@@ -214,8 +210,8 @@ func fenced(ops []Op) bool {
 	})
 }
 
-// readsCollections tells whether a read ever returned a set or a list, or, where none returned
-// anything, whether something was added that is no number.
+// readsCollections reports whether any read returned a set or a list or, if no read returned anything, whether an
+// element was added that is not a number.
 func readsCollections(ops []Op) bool {
 	if !slices.ContainsFunc(ops, func(op Op) bool { return op.F == "read" && op.Outcome == OK }) {
 		return slices.ContainsFunc(ops, func(op Op) bool { return op.F == "add" && op.Arg.Kind != edn.Int })
@@ -225,7 +221,7 @@ func readsCollections(ops []Op) bool {
 	})
 }
 
-// place is where an operation has a value: with its own place, if the value was told.
+// place returns the position of a value, or of its operation if it has none.
 func place(op Op, v edn.Value) edn.Position {
 	if v.At.Line > 0 {
 		return v.At
@@ -303,7 +299,7 @@ func txnValues(op Op) error {
 	return nil
 }
 
-// steps are those of a transaction.
+// steps parses the steps of a transaction.
 func steps(op Op, v edn.Value) (all []micro, err error) {
 	list := v.Untagged()
 	if list.Kind != edn.Vector && list.Kind != edn.List {

@@ -27,18 +27,15 @@ type row struct {
 	get func(column string) (value cell, at edn.Position, told bool)
 }
 
-// cell is the value of a column: in the one form that equal values have, and as it is written,
-// which tells how exact a time is.
+// cell is the value of a column: in canonical form, and as written, which shows the precision of a time.
 type cell struct{ text, written string }
 
-// ReadMapped reads a production log as a mapping says. An error names the file, the line and,
-// if it is known, the column.
+// ReadMapped reads a production log by a mapping. An error names the file, the line and, if known, the column.
 //
-// Times that are told in milliseconds are those of the whole millisecond: a call is taken to
-// have come at its beginning and an answer at its end, so that two operations of one millisecond
-// overlap. What refers to a grant, such as the release of a lock, came after its answer: only
-// these two are put in order within the millisecond. A client that is told to do several things
-// at once becomes several.
+// A time in milliseconds stands for the whole millisecond: a call is assumed at its beginning and an answer at its
+// end, so that two operations of one millisecond overlap. An operation that refers to a grant, such as the release
+// of a lock, came after its answer: only these two are ordered within the millisecond. A client that does several
+// things concurrently becomes several clients.
 func ReadMapped(path string, m *Map) (*history.History, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +48,7 @@ func ReadMapped(path string, m *Map) (*history.History, error) {
 	return h, nil
 }
 
-// read makes a history of a log.
+// read converts a log to a history.
 func (m *Map) read(text []byte, form string) (*history.History, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if err := unicodeText(text); err != nil {
@@ -86,7 +83,7 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 		return nil, relocated(err, before)
 	}
 	if m.zoneless() {
-		h.Remarks = append(h.Remarks, "the map has times without a zone: they are taken for UTC, so that where clocks are put back an hour is there twice")
+		h.Remarks = append(h.Remarks, "the map has times without a zone: they are read as UTC, so that when clocks are put back an hour occurs twice")
 	}
 	if skipped > 0 {
 		h.Remarks = append(h.Remarks, phrase.Count(skipped, "row")+" skipped, as the map says")
@@ -112,11 +109,11 @@ func unicodeText(text []byte) error {
 	return nil
 }
 
-// lineNumber is how errors of package history tell of a line.
+// lineNumber matches the line numbers in errors of package history.
 var lineNumber = regexp.MustCompile(`line ([\d,]+)(: )?`)
 
-// relocated tells an error of the lines that a log became with the lines of the log. Where the
-// log has no line of its own for the header, it stands one line further below.
+// relocated replaces the line numbers of the converted history in an error by those of the log. The history has a
+// header, so it may be one line ahead.
 func relocated(err error, before int) error {
 	m := lineNumber.FindStringSubmatchIndex(err.Error())
 	if m == nil {
@@ -134,10 +131,10 @@ func relocated(err error, before int) error {
 	return fmt.Errorf("%d: %s", line(text[m[2]:m[3]]), text[:m[0]]+rest)
 }
 
-// otherLine is how such errors tell of another line.
+// otherLine matches references to other lines in such errors.
 var otherLine = regexp.MustCompile(`\b(on|see) line [\d,]*\d`)
 
-// csvRows reads the rows of a table with the names of the columns in the first line.
+// csvRows reads the rows of a table with column names in the first line.
 func (m *Map) csvRows(text []byte, take func(row) error) error {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.ReuseRecord = true
@@ -185,7 +182,7 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 	}
 }
 
-// linesOf are where the lines of a text begin, and its end.
+// linesOf returns the offsets at which the lines of a text begin, and its end.
 func linesOf(text []byte) (begins []int) {
 	at := 0
 	for line := range bytes.Lines(text) {
@@ -195,22 +192,21 @@ func linesOf(text []byte) (begins []int) {
 	return append(begins, at)
 }
 
-// whole refuses a table without a line end after its last line, if the map uses the column that
-// may be cut off there: 12 may have been 120.
+// whole refuses a table whose last line has no newline, if the mapping uses the last column: 12 may have been 120.
 func (m *Map) whole(text []byte, names []string) error {
 	last := text[len(text)-1]
 	if last == '\n' || last == '"' || !m.names(names[len(names)-1]) {
 		return nil
 	}
-	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no end, and may be cut off in column %q: if it is whole, end it with a newline", names[len(names)-1])
+	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no newline, and may be cut off in column %q: if it is complete, end it with a newline", names[len(names)-1])
 }
 
-// header checks the names of the columns that the mapping names.
+// header checks the columns that the mapping names.
 func (m *Map) header(r *csv.Reader, names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) && m.names(name) {
 			line, column := r.FieldPos(i)
-			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q is there twice, and the map names it", name)
+			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q, which the map names, appears twice", name)
 		}
 	}
 	for _, s := range m.Skip {
@@ -234,8 +230,8 @@ func csvWrong(err error) error {
 	return err
 }
 
-// jsonRows reads the rows of a log that has a JSON object on each line. A dot in the name of a
-// column leads into an object.
+// jsonRows reads the rows of a log with a JSON object on each line. A dot in the name of a column leads into an
+// object.
 func jsonRows(text []byte, take func(row) error) error {
 	number := 0
 	for line := range bytes.Lines(text) {
@@ -259,7 +255,7 @@ func jsonRows(text []byte, take func(row) error) error {
 	return nil
 }
 
-// objectOf reads the JSON object that a line is.
+// objectOf parses the JSON object on a line.
 func objectOf(line []byte, number int) (map[string]any, error) {
 	wrong := func(offset int64, format string, a ...any) error {
 		before := line[:min(max(offset, 0), int64(len(line)))]
@@ -277,24 +273,24 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case !is && bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")):
-		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+		return nil, wrong(0, "the line is not a JSON object: want one such as {\"user\":\"ann\"} on each line")
 	case errors.As(err, &syntax):
-		return nil, wrong(syntax.Offset-1, "the line is no JSON object: %v", err)
+		return nil, wrong(syntax.Offset-1, "the line is not a JSON object: %v", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, wrong(0, "the line ends within a value: want a JSON object on one line")
 	case err != nil:
 		return nil, wrong(d.InputOffset()-1, "%v", err)
 	case !is:
-		return nil, wrong(0, "the line is no JSON object: want one such as {\"user\":\"ann\"} on each line")
+		return nil, wrong(0, "the line is not a JSON object: want one such as {\"user\":\"ann\"} on each line")
 	}
 	if rest := line[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 		blanks := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
-		return nil, wrong(d.InputOffset()+int64(blanks), "the line goes on behind its JSON object: want one object on each line")
+		return nil, wrong(d.InputOffset()+int64(blanks), "the line continues after its JSON object: want one object per line")
 	}
 	return object, nil
 }
 
-// exactly reads a value of JSON, and refuses objects that have a field twice.
+// exactly parses a JSON value, and refuses duplicate names in objects.
 func exactly(d *json.Decoder) (any, error) {
 	t, err := d.Token()
 	if err != nil {
@@ -337,8 +333,7 @@ func exactObject(d *json.Decoder) (any, error) {
 	return object, err
 }
 
-// halfPair tells whether a text in an object came to have a replacement character that its
-// line does not have.
+// halfPair reports whether decoding introduced a replacement character that the line does not have.
 func halfPair(v any, line []byte) bool {
 	if bytes.Contains(line, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(line), []byte(`\ufffd`)) {
 		return false
@@ -358,7 +353,7 @@ func halfPair(v any, line []byte) bool {
 	return false
 }
 
-// dig finds a value in an object: under the name as it is, or along its parts.
+// dig finds a value in an object: by the whole name, or along its parts.
 func dig(object map[string]any, name string) (cell, bool) {
 	v, told := object[name]
 	if !told {
@@ -381,10 +376,10 @@ func dig(object map[string]any, name string) (cell, bool) {
 	return cell{string(b), string(b)}, true
 }
 
-// mostDigits bounds the numbers that are brought into one form, and their exponents.
+// mostDigits bounds the numbers that are converted to canonical form, and their exponents.
 const mostDigits = 40
 
-// canonNumber is the one form of a number of JSON: 7 of 7.0 and 70e-1, 7.5 of 7.50.
+// canonNumber returns the canonical form of a JSON number: 7 for 7.0 and 70e-1, 7.5 for 7.50.
 func canonNumber(text string) string {
 	_, exponent, has := strings.Cut(strings.ToLower(text), "e")
 	if n, err := strconv.Atoi(exponent); len(text) > mostDigits || has && (err != nil || max(n, -n) > mostDigits) {
@@ -400,7 +395,7 @@ func canonNumber(text string) string {
 	return strings.TrimRight(n.FloatString(2*mostDigits), "0")
 }
 
-// skips tells whether the mapping leaves a row out.
+// skips reports whether the mapping skips a row.
 func (m *Map) skips(r row) bool {
 	return slices.ContainsFunc(m.Skip, func(s *skip) bool {
 		v, _, told := r.get(s.Column)
@@ -408,18 +403,17 @@ func (m *Map) skips(r row) bool {
 	})
 }
 
-// mapped is an operation of a log, with the fields of a line of a history.
+// mapped is an operation of a log, with the fields of a history line.
 type mapped struct {
 	line int
 	who  string
-	// call is the earliest moment of the call and latest its latest one; earliest is the
-	// earliest moment of the answer and answer its latest one.
+	// call and latest bound the time of the call; earliest and answer bound the time of the answer.
 	call, latest     int64
 	earliest, answer int64
 	fields           map[string]any
 }
 
-// op makes an operation of a row.
+// op converts a row to an operation.
 func (m *Map) op(r row) (mapped, error) {
 	o := mapped{line: r.at.Line, fields: map[string]any{}}
 	f := &m.Fields
@@ -464,7 +458,7 @@ func asNumber(text string) (any, error) {
 	return n, nil
 }
 
-// value is what a row has for a field; told is false without a column.
+// value returns the value of a field in a row; told is false without a column.
 func value(r row, c *column) (v cell, at edn.Position, told bool, err error) {
 	switch {
 	case c == nil:
@@ -485,7 +479,7 @@ func value(r row, c *column) (v cell, at edn.Position, told bool, err error) {
 	return cell{replaced, replaced}, at, true, nil
 }
 
-// outcome notes what came of an operation.
+// outcome sets the outcome of an operation.
 func (m *Map) outcome(r row, o *mapped) error {
 	c := &m.Outcome
 	v, at, told := r.get(c.Column)
@@ -508,7 +502,7 @@ func (m *Map) outcome(r row, o *mapped) error {
 	return nil
 }
 
-// times notes when an operation began and ended.
+// times sets the times of an operation.
 func (m *Map) times(r row, o *mapped) error {
 	f := &m.Fields
 	call, resolution, err := moment(r, f.Call, "call")
@@ -543,13 +537,13 @@ func (m *Map) times(r row, o *mapped) error {
 	return nil
 }
 
-// span64 is when something may have been.
+// span64 is a range of times.
 type span64 struct{ first, last int64 }
 
-// decimal is a number that is no text.
+// decimal matches an unsigned decimal number.
 var decimal = regexp.MustCompile(`^\d+(\.\d*)?$`)
 
-// moment reads a time, and how exactly it is told.
+// moment parses a time and determines its precision.
 func moment(r row, c *column, what string) (ns, resolution int64, err error) {
 	v, at, _, err := value(r, c)
 	if err != nil {
@@ -576,7 +570,7 @@ func moment(r row, c *column, what string) (ns, resolution int64, err error) {
 	return n*int64(unit) + part*int64(unit)/1e9, resolution, nil
 }
 
-// momentOf reads a time that is a text.
+// momentOf parses a time that is a text.
 func momentOf(text, layout, what string, at edn.Position) (ns, resolution int64, err error) {
 	example := fmt.Sprintf("a time as the format %q has it, in which Go writes 2 January 2006, 15:04:05", layout)
 	if layout == "" {
@@ -599,8 +593,7 @@ func (c *column) unitName() string {
 	return c.Unit
 }
 
-// zoneless tells whether a format of the map leaves the zone of its times open, as one with the
-// short name of a zone does.
+// zoneless reports whether a time format of the map leaves the zone open, like one with an abbreviated zone name.
 func (m *Map) zoneless() bool {
 	at := time.Date(2001, 1, 1, 1, 1, 1, 0, time.UTC)
 	for _, c := range []*column{m.Fields.Call, m.Fields.Return, m.Fields.Until} {
@@ -611,8 +604,8 @@ func (m *Map) zoneless() bool {
 	return false
 }
 
-// exactness is how exactly a text tells a time, in nanoseconds: as its layout does, and, where
-// that has seconds, as the digits behind them do.
+// exactness returns the precision of a time's text, in nanoseconds: that of its layout and, if it has seconds, of
+// their decimals.
 func exactness(layout, text string, t time.Time) int64 {
 	base := time.Date(2001, 1, 1, 1, 1, 1, 0, time.UTC)
 	for _, step := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour} {
@@ -626,15 +619,15 @@ func exactness(layout, text string, t time.Time) int64 {
 	return int64(366 * 24 * time.Hour)
 }
 
-// fractions finds the digits of a second behind a colon and the second, and anyFraction what
-// may be such digits; zeros finds them in a layout.
+// fractions matches the decimals of a second after a colon and the second, and anyFraction possible decimals; zeros
+// matches them in a layout.
 var (
 	fractions   = regexp.MustCompile(`:\d\d[.,](\d+)`)
 	anyFraction = regexp.MustCompile(`[.,](\d+)`)
 	zeros       = regexp.MustCompile(`5[.,](0+)`)
 )
 
-// fraction is how exactly a text tells the second.
+// fraction returns the precision of the seconds in a text.
 func fraction(layout, text string, t time.Time) time.Duration {
 	digits := ""
 	if m := zeros.FindStringSubmatch(layout); m != nil {
@@ -655,7 +648,7 @@ func fraction(layout, text string, t time.Time) time.Duration {
 	return exact
 }
 
-// refers says by which field an operation refers to a grant, or is one.
+// refers names the field by which an operation refers to a grant, or is one.
 var refers = map[string]struct {
 	field, grant string
 }{
@@ -664,7 +657,7 @@ var refers = map[string]struct {
 	"take": {"session", "take"}, "submit": {"session", "take"},
 }
 
-// inOrder puts what refers to a grant behind it, where the times leave both orders open.
+// inOrder moves operations behind the grant that they refer to, if the times allow both orders.
 func inOrder(ops []mapped) {
 	type grant struct{ kind, key, id any }
 	grants, others := map[grant][]*mapped{}, map[grant][]*mapped{}
@@ -692,9 +685,9 @@ func inOrder(ops []mapped) {
 	}
 }
 
-// after puts operations behind the grant that they refer to, by moving its answer and their
-// calls within what their times leave open. The moment between them is not that of another
-// grant, so that no two locks are held at once by that; it returns the latest one.
+// after moves operations behind the grant that they refer to, by moving its answer and their calls within the
+// precision of their times. It uses a different time for each grant, so that it never makes two grants overlap; it
+// returns the latest one.
 func after(grants, others []*mapped, before int64) int64 {
 	g := grants[0]
 	first, last, needed := g.call, g.answer, false
@@ -740,8 +733,7 @@ type request struct {
 	call, answer       int64
 }
 
-// number assigns numbers to clients. A client that does several things at once gets several
-// numbers.
+// number assigns numbers to clients. A client that does several things concurrently gets several numbers.
 func number(ops []mapped) {
 	order := make([]int, len(ops))
 	for i := range order {
@@ -756,7 +748,7 @@ func number(ops []mapped) {
 		}
 		return 0
 	})
-	free := map[string][]int{} // the numbers of a client, and by number when it is free
+	free := map[string][]int{} // by client, when each of its numbers becomes free
 	var until []int64
 	requests := map[request]int{} // with several answers, such as a pop of several tasks
 	for _, i := range order {
@@ -778,8 +770,7 @@ func number(ops []mapped) {
 	}
 }
 
-// lines writes a history with each operation on its line of the log, or further down by the
-// lines that the header takes.
+// lines writes a history with each operation on its line of the log, or further down by the lines of the header.
 func (m *Map) lines(ops []mapped, before int) ([]byte, error) {
 	header := map[string]any{"schema": history.Schema, "scenario": "log"}
 	if m.Stock != nil {

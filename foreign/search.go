@@ -11,18 +11,18 @@ import (
 	"oversell/internal/edn"
 )
 
-// found is what came of a search.
+// found is the result of a search.
 type found uint8
 
 const (
-	undecided found = iota // the time was up
+	undecided found = iota // the time limit was reached
 	legal                  // there is a legal order
 	illegalOrder
 )
 
-// order searches for a legal order of the operations on one object: all operations with an
-// answer, and any of those without one. It is the search of Wing and Gong with the memory of
-// Lowe, and with these shortcuts. Each shortcut keeps a legal order if there is one:
+// order searches for a legal order of the operations on one object: all operations with an answer, and any of those
+// without one. It is the algorithm of Wing and Gong with Lowe's memoization and these shortcuts, each of which
+// keeps a legal order if there is one:
 //
 //   - A read that returned the current value is placed at once: it changes nothing.
 //   - Of operations with the same effect, the one whose answer came first is placed first, and
@@ -33,15 +33,15 @@ const (
 type order struct {
 	s        *sequential
 	answered []placing   // by return
-	open     [][]int32   // by answered operation: the operations open right before its answer
-	unsure   [][]placing // without an answer, by effect, each in the order of the calls
+	open     [][]int32   // by answered operation: the operations open just before its answer
+	unsure   [][]placing // without an answer, by effect, each in order of the calls
 
-	bound func(i, state int32, ahead []int32) bool // tells that there is no way on; nil: nothing can
+	bound func(i, state int32, ahead []int32) bool // reports that the search cannot succeed from here; nil: never
 
 	states   map[any]int32
 	values   []any
 	steps    map[uint64]int32   // by state and operation; see step
-	visited  map[string][][]use // by what was placed and the state: the operations without an answer that it took
+	visited  map[string][][]use // by placed operations and state: the operations without an answer that were used
 	key      []byte
 	nodes    int
 	deadline time.Time
@@ -51,7 +51,7 @@ type order struct {
 // placing is an operation that the search places.
 type placing struct {
 	*Op
-	number int32 // of all
+	number int32 // index among all operations
 	effect int32 // operations with the same number have the same effect
 	reads  bool  // it changes nothing
 }
@@ -99,7 +99,7 @@ func legalOrder(s *sequential, begin any, ops []*Op, deadline time.Time) found {
 	return illegalOrder
 }
 
-// opens notes for each answer the operations that are open right before it.
+// opens records for each answer the operations that are open just before it.
 func (o *order) opens() {
 	byCall := make([]int32, len(o.answered))
 	for i := range byCall {
@@ -115,11 +115,11 @@ func (o *order) opens() {
 			byCall = byCall[1:]
 		}
 		o.open[i] = slices.Clone(open)
-		open = open[1:] // it is i
+		open = open[1:] // it is i itself
 	}
 }
 
-// effectOf names what an operation does, so that two with one name are alike in every state.
+// effectOf identifies the effect of an operation: equal effects are equal in every state.
 func effectOf(s *sequential, op *Op) string {
 	switch {
 	case s.effect != nil:
@@ -132,7 +132,7 @@ func effectOf(s *sequential, op *Op) string {
 	return strings.Join([]string{op.F, op.Arg.Canon(), op.Result.Canon()}, "\n")
 }
 
-// unchanging tells of operations that change nothing in any state.
+// unchanging reports whether an operation changes nothing in any state.
 func unchanging(op *Op) bool {
 	switch op.F {
 	case "read", "get":
@@ -146,7 +146,7 @@ func unchanging(op *Op) bool {
 	return false
 }
 
-// state is the number of a state.
+// state returns the number of a state.
 func (o *order) state(value any) int32 {
 	n, known := o.states[value]
 	if !known {
@@ -157,7 +157,7 @@ func (o *order) state(value any) int32 {
 	return n
 }
 
-// step is the state after an operation, or impossible.
+// step returns the state after an operation, or impossible.
 func (o *order) step(state int32, p placing) int32 {
 	at := uint64(state)<<32 | uint64(uint32(p.number))
 	next, known := o.steps[at]
@@ -171,8 +171,8 @@ func (o *order) step(state int32, p placing) int32 {
 	return next
 }
 
-// from reports whether the rest can be placed: all answered operations from number i on, except
-// for those that were placed ahead. Both ahead and used are sorted.
+// from reports whether the rest can be placed: all answered operations from number i on, except those that were
+// placed ahead. Both ahead and used are sorted.
 func (o *order) from(i, state int32, ahead []int32, used []use) bool {
 	for len(ahead) > 0 && ahead[0] == i {
 		i, ahead = i+1, ahead[1:]
@@ -204,7 +204,7 @@ func (o *order) from(i, state int32, ahead []int32, used []use) bool {
 	return o.answer(i, state, ahead, used, tried) || o.guess(i, state, ahead, used, tried)
 }
 
-// answer places next what was answered, of each effect the first.
+// answer places an answered operation next: the first of each effect.
 func (o *order) answer(i, state int32, ahead []int32, used []use, effects []int32) bool {
 	left, done := ahead, 0
 	for _, j := range o.open[i] {
@@ -227,8 +227,8 @@ func (o *order) answer(i, state int32, ahead []int32, used []use, effects []int3
 	return false
 }
 
-// guess places next what was not answered, if it changes something, and nothing with the same
-// effect was answered that could be placed instead.
+// guess places an operation without an answer next, if it changes something and there is no answered operation with
+// the same effect to place instead.
 func (o *order) guess(i, state int32, ahead []int32, used []use, answered []int32) bool {
 	if o.late {
 		return false
@@ -256,7 +256,7 @@ func (o *order) guess(i, state int32, ahead []int32, used []use, answered []int3
 	return false
 }
 
-// with is used with one operation more of an effect.
+// with returns used with one more operation of an effect.
 func with(used []use, effect int32) []use {
 	at, there := slices.BinarySearchFunc(used, effect, func(u use, effect int32) int { return cmp.Compare(u.effect, effect) })
 	more := slices.Clone(used)
@@ -267,7 +267,7 @@ func with(used []use, effect int32) []use {
 	return more
 }
 
-// merged is two lists, which are in order, as one.
+// merged merges two sorted lists.
 func merged(a, b []int32) []int32 {
 	all := make([]int32, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -280,8 +280,8 @@ func merged(a, b []int32) []int32 {
 	return append(append(all, a...), b...)
 }
 
-// visit tells whether the search was here before, with no more operations without an answer
-// than now, and notes that it was.
+// visit reports whether the search was here before, with at most the same operations without an answer, and records
+// the visit.
 func (o *order) visit(i, state int32, ahead []int32, used []use) bool {
 	k := binary.AppendUvarint(o.key[:0], uint64(i))
 	k = binary.AppendUvarint(k, uint64(state))
@@ -298,7 +298,7 @@ func (o *order) visit(i, state int32, ahead []int32, used []use) bool {
 	return false
 }
 
-// within tells whether of each effect a has no more operations than b.
+// within reports whether a has at most as many operations of each effect as b.
 func within(a, b []use) bool {
 	for _, u := range a {
 		for len(b) > 0 && b[0].effect < u.effect {
@@ -318,8 +318,8 @@ func (o *order) timeIsUp() bool {
 	return o.late
 }
 
-// pastReads is the bound for a counter that only rises, or only falls: once the counter has
-// passed the value of a read that is not placed yet, that read cannot be placed any more.
+// pastReads returns the bound for a counter that only rises, or only falls: once it has passed the value of a read
+// that is not placed yet, that read cannot be placed.
 func pastReads(o *order) func(i, state int32, ahead []int32) bool {
 	sign := int64(0)
 	for _, p := range slices.Concat(append(o.unsure, o.answered)...) {
@@ -337,7 +337,7 @@ func pastReads(o *order) func(i, state int32, ahead []int32) bool {
 		}
 		return so
 	}
-	// later is the least of the reads that were invoked behind each answer.
+	// later is the smallest read that was invoked after each answer.
 	byCall := slices.SortedFunc(slices.Values(o.answered), func(a, b placing) int { return cmp.Compare(b.Call, a.Call) })
 	later, so := make([]int64, len(o.answered)), int64(math.MaxInt64)
 	for i := len(later) - 1; i >= 0; i-- {

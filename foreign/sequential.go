@@ -10,39 +10,38 @@ import (
 	"oversell/internal/edn"
 )
 
-// sequential says what an object does when one operation comes after the other.
+// sequential specifies an object by the effect of operations in sequence.
 type sequential struct {
-	// initial is the state in the beginning, a comparable value, for a value that was given;
-	// nil: none was. It is an error if the object cannot have it.
+	// initial returns the initial state, a comparable value, for a given value; nil: none was given. It returns an
+	// error if the object cannot have it.
 	initial func(initial edn.Value) (any, error)
-	// step is the state after an operation, and whether its answer was right. Of an operation
-	// without an answer, it is the state if it takes place, and whether it can.
+	// step returns the state after an operation, and whether its answer was correct. For an operation without an
+	// answer, it returns the state if the operation takes place, and whether it can.
 	step func(state any, op *Op) (any, bool)
-	// idle returns a function that reports whether an operation without an answer changes
-	// nothing that any other operation can see, so that it need not be tried; nil: none is
-	// idle.
+	// idle returns a function that reports whether an operation without an answer changes nothing that other
+	// operations can observe, so that it need not be tried; nil: none is idle.
 	idle func(ops []*Op) func(*Op) bool
-	// effect names what an operation does, beside its f: two with one name are alike in every
-	// state. nil: its values say so.
+	// effect identifies the effect of an operation besides its f: equal effects are equal in every state. nil: its
+	// values identify it.
 	effect func(op *Op) string
-	// bound returns a test that stops a search which cannot succeed; nil: there is none.
+	// bound returns a test that stops a search that cannot succeed; nil: there is none.
 	bound func(*order) func(i, state int32, ahead []int32) bool
 }
 
-// text is a state that is a value as a text.
+// text returns the state of an object whose state is a value in canonical form.
 func text(initial edn.Value) (any, error) { return initial.Canon(), nil }
 
-// always is the beginning of objects that all begin alike.
+// always returns the initial state of objects that all begin alike.
 func always(state any) func(edn.Value) (any, error) {
 	return func(initial edn.Value) (any, error) {
 		if initial.Kind != edn.Nil {
-			return nil, errors.New("it begins in one way only: leave --initial out")
+			return nil, errors.New("its initial state is fixed: leave out --initial")
 		}
 		return state, nil
 	}
 }
 
-// wholeNumber is a state that is a number.
+// wholeNumber returns a state that is a number.
 func wholeNumber(initial edn.Value) (any, error) {
 	n, whole := initial.Int()
 	switch {
@@ -54,10 +53,10 @@ func wholeNumber(initial edn.Value) (any, error) {
 	return n, nil
 }
 
-// mostSum bounds the numbers that are added up, so that they do not overflow.
+// mostSum bounds the numbers of a sum, to avoid overflow.
 const mostSum = 1 << 62
 
-// A read that returned nil did not tell what it read, as Knossos has it.
+// A read that returned nil has no result, as in Knossos.
 var register = sequential{initial: text, idle: unobserved, step: func(state any, op *Op) (any, bool) {
 	value := state.(string)
 	switch op.F {
@@ -70,9 +69,8 @@ var register = sequential{initial: text, idle: unobserved, step: func(state any,
 	return to.Canon(), from == value
 }}
 
-// unobserved returns a function that reports whether a write without an answer wrote a value
-// that no operation ever saw: every order that is legal with such a write is legal without
-// it.
+// unobserved returns a function that reports whether a write without an answer wrote a value that no operation
+// observed: every order that is legal with such a write is legal without it.
 func unobserved(ops []*Op) func(*Op) bool {
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -108,7 +106,7 @@ type holder struct {
 	fence int64
 }
 
-// who returns who does an operation: the client that its value names, or its process.
+// who returns the client of an operation: the one that its value names, or its process.
 func who(op *Op) string {
 	for _, v := range []edn.Value{op.Result, op.Arg} {
 		if client, told := v.Get("client"); told {
@@ -118,7 +116,7 @@ func who(op *Op) string {
 	return op.Process
 }
 
-// fenceOf is the fencing token of an acquisition.
+// fenceOf returns the fencing token of an acquisition.
 func fenceOf(op Op) (int64, bool) {
 	if n, whole := op.Result.Int(); whole {
 		return n, true
@@ -127,7 +125,7 @@ func fenceOf(op Op) (int64, bool) {
 	return fence.Int()
 }
 
-// fencedEffect is by whom, and with which token.
+// fencedEffect identifies the client and the token.
 func fencedEffect(op *Op) string {
 	fence, told := fenceOf(*op)
 	if op.F == "release" || !told {
@@ -151,7 +149,7 @@ var fencedMutex = sequential{initial: always(holder{}), effect: fencedEffect, st
 	}
 	next := holder{who(op), h.fence}
 	fence, told := fenceOf(*op)
-	if told && fence > 0 { // Hazelcast grants 0 where it has none
+	if told && fence > 0 { // Hazelcast grants 0 if it has no token
 		next.fence = fence
 	}
 	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
@@ -181,11 +179,11 @@ var kv = sequential{initial: always(""), step: func(state any, op *Op) (any, boo
 // micro is one step of a transaction.
 type micro struct {
 	write      bool
-	key, value string    // in the form that equal values have
-	of, to     edn.Value // as they are written
+	key, value string    // in canonical form
+	of, to     edn.Value // as written
 }
 
-// micros are the names of the steps of transactions.
+// micros are the names of transaction steps.
 var micros = map[string]bool{"read": false, "r": false, "write": true, "w": true}
 
 func microOf(v edn.Value) (micro, bool) {
@@ -198,8 +196,7 @@ func microOf(v edn.Value) (micro, bool) {
 	return micro{write, of.Canon(), to.Canon(), of, to}, known
 }
 
-// multiRegister has the values by key as its state, written so that equal ones are equal
-// texts.
+// multiRegister has as its state the values by key, in canonical form, so that equal states are equal texts.
 var multiRegister = sequential{initial: text, step: func(state any, op *Op) (any, bool) {
 	values := parsed(state.(string))
 	done := op.Result
@@ -218,7 +215,7 @@ var multiRegister = sequential{initial: text, step: func(state any, op *Op) (any
 	return written(values), true
 }}
 
-// valueOf is nil for what was never written, unless "" says what all have in the beginning.
+// valueOf returns nil for a key that was never written, unless "" holds the initial value of all keys.
 func valueOf(values map[string]string, key string) string {
 	if v, told := values[key]; told {
 		return v

@@ -12,7 +12,7 @@ func TestEventsThatAreNone(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	good := util + "0\t:invoke\t:write\t1\n" + util + "0\t:ok\t:write\t1\n"
 	for text, want := range map[string]string{
-		good + util + "0\tinvoke\t:read\tnil\n":                                                 `3:1: the line looks like an event and is none: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
+		good + util + "0\tinvoke\t:read\tnil\n":                                                 `3:1: the line looks like an event but is not: want a process, its type, what it does and a value, such as 0 :invoke :read nil`,
 		good + util + "0\t:invoke\tread\tnil\n":                                                 `3:1: the line looks like an event`,
 		good + util + "0\t:ok\n":                                                                `3:1: the line looks like an event`,
 		good + util + "0\t:invoke\t:write\t1 2\n":                                               `3:38: the value "1 2" is not one value: 1:3: 2 follows the value 1`,
@@ -34,7 +34,7 @@ func TestEventsThatAreNone(t *testing.T) {
 		events("0i:write=1") + "{:process [1], :type :ok, :f :write, :value 1}":                 `2:11: :process is [1]: want a whole number`,
 		events("0i:write=1") + "{:process worker, :type :ok, :f :write, :value 1}":              ``,
 		events("0i:write=1") + "{:process 0, :type :ok, :type :fail, :f :write}":                `2:25: the key :type of a map is there twice`,
-		events("0i:write=1 1i:read") + "{:process 0, :type :ok, :f :write, :index 0}":           `3:1: an event of the index 0 follows one of the index 1: want events in the order of their indexes`,
+		events("0i:write=1 1i:read") + "{:process 0, :type :ok, :f :write, :index 0}":           `3:1: an event with index 0 follows one with index 1: want events in order of their indexes`,
 	} {
 		if got := refusal(text, ""); want == "" && got != "" || !strings.HasPrefix(got, want) {
 			t.Errorf("%s\n%s, want\n%s", text, got, want)
@@ -56,18 +56,18 @@ func TestMessages(t *testing.T) {
 	const times = "fields: {kind: {value: buy}, client: user, call: {column: at, format: \"2006\"}, return: at}\noutcome: {column: s, ok: [a]}\n"
 	for _, c := range []struct{ with, log, form, want string }{
 		{orders, "user,action,order,began,took,status\nann,purchase,o1,-0.5,12,201\n", "csv", `2:17: call is "-0.5": want a number of ms`},
-		{orders, "user,action,order,began,took,status,user\nann,purchase,o1,1,12,201,bob\n", "csv", `1:37: the column "user" is there twice, and the map names it`},
+		{orders, "user,action,order,began,took,status,user\nann,purchase,o1,1,12,201,bob\n", "csv", `1:37: the column "user", which the map names, appears twice`},
 		{orders, "user,action,order,began,took,status,x,x\nann,purchase,o1,1,12,201,,\n", "csv", ``},
 		{strings.Replace(orders, "skip: [{column: action", "skip: [{column: acts", 1), "user,action,order,began,took,status\nann,purchase,o1,1,12,201\n", "csv", `1:1: there is no column "acts", which the map names under skip`},
 		{times, "user,at,s\nann,3000,a\n", "csv", `2:5: call is "3000": want a time from 1970 to 2043`},
 		{times, "user,at,s\nann,1960,a\n", "csv", `2:5: call is "1960": want a time from 1970 to 2043`},
 		{times, "user,at,s\nann,x,a\n", "csv", `2:5: call is "x": want a time as the format "2006" has it, in which Go writes 2 January 2006`},
-		{orders, "[\n", "jsonl", `1:1: the line is no JSON object: want one such as`},
-		{orders, "[1]\n", "jsonl", `1:1: the line is no JSON object: want one such as`},
-		{strings.Replace(orders, `"504"]`, `"201"]`, 1), "", "csv", `12:3: "201" is in more than one of ok, refused and unknown: an outcome is one of them`},
+		{orders, "[\n", "jsonl", `1:1: the line is not a JSON object: want one such as`},
+		{orders, "[1]\n", "jsonl", `1:1: the line is not a JSON object: want one such as`},
+		{strings.Replace(orders, `"504"]`, `"201"]`, 1), "", "csv", `12:3: "201" is in more than one of ok, refused and unknown`},
 		{strings.Replace(orders, `{"409": sold-out}`, `{"201": sold-out}`, 1), "", "csv", `12:3: "201" is in more than one of`},
 		{strings.Replace(orders, "arg: order", "arg: {column: order, unit: ms}", 1), "", "csv", `8:9: arg has a unit or a format: only times have one`},
-		{orders + "separator: '\"'\n", "", "csv", `1:1: separator: "\"" cannot stand between columns`},
+		{orders + "separator: '\"'\n", "", "csv", `1:1: separator: "\"" cannot separate columns`},
 	} {
 		m, err := parseMap([]byte(c.with))
 		if err == nil && c.log != "" {

@@ -113,8 +113,8 @@ func TestTextsOfALog(t *testing.T) {
 		{"csv", header + good + "bob,purchase,K\xe4se,1767225600000,12,201\n", "3:15: the text is not UTF-8"},
 		{"jsonl", object + "\n" + strings.Replace(object, "o1", "K\xf6se", 1), "2:"},
 		{"jsonl", strings.Replace(object, "o1", `\ud800`, 1), "1:"},
-		{"jsonl", object + " " + object, "1:94: the line goes on behind its JSON object"},
-		{"jsonl", object + " x", "1:94: the line goes on behind its JSON object"},
+		{"jsonl", object + " " + object, "1:94: the line continues after its JSON object"},
+		{"jsonl", object + " x", "1:94: the line continues after its JSON object"},
 		{"jsonl", strings.Replace(object, `"took"`, `"order":"o2","took"`, 1), `1:`},
 		{"jsonl", strings.Replace(object, `"took"`, `"a":[{"b":1,"b":1}],"took"`, 1), `1:`},
 	} {

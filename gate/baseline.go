@@ -16,13 +16,12 @@ import (
 	"oversell/reports"
 )
 
-// BaselineSchema names the form of a Baseline.
+// BaselineSchema identifies the format of a Baseline.
 const BaselineSchema = "oversell-baseline/1"
 
-// Baseline is what a gate has recorded for later ones. Speed is always compared within
-// one gate, so it holds no numbers to compare with; it says which entries there were, so
-// that none disappears unnoticed, and by how much each candidate was slower than what it
-// was compared with, which is accepted from then on.
+// Baseline is what a gate has recorded for later ones. It does not hold speeds, which are always compared within
+// one gate. It lists the entries, so that none disappears unnoticed, and by how much each candidate was slower than
+// its counterpart; later gates accept these slow-downs.
 type Baseline struct {
 	Schema  string          `json:"schema"`
 	Written time.Time       `json:"written"`
@@ -36,24 +35,24 @@ type Baseline struct {
 // Guarded is an entry that kept its promises, or broke them as the plan expects.
 type Guarded struct {
 	Name string `json:"name"`
-	// Digest is the digest of everything that determines what the entry does.
+	// Digest identifies everything that determines what the entry does.
 	Digest  string `json:"digest"`
 	Expect  string `json:"expect"`
 	Verdict string `json:"verdict"`
 }
 
-// Accepted is an entry with a measured speed.
+// Accepted is an entry under performance with its measures.
 type Accepted struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 	Rounds int    `json:"rounds"`
-	// Length is how long the runs were, in the unit of what ends them (nanoseconds or
-	// pieces), if the gate chose it.
+	// Length is the length of the runs, in the unit of what ends them (nanoseconds or pieces), if the gate chose
+	// it.
 	Length   int64                 `json:"length,omitempty"`
 	Measures []reports.GateMeasure `json:"measures"`
 }
 
-// ReadBaseline reads what an earlier gate has written.
+// ReadBaseline reads a baseline file.
 func ReadBaseline(path string) (*Baseline, error) {
 	source, err := os.ReadFile(path)
 	switch {
@@ -64,20 +63,19 @@ func ReadBaseline(path string) (*Baseline, error) {
 	}
 	var b Baseline
 	if err := json.Unmarshal(source, &b); err != nil {
-		return nil, fmt.Errorf("%s is no baseline: %w", path, err)
+		return nil, fmt.Errorf("%s is not a baseline: %w", path, err)
 	}
 	if b.Schema != BaselineSchema {
 		return nil, fmt.Errorf("%s: its schema is %q, and this build reads %q: nothing was compared; write it again with --write-baseline", path, b.Schema, BaselineSchema)
 	}
 	if err := b.check(); err != nil {
-		return nil, fmt.Errorf("%s is no baseline that a gate has written: %w: nothing was compared; write it again with --write-baseline", path, err)
+		return nil, fmt.Errorf("%s is not a valid baseline: %w: nothing was compared; write it again with --write-baseline", path, err)
 	}
 	return &b, nil
 }
 
-// Record turns a gate into a baseline. An entry that decided nothing is left out, and a
-// sentence says so and why. Where anything is red for another reason, or nothing was
-// decided at all, there is no baseline: the error says what went wrong.
+// Record turns a gate into a baseline. An entry that decided nothing is left out, with a sentence that explains
+// why. If anything else is red, or nothing was decided, there is no baseline, and the error explains why.
 func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string, err error) {
 	b = Baseline{Schema: BaselineSchema, Written: now.UTC().Truncate(time.Second), Plan: filepath.Base(p.Path), Machine: g.Machine, Safety: []Guarded{}, Performance: []Accepted{}}
 	if why := unrecordable(g); why != "" {
@@ -113,18 +111,18 @@ func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string,
 	return b, left, nil
 }
 
-// unrecordable says why nothing of a gate is recorded; empty: what it decided is.
+// unrecordable explains why a gate cannot be recorded; empty if it can.
 func unrecordable(g reports.Gate) string {
 	switch v := g.Judged(); {
 	case g.Interrupted:
 		return "the gate was stopped before its end"
 	case v != reports.Pass && v != reports.Inconclusive:
-		return fmt.Sprintf("the gate is red (%s), and nothing red is accepted", v)
+		return fmt.Sprintf("the gate is red (%s), which a baseline cannot accept", v)
 	}
 	return ""
 }
 
-// carriedOut is what came of an entry of this name, and whether anything did.
+// carriedOut returns the result of the named entry, and whether there is one.
 func carriedOut[E any](all []E, name string, nameOf func(E) string) (e E, made bool) {
 	if i := slices.IndexFunc(all, func(e E) bool { return nameOf(e) == name }); i >= 0 {
 		return all[i], true
@@ -132,7 +130,7 @@ func carriedOut[E any](all []E, name string, nameOf func(E) string) (e E, made b
 	return e, false
 }
 
-// undecidedBecause is why an entry decided nothing.
+// undecidedBecause returns the reason why an entry decided nothing.
 func undecidedBecause(e reports.GateEntry) string {
 	for _, c := range e.Cases {
 		if c.Verdict != reports.Pass {
@@ -142,22 +140,22 @@ func undecidedBecause(e reports.GateEntry) string {
 	return strings.Join(e.Notes, "; ")
 }
 
-// missing says which entries the baseline has and the plan has not, or has no more as
-// they were: one that was weakened, or turned round, guards no longer what it did.
+// missing names entries of the baseline that are not in the plan, or were changed there: an entry that was weakened
+// or reversed no longer guards the same.
 func (b *Baseline) missing(p *Plan) (sentences []string) {
 	if b == nil {
 		return nil
 	}
 	say := func(format string, a ...any) { sentences = append(sentences, fmt.Sprintf(format, a...)) }
-	const gone = "the baseline has %q under %s, and the plan has it no more: put it back or, if that is meant, write the baseline again"
-	const changed = "the entry %q under %s changed since the baseline was recorded: put it back or, if that is meant, record it again with --write-baseline"
+	const gone = "the baseline has %q under %s, and the plan does not: put it back or, if that is intended, write the baseline again"
+	const changed = "the entry %q under %s changed since the baseline was recorded: put it back or, if that is intended, record it again with --write-baseline"
 	for _, e := range b.Safety {
 		i := slices.IndexFunc(p.safety, func(g guard) bool { return g.Name.V == e.Name })
 		switch {
 		case i < 0:
 			say(gone, e.Name, "safety")
 		case p.safety[i].Expect.V != e.Expect:
-			say("the baseline has %q under safety with expect: %s, and the plan has it with expect: %s: put it back or, if that is meant, record it again with --write-baseline", e.Name, e.Expect, p.safety[i].Expect.V)
+			say("the baseline has %q under safety with expect: %s, and the plan has it with expect: %s: put it back or, if that is intended, record it again with --write-baseline", e.Name, e.Expect, p.safety[i].Expect.V)
 		case p.safety[i].mark() != e.Digest:
 			say(changed, e.Name, "safety")
 		}
@@ -174,8 +172,7 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 	return sentences
 }
 
-// mark identifies what an entry guards and how well: what it runs, how often, with what
-// control and within which limits.
+// mark identifies what an entry guards and how well: what it runs, how often, with which control and which limits.
 func (g guard) mark() string {
 	var limits []string
 	for _, l := range g.Limits {
@@ -185,7 +182,7 @@ func (g guard) mark() string {
 		[]string{fmt.Sprint("seeds ", g.seeds)}, g.control.mark(), limits)
 }
 
-// mark identifies a control, whatever its name.
+// mark identifies a control regardless of its name.
 func (c control) mark() []string {
 	switch {
 	case c.flags != nil:
@@ -195,12 +192,12 @@ func (c control) mark() []string {
 		for _, w := range c.command.V {
 			words = append(words, w.V)
 		}
-		return []string{"command " + shell(words), "history " + c.history.V} // the words have an order
+		return []string{"command " + shell(words), "history " + c.history.V} // the order of the words matters
 	}
 	return []string{"word " + or(c.word.V, autoControl)}
 }
 
-// mark identifies what is compared, in what measures, and what is allowed of each.
+// mark identifies what is compared, by which measures, and the allowed slow-downs.
 func (r *race) mark() string {
 	var allowed []string
 	for _, m := range r.measures {
@@ -209,8 +206,8 @@ func (r *race) mark() string {
 	return digest([]string{r.identifier}, allowed, []string{fmt.Sprint("rounds ", r.rounds), fmt.Sprint("budget ", r.budget)})
 }
 
-// accepted is what the baseline accepts of an entry; nil with a sentence if it has the
-// entry, and its numbers do not count here.
+// accepted returns what the baseline accepts for an entry. If it is nil although the baseline has the entry, a
+// sentence explains why its numbers do not count.
 func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
 	if b == nil {
 		return nil, ""
@@ -220,14 +217,14 @@ func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
 	case i < 0:
 		return nil, ""
 	case b.Performance[i].Digest != r.mark():
-		return nil, "what the entry compares has changed since the baseline was written: what it accepts does not count; write it again"
+		return nil, "the entry has changed since the baseline was written, so the slow-down that the baseline accepts does not count; write it again"
 	case b.Machine != m:
-		return nil, fmt.Sprintf("the baseline is of another machine (%s; this is %s): what it accepts does not count here; write one on this machine", b.Machine, m)
+		return nil, fmt.Sprintf("the baseline is from another machine (%s; this is %s), so the slow-down that it accepts does not count; write one on this machine", b.Machine, m)
 	}
 	return &b.Performance[i], ""
 }
 
-// recorded is what the baseline accepts of an entry, before any server has told its version.
+// recorded returns what the baseline accepts for an entry, before server versions are known.
 func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
 	if b != nil && m.Redis == "" {
 		m.Redis = b.Machine.Redis
@@ -236,7 +233,7 @@ func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
 	return a
 }
 
-// slowdown is the largest slow-down of a measure that was measured; nil if it was none.
+// slowdown returns the largest measured slow-down of a measure; nil if there is none.
 func (a *Accepted) slowdown(measure string) *float64 {
 	if a == nil {
 		return nil
@@ -249,7 +246,7 @@ func (a *Accepted) slowdown(measure string) *float64 {
 	return nil
 }
 
-// thisMachine is the machine that this program runs on.
+// thisMachine describes the machine that this program runs on.
 func thisMachine() reports.Machine {
 	m := reports.Machine{CPU: "unknown processor", Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
 	if infos, err := cpu.Info(); err == nil && len(infos) > 0 && infos[0].ModelName != "" {

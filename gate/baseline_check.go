@@ -13,11 +13,11 @@ import (
 // mostSlowdown is the largest slow-down that a baseline may hold: a thousand times as long.
 const mostSlowdown = 999
 
-// check validates a baseline that was read: it may have been edited by hand, or merged from
-// two. What Record returns has nothing wrong.
+// check validates a baseline file: it may have been edited by hand, or merged from two. What Record returns is
+// always valid.
 func (b *Baseline) check() error {
 	if len(b.Safety)+len(b.Performance) == 0 {
-		return errors.New("it holds no entry")
+		return errors.New("it has no entries")
 	}
 	if b.Machine.Cores < 1 {
 		return fmt.Errorf("its machine has %d cores", b.Machine.Cores)
@@ -46,13 +46,13 @@ func (b *Baseline) check() error {
 	return nil
 }
 
-// checkEntry checks what entries of both sections have; names are those before it.
+// checkEntry checks the fields that both sections have; names are those of earlier entries.
 func checkEntry(names map[string]bool, section, name, digest string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("an entry under %s has no name", section)
 	case names[name]:
-		return fmt.Errorf("the entry %q under %s is there twice", name, section)
+		return fmt.Errorf("the entry %q under %s appears twice", name, section)
 	case len(digest) != digestLength || strings.Trim(digest, "0123456789abcdef") != "":
 		return fmt.Errorf("the entry %q under %s: its digest is %q, and must be %d hexadecimal digits", name, section, digest, digestLength)
 	}
@@ -67,12 +67,12 @@ func (a *Accepted) check() error {
 	case a.Length < 0:
 		return fmt.Errorf("its runs have a length of %d", a.Length)
 	case len(a.Measures) == 0:
-		return errors.New("it holds no measure")
+		return errors.New("it has no measures")
 	}
 	names := map[string]bool{}
 	for _, m := range a.Measures {
 		if names[m.Name] {
-			return fmt.Errorf("the measure %q is there twice", m.Name)
+			return fmt.Errorf("the measure %q appears twice", m.Name)
 		}
 		names[m.Name] = true
 		if err := checkMeasure(m); err != nil {
@@ -82,7 +82,7 @@ func (a *Accepted) check() error {
 	return nil
 }
 
-// checkMeasure says why a measure cannot have been recorded.
+// checkMeasure returns an error for a measure that a gate cannot have recorded.
 func checkMeasure(m reports.GateMeasure) error {
 	positive := func(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 	switch {
@@ -93,7 +93,7 @@ func checkMeasure(m reports.GateMeasure) error {
 	case !positive(m.Candidate) || !positive(m.Baseline):
 		return fmt.Errorf("candidate %v and baseline %v must be above 0", m.Candidate, m.Baseline)
 	case !positive(m.Allowed) || m.Allowed > mostSlowdown:
-		return fmt.Errorf("allowed is %v, and must be above 0 and %d at most", m.Allowed, mostSlowdown)
+		return fmt.Errorf("allowed is %v, and must be above 0 and at most %d", m.Allowed, mostSlowdown)
 	case m.Slowdown.Low == nil || m.Slowdown.High == nil:
 		return errors.New("its slowdown has no interval")
 	}
@@ -111,8 +111,7 @@ func checkMeasure(m reports.GateMeasure) error {
 	return nil
 }
 
-// checkEstimate checks the numbers of an estimate: parts by which something takes longer,
-// which are above -1, in order.
+// checkEstimate checks an estimate: its numbers are relative slow-downs, above -1, in order.
 func checkEstimate(e reports.Estimate) error {
 	low, high := e.Middle, e.Middle
 	if e.Low != nil {
@@ -123,7 +122,7 @@ func checkEstimate(e reports.Estimate) error {
 	}
 	for _, x := range []float64{low, e.Middle, high} {
 		if !(x > -1 && x <= mostSlowdown) {
-			return fmt.Errorf("%v is no slow-down: it must be above -1 and %d at most", x, mostSlowdown)
+			return fmt.Errorf("%v is not a slow-down: it must be above -1 and at most %d", x, mostSlowdown)
 		}
 	}
 	if low > e.Middle || e.Middle > high {
@@ -132,8 +131,8 @@ func checkEstimate(e reports.Estimate) error {
 	return nil
 }
 
-// fits says where what a baseline accepts cannot be of the plan's entry of which it has the
-// digest: it lacks a measure, or has runs of a length that the gate does not choose.
+// fits returns an error if what the baseline accepts cannot belong to the plan's entry with the same digest: it
+// lacks a measure, or has runs of a length that the gate does not choose.
 func (b *Baseline) fits(p *Plan) error {
 	if b == nil {
 		return nil
@@ -142,7 +141,7 @@ func (b *Baseline) fits(p *Plan) error {
 		r := &p.speed[i]
 		a, known := carriedOut(b.Performance, r.Name.V, func(a Accepted) string { return a.Name })
 		if !known || a.Digest != r.mark() {
-			continue // which is told with what came of the plan
+			continue // reported with the plan's result
 		}
 		if !r.chooses(a.Length) {
 			return fmt.Errorf("the baseline file has the entry %q under performance with runs of %s, which the gate does not choose for it: write it again with --write-baseline", r.Name.V, or(length{r.length.flag, a.Length}.String(), fmt.Sprint(a.Length)))
@@ -157,8 +156,8 @@ func (b *Baseline) fits(p *Plan) error {
 	return nil
 }
 
-// chooses reports whether the gate could have chosen runs of this length by the noise of a
-// machine. The length 0 means that the plan sets the length itself.
+// chooses reports whether the gate could have chosen this length of runs, given the noise of a machine. Length 0
+// means that the plan sets the length.
 func (c *race) chooses(l int64) bool {
 	if c.length.flag == "" || l == 0 {
 		return l == 0
@@ -171,14 +170,14 @@ func (c *race) chooses(l int64) bool {
 	return false
 }
 
-// unguarded says which entries the plan has and the baseline has not: it neither accepts
-// anything of them nor notices when they are gone.
+// unguarded names entries of the plan that are not in the baseline: nothing is accepted for them, and their removal
+// goes unnoticed.
 func (b *Baseline) unguarded(p *Plan) (sentences []string) {
 	if b == nil {
 		return nil
 	}
 	say := func(section, name string) {
-		sentences = append(sentences, fmt.Sprintf("the baseline file lacks the entry %q under %s: nothing is accepted of it, and it can disappear from the plan unnoticed; record it with --write-baseline", name, section))
+		sentences = append(sentences, fmt.Sprintf("the baseline file lacks the entry %q under %s: no slow-down of it is accepted, and its removal from the plan goes unnoticed; record it with --write-baseline", name, section))
 	}
 	for i := range p.safety {
 		name := p.safety[i].Name.V

@@ -61,23 +61,23 @@ func readAs(t *testing.T, path, text string) (*Baseline, error) {
 	return ReadBaseline(path)
 }
 
-// TestAlteredBaseline: a file with numbers, names or verdicts that no gate records is
-// refused in one line, and one with a field more is not.
+// TestAlteredBaseline: a file with numbers, names or verdicts that no gate records is refused in one line; one with
+// an additional field is not.
 func TestAlteredBaseline(t *testing.T) {
 	_, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
 		{"nothing", "", "", ""},
 		{"a field more", `"rounds":40`, `"rounds":40,"more":1`, ""},
-		{"an end below -100 %", `"low":0.38,"high":0.5`, `"low":-5,"high":-9`, "-5 is no slow-down"},
-		{"an end of -100 %", `"low":0.38`, `"low":-1`, "-1 is no slow-down"},
-		{"an end without end", `"high":0.5`, `"high":1e9`, "1e+09 is no slow-down"},
+		{"an end below -100 %", `"low":0.38,"high":0.5`, `"low":-5,"high":-9`, "-5 is not a slow-down"},
+		{"an end of -100 %", `"low":0.38`, `"low":-1`, "-1 is not a slow-down"},
+		{"an end without end", `"high":0.5`, `"high":1e9`, "1e+09 is not a slow-down"},
 		{"an end beyond what is recorded", `"high":0.5`, `"high":0.9`, "such noise is not recorded"},
 		{"a middle beside its interval", `"middle":0.43`, `"middle":0.3`, "not in order"},
 		{"ends that are exchanged", `"low":-0.03,"high":0.04`, `"low":0.04,"high":-0.03`, "noise: low 0.04"},
-		{"noise below -100 %", `"low":-0.03`, `"low":-2`, "noise: -2 is no slow-down"},
+		{"noise below -100 %", `"low":-0.03`, `"low":-2`, "noise: -2 is not a slow-down"},
 		{"no interval", `"high":0.5`, `"high":null`, "no interval"},
-		{"a word for a number", `"high":0.5`, `"high":"x"`, "is no baseline"},
-		{"a number too large for any", `"high":0.5`, `"high":1e999`, "is no baseline"},
+		{"a word for a number", `"high":0.5`, `"high":"x"`, "is not a baseline"},
+		{"a number too large for any", `"high":0.5`, `"high":1e999`, "is not a baseline"},
 		{"a negative speed", `"candidate":700`, `"candidate":-700`, "must be above 0"},
 		{"no speed", `"baseline":1000`, `"baseline":0`, "must be above 0"},
 		{"nothing allowed", `"allowed":0.2`, `"allowed":0`, "must be above 0"},
@@ -87,9 +87,9 @@ func TestAlteredBaseline(t *testing.T) {
 		{"no rounds", `"rounds":40`, `"rounds":0`, "0 rounds"},
 		{"a negative length", `"length":200000000`, `"length":-1`, "length of -1"},
 		{"no measure", `"measures":[`, `"measures":[],"was":[`, "no measure"},
-		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" is there twice`},
+		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" appears twice`},
 		{"a measure without a name", `"name":"throughput"`, `"name":""`, "it has no name"},
-		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety is there twice`},
+		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety appears twice`},
 		{"an entry without a name", `"name":"the speed"`, `"name":""`, "an entry under performance has no name"},
 		{"a digest that is cut", `"digest":"`, `"digest":"0","was":"`, "16 hexadecimal digits"},
 		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // the later key counts
@@ -103,7 +103,7 @@ func TestAlteredBaseline(t *testing.T) {
 			t.Errorf("%s: %q is not in %s", c.what, c.old, good)
 		}
 	}
-	if _, err := readAs(t, path, `{"schema":"oversell-baseline/1","machine":{"cores":1},"safety":null,"performance":[]}`); err == nil || !strings.Contains(err.Error(), "no entry") {
+	if _, err := readAs(t, path, `{"schema":"oversell-baseline/1","machine":{"cores":1},"safety":null,"performance":[]}`); err == nil || !strings.Contains(err.Error(), "no entries") {
 		t.Errorf("no entries: %v", err)
 	}
 }
@@ -114,8 +114,8 @@ func measureOf(text string) string {
 	return after[:strings.Index(after, "]")]
 }
 
-// TestBaselineThatDoesNotFit: what a file accepts of an entry is refused, before anything
-// is run, where the gate would not have recorded it so.
+// TestBaselineThatDoesNotFit: an accepted slow-down that the gate cannot have recorded for its entry is refused
+// before anything is run.
 func TestBaselineThatDoesNotFit(t *testing.T) {
 	p, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
@@ -144,8 +144,8 @@ func TestBaselineThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestUnguardedEntries: what the plan has and the baseline has not is told wherever the
-// gate is, and is not red.
+// TestUnguardedEntries: entries of the plan that are missing in the baseline are reported everywhere, and are not
+// red.
 func TestUnguardedEntries(t *testing.T) {
 	p, path, good := baselineFile(t)
 	b, err := readAs(t, path, good)
@@ -170,8 +170,7 @@ func TestUnguardedEntries(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: where a difference is no number, the statistics end, and nothing is
-// decided.
+// TestNoNumbers: with a NaN the statistics terminate and decide nothing.
 func TestNoNumbers(t *testing.T) {
 	s, p := &signs{}, newProcedure(defaultRounds, 1)
 	ds := make([]float64, defaultRounds)
@@ -194,12 +193,11 @@ func TestNoNumbers(t *testing.T) {
 	}
 }
 
-// TestAccepted: a slow-down that is recorded is called accepted wherever the gate is told;
-// if nothing is recorded, nothing is accepted.
+// TestAccepted: a recorded slow-down is called accepted everywhere; if nothing is recorded, nothing is accepted.
 func TestAccepted(t *testing.T) {
 	p := mustLoad(t, trialPlan)
 	for slower, words := range map[float64][2]string{
-		0.4: {"pass (slower than allowed, accepted)", "accepted to be recorded, and otherwise allowed 10 %"}, 0: {"pass (recorded)", "recorded; allowed 10 %"},
+		0.4: {"pass (slower than allowed, accepted)", "accepted for recording, otherwise allowed 10 %"}, 0: {"pass (recorded)", "recorded; allowed 10 %"},
 	} {
 		g := timed(t, p, Options{Record: true}, slower, 0.02)
 		var md, junit strings.Builder
@@ -230,14 +228,14 @@ func TestAccepted(t *testing.T) {
 		}
 		r.gate = reports.Gate{Safety: []reports.GateEntry{{Verdict: red}}, Performance: []reports.GatePerformance{e}, Interrupted: red == reports.Pass}
 		r.takeBack()
-		if got := r.gate.Performance[0]; got.Verdict != reports.Slower || got.Recorded || got.Measures[0].Recorded || got.Measures[0].Slowdown.High == nil || !strings.Contains(story(r.gate), say) || strings.Contains(story(r.gate), "accepted to be recorded") {
+		if got := r.gate.Performance[0]; got.Verdict != reports.Slower || got.Recorded || got.Measures[0].Recorded || got.Measures[0].Slowdown.High == nil || !strings.Contains(story(r.gate), say) || strings.Contains(story(r.gate), "accepted for recording") {
 			t.Errorf("beside %s: %+v\n%s", red, got, story(r.gate))
 		}
 	}
 }
 
-// TestChangedEntries: an entry of the same name that guards less than when the baseline
-// was recorded, or the contrary, is told, and the gate is red.
+// TestChangedEntries: an entry of the same name that changed since the baseline was recorded is reported, and the
+// gate is red.
 func TestChangedEntries(t *testing.T) {
 	const plan = `
 defaults: {repeat: 2}
@@ -279,7 +277,7 @@ performance:
 		{"no limit", "    limits: {acquire.p99: 5ms}\n", "", changed},
 		{"another allowance", "20%", "90%", changed},
 		{"fewer measures", "max_slowdown", "measure: p50\n    max_slowdown", changed},
-		{"an entry that is gone", "name: the speed", "name: speed", "and the plan has it no more"},
+		{"an entry that is gone", "name: the speed", "name: speed", "and the plan does not"},
 	} {
 		said := b.missing(mustLoad(t, strings.ReplaceAll(plan, c.old, c.new)))
 		if c.old == "" {
@@ -295,8 +293,8 @@ performance:
 	}
 }
 
-// TestRecordTheRest: an entry that decided nothing is left out of the baseline, and told;
-// what is red otherwise, stopped, or all undecided writes none.
+// TestRecordTheRest: an entry that decided nothing is left out of the baseline, and reported; a gate that is
+// otherwise red, stopped, or all undecided writes none.
 func TestRecordTheRest(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -309,7 +307,7 @@ performance:
 		return reports.Gate{
 			Safety: []reports.GateEntry{
 				{Name: "the sale", Expect: reports.Pass, Verdict: sale, Cases: []reports.GateCase{{Verdict: reports.Pass}, {Verdict: sale, Why: "too few waited"}}},
-				{Name: "the search", Expect: reports.Pass, Verdict: search, Notes: []string{"it was not carried out to its end"}},
+				{Name: "the search", Expect: reports.Pass, Verdict: search, Notes: []string{"it was not completed"}},
 			},
 			Performance: []reports.GatePerformance{{Name: "the speed", Verdict: speed, Rounds: 40, Measures: recordedMeasures(), Why: "the noise of p50 is too large to record it"}},
 		}
@@ -327,9 +325,9 @@ performance:
 		{"a noisy comparison", gate(reports.Pass, reports.Pass, reports.Inconclusive), "the sale, the search",
 			`"the speed" under performance is not in the baseline, because it decided nothing: the noise of p50 is too large to record it`, ""},
 		{"undecided promises", gate(reports.Inconclusive, reports.Inconclusive, reports.Pass), "the speed",
-			`"the sale" under safety is not in the baseline, because it decided nothing: too few waited; "the search" under safety is not in the baseline, because it decided nothing: it was not carried out to its end`, ""},
+			`"the sale" under safety is not in the baseline, because it decided nothing: too few waited; "the search" under safety is not in the baseline, because it decided nothing: it was not completed`, ""},
 		{"nothing decided", gate(reports.Inconclusive, reports.Inconclusive, reports.Inconclusive), "", "the speed", "no entry decided anything"},
-		{"a broken promise", gate(reports.Violated, reports.Pass, reports.Inconclusive), "", "", "nothing red is accepted"},
+		{"a broken promise", gate(reports.Violated, reports.Pass, reports.Inconclusive), "", "", "which a baseline cannot accept"},
 		{"stopped", stopped, "", "", "stopped before its end"},
 	} {
 		b, left, err := p.Record(c.gate, time.Unix(0, 0))

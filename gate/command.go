@@ -20,21 +20,20 @@ import (
 	"oversell/variant"
 )
 
-// commands carries out an entry in which a program of the user's own is run. The notes are
-// those of all its runs.
+// commands carries out an entry that runs a program of the user's. The notes are those of all its runs.
 func (r *running) commands(ctx context.Context, g *guard) (cases []reports.GateCase, notes []string, err error) {
 	t := &tally{g: g, title: shell(g.command.words), command: func(seed uint64) string {
 		return fmt.Sprintf("OVERSELL_SEED=%d %s", seed, shell(g.command.words))
 	}}
 	if g.Expect.V == reports.Pass {
-		t.control = &watch{name: g.Name.V, none: "of a program of one's own no broken form is known: name one (control: {command: […]})"}
+		t.control = &watch{name: g.Name.V, none: "there is no default control of a command: name one that is known to break (control: {command: […]})"}
 		if g.control.word.V == noControl {
-			t.control.none = "the plan wants none (control: none), and without one nobody knows whether a violation would have shown"
+			t.control.none = "the plan has none (control: none), so it is unknown whether a violation would have been seen"
 		}
 		if g.control.command != nil {
 			t.control.none = ""
 			if g.command.history != "" && g.control.history.V == "" {
-				t.control.none = "this entry is judged by its history, so its control must be, too: say where it leaves one (control: {command: […], history: …})"
+				t.control.none = "this entry is judged by its history, so its control must be, too: name the file that it writes (control: {command: […], history: …})"
 			}
 		}
 	}
@@ -50,7 +49,7 @@ func (r *running) commands(ctx context.Context, g *guard) (cases []reports.GateC
 	return []reports.GateCase{t.judge(time.Since(started))}, t.notes(), nil
 }
 
-// notes are what the history of every run says of itself, such as what it is judged by.
+// notes returns the notes of all histories, such as what they are judged by.
 func (t *tally) notes() (all []string) {
 	for i, m := range t.kept {
 		if i == 0 {
@@ -61,8 +60,7 @@ func (t *tally) notes() (all []string) {
 	return all
 }
 
-// commandRound runs the program, once more if it has decided nothing, and then the
-// control.
+// commandRound runs the program, again if it decided nothing, and then the control.
 func (r *running) commandRound(ctx context.Context, t *tally, round int) error {
 	started := time.Now()
 	defer func() { t.elapsed += time.Since(started) }()
@@ -90,7 +88,7 @@ func (r *running) commandRound(ctx context.Context, t *tally, round int) error {
 	return r.commandControl(ctx, t, round)
 }
 
-// commandControl runs the control: it must break at the first try or at the second.
+// commandControl runs the control: it must break in the first or the second try.
 func (r *running) commandControl(ctx context.Context, t *tally, round int) error {
 	g, w := t.g, t.control
 	p, err := resolveCommand(r.plan.Path, *g.control.command, g.control.history, g.Dir)
@@ -109,7 +107,7 @@ func (r *running) commandControl(ctx context.Context, t *tally, round int) error
 			w.caught++
 			w.last.Of, w.last.Property, w.last.Why = q.Of, q.Name, q.Why
 			if q.Of == theirs {
-				w.caveats = []string{"only its exit code was seen, which is 1 also of a program that does not build: " + q.Why}
+				w.caveats = []string{"only its exit code was seen, which is also 1 for a program that does not build: " + q.Why}
 			}
 			return nil
 		}
@@ -120,8 +118,8 @@ func (r *running) commandControl(ctx context.Context, t *tally, round int) error
 	return nil
 }
 
-// caughtBy is what a control broke that the entry is judged by, too. That it broke
-// something else, or was judged in another way, shows nothing of the entry: why says so.
+// caughtBy returns a violation of the control that the entry is judged by, too. If the control broke something
+// else, or was judged in another way, it shows nothing about the entry, and why explains that.
 func (t *tally) caughtBy(control reports.Run) (p *reports.Property, why string) {
 	if control.Verdict != reports.Violated {
 		return nil, fmt.Sprintf("came to %s: %s", control.Verdict, or(control.Why, "nothing was broken"))
@@ -137,18 +135,18 @@ func (t *tally) caughtBy(control reports.Run) (p *reports.Property, why string) 
 		}
 		others = append(others, fmt.Sprintf("%s of the %s", q.Name, q.Of))
 	}
-	return nil, fmt.Sprintf("broke %s, by which the entry is not judged", or(strings.Join(others, " and "), "nothing that is named"))
+	return nil, fmt.Sprintf("broke %s, which the entry is not judged by", or(strings.Join(others, " and "), "nothing that is named"))
 }
 
-// judgedBy tells whether a run promises a property, so that its verdict depends on it.
+// judgedBy reports whether a run promises a property, so that its verdict depends on it.
 func judgedBy(r reports.Run, q reports.Property) bool {
 	return slices.ContainsFunc(r.Properties, func(p reports.Property) bool {
 		return p.Of == q.Of && p.Name == q.Name && p.Result != reports.NotClaimed
 	})
 }
 
-// execute runs a program and judges it: by the history that it leaves, or by the document
-// of oversell that it prints, or else by its exit code.
+// execute runs a program and judges it: by the history that it leaves, else by the oversell document that it
+// prints, else by its exit code.
 func (r *running) execute(ctx context.Context, p program, name string, seed uint64) (*made, error) {
 	r.dirs++
 	dir, err := filepath.Abs(filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name))))
@@ -172,7 +170,7 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	case ok:
 		m.run = combined(printed.Runs)
 		if exit != 0 && m.run.Verdict == reports.Pass {
-			m.run = undecidedRun(fmt.Sprintf("the command prints that all is well, and exits with %d", exit))
+			m.run = undecidedRun(fmt.Sprintf("the command printed a pass, but exited with %d", exit))
 		}
 	default:
 		m.run = byExitCode(exit, dir)
@@ -181,16 +179,16 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	return m, nil
 }
 
-// The files that a program's output goes to.
+// Files for a program's output.
 const (
 	stdoutFile = "stdout.txt"
 	stderrFile = "stderr.txt"
 )
 
-// patience is how long a program that is asked to end may take for it.
+// patience is how long a program may take to end after it was asked to.
 const patience = 10 * time.Second
 
-// spawn runs a program to its end and returns its exit code, or -1 if it has none.
+// spawn runs a program until it ends and returns its exit code, or -1 if it has none.
 func (r *running) spawn(ctx context.Context, p program, dir string, seed uint64) (int, error) {
 	stdout, err := os.Create(filepath.Join(dir, stdoutFile))
 	if err != nil {
@@ -216,7 +214,7 @@ func (r *running) spawn(ctx context.Context, p program, dir string, seed uint64)
 	return 0, fmt.Errorf("run %s: %w", shell(p.words), err)
 }
 
-// written tells of a file when it was written; the zero value: it is not there.
+// written describes a file when it was written; the zero value: there is none.
 type written struct {
 	at   time.Time
 	size int64
@@ -230,7 +228,7 @@ func stamp(path string) written {
 	return written{info.ModTime(), info.Size()}
 }
 
-// judgeHistory judges the history that a program has left, and keeps it with the run.
+// judgeHistory judges the history that a program has written, and copies it to the run's directory.
 func (m *made) judgeHistory(path string, before written, exit int) {
 	now := stamp(path)
 	switch {
@@ -251,7 +249,7 @@ func (m *made) judgeHistory(path string, before written, exit int) {
 	}
 	m.run = combined(d.Runs)
 	if exit != 0 && m.run.Verdict == reports.Pass {
-		m.run.Verdict, m.run.Why = reports.Inconclusive, fmt.Sprintf("nothing is broken in the history of the command, which exited with %d", exit)
+		m.run.Verdict, m.run.Why = reports.Inconclusive, fmt.Sprintf("there is no violation in the history of the command, but it exited with %d", exit)
 	}
 }
 
@@ -264,7 +262,7 @@ func keepCopy(from, to string) error {
 	return toFile(to, func(f *os.File) error { _, err := io.Copy(f, in); return err })
 }
 
-// printedDocument is the document that a program printed, if it is one of oversell's.
+// printedDocument returns the oversell document that a program printed, if it did.
 func printedDocument(dir string) (d reports.Document, ok bool) {
 	source, err := os.ReadFile(filepath.Join(dir, stdoutFile))
 	if err != nil || json.Unmarshal(source, &d) != nil {
@@ -273,7 +271,7 @@ func printedDocument(dir string) (d reports.Document, ok bool) {
 	return d, d.Schema == reports.Schema && len(d.Runs) > 0
 }
 
-// combined is several runs as one, with the worst verdict.
+// combined merges several runs into one with the worst verdict.
 func combined(runs []reports.Run) reports.Run {
 	if len(runs) == 1 {
 		return runs[0]
@@ -295,14 +293,14 @@ func undecidedRun(why string) reports.Run {
 	return reports.Run{Verdict: reports.Inconclusive, Why: why}
 }
 
-// What a program's exit code is called among properties.
+// The object and the property that stand for a program's exit code.
 const (
 	exitCode variant.Property = "exit-code"
 	theirs   variant.Object   = "command"
 )
 
-// byExitCode judges a program as oversell's own exit codes are meant, which are those of
-// tests, too: 0 all is well, 1 it is not. Everything else decides nothing.
+// byExitCode judges a program by oversell's exit codes, which are those of tests, too: 0 passes, 1 fails. Any other
+// code decides nothing.
 func byExitCode(code int, dir string) reports.Run {
 	p := reports.Property{Name: exitCode, Of: theirs, Result: reports.Holds, Why: "the command exited with 0"}
 	r := reports.Run{Verdict: reports.Pass}
@@ -321,7 +319,7 @@ func byExitCode(code int, dir string) reports.Run {
 	return r
 }
 
-// tail is the end of what a program said, on stderr or else on stdout.
+// tail returns the end of a program's output: of stderr or, if that is empty, of stdout.
 func tail(dir string) string {
 	const most = 2000
 	for _, name := range []string{stderrFile, stdoutFile} {

@@ -37,10 +37,10 @@ func TestCommandControl(t *testing.T) {
 		good                           bool
 		say                            string
 	}{
-		{"both by exit code", "exit 0", "", `command: [/bin/sh, -c, "echo build failed >&2; exit 1"]`, 1, true, "only its exit code was seen, which is 1 also of a program that does not build: the command exited with 1: build failed"},
+		{"both by exit code", "exit 0", "", `command: [/bin/sh, -c, "echo build failed >&2; exit 1"]`, 1, true, "only its exit code was seen, which is also 1 for a program that does not build: the command exited with 1: build failed"},
 		{"a history, and a control without", "cp " + sound + " h1.jsonl", "h1.jsonl", `command: [/bin/sh, -c, "exit 1"]`, 0, false, "its control must be, too"},
 		{"a history, and a control that leaves none", "cp " + sound + " h1.jsonl", "h1.jsonl", `command: [/bin/sh, -c, "exit 1"], history: h2.jsonl`, 2, false, "left no history"},
-		{"an exit code, and a control that breaks something", "exit 0", "", fmt.Sprintf(`command: [/bin/sh, -c, "cat %s; exit 1"]`, oversold), 2, false, "broke no-oversell of the sale, by which the entry is not judged"},
+		{"an exit code, and a control that breaks something", "exit 0", "", fmt.Sprintf(`command: [/bin/sh, -c, "cat %s; exit 1"]`, oversold), 2, false, "broke no-oversell of the sale, which the entry is not judged by"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			history := ""

@@ -21,46 +21,46 @@ import (
 	"oversell/variant"
 )
 
-// suspect is something known to be broken that may serve as a control.
+// suspect is a variant known to break that may serve as a control.
 type suspect struct {
 	what   string
 	plan   campaign.Plan
 	config scenarios.Config
-	byLoad bool // load alone breaks it, so it shows nothing of faults
+	byLoad bool // load alone breaks it, so it shows nothing about faults
 }
 
 // watch is the control of a combination over all rounds.
 type watch struct {
 	name     string
 	guards   []history.Promise
-	suspects []suspect // in the order in which they are tried, until one is caught
-	chosen   bool      // suspects[0] is the one
+	suspects []suspect // in the order in which they are tried until one is caught
+	chosen   bool      // suspects[0] is the control
 
-	none   string // why there is none
+	none   string // why there is no control
 	runs   int
 	caught int
-	missed string // what happened when it was not caught, at the second try either
+	missed string // what happened when it was not caught in the second try either
 	last   reports.GateControl
 	tried  []string
 
-	under   string   // what the suspects are known to break by, in words
+	under   string   // the conditions that are known to break the suspects
 	caveats []string // what the control does not show
 }
 
 // mostSuspects bounds how many are tried.
 const mostSuspects = 4
 
-// watchOver settles which controls there may be for a combination.
+// watchOver determines the candidates for the control of a combination.
 func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *watch {
 	w := &watch{name: g.Name.V, guards: c.Promises()}
 	switch {
 	case g.control.word.V == noControl:
-		w.none = "the plan wants none (control: none), and without one nobody knows whether a violation would have shown"
+		w.none = "the plan has none (control: none), so it is unknown whether a violation would have been seen"
 	case g.control.flags != nil:
-		// Of several combinations in an entry each runs the control under its own conditions.
+		// With several combinations in an entry, each runs the control under its own conditions.
 		p, config, err := planFor(ctx, g.control.flags.beside(c, g.flags))
 		if err != nil {
-			// what the control sets may not go with the names of this combination
+			// the control's settings may conflict with the names of this combination
 			p, config, err = planFor(ctx, g.control.flags.over(g.flags))
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *
 		w.chosen = true
 		w.caveats = elsewhere(altered("run", func(s *pflag.FlagSet) { new(campaign.Options).Bind(s) }, g.control.flags.over(g.flags), g.flags))
 		if len(c.Faults) > 0 && breaks(promising(config, c).ExpectUnder([]variant.Fault{variant.NoFault})) {
-			w.caveats = append(w.caveats, "it breaks by load alone, so it does not show that the fault bites")
+			w.caveats = append(w.caveats, "it breaks by load alone, so it does not show that the fault takes effect")
 		}
 	default:
 		w.settle(suspects(ctx, g.flags, c), c)
@@ -79,33 +79,31 @@ func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *
 	return w
 }
 
-// settle takes those of the suspects that show most: if there are some that it takes the
-// faults of c to break, then one of them must be caught, since one that breaks by load
-// alone breaks just as well when the faults never hurt anybody.
+// settle keeps the suspects that show most. If the faults of c are known to break some, only these: a suspect that
+// breaks by load alone is caught even if the faults have no effect.
 func (w *watch) settle(all []suspect, c scenarios.Config) {
 	byFault := slices.DeleteFunc(slices.Clone(all), func(s suspect) bool { return s.byLoad })
 	switch {
 	case len(all) == 0:
-		w.none = "no shipped variant is known to break here what this entry guards: name one (control: {lock: …})"
+		w.none = "no shipped variant is known to break what this entry guards: name a control (control: {lock: …})"
 	case len(byFault) > 0:
-		w.suspects, w.under = byFault, "by what befalls this entry"
+		w.suspects, w.under = byFault, "by the conditions of this entry"
 		if len(c.Faults) > 0 {
 			w.under = "by the fault of this entry"
 		}
 	default:
 		w.suspects, w.under = all, "by load alone"
 		if len(c.Faults) > 0 {
-			w.caveats = []string{"nothing is known to break by this fault; this breaks by load alone, so it does not show that the fault bites"}
+			w.caveats = []string{"no variant is known to break by this fault; this one breaks by load alone, so it does not show that the fault takes effect"}
 		}
 	}
 }
 
-// altered are the flags of a command, other than those that name variants, in which a
-// control differs from the entry, such as "clients 100 instead of 2". Each call of bind
-// has values of its own.
+// altered returns the flags of a command, other than names of variants, in which a control differs from the entry,
+// such as "clients 100 instead of 2". Each call of bind has its own values.
 func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (parts []string) {
 	valued := func(f flags) (set *pflag.FlagSet) {
-		// What could not be parsed was refused when the plan was loaded.
+		// Errors were reported when the plan was loaded.
 		_ = f.parse(command, func(s *pflag.FlagSet) { set = s; bind(s) })
 		return set
 	}
@@ -113,7 +111,7 @@ func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (p
 	is := valued(control)
 	valued(entry).VisitAll(func(was *pflag.Flag) {
 		if slices.Contains([]string{"lock", "sale", "queue", "ids", "dispatch", "seed"}, was.Name) {
-			return // what a control is for; and each run has a seed of its own
+			return // controls differ in variants; each run has its own seed
 		}
 		if now := is.Lookup(was.Name); of(now) != of(was) {
 			parts = append(parts, fmt.Sprintf("%s %s instead of %s", was.Name, of(now), of(was)))
@@ -122,8 +120,7 @@ func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (p
 	return parts
 }
 
-// elsewhere says that a control ran under other conditions than the entry; nothing if it
-// did not.
+// elsewhere says that a control ran under other conditions than the entry; nothing if it did not.
 func elsewhere(altered []string) []string {
 	if len(altered) == 0 {
 		return nil
@@ -131,7 +128,7 @@ func elsewhere(altered []string) []string {
 	return []string{"not the same configuration: " + strings.Join(altered, ", ")}
 }
 
-// differs says in what a control differs from what it watches over.
+// differs describes how a control differs from the entry.
 func differs(control, c scenarios.Config, f flags) string {
 	var parts []string
 	a, b := combination(control), combination(c)
@@ -148,19 +145,18 @@ func differs(control, c scenarios.Config, f flags) string {
 	return strings.Join(parts, ", ")
 }
 
-// suspects are the variants that declare, under the conditions of c, to break what c
-// promises: first two that take the faults of c to break, which shows that the faults
-// bite, then such as break by load alone.
+// suspects returns variants that declare, under the conditions of c, to break what c promises: first up to two that
+// need the faults of c, to show that the faults take effect, then variants that break by load alone.
 func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect) {
 	var byFault, byLoad []suspect
 	for _, x := range exchanges(c) {
 		changed := f.instead(c, x)
 		p, config, err := planFor(ctx, changed)
-		if err != nil && x.flag == "lock" { // what goes on under it may need another one, too
+		if err != nil && x.flag == "lock" { // variants that use the lock may need another one, too
 			p, config, err = planFor(ctx, changed.without("sale").without("dispatch"))
 		}
 		if err != nil {
-			continue // it does not go with the rest
+			continue // it does not fit the other variants
 		}
 		s := suspect{what: differs(config, c, flags{}), plan: p, config: config}
 		switch config := promising(config, c); {
@@ -177,11 +173,11 @@ func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect
 
 func breaks(outcome string, _ []string) bool { return outcome == scenarios.ExpectViolated }
 
-// exchange is a variant in place of another.
+// exchange replaces a variant by another.
 type exchange struct{ flag, name string }
 
-// exchanges are the combinations that differ from c in one variant: what the promises of
-// an entry are about comes last in a stack, and is exchanged first.
+// exchanges returns the combinations that differ from c in one variant. The promises of an entry are about its last
+// object, which is replaced first.
 func exchanges(c scenarios.Config) (xs []exchange) {
 	is := combination(c)
 	add := func(flag, present string, names []string) {
@@ -197,7 +193,7 @@ func exchanges(c scenarios.Config) (xs []exchange) {
 	return xs
 }
 
-// choice is a flag that names a variant, the one that it names in a combination, and all that are shipped.
+// choice is a flag that names a variant, the variant that a combination has, and all that are shipped.
 type choice struct {
 	flag, present string
 	names         []string
@@ -213,7 +209,7 @@ func shipped(is reports.Contender) []choice {
 	}
 }
 
-// outside returns the flag that a combination replaces by a system; empty if it has no system.
+// outside returns the flag of the variant that a system replaces; empty without a system.
 func outside(c scenarios.Config) string {
 	for _, s := range shipped(combination(c)) {
 		if s.present != "" && !slices.Contains(s.names, s.present) {
@@ -223,7 +219,7 @@ func outside(c scenarios.Config) string {
 	return ""
 }
 
-// instead is flags that name another variant than the combination c has.
+// instead returns the flags with another variant than the combination c has.
 func (f flags) instead(c scenarios.Config, x exchange) flags {
 	f = naming(f, c).without(x.flag).with(x.flag, x.name)
 	if x.flag == outside(c) {
@@ -232,7 +228,7 @@ func (f flags) instead(c scenarios.Config, x exchange) flags {
 	return f
 }
 
-// beside is the flags of a control over those of the combination c. A variant that it names takes the place of a
+// beside returns the flags of a control on top of those of the combination c. A variant that it names replaces a
 // system.
 func (f flags) beside(c scenarios.Config, of flags) flags {
 	all := naming(of, c)
@@ -249,16 +245,16 @@ func namesOf[T any](all []T, name func(T) string) (names []string) {
 	return names
 }
 
-// promising is a combination that promises what c does, so that what it is known to
-// break counts even if it promises nothing itself.
+// promising returns a combination with the promises of c, so that known violations count even if the variant
+// promises nothing.
 func promising(config, c scenarios.Config) scenarios.Config {
 	config.Lock.Promises, config.Sale.Promises, config.Queue.Promises = c.Lock.Promises, c.Sale.Promises, c.Queue.Promises
 	config.IDs.Promises, config.Dispatch.Promises = c.IDs.Promises, c.Dispatch.Promises
 	return config
 }
 
-// controlRound runs the control for a round: it must be caught at the first try or at the
-// second. One that the plan does not name is looked for in the first round.
+// controlRound runs the control for a round: it must be caught in the first or the second try. If the plan names no
+// control, the first round chooses one.
 func (r *running) controlRound(ctx context.Context, w *watch, round int) {
 	if w.none != "" || ctx.Err() != nil {
 		return
@@ -279,7 +275,7 @@ func (r *running) controlRound(ctx context.Context, w *watch, round int) {
 	}
 }
 
-// choose tries one suspect after the other, each of them twice, until one is caught.
+// choose tries the suspects in order, each twice, until one is caught.
 func (r *running) choose(ctx context.Context, w *watch, round int) {
 	for i, s := range w.suspects {
 		runs := w.runs
@@ -298,23 +294,23 @@ func (r *running) choose(ctx context.Context, w *watch, round int) {
 		w.tried = append(w.tried, s.what+": "+why)
 		w.last.What = s.what
 		if i < len(w.suspects)-1 {
-			w.runs = runs // those that were tried are told apart
+			w.runs = runs // counts only the runs of the control
 		}
 	}
 	var names []string
 	for _, s := range w.suspects {
 		names = append(names, s.what)
 	}
-	w.missed = fmt.Sprintf("nothing was caught of what is known to break %s (%s)", w.under, strings.Join(names, "; "))
+	w.missed = fmt.Sprintf("none of the variants that are known to break %s was caught (%s)", w.under, strings.Join(names, "; "))
 	w.chosen, w.suspects = true, w.suspects[:1]
 }
 
-// catch runs a suspect and tells whether it was caught at anything that is guarded.
+// catch runs a suspect and reports whether it broke a guarded promise.
 func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int) (why string, ok bool) {
 	seed := r.options.Seed + uint64(round) + uint64(try)*1_000_003
 	m, err := r.make(ctx, s.plan, s.config, seed, w.name+"-control")
 	if ctx.Err() != nil {
-		return "", false // stopped: it says nothing of the control
+		return "", false // it was stopped, which says nothing about the control
 	}
 	w.runs++
 	switch {
@@ -329,10 +325,10 @@ func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int
 		r.watcher.Said(fmt.Sprintf("      the control, %s, was caught: %s of the %s", s.what, p.Name, p.Of))
 		return "", true
 	}
-	return or(m.run.Why, "nothing that this entry guards was broken"), false
+	return or(m.run.Why, "no property that this entry guards was broken"), false
 }
 
-// caughtAt is the first of the guarded properties that a run breaks, promised or not.
+// caughtAt returns the first guarded property that a run breaks, promised or not.
 func caughtAt(guards []history.Promise, r reports.Run) *reports.Property {
 	for i := range r.Properties {
 		p := &r.Properties[i]
@@ -343,7 +339,7 @@ func caughtAt(guards []history.Promise, r reports.Run) *reports.Property {
 	return nil
 }
 
-// told is what became of the control.
+// told reports on the control.
 func (w *watch) told() reports.GateControl {
 	if w.none != "" {
 		return reports.GateControl{What: reports.NoControl, Why: w.none}

@@ -24,8 +24,8 @@ safety:
     run: {target: embedded, clients: 8, stock: 60, lock: fenced, sale: fenced, ttl: 100ms, fault: freeze holder 150ms 5%}
 `
 
-// TestControlOfFault: where something is known to break by the fault of an entry, nothing
-// that breaks by load alone will do; where nothing is, that is told.
+// TestControlOfFault: if a variant is known to break by the fault of an entry, one that breaks by load alone is not
+// used; if none is, the report says so.
 func TestControlOfFault(t *testing.T) {
 	w, c := watched(t, frozen)
 	if len(w.suspects) == 0 || slices.ContainsFunc(w.suspects, func(s suspect) bool { return s.byLoad }) || len(w.caveats) > 0 {
@@ -33,20 +33,20 @@ func TestControlOfFault(t *testing.T) {
 	}
 	alone := []suspect{{what: "lock none", byLoad: true}}
 	w = &watch{}
-	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "nothing is known to break by this fault") {
+	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "no variant is known to break by this fault") {
 		t.Errorf("nothing breaks by the fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
 	w = &watch{}
 	if w.settle(alone, scenarios.Config{}); len(w.suspects) != 1 || len(w.caveats) > 0 {
 		t.Errorf("without a fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
-	if w, _ = watched(t, frozen+"    control: {lock: none, sale: plain}\n"); !strings.Contains(strings.Join(w.caveats, ""), "does not show that the fault bites") {
+	if w, _ = watched(t, frozen+"    control: {lock: none, sale: plain}\n"); !strings.Contains(strings.Join(w.caveats, ""), "does not show that the fault takes effect") {
 		t.Errorf("a named control that breaks by load alone: caveats %q", w.caveats)
 	}
 }
 
-// TestFaultThatDoesNotBite: what is known to break by the fault is not caught, and then no
-// other control makes up for it, though one would be caught by load alone.
+// TestFaultThatDoesNotBite: if the variant that is known to break by the fault is not caught, no other control
+// replaces it, although one would be caught by load alone.
 func TestFaultThatDoesNotBite(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -63,10 +63,10 @@ safety:
 	r := &running{plan: p, options: Options{Dir: filepath.Join(t.TempDir(), "runs"), Seed: 3}, watcher: &listener{Watcher: silent{}}}
 	r.controlRound(t.Context(), w, 0)
 	told := w.told()
-	if told.Good || told.Caught != 0 || told.Runs != 2 || len(told.Tried) != 1 || !strings.Contains(told.Why, "known to break by the fault of this entry (harmless)") {
+	if told.Good || told.Caught != 0 || told.Runs != 2 || len(told.Tried) != 1 || !strings.Contains(told.Why, "known to break by the fault of this entry was caught (harmless)") {
 		t.Errorf("%+v", told)
 	}
-	// Of an entry that has no fault, load alone is all that there is.
+	// An entry without a fault has only controls by load.
 	w = &watch{name: "x", guards: w.guards}
 	w.settle([]suspect{of(1, suspect{what: "lock none", byLoad: true})}, scenarios.Config{})
 	r.controlRound(t.Context(), w, 0)
@@ -75,7 +75,7 @@ safety:
 	}
 }
 
-// TestControlElsewhere: a control that differs in more than variants says so.
+// TestControlElsewhere: a control that differs in more than variants is reported as such.
 func TestControlElsewhere(t *testing.T) {
 	const run = "safety:\n  - name: x\n    expect: pass\n    run: {lock: set-nx-ex, target: embedded, clients: 2, stock: 20, ttl: 1s}\n    control: "
 	for _, c := range []struct{ control, want string }{

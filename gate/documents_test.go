@@ -11,7 +11,7 @@ import (
 func TestDocumentedThresholds(t *testing.T) {
 	for file, want := range map[string]string{
 		"verdicts.md": fmt.Sprintf("fewer than %d)", fewestOpportunities),
-		"gate.md":     fmt.Sprintf("After fewer than %d over all runs", fewestOpportunities),
+		"gate.md":     fmt.Sprintf("With fewer than %d over all runs", fewestOpportunities),
 	} {
 		if text, err := os.ReadFile("../docs/" + file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v; it must say %q", file, err, want)

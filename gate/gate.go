@@ -19,23 +19,23 @@ import (
 	"oversell/server"
 )
 
-// Options say how a plan is carried out.
+// Options are the settings of a gate.
 type Options struct {
-	// Dir is where the run directories go.
+	// Dir holds the run directories.
 	Dir string
-	// Seed fixes the choices that the plan leaves open.
+	// Seed fixes the random choices that the plan leaves open.
 	Seed uint64
-	// Baseline is what an earlier gate has recorded; nil: nothing.
+	// Baseline is what an earlier gate has recorded; may be nil.
 	Baseline *Baseline
-	// Record measures speed for a new baseline: whatever it is, is accepted.
+	// Record measures speed for a new baseline and accepts any slow-down.
 	Record bool
-	// Self is the oversell that is compared with another build; empty: this program.
+	// Self is the path of the oversell that is compared with another build; empty: this program.
 	Self string
 	// Command is the command line, for reports.
 	Command string
 }
 
-// Watcher is told how a gate goes on. Its methods are called in turn, never at once.
+// Watcher is notified of the progress of a gate. Its methods are never called concurrently.
 type Watcher interface {
 	campaign.Watcher
 	// Entry is called before entry i of n of the plan.
@@ -44,12 +44,10 @@ type Watcher interface {
 	Said(line string)
 }
 
-// Run carries the plan out. When ctx ends, the gate judges the entry under way by what
-// it has done so far, leaves out the rest, and says that it was interrupted. After an
-// environment error the gate says so and holds what was judged until then. An entry that
-// cannot be carried out as it was meant is inconclusive and says why, and the others go
-// on. An error says the same when nothing at all was carried out: see server.ErrUsage
-// and campaign.ErrUsed.
+// Run carries out the plan. When ctx ends, the gate judges the current entry by its runs so far, leaves out the
+// rest, and is marked as interrupted. After an environment error the gate says so and holds the results so far. An
+// entry that cannot be carried out is inconclusive and says why, and the others go on. Run returns an error only if
+// nothing was carried out: see server.ErrUsage and campaign.ErrUsed.
 func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, error) {
 	started := time.Now()
 	if err := o.Baseline.fits(p); err != nil {
@@ -67,8 +65,8 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 	r.gate.Interrupted = ctx.Err() != nil
 	switch {
 	case refused(err) && r.judged == 0:
-		return r.gate, err // there is nothing to lose
-	case refused(err): // the entry says so
+		return r.gate, err // there are no results to keep
+	case refused(err): // the entry reports it
 	case err != nil:
 		r.gate.Failed = phrase.OneLine(err.Error())
 	}
@@ -82,9 +80,8 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 	return r.gate, nil
 }
 
-// possible refuses a plan of which an entry wants faults that its servers cannot have,
-// before anything is run. Servers that do not start are no business of its: the run that
-// needs them says so.
+// possible refuses a plan with an entry whose servers do not support its faults, before anything is run. It ignores
+// servers that do not start: the run that needs them reports that.
 func (p *Plan) possible(ctx context.Context) error {
 	ask := func(name textValue, plans ...campaign.Plan) error {
 		for _, plan := range plans {
@@ -107,7 +104,7 @@ func (p *Plan) possible(ctx context.Context) error {
 	return nil
 }
 
-// unwatched is the observer of a campaign that is not watched: it does nothing.
+// unwatched is a watcher that does nothing.
 type unwatched struct{}
 
 func (unwatched) Target(*server.Target)                             {}
@@ -115,7 +112,7 @@ func (unwatched) Database(*database.DB)                             {}
 func (unwatched) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (unwatched) Done(int, int, reports.Run)                        {}
 
-// running is a gate under way.
+// running is a gate in progress.
 type running struct {
 	plan    *Plan
 	options Options
@@ -123,12 +120,12 @@ type running struct {
 	gate    reports.Gate
 	dirs    int
 	signs   signs
-	judged  int // how many entries were carried out, at least in part
-	// unaccepted are comparisons that were accepted to be recorded, as they were before.
+	judged  int // entries that were carried out, at least in part
+	// unaccepted are the entries whose slow-downs were accepted for recording, before that.
 	unaccepted []reports.GatePerformance
 }
 
-// takeBack judges what was accepted to be recorded, if nothing is recorded.
+// takeBack withdraws the acceptance if nothing is recorded.
 func (r *running) takeBack() {
 	why := unrecordable(r.gate)
 	if why == "" {
@@ -144,21 +141,18 @@ func (r *running) takeBack() {
 	}
 }
 
-// refused tells whether err says that something was not meant to be run so, and
-// not that it failed.
+// refused reports whether err refuses a run, as opposed to a failure.
 func refused(err error) bool {
 	return errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed)
 }
 
-// goesOn tells whether the next entry is carried out after one that came to err: an entry
-// that is refused says nothing of the others, while an environment error would stop
-// them all.
+// goesOn reports whether the next entry is carried out after err: a refused entry does not affect the others, but
+// an environment error would stop all.
 func (r *running) goesOn(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (err == nil || refused(err))
 }
 
-// all carries out entry after entry. The error is the first that came up; what was found
-// before it and in other entries is kept.
+// all carries out the entries in order. It returns the first error; results of this and earlier entries are kept.
 func (r *running) all(ctx context.Context) error {
 	n := len(r.plan.safety) + len(r.plan.speed)
 	var first error
@@ -174,10 +168,10 @@ func (r *running) all(ctx context.Context) error {
 		}
 		if err = campaign.Unstopped(ctx, err); err != nil {
 			e.Verdict = reports.Inconclusive
-			for _, c := range e.Cases { // what was found counts all the same
+			for _, c := range e.Cases { // violations count in any case
 				e.Verdict = reports.Worst(e.Verdict, c.Verdict)
 			}
-			e.Notes = append(slices.Clone(e.Notes), "it was not carried out to its end: "+phrase.OneLine(err.Error()))
+			e.Notes = append(slices.Clone(e.Notes), "it was not completed: "+phrase.OneLine(err.Error()))
 			first = cmp.Or(first, fmt.Errorf("entry %q: %w", g.Name.V, err))
 		}
 		if e.Verdict != "" {
@@ -196,7 +190,7 @@ func (r *running) all(ctx context.Context) error {
 		}
 		if err = campaign.Unstopped(ctx, err); err != nil {
 			e.Verdict = reports.Worst(or(e.Verdict, reports.Inconclusive), reports.Inconclusive)
-			if why := "it was not carried out to its end: " + phrase.OneLine(err.Error()); e.Verdict == reports.Violated {
+			if why := "it was not completed: " + phrase.OneLine(err.Error()); e.Verdict == reports.Violated {
 				e.Notes = append(e.Notes, why)
 			} else {
 				e.Why = why
@@ -239,15 +233,15 @@ func (r *running) guard(ctx context.Context, g *guard) (reports.GateEntry, error
 	return e, err
 }
 
-// made is a run that was made, with what its history shows beside the judgement.
+// made is a finished run, with facts of its history beside the judgement.
 type made struct {
 	run  reports.Run
 	dir  string
 	seed uint64
 }
 
-// make runs one combination with a seed, in a directory of its own. There may be a run
-// though there is an error; without either, ctx has ended.
+// make runs one combination with a seed, in its own directory. It may return a run and an error; if it returns
+// neither, ctx has ended.
 func (r *running) make(ctx context.Context, p campaign.Plan, c scenarios.Config, seed uint64, name string) (*made, error) {
 	r.dirs++
 	p.Dir = filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
@@ -262,15 +256,14 @@ func (r *running) make(ctx context.Context, p campaign.Plan, c scenarios.Config,
 	return m, err
 }
 
-// noteServer notes the version of the server, once.
+// noteServer records the version of the server, once.
 func (r *running) noteServer(version string) {
 	if r.gate.Machine.Redis == "" {
 		r.gate.Machine.Redis = version
 	}
 }
 
-// listener is a Watcher that also remembers where the last history went, and tells of
-// each server once.
+// listener is a Watcher that also records the path of the last history, and reports each server once.
 type listener struct {
 	Watcher
 	history string
@@ -285,7 +278,7 @@ func (l *listener) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 
 // Target implements campaign.Watcher.
 func (l *listener) Target(t *server.Target) {
-	if l.first(fmt.Sprint(t.Kind, t.ServerVersion, t.Topology)) { // the port is another each time
+	if l.first(fmt.Sprint(t.Kind, t.ServerVersion, t.Topology)) { // without the port, which differs each time
 		l.Watcher.Target(t)
 	}
 }
@@ -305,7 +298,7 @@ func (l *listener) first(line string) bool {
 	return !l.told[line]
 }
 
-// seedOf is the seed of a round of an entry; those of retries differ from all others.
+// seedOf returns the seed of a round of an entry; retries have seeds of their own.
 func (r *running) seedOf(g *guard, round int, retry bool) uint64 {
 	var s uint64
 	switch {
@@ -324,7 +317,7 @@ func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond)) / float64(time.Millisecond)
 }
 
-// fileName is a name as part of a path.
+// fileName turns a name into part of a path.
 func fileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -335,7 +328,7 @@ func fileName(s string) string {
 	return s[:min(len(s), 60)]
 }
 
-// shell is a command line as a shell takes it.
+// shell quotes a command line for a shell.
 func shell(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

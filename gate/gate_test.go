@@ -53,19 +53,19 @@ func TestExitCodes(t *testing.T) {
 		{"a lock alone", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "scenario: mutex, lock: lua-release, duration: 1500ms}\n", 0, "the control (lock none, which broke mutual-exclusion)"},
 		{"a flawed one", "  - name: x\n    expect: pass\n" + run + "lock: none, sale: plain, stock: 150}\n", 1, "no-oversell of the sale"},
 		{"a flawed one that must break", "  - name: x\n    expect: violated\n" + run + "lock: none, sale: plain, stock: 150}\n", 0, "a promise was broken in 1 of"},
-		{"one that must break, and does without its fault", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: none, sale: plain, stock: 150, fault: crash before EXPIRE}\n", 3, "what broke had nothing to do with it"},
+		{"one that must break, and does without its fault", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: none, sale: plain, stock: 150, fault: crash before EXPIRE}\n", 3, "so it did not cause the violation"},
 		{"hardly anybody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: none, clients: 32, stock: 200}\n    run: {target: process, clients: 4, lock: lua-release, sale: plain, stock: 8, hold: 5ms}\n", 3, "at least 20 are needed"},
 		{"a sound one that must break", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "it must break, and did not in 2 runs"},
 		{"a fault that cannot fire", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50, fault: crash after ZREM 3%}\n", 3, "never fired"},
-		{"no control", "  - name: x\n    expect: pass\n    repeat: 1\n    control: none\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "the plan wants none"},
+		{"no control", "  - name: x\n    expect: pass\n    repeat: 1\n    control: none\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "the plan has none"},
 		{"a control that is sound", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: fair}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "was caught 0 of 2 times"},
-		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too little happened"},
-		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of 0.001 ms at most"},
-		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "none was made"},
+		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too few opportunities"},
+		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of at most 0.001 ms"},
+		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "and there was none"},
 		{"a sound lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: lua-release}\n", 0, "control (lock none"},
 		{"a flawed lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: set-nx-ex}\n", 1, "client 0"},
 		{"a flawed lock, searched, that must break", "  - name: x\n    expect: violated\n    explore: {lock: set-nx-ex}\n", 0, "GREEN"},
-		{"a search without a control", "  - name: x\n    expect: pass\n    control: none\n    explore: {lock: lua-release}\n", 3, "the plan wants none"},
+		{"a search without a control", "  - name: x\n    expect: pass\n    control: none\n    explore: {lock: lua-release}\n", 3, "the plan has none"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -77,8 +77,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestControlByFault: of a plan with a fault, the control is one that takes the fault to
-// break, so it shows that the fault bites.
+// TestControlByFault: in a plan with a fault, the control is a variant that needs the fault to break, so it shows
+// that the fault takes effect.
 func TestControlByFault(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -100,8 +100,8 @@ safety:
 	}
 }
 
-// TestRefused: a plan with an entry that its servers cannot have is refused, with the
-// place, before anything is run.
+// TestRefused: a plan with an entry whose servers do not support it is refused, with its position, before anything
+// is run.
 func TestRefused(t *testing.T) {
 	for what, cannot := range map[string]string{
 		"3:12: entry \"cannot\": ": "  - {name: cannot, expect: pass, run: {target: embedded, lock: lua-release, fault: [kill node 1 at 100ms]}}\n",
@@ -118,8 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedLater: an entry that turns out not to be possible says so, and takes nothing
-// away from the others.
+// TestRefusedLater: an entry that turns out to be impossible is reported, and does not affect the others.
 func TestRefusedLater(t *testing.T) {
 	const broken = "  - {name: %s, expect: pass, repeat: 1, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"
 	dir := t.TempDir()
@@ -143,13 +142,13 @@ func TestRefusedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, said := range []string{story(g), xml.String()} {
-		if !strings.Contains(said, "it was not carried out to its end: ") {
+		if !strings.Contains(said, "it was not completed: ") {
 			t.Errorf("nobody is told why:\n%s", said)
 		}
 	}
 }
 
-// TestStopped: what was judged is told, the rest is left out, and it does not pass.
+// TestStopped: results so far are reported, the rest is left out, and the gate does not pass.
 func TestStopped(t *testing.T) {
 	needRedis(t)
 	p := mustLoad(t, `
@@ -224,12 +223,12 @@ func TestCommand(t *testing.T) {
 		{"exits with 0", "    command: " + sh("exit 0") + "\n" + control("exit 1", ""), 0, "was caught 1 of 1 times"},
 		{"exits with 1", "    command: " + sh("echo lost >&2; exit 1") + "\n" + control("exit 1", ""), 1, "exited with 1: lost"},
 		{"exits with 7", "    command: " + sh("exit 7") + "\n" + control("exit 1", ""), 3, "exited with 7"},
-		{"has no control", "    command: " + sh("exit 0") + "\n", 3, "of a program of one's own no broken form is known"},
+		{"has no control", "    command: " + sh("exit 0") + "\n", 3, "there is no default control of a command"},
 		{"has a control that is sound", "    command: " + sh("exit 0") + "\n" + control("exit 0", ""), 3, "was caught 0 of 2 times"},
 		{"knows its seed", "    seeds: [4711]\n    command: " + sh("test $OVERSELL_SEED = 4711 || test $OVERSELL_SEED = 1004714") + "\n" + control("exit 1", ""), 0, "GREEN"},
 		{"prints a document that passes", "    command: " + sh("cat "+write("pass.json", pass)) + "\n" + control("cat "+write("violated.json", violated), ""), 0, "GREEN"},
 		{"prints a document that does not", "    command: " + sh("cat "+filepath.Join(histories, "violated.json")) + "\n" + control("exit 1", ""), 1, "sold 2 of 1"},
-		{"prints that all is well and fails", "    command: " + sh("cat "+filepath.Join(histories, "pass.json")+"; exit 9") + "\n" + control("exit 1", ""), 3, "exits with 9"},
+		{"prints that all is well and fails", "    command: " + sh("cat "+filepath.Join(histories, "pass.json")+"; exit 9") + "\n" + control("exit 1", ""), 3, "exited with 9"},
 		{"leaves a sound history", "    command: " + sh("cp "+sound+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 0, "no violation seen in 3 opportunities"},
 		{"leaves a broken history", "    command: " + sh("cp "+broken+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 1, "mutual-exclusion of the lock"},
 		{"leaves no history", "    command: " + sh("exit 0") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "left no history"},
@@ -322,8 +321,7 @@ func TestBaselineFile(t *testing.T) {
 	}
 }
 
-// TestPassIsNoFailure: in JUnit's form nothing of a case that is as it must be fails, and
-// what its bound says is exact for few cases.
+// TestPassIsNoFailure: a case that is as expected has no failure in JUnit, and its bound is exact for few cases.
 func TestPassIsNoFailure(t *testing.T) {
 	most := 2.0
 	c := reports.GateCase{

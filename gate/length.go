@@ -12,14 +12,14 @@ import (
 	"oversell/variant"
 )
 
-// length is what says how long a run takes: a flag and its value, a duration in
-// nanoseconds. The zero value: nothing that a gate could choose.
+// length is the flag that determines how long a run takes, and its value; a duration is in nanoseconds. The zero
+// value: the gate cannot choose the length.
 type length struct {
 	flag  string
 	value int64
 }
 
-// String is the length as a plan would give it.
+// String formats the length as in a plan.
 func (l length) String() string {
 	if l.flag == "" {
 		return ""
@@ -37,17 +37,17 @@ func (l length) text() string {
 func (l length) times(n int64) length { return length{l.flag, l.value * n} }
 
 const (
-	// pilotPairs is how many pairs of runs of the baseline tell the noise of one length.
+	// pilotPairs is the number of pairs of baseline runs that measure the noise of one length.
 	pilotPairs = 8
-	// mostGrowth is how many times as long as the first a run may become.
+	// mostGrowth limits the length of a run, as a multiple of the first.
 	mostGrowth = 64
-	// shareOfBudget is the part of the budget that the rounds may take, by the estimate of
-	// the pilot. The rest is for a retry.
+	// shareOfBudget is the share of the budget that the rounds may take, by the pilot's estimate. The rest is for a
+	// retry.
 	shareOfBudget = 0.6
 )
 
-// growing returns the first length of an entry if its runs may become longer: the entry does
-// not set their length itself, and it has no faults, because faults fire at fixed times.
+// growing returns the first length of an entry whose runs may become longer: the entry does not set their length
+// and has no faults, which fire at fixed times.
 func growing(f flags, r *race) length {
 	config := r.candidate.Runs[0]
 	switch {
@@ -61,8 +61,7 @@ func growing(f flags, r *race) length {
 	return length{}
 }
 
-// lengthened is the entry with runs of another length. It is the same entry: what
-// identifies it stays.
+// lengthened returns the entry with runs of another length. It keeps its identity.
 func (c *race) lengthened(ctx context.Context, l length) (*race, error) {
 	longer := *c
 	longer.length = l
@@ -82,10 +81,9 @@ func (c *race) lengthened(ctx context.Context, l length) (*race, error) {
 	return &longer, nil
 }
 
-// settle chooses how long the runs of an entry are, and makes the driver of its rounds: as
-// long as where the baseline file has accepted what came of them, or else so long that
-// the baseline hardly differs from itself. Of the candidate the choice knows nothing, so that
-// the rates of error are what they are with a length that is given.
+// settle chooses the length of an entry's runs, and returns the driver of its rounds. The length is the one in the
+// baseline file or else one for which the baseline hardly differs from itself. The choice does not depend on the
+// candidate, so the error rates are the same as with a given length.
 func (t *timing) settle(ctx context.Context, open func(*race) driver) (driver, error) {
 	c := t.race
 	if c.length.flag == "" {
@@ -113,14 +111,14 @@ func (t *timing) settle(ctx context.Context, open func(*race) driver) (driver, e
 			grow /= 2
 		}
 		if grow == 1 {
-			t.sized = fmt.Sprintf("runs of %s, the longest within a budget of %v, and too short for the noise of this machine: %s", l, c.budget, p.say())
+			t.sized = fmt.Sprintf("runs of %s, the longest within a budget of %v, but too short for the noise of this machine: %s", l, c.budget, p.say())
 			return drive, nil
 		}
 		l = l.times(grow)
 	}
 }
 
-// chosen makes the entry's runs so long.
+// chosen sets the length of the entry's runs.
 func (t *timing) chosen(ctx context.Context, open func(*race) driver, l length, say string) (driver, error) {
 	longer, err := t.race.lengthened(ctx, l)
 	if err != nil {
@@ -131,22 +129,22 @@ func (t *timing) chosen(ctx context.Context, open func(*race) driver, l length, 
 	return open(longer), nil
 }
 
-// wouldTake is how long all rounds take if a run takes so long.
+// wouldTake returns the duration of all rounds for a given duration of a run.
 func (t *timing) wouldTake(each time.Duration) time.Duration {
 	return time.Duration(inARound*t.race.rounds) * each
 }
 
-// affordable is how long the rounds may take.
+// affordable returns how long the rounds may take.
 func (t *timing) affordable() time.Duration {
 	return time.Duration(shareOfBudget * float64(t.race.budget))
 }
 
-// pilot is what runs of the baseline told of the noise of a length.
+// pilot is the measured noise of one length of runs.
 type pilot struct {
 	decided bool
-	each    time.Duration // what a run took, with starting its servers and judging it
-	worst   string        // the measure that is the noisiest beside what is allowed
-	noise   float64       // its noise: how much two runs differ, as a logarithm
+	each    time.Duration // duration of a run, with server start and judgement
+	worst   string        // the measure with the most noise relative to the allowed slow-down
+	noise   float64       // its noise: the difference of two runs, as a logarithm
 	needed  float64       // the noise that would be small enough
 }
 
@@ -162,7 +160,7 @@ func (t *timing) pilot(ctx context.Context, drive driver) (p pilot, err error) {
 	started := time.Now()
 	runs, err := drive(ctx, sides, seeds)
 	if err != nil || len(runs) < len(sides) || slices.ContainsFunc(runs, func(r reports.Run) bool { return r.Verdict == reports.Violated || r.Interrupted }) {
-		return p, err // the rounds will tell
+		return p, err // the rounds will show it
 	}
 	p.each = time.Since(started) / time.Duration(len(runs))
 	operation := t.race.operation()
@@ -184,8 +182,8 @@ func (t *timing) pilot(ctx context.Context, drive driver) (p pilot, err error) {
 	return p, nil
 }
 
-// growth is how many times as long runs must be, a power of two: noise falls with the root
-// of their length.
+// growth returns by which factor runs must be longer, a power of two: noise falls with the square root of their
+// length.
 func (p pilot) growth() int64 {
 	n := int64(1)
 	for n < 8 && p.noise > p.needed*math.Sqrt(float64(n)) {
@@ -195,11 +193,11 @@ func (p pilot) growth() int64 {
 }
 
 func (p pilot) say() string {
-	return fmt.Sprintf("the %s of the baseline differs from itself by %s from run to run, and up to %s is tolerable", p.worst, reports.Percent(math.Expm1(p.noise)), reports.Percent(math.Expm1(p.needed)))
+	return fmt.Sprintf("the %s of the baseline varies by %s from run to run, and up to %s is tolerable", p.worst, reports.Percent(math.Expm1(p.noise)), reports.Percent(math.Expm1(p.needed)))
 }
 
-// spread is the standard deviation of differences around 0, from their mean size, which
-// single outliers move less than their mean square.
+// spread estimates the standard deviation of differences around 0 from their mean absolute value, which is less
+// sensitive to outliers than their mean square.
 func spread(differences []float64) float64 {
 	sum := 0.0
 	for _, d := range differences {
@@ -208,9 +206,8 @@ func spread(differences []float64) float64 {
 	return sum / float64(len(differences)) * math.Sqrt(math.Pi/2)
 }
 
-// tolerable returns how much two runs may differ if the interval over this many rounds is to
-// reach half way to the allowed slow-down: a candidate as fast as the baseline can then be
-// told from one at the border.
+// tolerable returns how much two runs may differ for the interval over this many rounds to reach half of the
+// allowed slow-down: a candidate as fast as the baseline can then be distinguished from one at the limit.
 func (p procedure) tolerable(rounds int, allowed float64) float64 {
 	surely := math.Sqrt2 * math.Erfinv(1-2*min(p.alarm, p.pass))
 	return math.Log1p(allowed) / 2 * math.Sqrt(float64(rounds)) / surely

@@ -50,7 +50,7 @@ func TestLengthFromNoise(t *testing.T) {
 		{"a quiet machine", 0, 0.02, "duration 100ms", 0, "long enough for the noise of this machine"},
 		{"noise", 0, 0.2, "duration 800ms", 0, "long enough for the noise of this machine"},
 		{"noise, and slower by 30 %", 0.30, 0.2, "duration 800ms", 4, "long enough"},
-		{"noise without end", 0, 5, "duration 6.4s", 3, "the longest within a budget of 2m0s, and too short for the noise of this machine"},
+		{"noise without end", 0, 5, "duration 6.4s", 3, "the longest within a budget of 2m0s, but too short for the noise of this machine"},
 	} {
 		g, lengths := raced(t, mustLoad(t, lengthPlan), Options{Seed: 3}, c.slower, c.noise)
 		e := g.Performance[0]

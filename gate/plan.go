@@ -18,11 +18,11 @@ import (
 	"oversell/variant"
 )
 
-// PlanSchema names the form of a plan.
+// PlanSchema identifies the format of a plan.
 const PlanSchema = "oversell-gate-plan/1"
 
-// document is a plan as it is written. Its fields are the plan's schema: docs/gate.md
-// explains them, and examples/gate/plan.schema.json lists them for editors.
+// document is the content of a plan file. Its fields are the plan's schema: docs/gate.md explains them, and
+// examples/gate/plan.schema.json lists them for editors.
 type document struct {
 	Schema      textValue     `yaml:"schema"`
 	Defaults    defaults      `yaml:"defaults"`
@@ -31,7 +31,7 @@ type document struct {
 	Performance []comparison  `yaml:"performance"`
 }
 
-// defaults are what entries have that say nothing else.
+// defaults are the default settings of entries.
 type defaults struct {
 	Run     flags   `yaml:"run"`
 	Explore flags   `yaml:"explore"`
@@ -52,12 +52,12 @@ type entry struct {
 	Name   textValue `yaml:"name"`
 	Expect textValue `yaml:"expect"`
 
-	// One of the three says what is done.
+	// Exactly one of the three says what to carry out.
 	Run     *flags    `yaml:"run"`
 	Explore *flags    `yaml:"explore"`
 	Command *argument `yaml:"command"`
 
-	// History and Dir go with Command: what it writes, and where it is run.
+	// History and Dir belong to Command: the history that it writes, and its working directory.
 	History textValue `yaml:"history"`
 	Dir     textValue `yaml:"dir"`
 
@@ -68,7 +68,7 @@ type entry struct {
 	Limits  ceilings `yaml:"limits"`
 }
 
-// comparison is a candidate with a guarded speed.
+// comparison is a candidate whose speed is guarded.
 type comparison struct {
 	at yamlfile.Position
 
@@ -90,8 +90,8 @@ type (
 	seeds    = list[seed, *seed]
 )
 
-// control is what must be caught for an entry to count: none, auto, a name, flags that
-// are set differently, or another command.
+// control is what must be caught for an entry to count: none, auto, a name, flags set differently, or another
+// command.
 type control struct {
 	word    textValue
 	flags   *flags
@@ -100,7 +100,7 @@ type control struct {
 	at      yamlfile.Position
 }
 
-// The words for controls.
+// Keywords for controls.
 const (
 	noControl   = "none"
 	autoControl = "auto"
@@ -136,7 +136,7 @@ func (c *control) UnmarshalYAML(n ast.Node) error {
 
 func (c control) given() bool { return c.at.Line > 0 }
 
-// namedControls are controls that several entries share.
+// namedControls are controls shared by several entries.
 type namedControls map[string]control
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -159,17 +159,16 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 		case twice:
 			return yamlfile.Wrong(at, "the control %q is given twice", name)
 		case name == noControl, name == autoControl:
-			return yamlfile.Wrong(at, "a control cannot be called %s, which means something else", name)
+			return yamlfile.Wrong(at, "a control cannot be called %s, which is a keyword", name)
 		case c.word.V != "":
-			return yamlfile.Wrong(c.at, "want what the control sets differently, like {lock: none}")
+			return yamlfile.Wrong(c.at, "want the flags that the control sets differently, like {lock: none}")
 		}
 		(*cs)[name] = c
 	}
 	return nil
 }
 
-// limit is the longest that a percentile of a kind of operation may be, in absolute
-// terms, which are those of one machine.
+// limit is the maximum of a percentile of an operation's latency. It is absolute, so it applies to one machine.
 type limit struct {
 	operation, percentile string
 	most                  span
@@ -178,7 +177,7 @@ type limit struct {
 
 type ceilings []limit
 
-// percentiles are those that reports have.
+// percentiles are the percentiles in reports.
 var percentiles = []string{"p50", "p90", "p99", "p999", "max"}
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -208,7 +207,7 @@ func (ls *ceilings) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// operations are the kinds of operation that clients make.
+// operations returns the kinds of operations that clients make.
 func operations() (names []string) {
 	for _, k := range []history.Kind{
 		history.Acquire, history.Extend, history.Release, history.Buy, history.Refund, history.Enqueue, history.Pop,
@@ -219,7 +218,7 @@ func operations() (names []string) {
 	return names
 }
 
-// known refuses a name that is not in the list.
+// known returns an error for a name that is not in the list.
 func known(at yamlfile.Position, what, name string, all []string) error {
 	if slices.Contains(all, name) {
 		return nil
@@ -230,7 +229,7 @@ func known(at yamlfile.Position, what, name string, all []string) error {
 	return yamlfile.Wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
 }
 
-// read reads a plan's text, and returns an error if it is not a valid plan.
+// read reads and validates a plan file.
 func read(path string) (document, error) {
 	var d document
 	source, err := os.ReadFile(path)
@@ -244,7 +243,7 @@ func read(path string) (document, error) {
 	return d, nil
 }
 
-// locate has the files of systems lie relative to the plan, as all paths in it do.
+// locate resolves the paths of system files relative to the plan, like all its paths.
 func (d *document) locate(plan string) {
 	all := []*flags{&d.Defaults.Run, &d.Defaults.Explore, d.Defaults.Control.flags}
 	for _, c := range d.Controls {
@@ -270,11 +269,11 @@ func (d *document) locate(plan string) {
 	}
 }
 
-// decode reads a plan's text. The YAML library panics at some texts that are no plan.
+// decode decodes a plan. The YAML library panics on some invalid texts.
 func decode(source []byte, d *document) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is YAML that cannot be read: a tag (!…) or a list without items may be the reason")
+			err = yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is not readable YAML: a tag (!…) or a list without items may be the reason")
 		}
 	}()
 	file, err := parser.ParseBytes(source, 0)
@@ -284,7 +283,7 @@ func decode(source []byte, d *document) (err error) {
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
 		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is empty: it lists entries under safety and performance")
 	case len(file.Docs) > 1:
-		return yamlfile.Wrong(yamlfile.PositionOf(file.Docs[1].Body), "a second document begins here: a plan is one")
+		return yamlfile.Wrong(yamlfile.PositionOf(file.Docs[1].Body), "a second document begins here: a plan is a single document")
 	}
 	if err := yaml.NodeToValue(file.Docs[0].Body, d, yaml.Strict()); err != nil {
 		return yamlfile.Positioned(err, planKeys(), docs)
@@ -296,8 +295,7 @@ func decode(source []byte, d *document) (err error) {
 	return nil
 }
 
-// empty refuses what was begun and not said: a key without a value, or an item without
-// anything. It is unclear whether the author meant it to be empty or forgot the value.
+// empty refuses a key without a value and an empty item: the author may have forgotten the value.
 func empty(n ast.Node, key string, at yamlfile.Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
@@ -324,7 +322,7 @@ func empty(n ast.Node, key string, at yamlfile.Position) error {
 	return nil
 }
 
-// place notes where entries begin.
+// place records where entries begin.
 func place(n ast.Node, d *document) {
 	pairs, _ := pairsOf(n)
 	for _, p := range pairs {
@@ -343,7 +341,7 @@ func place(n ast.Node, d *document) {
 	}
 }
 
-// inFile puts the file's name before what is wrong in it.
+// inFile prefixes an error with the file's name.
 func inFile(path string, err error) error {
 	if m := (*yamlfile.Mistake)(nil); errors.As(err, &m) {
 		if m.At.Line == 0 {
@@ -354,7 +352,7 @@ func inFile(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// planKeys returns all keys of a plan, to suggest the one that was meant.
+// planKeys returns all keys of a plan, for suggestions.
 func planKeys() (keys []string) {
 	for _, t := range []reflect.Type{reflect.TypeFor[document](), reflect.TypeFor[defaults](), reflect.TypeFor[entry](), reflect.TypeFor[comparison]()} {
 		keys = append(keys, keysOf(t)...)
@@ -363,7 +361,7 @@ func planKeys() (keys []string) {
 	return slices.Compact(keys)
 }
 
-// keysOf are the keys of one part of a plan.
+// keysOf returns the keys of one part of a plan.
 func keysOf(t reflect.Type) (keys []string) {
 	for i := range t.NumField() {
 		if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
@@ -373,7 +371,7 @@ func keysOf(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// beside is a path that is given relative to the plan.
+// beside resolves a path relative to the plan.
 func beside(plan, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

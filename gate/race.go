@@ -35,11 +35,11 @@ const (
 	inARound
 )
 
-// round is what the three runs of a round came to.
+// round holds the three runs of a round.
 type round [inARound]reports.Run
 
-// driver makes the runs of rounds: sides says, run by run, which it is, and seeds with
-// which seed. When ctx ends it returns those that came to an end.
+// driver makes the runs of rounds: for each run, sides holds candidate or baseline, and seeds the seed. When ctx
+// ends it returns the finished runs.
 type driver func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error)
 
 // race carries out an entry under performance.
@@ -47,8 +47,7 @@ func (r *running) race(ctx context.Context, c *race) (reports.GatePerformance, e
 	return r.raceWith(ctx, c, r.driverOf)
 }
 
-// raceWith carries it out with runs that the drivers make that open returns, for an entry
-// of one length.
+// raceWith carries out the entry; open returns the driver for an entry with a fixed length of runs.
 func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver) (reports.GatePerformance, error) {
 	e := reports.GatePerformance{
 		Name: c.Name.V, Line: c.Name.at.Line, Column: c.Name.at.Column, Measures: []reports.GateMeasure{},
@@ -65,7 +64,7 @@ func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver
 	}
 	e.ElapsedMS = milliseconds(time.Since(started))
 	if len(t.rounds) == 0 && err != nil && e.Verdict != reports.Violated {
-		e.Verdict = "" // nothing to tell
+		e.Verdict = "" // nothing to report
 	}
 	return e, err
 }
@@ -83,7 +82,7 @@ func (c *race) titles() (candidate, baseline string) {
 	return candidate, differs(b, a, *c.Baseline)
 }
 
-// named describes a combination in words.
+// named describes a combination.
 func named(c reports.Contender) string {
 	var parts []string
 	for _, v := range []struct{ what, name string }{{"queue", c.Queue}, {"lock", c.Lock}, {"sale", c.Sale}, {"ids", c.IDs}, {"dispatch", c.Dispatch}} {
@@ -94,7 +93,7 @@ func named(c reports.Contender) string {
 	return strings.Join(parts, ", ")
 }
 
-// timing is a comparison under way.
+// timing is a comparison in progress.
 type timing struct {
 	race    *race
 	running *running
@@ -102,23 +101,23 @@ type timing struct {
 	random  *rand.Rand
 
 	rounds   []round
-	violated []reports.Run // of the candidate, also of rounds that did not come to their end
+	violated []reports.Run // of the candidate, also in unfinished rounds
 	accepted *Accepted
-	foreign  string // why what the baseline accepts does not count
+	foreign  string // why the baseline's accepted slow-downs do not count
 	sized    string // how the length of the runs was chosen
-	open     string // what the rounds made so far cannot tell
+	open     string // what the rounds so far leave open
 
-	// differences are, by measure, the slow-downs of the candidate and of the baseline
-	// against itself, as logarithms, a round each.
+	// differences holds, by measure, the slow-downs of the candidate and of the baseline against itself, as
+	// logarithms, one per round.
 	differences map[string][2][]float64
 }
 
-// run makes rounds until every measure is fast enough, or one is too slow, or there are
-// no more to make. ctx ends with the budget, or with the gate.
+// run makes rounds until every measure is fast enough, one is too slow, or the maximum is reached. ctx ends with
+// the budget or with the gate.
 func (t *timing) run(ctx context.Context, drive driver) error {
 	looks := t.race.procedure.looks
 	if t.running.options.Record {
-		looks = looks[len(looks)-2 : len(looks)-1] // all that are to be, at once
+		looks = looks[len(looks)-2 : len(looks)-1] // all planned rounds at once
 	}
 	for i, look := range looks {
 		err := t.advance(ctx, drive, look)
@@ -140,8 +139,7 @@ func (t *timing) run(ctx context.Context, drive driver) error {
 	return nil
 }
 
-// until says what ended the rounds: ctx ends by itself with the budget, and is ended with
-// the gate.
+// until describes what ended the rounds: ctx ends by itself with the budget, and is cancelled with the gate.
 func (t *timing) until(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return "until the gate was stopped"
@@ -149,7 +147,7 @@ func (t *timing) until(ctx context.Context) string {
 	return fmt.Sprintf("within the budget of %v", t.race.budget)
 }
 
-// conclude tells how large everything is, and accepts it if it is to be recorded.
+// conclude estimates all measures, and accepts them if they are to be recorded.
 func (t *timing) conclude() {
 	for i := range t.entry.Measures {
 		m, ds := &t.entry.Measures[i], t.differences[t.race.measures[i]]
@@ -161,7 +159,7 @@ func (t *timing) conclude() {
 	}
 }
 
-// advance makes rounds until there are so many.
+// advance makes rounds up to this number.
 func (t *timing) advance(ctx context.Context, drive driver, upTo int) error {
 	var sides []int
 	var seeds []uint64
@@ -189,12 +187,12 @@ func (t *timing) advance(ctx context.Context, drive driver, upTo int) error {
 		t.rounds = append(t.rounds, x)
 	}
 	if ctx.Err() != nil {
-		return nil // what failed because of that is no failure
+		return nil // errors after the end of ctx do not count
 	}
 	return err
 }
 
-// look decides what can be decided by now, and reports whether that is all.
+// look decides what the rounds so far can decide, and reports whether that is everything.
 func (t *timing) look() (done bool) {
 	e, r := t.entry, t.running
 	r.noteServer(t.rounds[0][theCandidate].ServerVersion)
@@ -222,7 +220,7 @@ func (t *timing) look() (done bool) {
 	e.Why = ""
 	switch {
 	case slices.Contains(verdicts, reports.Slower) && t.foreign != "":
-		e.Verdict, e.Why = reports.Inconclusive, "it is slower than allowed, but the baseline file has accepted that it is slower, and cannot be compared with: "+t.foreign
+		e.Verdict, e.Why = reports.Inconclusive, "it is slower than allowed; the baseline file accepts a slow-down, but does not apply: "+t.foreign
 		return true
 	case slices.Contains(verdicts, reports.Slower):
 		e.Verdict = reports.Slower
@@ -237,7 +235,7 @@ func (t *timing) look() (done bool) {
 	return false
 }
 
-// recorded accepts what was measured, if it was measured well enough to be accepted.
+// recorded accepts the measures whose noise is small enough.
 func (t *timing) recorded() {
 	e := t.entry
 	before := *e
@@ -256,7 +254,7 @@ func (t *timing) recorded() {
 	}
 }
 
-// breaks tells whether the candidate broke a promise in any run, and says which.
+// breaks reports whether the candidate broke a promise in any run, and which.
 func (t *timing) breaks() bool {
 	if len(t.violated) == 0 {
 		return false
@@ -266,8 +264,8 @@ func (t *timing) breaks() bool {
 	return true
 }
 
-// undecided says why speed was not measured as it was meant to be: in some run no fault
-// fired, or it was cut short, or the baseline owes its speed to what it breaks.
+// undecided explains why the speed measurement is invalid: in a run a fault did not fire, a run was cut short, or
+// the baseline broke a promise and may owe its speed to that.
 func (t *timing) undecided() string {
 	for i, x := range t.rounds {
 		for side, run := range x {
@@ -277,17 +275,16 @@ func (t *timing) undecided() string {
 			}
 			switch {
 			case run.Verdict == reports.Inconclusive && !judging.Uncontended(run.Why):
-				return fmt.Sprintf("%s decided nothing in round %d, and so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
+				return fmt.Sprintf("%s decided nothing in round %d, so its speed says nothing: %s", who, i+1, or(run.Why, "it gave no reason"))
 			case run.Verdict == reports.Violated:
-				return fmt.Sprintf("%s broke a promise in round %d: what it gains by that is no speed to be compared with", who, i+1)
+				return fmt.Sprintf("%s broke a promise in round %d, so its speed is no valid reference", who, i+1)
 			}
 		}
 	}
 	return ""
 }
 
-// measure compares one measure over all rounds. What was fast enough after fewer rounds
-// has to be so after all.
+// measure compares one measure over all rounds. A measure that was fast enough after fewer rounds must still be.
 func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 	operation := t.race.operation()
 	m = reports.GateMeasure{Name: t.race.called(name), Unit: "ms", Allowed: t.race.slower[name], Verdict: reports.Inconclusive}
@@ -299,7 +296,7 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 		for side, run := range x {
 			v := measured(run, name, operation)
 			if !(v > 0) || math.IsInf(v, 1) {
-				return m, fmt.Sprintf("%s could not be measured in round %d: nothing of the kind was done (%s)", m.Name, i+1, or(run.Why, run.Verdict))
+				return m, fmt.Sprintf("%s could not be measured in round %d: there was no such operation (%s)", m.Name, i+1, or(run.Why, run.Verdict))
 			}
 			values[side] = append(values[side], v)
 		}
@@ -321,20 +318,20 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 	case decided == fastEnough && resolved:
 		m.Verdict = reports.Pass
 	case t.open == "" && !resolved:
-		t.open = fmt.Sprintf("they cannot show a slow-down as small as the %s that are allowed, since the noise is too large: the %s of the baseline against itself is known as %s only; %s", reports.Percent(m.Allowed), m.Name, s.estimate(noise, p.miss).Span(), quieter)
+		t.open = fmt.Sprintf("they cannot show a slow-down of %s, the allowed one, because the noise is too large: the %s of the baseline against itself is only known to be %s; %s", reports.Percent(m.Allowed), m.Name, s.estimate(noise, p.miss).Span(), quieter)
 	case t.open == "":
-		t.open = fmt.Sprintf("they cannot tell the %s from what is allowed; more rounds would, unless it is just as slow as that", m.Name)
+		t.open = fmt.Sprintf("they cannot tell the %s from the allowed slow-down; more rounds would, unless it is exactly that slow", m.Name)
 	}
 	if p.differs(s, noise, math.Log1p(m.Allowed)) {
-		return m, fmt.Sprintf("the baseline differs from itself by more than is allowed (%s of %s): what is measured here is not the candidate", reports.Percent(s.estimate(noise, p.miss).Middle), m.Name)
+		return m, fmt.Sprintf("the baseline differs from itself by more than is allowed (%s of %s), so the difference is not due to the candidate", reports.Percent(s.estimate(noise, p.miss).Middle), m.Name)
 	}
 	return m, ""
 }
 
-// quieter is what to do about noise.
+// quieter is advice against noise.
 const quieter = "longer runs (duration, ops or stock, or a larger budget where the gate chooses), more rounds or a quieter machine would"
 
-// operation returns the operation to compare the latency of.
+// operation returns the operation whose latency is compared.
 func (c *race) operation() string {
 	return or(c.Operation.V, mainOperation(c.candidate.Runs[0]))
 }
@@ -347,7 +344,7 @@ func (c *race) called(measure string) string {
 	return measure + " of " + c.operation()
 }
 
-// slowdowns are, round by round, the logarithms of how many times as long a takes as b.
+// slowdowns returns, round by round, the logarithm of a's duration relative to b's.
 func slowdowns(a, b []float64, measure string) []float64 {
 	ds := make([]float64, len(a))
 	for i := range a {
@@ -359,7 +356,7 @@ func slowdowns(a, b []float64, measure string) []float64 {
 	return ds
 }
 
-// estimate tells differences of logarithms as parts.
+// estimate converts logarithmic differences to relative slow-downs.
 func (s *signs) estimate(differences []float64, miss float64) reports.Estimate {
 	low, middle, high := s.interval(differences, miss)
 	part := func(x float64) *float64 {
@@ -374,7 +371,7 @@ func (s *signs) estimate(differences []float64, miss float64) reports.Estimate {
 
 func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// measured is one measure of a run; 0: it has none.
+// measured returns a measure of a run; 0: it has none.
 func measured(r reports.Run, name, operation string) float64 {
 	switch name {
 	case throughput:
@@ -388,8 +385,7 @@ func measured(r reports.Run, name, operation string) float64 {
 	return r.Latency[operation].Call.P99
 }
 
-// work counts what the clients came for: pieces where there is a sale, otherwise effects,
-// submissions, numbers or tenures of the lock.
+// work counts the useful work: pieces if there is a sale, otherwise effects, submissions, numbers or sections.
 func work(r reports.Run) int64 {
 	switch {
 	case r.Sold != nil:
@@ -404,8 +400,8 @@ func work(r reports.Run) int64 {
 	return r.Acquired
 }
 
-// mainOperation returns the operation to compare the latency of, by default: the
-// acquisition if a lock keeps clients apart, since that is where they wait.
+// mainOperation returns the default operation whose latency is compared: the acquisition if a lock excludes
+// clients, because they wait there.
 func mainOperation(c scenarios.Config) string {
 	s := c.Scenario
 	switch {
@@ -423,8 +419,8 @@ func mainOperation(c scenarios.Config) string {
 	return history.Acquire.String()
 }
 
-// driverOf makes the runs of an entry: in this process or, where builds are compared, both
-// in processes of their own, so that they are treated alike.
+// driverOf returns the driver of an entry: in this process or, to compare builds, both in separate processes, so
+// that they are treated alike.
 func (r *running) driverOf(c *race) driver {
 	if c.build != "" {
 		return r.processes(c)
@@ -435,7 +431,7 @@ func (r *running) driverOf(c *race) driver {
 	return r.each(c)
 }
 
-// newDir is a directory for the runs of an entry.
+// newDir returns a directory for the runs of an entry.
 func (r *running) newDir(name string) string {
 	r.dirs++
 	return filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
@@ -454,7 +450,7 @@ func (r *running) together(c *race) driver {
 	}
 }
 
-// each gives every run servers of its own, since the two sides need different ones.
+// each starts new servers for every run, because the two sides need different ones.
 func (r *running) each(c *race) driver {
 	return func(ctx context.Context, sides []int, seeds []uint64) (runs []reports.Run, err error) {
 		for i, side := range sides {
@@ -473,7 +469,7 @@ func (r *running) each(c *race) driver {
 	}
 }
 
-// config is one side's combination with a seed.
+// config returns one side's combination with a seed.
 func (c *race) config(side int, seed uint64) scenarios.Config {
 	config := c.baseline.Runs[0]
 	if side == theCandidate {
@@ -507,8 +503,7 @@ func (r *running) processes(c *race) driver {
 	}
 }
 
-// process makes one run with a build of oversell. There may be a run though there is an
-// error.
+// process makes one run with a build of oversell. It may return a run and an error.
 func process(ctx context.Context, build string, args []string, seed uint64, dir string) (runs []reports.Run, err error) {
 	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "--seed=") })
 	args = append(append([]string{"run"}, args...), fmt.Sprintf("--seed=%d", seed), "--out="+dir, "--json")
@@ -520,7 +515,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 {
 		runs = d.Runs
 	}
-	// Except after an environment error, the exit code says what the document does.
+	// Except after an environment error, the exit code is in the document, too.
 	if len(runs) == 1 && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != reports.ExitEnvironment) {
 		return runs, nil
 	}
@@ -531,7 +526,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	return runs, fmt.Errorf("%s: %w: %s", shell(append([]string{build}, args...)), err, said[max(0, len(said)-300):])
 }
 
-// muted is told of servers only: a comparison makes too many runs to tell of each.
+// muted reports servers only: a comparison makes too many runs to report each.
 type muted struct{ *listener }
 
 // Start implements campaign.Watcher.

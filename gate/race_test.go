@@ -73,7 +73,7 @@ func TestRaces(t *testing.T) {
 		{"equal", 0, 0.05, 0, "pass: throughput"},
 		{"slower by 30 %", 0.30, 0.05, 4, "slower: p50 of acquire"},
 		{"faster", -0.30, 0.05, 0, "% faster"},
-		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell the throughput from what is allowed"},
+		{"as slow as is allowed", 0.10, 0.005, 3, "cannot tell the throughput from the allowed slow-down"},
 		{"too much noise", 0, 2, 3, "the noise is too large"},
 	} {
 		g := timed(t, mustLoad(t, trialPlan), Options{Seed: 3}, c.slower, c.noise)
@@ -86,8 +86,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestResolution: a comparison passes only if a slow-down of the allowed size would have
-// shown, which the baseline against itself tells.
+// TestResolution: a comparison passes only if a slow-down of the allowed size would have been detected, by the
+// baseline against itself.
 func TestResolution(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -98,8 +98,8 @@ func TestResolution(t *testing.T) {
 	}{
 		{"no noise", []float64{1}, 1, 0, "the baseline against itself 0 % to 0 %"},
 		{"little noise", []float64{0.98, 1.03, 0.99, 1.01}, 1, 0, "the baseline against itself -2.0 % to 3.0 %"},
-		{"noise that reaches far above", []float64{0.98, 0.99, 1, 0.97, 2.4, 1.6}, 1, 3, "they cannot show a slow-down as small as the 10 % that are allowed, since the noise is too large: the throughput of the baseline against itself is known as"},
-		{"noise that reaches far below", []float64{1.01, 1.02, 1, 1.03, 0.4, 0.6}, 1, 3, "they cannot show a slow-down as small as"},
+		{"noise that reaches far above", []float64{0.98, 0.99, 1, 0.97, 2.4, 1.6}, 1, 3, "they cannot show a slow-down of 10 %, the allowed one, because the noise is too large: the throughput of the baseline against itself is only known to be"},
+		{"noise that reaches far below", []float64{1.01, 1.02, 1, 1.03, 0.4, 0.6}, 1, 3, "they cannot show a slow-down of"},
 		{"noise to both sides", []float64{0.5, 2, 0.9, 1.1}, 0.5, 3, "a quieter machine would"},
 		{"noise to both sides, and far slower", []float64{0.5, 2, 0.9, 1.1}, 3, 4, "slower: throughput"},
 		{"noise that differs from nothing", []float64{1.5, 1.6, 1.4}, 1, 3, "the baseline differs from itself by more than is allowed"},
@@ -128,7 +128,7 @@ func TestResolution(t *testing.T) {
 	}
 }
 
-// TestRaceBreaksPromise: safety is absolute, also while speed is measured.
+// TestRaceBreaksPromise: violations count also during speed measurement.
 func TestRaceBreaksPromise(t *testing.T) {
 	// Of the first thirty runs ten are the candidate's: one of any three.
 	codes := map[int]int{}
@@ -140,7 +140,7 @@ func TestRaceBreaksPromise(t *testing.T) {
 	}
 }
 
-// TestNothingToMeasure: what was not done has no speed.
+// TestNothingToMeasure: without operations there is no speed.
 func TestNothingToMeasure(t *testing.T) {
 	drive := func(_ context.Context, sides []int, _ []uint64) (runs []reports.Run, err error) {
 		for range sides {
@@ -154,9 +154,8 @@ func TestNothingToMeasure(t *testing.T) {
 	}
 }
 
-// TestNothingDecided: speed that was measured while nothing was put to the test is none
-// that passes, and neither is that of a baseline that breaks its promises. A client alone
-// is what is measured.
+// TestNothingDecided: the speed of runs that decided nothing does not pass, nor does that of a baseline that breaks
+// its promises. A single client is measured.
 func TestNothingDecided(t *testing.T) {
 	for _, c := range []struct {
 		side    int
@@ -165,10 +164,10 @@ func TestNothingDecided(t *testing.T) {
 		code    int
 		say     string
 	}{
-		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, and so its speed says nothing: the fault never fired"},
-		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, and so its speed says nothing: the run was cut short"},
+		{theCandidate, reports.Inconclusive, "the fault never fired", reports.ExitInconclusive, "the candidate decided nothing in round 3, so its speed says nothing: the fault never fired"},
+		{itsTwin, reports.Inconclusive, "the run was cut short", reports.ExitInconclusive, "the baseline decided nothing in round 3, so its speed says nothing: the run was cut short"},
 		{theBaseline, reports.Violated, "", reports.ExitInconclusive, "the baseline broke a promise in round 3"},
-		{theCandidate, reports.Inconclusive, "too little happened that could have broken a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
+		{theCandidate, reports.Inconclusive, "there were too few opportunities to break a promise: progress of the lock had 0 opportunities", reports.ExitPass, "GREEN"},
 	} {
 		drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 			runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)
@@ -188,8 +187,8 @@ func TestNothingDecided(t *testing.T) {
 	}
 }
 
-// TestStoppedRace: a promise that was broken is told, also if its round was not made to
-// its end, and what ended the rounds is told as what it was.
+// TestStoppedRace: a violation is reported even if its round was not completed, with the reason why the rounds
+// ended.
 func TestStoppedRace(t *testing.T) {
 	for _, c := range []struct {
 		verdict, budget string
@@ -225,8 +224,7 @@ func TestStoppedRace(t *testing.T) {
 	}
 }
 
-// TestTwinsThatDiffer: when the baseline differs from itself, nothing is known of the
-// candidate.
+// TestTwinsThatDiffer: if the baseline differs from itself, nothing is known about the candidate.
 func TestTwinsThatDiffer(t *testing.T) {
 	drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 		runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)
@@ -243,7 +241,7 @@ func TestTwinsThatDiffer(t *testing.T) {
 	}
 }
 
-// TestRaceFails: a driver that fails is no speed, either.
+// TestRaceFails: a driver that fails gives no speed.
 func TestRaceFails(t *testing.T) {
 	drive := func(context.Context, []int, []uint64) ([]reports.Run, error) { return nil, errors.New("no server") }
 	if g := driven(t, mustLoad(t, trialPlan), Options{}, drive); g.ExitCode() != reports.ExitEnvironment {
@@ -269,8 +267,8 @@ func TestOrderIsDrawn(t *testing.T) {
 	}
 }
 
-// TestOrderMatters: were the order not drawn by chance, a machine that slows down every
-// third run would raise an alarm nearly every time.
+// TestOrderMatters: without random order, a machine that slows down every third run would raise an alarm nearly
+// every time.
 func TestOrderMatters(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(1, 1)), &signs{}
 	p := newProcedure(defaultRounds, 1)
@@ -301,7 +299,7 @@ func TestBuilds(t *testing.T) {
 		path := filepath.Join(dir, name)
 		script := `#!/bin/sh
 case "$*" in run*--lock=lua-release*--seed=*--out=*--json) ;; *) echo "bad arguments: $*" >&2; exit 2;; esac
-echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"too little happened that could have broken a promise: such a run shows nothing"}]}'
+echo '{"schema":"oversell-report/1","runs":[{"acquired":` + acquired + `,"elapsed_ms":100,"verdict":"inconclusive","why":"there were too few opportunities to break a promise: such a run shows nothing"}]}'
 exit 3
 `
 		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {

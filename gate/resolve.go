@@ -24,17 +24,15 @@ import (
 	"oversell/scenarios"
 )
 
-// Plan is a gate's plan in which every name was found, and nothing is left that could
-// not be run.
+// Plan is a validated plan: all names are resolved, and every entry can be run.
 type Plan struct {
-	// Path is where it was read from.
+	// Path is the plan file.
 	Path   string
 	safety []guard
 	speed  []race
 }
 
-// Renamed says which locks the plan calls by names of earlier versions, and what they are
-// called today.
+// Renamed says which locks the plan calls by names of earlier versions, and their current names.
 func (p *Plan) Renamed() (notes []string) {
 	var args []string
 	for _, g := range p.safety {
@@ -57,58 +55,58 @@ func (p *Plan) Renamed() (notes []string) {
 	return notes
 }
 
-// guard is an entry that guards promises.
+// guard is an entry under safety.
 type guard struct {
 	entry
 	kind   string
 	repeat int
 	budget time.Duration
 	seeds  []uint64
-	// control is the entry's, with its name looked up.
+	// control is the entry's control, looked up by name.
 	control control
 
 	flags    flags
-	plan     campaign.Plan    // of a run
-	searches []explore.Config // of an exploration
+	plan     campaign.Plan    // for a run
+	searches []explore.Config // for an exploration
 	command  program
 	notes    []string
 }
 
-// The kinds of entries.
+// Kinds of entries.
 const (
 	kindRun     = "run"
 	kindExplore = "explore"
 	kindCommand = "command"
 )
 
-// race is an entry that guards speed.
+// race is an entry under performance.
 type race struct {
 	comparison
 	budget     time.Duration
 	rounds     int
 	measures   []string
-	slower     map[string]float64 // the largest slow-down by measure, as a part
+	slower     map[string]float64 // allowed slow-down by measure: 0.1 is 10 %
 	candidate  campaign.Plan
 	baseline   campaign.Plan
 	flags      [2]flags    // of candidate and baseline
-	args       [2][]string // the same, as a command line has them
-	length     length      // of a run, if the gate chooses it
-	build      string      // the other build; empty: both are run in this process
+	args       [2][]string // the same as command-line arguments
+	length     length      // length of a run, if the gate chooses it
+	build      string      // the other build; empty: both sides run in this process
 	procedure  procedure
 	identifier string
 }
 
-// The defaults.
+// Defaults.
 const (
 	defaultRepeat      = 3
 	defaultRounds      = 40
 	defaultSlowdown    = 0.10
 	defaultP99Slowdown = 0.50
 	defaultRaceBudget  = 2 * time.Minute
-	defaultRaceRun     = 200 * time.Millisecond // of scenarios that end by time alone
+	defaultRaceRun     = 200 * time.Millisecond // for scenarios that end by time only
 )
 
-// The measures of speed.
+// Measures of speed.
 const (
 	throughput = "throughput"
 	p50        = "p50"
@@ -117,8 +115,7 @@ const (
 
 var measures = []string{throughput, p50, p99}
 
-// Load reads a plan and refuses, with file, line and column, what could not be run, before
-// anything is started.
+// Load reads a plan. It refuses what cannot be run, with file, line and column, before anything is started.
 func Load(ctx context.Context, path string) (*Plan, error) {
 	d, err := read(path)
 	if err != nil {
@@ -134,7 +131,7 @@ func Load(ctx context.Context, path string) (*Plan, error) {
 func (p *Plan) resolve(ctx context.Context, d document) error {
 	switch {
 	case d.Schema.V != "" && d.Schema.V != PlanSchema:
-		return yamlfile.Wrong(d.Schema.at, "a plan of the schema %q, and this build reads %q", d.Schema.V, PlanSchema)
+		return yamlfile.Wrong(d.Schema.at, "the schema of the plan is %q, and this build reads %q", d.Schema.V, PlanSchema)
 	case len(d.Safety)+len(d.Performance) == 0:
 		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan guards nothing: it lists entries under safety and performance")
 	}
@@ -188,8 +185,7 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 	return nil
 }
 
-// shared checks the defaults and the controls, even if no entry uses them. Whether they
-// fit an entry is checked with the entry.
+// shared checks the defaults and the controls, even if no entry uses them. Each entry checks whether they fit.
 func (d document) shared(path string) error {
 	if err := d.Defaults.Run.parse(kindRun, (&campaign.Options{}).Bind); err != nil {
 		return err
@@ -215,7 +211,7 @@ func (d document) shared(path string) error {
 	return nil
 }
 
-// check refuses flags that neither a run nor a search has, and a program that is not there.
+// check refuses flags that neither a run nor a search has, and a program that does not exist.
 func (c control) check(path string) error {
 	if c.flags != nil {
 		err := c.flags.parse(kindRun, (&campaign.Options{}).Bind)
@@ -224,7 +220,7 @@ func (c control) check(path string) error {
 		}
 		return err
 	}
-	// A path that is relative is looked up where an entry runs it.
+	// A relative path is resolved where an entry runs it.
 	if c.command == nil || strings.ContainsRune(c.command.V[0].V, filepath.Separator) && !filepath.IsAbs(c.command.V[0].V) {
 		return nil
 	}
@@ -232,7 +228,7 @@ func (c control) check(path string) error {
 	return err
 }
 
-// knows refuses a word for a control that means none.
+// knows refuses an unknown name of a control.
 func (d document) knows(word textValue) error {
 	if _, ok := d.Controls[word.V]; ok || word.V == "" {
 		return nil
@@ -249,7 +245,7 @@ func (d document) knows(word textValue) error {
 func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err error) {
 	g = guard{entry: e}
 	if e.Expect.V == "" {
-		return g, yamlfile.Wrong(e.Name.at, "entry %q does not say what must come of it: add expect: pass or expect: violated", e.Name.V)
+		return g, yamlfile.Wrong(e.Name.at, "entry %q has no expected outcome: add expect: pass or expect: violated", e.Name.V)
 	}
 	if err := known(e.Expect.at, "outcome", e.Expect.V, []string{reports.Pass, reports.Violated}); err != nil {
 		return g, err
@@ -294,7 +290,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 	return g, g.checkControl(ctx, p.Path)
 }
 
-// often settles how often an entry is run, for how long and with which seeds.
+// often determines how often an entry runs, for how long and with which seeds.
 func (g *guard) often(d defaults) error {
 	e := g.entry
 	if g.kind == kindExplore {
@@ -303,7 +299,7 @@ func (g *guard) often(d defaults) error {
 			what string
 		}{{e.Repeat.at, "repeat"}, {e.Budget.at, "budget"}, {e.Seeds.at, "seeds"}} {
 			if x.at.Line > 0 {
-				return yamlfile.Wrong(x.at, "a search is made once and for all: leave out %s (its own flag time bounds it)", x.what)
+				return yamlfile.Wrong(x.at, "a search is made once: leave out %s (its flag time limits it)", x.what)
 			}
 		}
 		if len(e.Limits) > 0 {
@@ -317,7 +313,7 @@ func (g *guard) often(d defaults) error {
 		repeat, seeds = d.Repeat, d.Seeds
 	}
 	if repeat.V > 0 && len(seeds.V) > 0 && repeat.V != len(seeds.V) {
-		return yamlfile.Wrong(repeat.at, "repeat says %d, and %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
+		return yamlfile.Wrong(repeat.at, "repeat is %d, but %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
 	}
 	for _, s := range seeds.V {
 		g.seeds = append(g.seeds, s.V)
@@ -341,14 +337,14 @@ func (g *guard) controlled(d document) error {
 			return yamlfile.Wrong(g.control.at, "an entry that must break is a control itself: leave out control")
 		}
 		if len(g.Limits) > 0 {
-			return yamlfile.Wrong(g.Limits[0].at, "how fast something is that must break does not matter: leave out limits")
+			return yamlfile.Wrong(g.Limits[0].at, "an entry that must break has no speed to guard: leave out limits")
 		}
 		return nil
 	}
 	if !g.control.given() {
 		g.control = d.Defaults.Control
 		if g.kind == kindCommand && g.control.command == nil && g.control.word.V != noControl || g.kind != kindCommand && g.control.command != nil {
-			g.control = control{word: textValue{V: autoControl}, at: g.entry.Name.at} // it is for another kind of entries
+			g.control = control{word: textValue{V: autoControl}, at: g.entry.Name.at} // the default is for another kind of entry
 		}
 	}
 	switch word := g.control.word; word.V {
@@ -360,12 +356,12 @@ func (g *guard) controlled(d document) error {
 	}
 }
 
-// checkControl refuses a control that could not be run.
+// checkControl refuses a control that cannot be run.
 func (g *guard) checkControl(ctx context.Context, path string) error {
 	c := g.control
 	switch {
 	case c.command != nil && g.kind != kindCommand:
-		return yamlfile.Wrong(c.at, "the control of a %s is what its flags are set to instead, like {lock: none}", g.kind)
+		return yamlfile.Wrong(c.at, "the control of a %s is the flags that it sets differently, like {lock: none}", g.kind)
 	case c.flags != nil && g.kind == kindCommand:
 		return yamlfile.Wrong(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
 	case c.command != nil:
@@ -388,7 +384,7 @@ func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
 	g.flags = g.entry.Run.over(d.Run)
 	if s, ok := g.flags.value("seed"); ok {
 		if len(g.seeds) > 0 {
-			return yamlfile.Wrong(g.entry.Run.at, "a seed among the flags and seeds beside them: give one of the two")
+			return yamlfile.Wrong(g.entry.Run.at, "there is a seed among the flags, and seeds beside them: give one of the two")
 		}
 		var x seed
 		if _, err := fmt.Sscan(s, &x.V); err != nil {
@@ -409,7 +405,7 @@ func (g *guard) resolveSearch(d defaults) (err error) {
 	return err
 }
 
-// planOf turns flags into what they run.
+// planOf resolves flags into a plan of runs.
 func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
 	o := &campaign.Options{}
 	if err := f.parse("run", o.Bind); err != nil {
@@ -426,7 +422,7 @@ func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
 	return plan, nil
 }
 
-// searchesOf turns flags into what they search.
+// searchesOf resolves flags into searches.
 func searchesOf(f flags) ([]explore.Config, []string, error) {
 	o := campaign.SearchOptions{}
 	if err := f.parse("explore", o.BindSearch); err != nil {
@@ -440,7 +436,7 @@ func searchesOf(f flags) ([]explore.Config, []string, error) {
 	return cs, skipped, err
 }
 
-// parse sets the flags of a command as its command line does.
+// parse sets the flags of a command as from a command line.
 func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 	set := pflag.NewFlagSet(command, pflag.ContinueOnError)
 	bind(set)
@@ -465,8 +461,8 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 	return nil
 }
 
-// blame puts a position before an error about the values of flags: the position of the
-// flag that the error is about, if it can be found, or else the position of all flags.
+// blame prefixes an error about flag values with the position of the flag or, if that cannot be found, of all
+// flags.
 func (f flags) blame(err error) error {
 	say, at, best := phrase.OneLine(err.Error()), f.at, 0
 	for _, i := range f.items {
@@ -495,9 +491,9 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	r = race{comparison: c, budget: defaultRaceBudget, rounds: defaultRounds, slower: map[string]float64{}}
 	switch {
 	case c.Run == nil:
-		return r, yamlfile.Wrong(c.Name.at, "entry %q does not say what is run: add run: with the candidate's flags", c.Name.V)
+		return r, yamlfile.Wrong(c.Name.at, "entry %q has no candidate: add run: with its flags", c.Name.V)
 	case (c.Baseline == nil) == (c.Build.V == ""):
-		return r, yamlfile.Wrong(c.Name.at, "entry %q needs something to be compared with: baseline: with what its flags are set to instead, or build: with another build of oversell", c.Name.V)
+		return r, yamlfile.Wrong(c.Name.at, "entry %q has no baseline to compare with: add baseline: with the flags that differ, or build: with another build of oversell", c.Name.V)
 	}
 	if c.Rounds.V > 0 || d.Rounds.V > 0 {
 		r.rounds = or(c.Rounds.V, d.Rounds.V)
@@ -554,14 +550,14 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	return r, nil
 }
 
-// single is the plan of flags that are one combination of variants.
+// single resolves flags into a plan with one combination of variants.
 func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.Plan, error) {
 	plan, err := planOf(ctx, *f)
 	if err != nil {
 		return plan, err
 	}
 	if len(plan.Runs) != 1 {
-		return plan, yamlfile.Wrong(name.at, "entry %q is %d combinations of variants, and speed is compared of one: name a lock, or a queue, in run", name.V, len(plan.Runs))
+		return plan, yamlfile.Wrong(name.at, "entry %q is %d combinations of variants, and speed is compared for one: name a lock, or a queue, in run", name.V, len(plan.Runs))
 	}
 	if plan.Runs[0].Scenario.Name == "mutex" && !f.has("duration") && !f.has("ops") {
 		*f = f.with("duration", defaultRaceRun.String())
@@ -570,7 +566,7 @@ func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.P
 	return plan, nil
 }
 
-// or is the first of these that is not zero.
+// or returns the first value that is not zero.
 func or[T comparable](vs ...T) (zero T) {
 	for _, v := range vs {
 		if v != zero {
@@ -580,7 +576,7 @@ func or[T comparable](vs ...T) (zero T) {
 	return zero
 }
 
-// digest identifies what an entry does, independently of the order of its flags.
+// digest identifies what an entry does, regardless of the order of its flags.
 func digest(parts ...[]string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -591,7 +587,7 @@ func digest(parts ...[]string) string {
 	return hex.EncodeToString(h.Sum(nil))[:digestLength]
 }
 
-// digestLength is how many hexadecimal digits a digest has.
+// digestLength is the number of hexadecimal digits of a digest.
 const digestLength = 16
 
 // identifier identifies what is guarded.
@@ -602,18 +598,18 @@ func (g guard) identifier() string {
 			command = append(command, w.V)
 		}
 	}
-	// The words of a command have an order.
+	// The order of a command's words matters.
 	return digest(g.flags.args(), []string{g.kind, g.Expect.V, strings.Join(command, "\x00"), g.History.V, g.Dir.V})
 }
 
-// resolveCommand finds a program and where it is run.
+// resolveCommand finds a program and its working directory.
 func resolveCommand(plan string, words argument, history, dir textValue) (program, error) {
 	p := program{dir: beside(plan, or(dir.V, "."))}
 	for _, w := range words.V {
 		p.words = append(p.words, w.V)
 	}
 	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
-		return p, yamlfile.Wrong(dir.at, "%s is no directory in which a command could be run", p.dir)
+		return p, yamlfile.Wrong(dir.at, "%s is not a directory in which a command can run", p.dir)
 	}
 	path := p.words[0]
 	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
@@ -635,15 +631,15 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 	return p, nil
 }
 
-// program is a command of the user's own.
+// program is a command of the user's.
 type program struct {
 	words   []string
-	path    string // of the first word
+	path    string // of the program, its first word
 	dir     string
-	history string // the file that it writes; empty: none
+	history string // the file that it writes; may be empty
 }
 
-// combination says which variants run.
+// combination names the variants of a run.
 func combination(c scenarios.Config) reports.Contender {
 	name := func(uses bool, name string) string {
 		if uses {

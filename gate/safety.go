@@ -13,22 +13,22 @@ import (
 	"oversell/scenarios"
 )
 
-// tally gathers the runs of one combination of an entry.
+// tally collects the runs of one combination of an entry.
 type tally struct {
 	g       *guard
 	config  scenarios.Config
 	title   string
 	command func(seed uint64) string
 
-	kept    []made // the runs that count: of a run and its retry, the retry
+	kept    []made // the runs that count: a retry replaces its run
 	broken  []made
 	retried int
 	total   int
-	control *watch // nil: none is needed
+	control *watch // nil: no control is needed
 	elapsed time.Duration
 }
 
-// runs carries out an entry whose runs this program drives itself.
+// runs carries out an entry whose runs this program makes.
 func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
 	var tallies []*tally
 	for _, c := range g.plan.Runs {
@@ -54,8 +54,7 @@ func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase,
 	return cases, err
 }
 
-// goesOn tells whether there is another round: as many as the plan asks for, and until the
-// budget is spent.
+// goesOn reports whether there is another round: up to the number in the plan, within the budget.
 func (g *guard) goesOn(round int, spent time.Duration) bool {
 	if g.repeat > 0 && round >= g.repeat {
 		return false
@@ -63,7 +62,7 @@ func (g *guard) goesOn(round int, spent time.Duration) bool {
 	return round == 0 || g.budget == 0 || spent < g.budget
 }
 
-// settled tells whether more runs could change nothing.
+// settled reports whether further runs cannot change the result.
 func (t *tally) settled() bool {
 	if t.g.Expect.V == reports.Violated {
 		return slices.ContainsFunc(t.broken, func(m made) bool { return unfired(m.run) == "" })
@@ -71,7 +70,7 @@ func (t *tally) settled() bool {
 	return len(t.broken) > 0
 }
 
-// unfired names a fault that never fired in a run; empty: each did.
+// unfired names a fault that never fired in a run; empty if all did.
 func unfired(r reports.Run) string {
 	for _, f := range r.Faults {
 		if f.Fired == 0 {
@@ -81,13 +80,12 @@ func unfired(r reports.Run) string {
 	return ""
 }
 
-// fewestOpportunities is how often, over all runs of a combination, each promise must have
-// had an opportunity to break for a pass of an entry of the kind run: after fewer not even a violation in every seventh (1 - 0.05^(1/20)) would have
-// shown, to 95 %.
+// fewestOpportunities is how many opportunities each promise needs, over all runs of a combination, for an entry of
+// kind run to pass. With fewer, even a violation in every seventh opportunity (1 - 0.05^(1/20)) could go unseen, at
+// 95 % confidence.
 const fewestOpportunities = 20
 
-// round makes one run of a combination, once more if it has decided nothing, and then
-// the control.
+// round makes one run of a combination, again if it decided nothing, and then the control.
 func (r *running) round(ctx context.Context, t *tally, round int) error {
 	started := time.Now()
 	defer func() { t.elapsed += time.Since(started) }()
@@ -102,7 +100,7 @@ func (r *running) round(ctx context.Context, t *tally, round int) error {
 		t.retried++
 		if m, err = r.make(ctx, t.g.plan, t.config, r.seedOf(t.g, round, true), t.g.Name.V+"-again"); m != nil {
 			if t.g.Expect.V == reports.Pass {
-				t.kept = t.kept[:len(t.kept)-1] // the retry counts instead
+				t.kept = t.kept[:len(t.kept)-1] // the retry replaces it
 			}
 			t.add(m)
 		}
@@ -122,8 +120,8 @@ func (t *tally) add(m *made) {
 	}
 }
 
-// again tells whether a run is made once more: one that must hold and has decided nothing
-// or, after the last round, what must break and has not.
+// again reports whether a run is repeated: one that must hold and decided nothing or, after the last round, one
+// that must break and did not.
 func (t *tally) again(m *made, last bool) bool {
 	if t.g.Expect.V == reports.Violated {
 		return last && !t.settled()
@@ -131,7 +129,7 @@ func (t *tally) again(m *made, last bool) bool {
 	return m.run.Verdict == reports.Inconclusive
 }
 
-// judge says what the runs of a combination came to.
+// judge returns the result of the runs of a combination.
 func (t *tally) judge(spent time.Duration) reports.GateCase {
 	c := reports.GateCase{
 		Title: t.title, Contender: combination(t.config), Runs: t.total, Broke: len(t.broken), Retried: t.retried,
@@ -166,15 +164,15 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 	case g.Expect.V == reports.Violated && t.settled():
 		return reports.Pass, ""
 	case g.Expect.V == reports.Violated && c.Broke > 0:
-		return reports.Inconclusive, fmt.Sprintf("the fault %q never fired in a run that broke: what broke had nothing to do with it", unfired(t.broken[0].run))
+		return reports.Inconclusive, fmt.Sprintf("the fault %q never fired in a run with a violation, so it did not cause the violation", unfired(t.broken[0].run))
 	case g.Expect.V == reports.Violated:
-		return reports.Inconclusive, fmt.Sprintf("it must break, and did not in %d runs: the plan has no power here, or what was broken is mended", c.Runs)
+		return reports.Inconclusive, fmt.Sprintf("it must break, and did not in %d runs: either the plan has no power here, or the flaw was fixed", c.Runs)
 	case c.Broke > 0:
 		return reports.Violated, firstBroken(c)
 	case undecided >= 0:
-		return reports.Inconclusive, "also at the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
+		return reports.Inconclusive, "also in the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
 	case g.kind == kindRun && c.Opportunities < fewestOpportunities:
-		return reports.Inconclusive, fmt.Sprintf("some promise had only %d opportunities to break, too few to show anything, and at least %d are needed: it takes more clients, longer runs or more of them", c.Opportunities, fewestOpportunities)
+		return reports.Inconclusive, fmt.Sprintf("a promise had only %d opportunities to break, and at least %d are needed: use more clients, longer runs or more runs", c.Opportunities, fewestOpportunities)
 	case len(t.kept) < g.repeat:
 		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
 	case !c.Control.Good:
@@ -183,7 +181,7 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 	return limited(c.Limits)
 }
 
-// firstBroken names what was broken first.
+// firstBroken names the first violation.
 func firstBroken(c reports.GateCase) string {
 	for _, p := range c.Properties {
 		if p.Result == reports.Broken {
@@ -208,8 +206,8 @@ func limited(ls []reports.GateLimit) (verdict, why string) {
 	return reports.Pass, ""
 }
 
-// properties are the promises of a combination with the worst that came of each. What
-// was broken is never forgotten, also if the run does not count.
+// properties returns the promises of a combination with their worst results. Violations count even in runs that do
+// not.
 func (t *tally) properties() []reports.GateProperty {
 	all := t.kept
 	for _, m := range t.broken {
@@ -224,7 +222,7 @@ func (t *tally) properties() []reports.GateProperty {
 	return merged(runs)
 }
 
-// merged are the promised properties of runs, with the worst that came of each.
+// merged returns the promised properties of runs with their worst results.
 func merged(runs []reports.Run) []reports.GateProperty {
 	ps := []reports.GateProperty{}
 	for _, r := range runs {
@@ -250,7 +248,7 @@ func merged(runs []reports.Run) []reports.GateProperty {
 	return ps
 }
 
-// fewest is the number of opportunities of the promise that had the fewest.
+// fewest returns the smallest number of opportunities of any promise.
 func fewest(ps []reports.GateProperty) (n int64) {
 	for i, p := range ps {
 		if i == 0 || p.Opportunities < n {
@@ -260,12 +258,12 @@ func fewest(ps []reports.GateProperty) (n int64) {
 	return n
 }
 
-// heavier orders results: broken weighs more than unknown, and that more than holds.
+// heavier orders results: violated before unknown before holds.
 func heavier(result string) int {
 	return slices.Index([]string{reports.Holds, reports.Unknown, reports.Broken}, result)
 }
 
-// faults sums up what became of the faults.
+// faults sums up the injections of each fault.
 func (t *tally) faults() (fs []reports.Fault) {
 	for i, m := range t.kept {
 		for j, f := range m.run.Faults {
@@ -307,7 +305,7 @@ func percentileOf(p reports.Percentiles, name string) float64 {
 	return map[string]float64{"p50": p.P50, "p90": p.P90, "p99": p.P99, "p999": p.P999, "max": p.Max}[name]
 }
 
-// again is the command line that makes a run of an entry once more.
+// again returns the command line that repeats a run of an entry.
 func (g *guard) again(c scenarios.Config, seed uint64) string {
 	f := naming(g.flags, c).without("seed").with("seed", fmt.Sprint(seed))
 	return shell(append([]string{"oversell", "run"}, f.today().args()...))
@@ -328,7 +326,7 @@ func naming(f flags, c scenarios.Config) flags {
 	return f
 }
 
-// planFor is a plan with the conditions of the combination, for another variant.
+// planFor resolves flags into a plan with one combination, and that combination.
 func planFor(ctx context.Context, f flags) (campaign.Plan, scenarios.Config, error) {
 	p, err := planOf(ctx, f)
 	if err != nil {

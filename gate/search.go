@@ -22,7 +22,7 @@ import (
 	"oversell/variant"
 )
 
-// searches carries out an entry in which every interleaving is tried.
+// searches carries out an entry of kind explore.
 func (r *running) searches(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
 	for _, s := range g.searches {
 		if ctx.Err() != nil {
@@ -37,7 +37,7 @@ func (r *running) searches(ctx context.Context, g *guard) (cases []reports.GateC
 	return cases, nil
 }
 
-// search makes one search, once more if it could not decide, and its control.
+// search makes one search, again if it could not decide, and its control.
 func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c reports.GateCase, err error) {
 	started := time.Now()
 	e, err := r.explored(ctx, s)
@@ -77,11 +77,11 @@ func searchVerdict(g *guard, e reports.Exploration, c reports.GateCase) (verdict
 	case g.Expect.V == reports.Violated && c.Broke > 0:
 		return reports.Pass, ""
 	case g.Expect.V == reports.Violated:
-		return reports.Inconclusive, "it must break, and the search found no way: " + e.Why
+		return reports.Inconclusive, "it must break, and the search found no violation: " + e.Why
 	case c.Broke > 0:
 		return reports.Violated, firstBroken(c)
 	case e.Verdict != reports.Pass:
-		return reports.Inconclusive, "also at the second try: " + e.Why
+		return reports.Inconclusive, "also in the second try: " + e.Why
 	case c.Control == nil:
 		return reports.Inconclusive, "it was stopped before the control was searched"
 	case !c.Control.Good:
@@ -96,19 +96,19 @@ func (r *running) explored(ctx context.Context, s explore.Config) (e reports.Exp
 	return e, err
 }
 
-// searched are the properties that a search looks for, with the schedule that breaks one.
+// searched returns the properties that a search checks, with the schedule that breaks one.
 func searched(e reports.Exploration, look []history.Promise) []reports.GateProperty {
 	ps := []reports.GateProperty{}
 	for _, p := range e.Properties {
 		if !slices.Contains(look, history.Promise{Of: p.Of, Property: p.Name}) {
-			continue // a matter of whole histories
+			continue // whole histories decide it
 		}
 		q := reports.GateProperty{Name: p.Name, Of: p.Of, Result: p.Result, Why: p.Why, Witness: p.Witness}
 		if q.Result == reports.Broken {
 			q.Runs = 1
 			if e.Counterexample != nil && e.Counterexample.Property == p.Name && e.Counterexample.Of == p.Of {
 				var b strings.Builder
-				text.Terminal{W: &b}.Exploration(e) // a builder takes everything
+				text.Terminal{W: &b}.Exploration(e) // writing to a builder cannot fail
 				q.Story = b.String()
 			}
 		}
@@ -117,8 +117,8 @@ func searched(e reports.Exploration, look []history.Promise) []reports.GatePrope
 	return ps
 }
 
-// keep files a search that found something, so that it can be replayed, and returns
-// where; a disk that is full does not change what was found.
+// keep writes a search with a counterexample to a file for replay, and returns its path; a full disk does not
+// change the result.
 func (r *running) keep(name string, e reports.Exploration) string {
 	r.dirs++
 	dir := filepath.Join(r.options.Dir, fmt.Sprintf("%03d-%s", r.dirs, fileName(name)))
@@ -129,7 +129,7 @@ func (r *running) keep(name string, e reports.Exploration) string {
 			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e, campaign.ReplayCommand(trace)) }))
 	}
 	if err != nil {
-		r.gate.Notes = append(r.gate.Notes, "a search could not be filed: "+phrase.OneLine(err.Error()))
+		r.gate.Notes = append(r.gate.Notes, "a search could not be saved: "+phrase.OneLine(err.Error()))
 	}
 	return dir
 }
@@ -142,12 +142,12 @@ func toFile(path string, write func(*os.File) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// searchControl searches something known to be broken, within the same bounds, for what
-// the entry looks for.
+// searchControl searches a variant known to break, within the same bounds, for violations of the entry's
+// properties.
 func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config) reports.GateControl {
 	switch {
 	case g.control.word.V == noControl:
-		return reports.GateControl{What: reports.NoControl, Why: "the plan wants none (control: none), and without one nobody knows whether a violation would have been found"}
+		return reports.GateControl{What: reports.NoControl, Why: "the plan has none (control: none), so it is unknown whether a violation would have been found"}
 	case g.control.flags != nil:
 		c := r.searchSuspects(ctx, s, []flags{g.control.flags.beside(s.Run, g.flags)}, *g.control.flags)
 		c.Caveats = elsewhere(altered("explore", func(s *pflag.FlagSet) { new(campaign.SearchOptions).BindSearch(s) }, g.control.flags.over(g.flags), g.flags))
@@ -156,8 +156,7 @@ func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config)
 	return r.searchSuspects(ctx, s, searchSuspects(g.flags, s), flags{})
 }
 
-// searchSuspects are flags of searches of variants that are known to break by what the
-// bounds allow.
+// searchSuspects returns flags of searches of variants that are known to break under what the bounds allow.
 func searchSuspects(f flags, s explore.Config) (found []flags) {
 	for _, x := range exchanges(s.Run) {
 		changed := f.instead(s.Run, x)
@@ -172,7 +171,7 @@ func searchSuspects(f flags, s explore.Config) (found []flags) {
 	return found[:min(len(found), mostSuspects)]
 }
 
-// looking has a search look for what s looks for, promised or not.
+// looking makes a search check the properties of s, promised or not.
 func looking(f flags, s explore.Config) flags {
 	var names []string
 	for _, p := range s.Look {
@@ -183,7 +182,7 @@ func looking(f flags, s explore.Config) flags {
 	return f.without("property").with("property", strings.Join(names, ","))
 }
 
-// possible is what can befall a search within its bounds.
+// possible returns the faults that can occur within the bounds of a search.
 func possible(b reports.Bounds) []variant.Fault {
 	fs := []variant.Fault{variant.NoFault}
 	for _, x := range []struct {
@@ -200,9 +199,9 @@ func possible(b reports.Bounds) []variant.Fault {
 	return fs
 }
 
-// searchSuspects searches one after the other until one is found to break.
+// searchSuspects makes the searches in order until one finds a violation.
 func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []flags, given flags) reports.GateControl {
-	c := reports.GateControl{What: "none found", Why: "no shipped variant is known to break within these bounds what this entry looks for: name one (control: {lock: …})"}
+	c := reports.GateControl{What: "none found", Why: "no shipped variant is known to break what this entry checks, within these bounds: name a control (control: {lock: …})"}
 	for _, f := range all {
 		cs, _, err := searchesOf(looking(f, s))
 		if err != nil || len(cs) != 1 {
@@ -221,7 +220,7 @@ func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []fl
 			c.Of, c.Property, c.Why, c.Caught, c.Good = p.Of, p.Name, p.Why, 1, true
 			return c
 		} else {
-			c.Why = "it must break, and the search found no way: " + e.Why
+			c.Why = "it must break, and the search found no violation: " + e.Why
 		}
 		c.Tried = append(c.Tried, c.What+": "+c.Why)
 		if ctx.Err() != nil {

@@ -8,23 +8,19 @@ import (
 	"oversell/internal/stats"
 )
 
-// signs is the exact null distribution of Wilcoxon's signed-rank statistic, for differences
-// with signs that are fair coins. It remembers the distributions it has worked out; one
-// goroutine uses it at a time.
+// signs computes the exact null distribution of Wilcoxon's signed-rank statistic, for differences whose signs are
+// fair coin flips. It caches distributions; it is not safe for concurrent use.
 //
-// Why fair coins: in every round the runs come in an order drawn by chance. Were the
-// two sides alike, the same two numbers would have come out with their names
-// exchanged just as often, also where noise is heavy-tailed, drifting, or the same for
-// neighbours: the shuffling makes it true. The same goes for a candidate that is slower
-// by a constant factor, at the border that is this factor. Of one whose slow-down itself
-// varies from round to round and is skewed, it is the pseudo-median of the slow-downs
-// (the median of the means of all pairs of rounds) that the border is about.
+// The signs are fair because the runs of every round come in random order. If the two sides were alike, exchanging
+// their names would be equally likely, even if noise is heavy-tailed, drifting, or correlated between neighbours.
+// The same holds for a candidate that is slower by a constant factor, compared with a limit of this factor. If the
+// slow-down varies from round to round and is skewed, the limit applies to its pseudo-median (the median of the
+// means of all pairs of rounds).
 type signs struct{ tails map[int][]float64 }
 
-// atLeast is the probability that so large a sum of positive ranks, or a larger one,
-// comes by chance, and the same of the negative ranks. A difference of
-// zero counts against both, for it is no evidence. Where a difference is no number, nothing
-// is evidence.
+// atLeast returns the probability that the sum of positive ranks is at least as large by chance, and the same for
+// the negative ranks. A difference of zero counts against both, because it is no evidence. With a NaN, nothing is
+// evidence.
 func (s *signs) atLeast(differences []float64) (positive, negative float64) {
 	if slices.ContainsFunc(differences, math.IsNaN) {
 		return 1, 1
@@ -43,7 +39,7 @@ func (s *signs) atLeast(differences []float64) (positive, negative float64) {
 	return tails[up], tails[down]
 }
 
-// tailsOf are the probabilities of sums of at least 0, 1, 2, … of these ranks.
+// tailsOf returns the probabilities of sums of at least 0, 1, 2, … of these ranks.
 func (s *signs) tailsOf(ranks []int, tied bool) []float64 {
 	if tied {
 		return tails(ranks)
@@ -59,8 +55,7 @@ func (s *signs) tailsOf(ranks []int, tied bool) []float64 {
 	return t
 }
 
-// tails counts every way in which the signs can fall, by adding one rank after the
-// other.
+// tails counts all assignments of signs, by adding one rank after the other.
 func tails(ranks []int) []float64 {
 	total := 0
 	for _, r := range ranks {
@@ -82,8 +77,7 @@ func tails(ranks []int) []float64 {
 	return p
 }
 
-// doubledRanks ranks by size; those of the same size share the mean of their ranks,
-// which is whole once doubled.
+// doubledRanks ranks by absolute value; ties share the mean of their ranks, doubled so that it is an integer.
 func doubledRanks(differences []float64) (ranks []int, tied bool) {
 	order := make([]int, len(differences))
 	for i := range order {
@@ -106,9 +100,8 @@ func doubledRanks(differences []float64) (ranks []int, tied bool) {
 	return ranks, tied
 }
 
-// interval is the Hodges-Lehmann estimate of the middle of the differences, and the
-// interval that holds it but in a share of 2×miss of all cases; the ends are infinite
-// when there are too few differences to say, or one of them is not finite.
+// interval returns the Hodges-Lehmann estimate of the middle of the differences, and an interval that misses it
+// with probability 2×miss; its ends are infinite if there are too few differences, or one of them is not finite.
 func (s *signs) interval(differences []float64, miss float64) (low, middle, high float64) {
 	n := len(differences)
 	if n == 0 || slices.ContainsFunc(differences, func(d float64) bool { return math.IsNaN(d - d) }) {
@@ -128,8 +121,8 @@ func (s *signs) interval(differences []float64, miss float64) (low, middle, high
 		plain[i] = 2 * (i + 1)
 	}
 	t := s.tailsOf(plain, false)
-	// The lowest k means may be left out at either end as long as a sum of at most
-	// k-1, which is as likely as one of at least m-(k-1), is rarer than miss.
+	// The lowest k means can be left out at either end if a sum of at most k-1, which is as likely as one of at
+	// least m-(k-1), has a probability of at most miss.
 	k := 0
 	for k < m/2 && t[2*(m-k)] <= miss {
 		k++
@@ -140,30 +133,27 @@ func (s *signs) interval(differences []float64, miss float64) (low, middle, high
 	return means[k-1], middle, means[m-k]
 }
 
-// The rates that the gate promises.
+// Guaranteed error rates.
 const (
-	// falseAlarms is in how many of all gates, at the most, anything alarms though no
-	// candidate is slower than allowed.
+	// falseAlarms is the maximum probability that a gate raises any alarm although no candidate is slower than
+	// allowed.
 	falseAlarms = 0.01
-	// falsePasses is in how many cases, at the most, a measure that is slower than
-	// allowed passes.
+	// falsePasses is the maximum probability that a measure that is slower than allowed passes.
 	falsePasses = 0.05
 )
 
-// procedure says when to look at the rounds made so far, and how sure to be. All looks
-// together keep the rates: each has its share, and the shares add up.
+// procedure determines when to look at the rounds, and the error rate of each look. The rates of all looks add up
+// to the guaranteed rates.
 type procedure struct {
-	// looks are numbers of rounds. The last one is the retry of what would have been
-	// inconclusive.
+	// looks are numbers of rounds. The last one is the retry of an inconclusive comparison.
 	looks []int
 	// alarm and pass are the error rates of one look at one measure.
 	alarm, pass float64
-	// miss is the error rate of one end of the interval of one measure: in reports, in what
-	// is recorded, and in what passes.
+	// miss is the error rate of one end of a measure's interval: in reports, in recorded measures, and for a pass.
 	miss float64
 }
 
-// newProcedure shares the promised rates among so many measures of a plan.
+// newProcedure divides the guaranteed rates among the measures of a plan.
 func newProcedure(rounds, measures int) procedure {
 	p := procedure{looks: []int{(rounds + 3) / 4, (rounds + 1) / 2, (3*rounds + 3) / 4, rounds, 2 * rounds}}
 	p.alarm = falseAlarms / float64(len(p.looks)*max(measures, 1))
@@ -172,19 +162,19 @@ func newProcedure(rounds, measures int) procedure {
 	return p
 }
 
-// halved leaves half of the false alarms to what was recorded, which may itself be wrong.
+// halved leaves half of the false-alarm rate to the recorded slow-down, which may itself be wrong.
 func (p procedure) halved() procedure {
 	p.alarm /= 2
 	return p
 }
 
-// fewestRounds is the smallest number of rounds in which this many measures can raise
-// an alarm at all: with all differences on one side.
+// fewestRounds returns the smallest number of rounds in which this many measures can raise an alarm at all: with
+// all differences on one side.
 func fewestRounds(measures int) int {
 	return int(math.Ceil(-math.Log2(newProcedure(1, measures).halved().alarm)))
 }
 
-// decision is what a look at a measure came to.
+// decision is the result of a look at a measure.
 type decision int
 
 const (
@@ -193,13 +183,12 @@ const (
 	tooSlow
 )
 
-// decide looks at the differences of the logarithms of what the candidate and the
-// baseline took, one a round, beyond how much there may be.
+// decide tests the logarithmic differences between candidate and baseline, one per round, against the allowed
+// slow-down.
 //
-// Two tests share one border. The candidate is too slow if the hypothesis "at most as slow
-// as allowed" is rejected. It is fast enough if "at least as slow as allowed" is rejected
-// and the interval in the report ends within the allowed slow-down. Otherwise it has not
-// been measured well enough, and never passes.
+// Two tests share one limit. The candidate is too slow if the hypothesis "at most as slow as allowed" is rejected.
+// It is fast enough if "at least as slow as allowed" is rejected and the reported interval ends within the allowed
+// slow-down. Otherwise the measurement is not precise enough, and never passes.
 func (p procedure) decide(s *signs, differences []float64, allowed float64) decision {
 	beyond := make([]float64, len(differences))
 	for i, d := range differences {
@@ -209,23 +198,22 @@ func (p procedure) decide(s *signs, differences []float64, allowed float64) deci
 	case slower <= p.alarm:
 		return tooSlow
 	case faster <= p.pass:
-		if _, _, high := s.interval(differences, p.miss); high <= allowed { // ties may make it wider
+		if _, _, high := s.interval(differences, p.miss); high <= allowed { // ties may widen it
 			return fastEnough
 		}
 	}
 	return undecided
 }
 
-// resolves reports whether a slow-down of the allowed size could have been detected:
-// whether the interval of the baseline's difference from itself lies within the allowed
-// slow-down, upward and downward.
+// resolves reports whether a slow-down of the allowed size is detectable: whether the interval of the baseline's
+// difference from itself lies within the allowed slow-down, in both directions.
 func (p procedure) resolves(s *signs, noise []float64, allowed float64) bool {
 	low, _, high := s.interval(noise, p.miss)
 	return -allowed <= low && high <= allowed
 }
 
-// differs tells whether something is too slow beside itself, one way or the other. A false
-// alarm of it only makes a measure inconclusive, so it need not be so rare.
+// differs reports whether the baseline differs from itself by more than is allowed, in either direction. A false
+// alarm here only makes a measure inconclusive, so its rate need not be as low.
 func (p procedure) differs(s *signs, differences []float64, allowed float64) bool {
 	p.alarm = p.pass
 	turned := make([]float64, len(differences))

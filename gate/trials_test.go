@@ -22,10 +22,9 @@ type silent struct{ unwatched }
 func (silent) Entry(int, int, string) {}
 func (silent) Said(string)            {}
 
-// slowed is a lock that makes every round of its client take longer than it did, by a
-// part. It spends the time as the lock itself does, waiting for answers: sleeping would be
-// far too coarse, and a busy processor answers sooner than one that had gone to sleep, so
-// that a lock with pauses in which it computes is hardly slower on an idle machine.
+// slowed is a lock that makes every round of its client take longer by a share. It spends the time like the lock
+// itself, waiting for replies: sleeping would be too coarse, and a busy CPU answers sooner than one that was idle,
+// so that a lock that computes in its pauses is hardly slower on an idle machine.
 type slowed struct {
 	lockimpl.Locker
 	redis redis.UniversalClient
@@ -105,8 +104,8 @@ func trial(t *testing.T, seed uint64, part float64) reports.Gate {
 	return g
 }
 
-// TestTrials measures how good the gate is at finding a lock that is slower by 30 %, and
-// at leaving alone one that is not. It takes about ten seconds a trial:
+// TestTrials measures how often the gate detects a lock that is slower by 30 %, and how often it raises an alarm
+// for one that is not. It takes about ten seconds per trial:
 //
 //	make trials
 func TestTrials(t *testing.T) {

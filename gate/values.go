@@ -14,10 +14,10 @@ import (
 	"oversell/lockimpl"
 )
 
-// docs explains the plan.
+// docs is the document about plans.
 const docs = "docs/gate.md"
 
-// scalar is a single value as it was written, with its place.
+// scalar returns a single value as written, with its position.
 func scalar(n ast.Node, want string) (string, yamlfile.Position, error) {
 	at := yamlfile.PositionOf(n)
 	switch v := n.(type) {
@@ -30,7 +30,7 @@ func scalar(n ast.Node, want string) (string, yamlfile.Position, error) {
 	case *ast.AnchorNode:
 		return scalar(v.Value, want)
 	case *ast.AliasNode:
-		return "", at, yamlfile.Wrong(at, "aliases are not supported in plans: say what is shared under defaults")
+		return "", at, yamlfile.Wrong(at, "aliases are not supported in plans: put shared settings under defaults")
 	}
 	return "", at, yamlfile.Wrong(at, "want %s, not a %s", want, strings.ToLower(n.Type().String()))
 }
@@ -45,7 +45,7 @@ type textValue struct {
 func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 	t.V, t.at, err = scalar(n, "a text")
 	if err == nil && strings.TrimSpace(t.V) == "" {
-		return yamlfile.Wrong(t.at, "want a text; this is empty")
+		return yamlfile.Wrong(t.at, "want a text, and this is empty")
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func bounded(n ast.Node, name, want string) (v float64, at yamlfile.Position, er
 	return v, at, nil
 }
 
-// span is a time; 0: not given.
+// span is a duration; 0: not given.
 type span struct {
 	V  time.Duration
 	at yamlfile.Position
@@ -89,7 +89,7 @@ func (d *span) UnmarshalYAML(n ast.Node) error {
 	return err
 }
 
-// share is a part in percent; V is 0.1 for 10%; 0: not given.
+// share is a percentage; V is 0.1 for 10%; 0: not given.
 type share struct {
 	V  float64
 	at yamlfile.Position
@@ -108,7 +108,7 @@ func (p *share) UnmarshalYAML(n ast.Node) error {
 	case err != nil, !percent:
 		return yamlfile.Wrong(at, "want a percentage with its sign, like 10%%, not %s", s)
 	case !(v >= 1 && v <= 1000):
-		return yamlfile.Wrong(at, "%s: a slow-down is allowed from 1%% (less cannot be told from noise) to 1000%%", s)
+		return yamlfile.Wrong(at, "%s: the allowed slow-down must be 1%% (less cannot be told from noise) to 1000%%", s)
 	}
 	p.V = v / 100
 	return nil
@@ -130,7 +130,7 @@ func (l *list[T, P]) UnmarshalYAML(n ast.Node) error {
 	if s, ok := n.(*ast.SequenceNode); ok {
 		nodes = s.Values
 		if len(nodes) == 0 {
-			return yamlfile.Wrong(l.at, "an empty list says nothing: leave it out")
+			return yamlfile.Wrong(l.at, "the list is empty: leave it out")
 		}
 	}
 	l.V = nil
@@ -159,13 +159,13 @@ func (x *seed) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// flag is one flag of a command, by name, with what it is set to.
+// flag is one flag of a command, with its value.
 type flag struct {
 	name   string
 	at     yamlfile.Position
 	values []textValue
 	listed bool
-	shared bool // it was set for several entries, or for another than this
+	shared bool // also set for other entries or commands
 }
 
 // flags are the flags of `oversell run` or `oversell explore`, in the order of the plan.
@@ -206,7 +206,7 @@ func (f *flags) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// pairsOf are the keys and values of a mapping.
+// pairsOf returns the keys and values of a mapping.
 func pairsOf(n ast.Node) ([]*ast.MappingValueNode, error) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -216,7 +216,7 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.AnchorNode:
 		return pairsOf(m.Value)
 	case *ast.AliasNode:
-		return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "aliases are not supported in plans: say what is shared under defaults")
+		return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "aliases are not supported in plans: put shared settings under defaults")
 	}
 	return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "want keys with values, like {lock: lua-release}, not a %s", strings.ToLower(n.Type().String()))
 }
@@ -225,12 +225,12 @@ func (f flags) has(name string) bool {
 	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name })
 }
 
-// shared tells whether a flag was set for others, too.
+// shared reports whether a flag was set for others, too.
 func (f flags) shared(name string) bool {
 	return slices.ContainsFunc(f.items, func(i flag) bool { return i.name == name && i.shared })
 }
 
-// value is what a flag is set to, and whether it is.
+// value returns the value of a flag, and whether it is set.
 func (f flags) value(name string) (string, bool) {
 	for _, i := range f.items {
 		if i.name == name && len(i.values) > 0 {
@@ -257,18 +257,18 @@ func (f flags) over(base flags) flags {
 	return all
 }
 
-// with is f with one flag set.
+// with returns f with one flag set.
 func (f flags) with(name, value string) flags {
 	return flags{items: []flag{{name: name, values: []textValue{{V: value}}}}, at: f.at}.over(f)
 }
 
-// without is f without one flag.
+// without returns f without one flag.
 func (f flags) without(name string) flags {
 	f.items = slices.DeleteFunc(slices.Clone(f.items), func(i flag) bool { return i.name == name })
 	return f
 }
 
-// today is f with the names that locks have today.
+// today returns f with the current names of locks.
 func (f flags) today() flags {
 	f.items = slices.Clone(f.items)
 	for i, item := range f.items {
@@ -288,7 +288,7 @@ func (f flags) today() flags {
 	return f
 }
 
-// args are the flags as a command line has them.
+// args returns the flags as command-line arguments.
 func (f flags) args() (args []string) {
 	for _, i := range f.items {
 		for _, v := range i.values {

@@ -6,14 +6,13 @@ import (
 	"oversell/variant"
 )
 
-// Apart is a client that no engine drives: its world is what it is given. Nothing is
-// left to chance in it: every draw of its Rand is the highest that there is, so that
-// it remembers nothing, and what has the probability 1 happens.
+// Apart creates a client without an engine, in the given environment. Nothing in it is random: its Rand always
+// returns the highest value and has no state, so events with probability 1 happen.
 func Apart(id int32, env variant.Env) *Client {
 	return &Client{ID: id, Env: env, Rand: rand.New(highest{}), end: func() {}}
 }
 
-// highest is a source without chance and without memory.
+// highest is a source that always returns the highest value.
 type highest struct{}
 
 func (highest) Uint64() uint64 { return 1<<64 - 1 }

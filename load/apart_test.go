@@ -6,7 +6,7 @@ import (
 	"oversell/variant"
 )
 
-// Nothing is left to chance apart, and the engine that is not there is not missed.
+// A client made by Apart has no randomness, and needs no engine.
 func TestApart(t *testing.T) {
 	c := Apart(3, variant.Env{})
 	for n := 1; n < 100; n++ {

@@ -8,16 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hub hears of releases on one subscription for all clients of the engine and
-// wakes one waiter for each. Waking them all would make every release a
-// stampede in which all but one look in vain.
+// hub receives releases on one subscription for all clients of the engine and wakes one waiter for each. Waking all
+// would cause a thundering herd in which all but one try in vain.
 type hub struct {
 	sub *redis.PubSub
 	all bool // a release wakes every waiter
 
 	mu      sync.Mutex
 	waiting map[string]*list.List // of chan struct{}, by lock, in order of arrival
-	unheard map[string]bool       // locks released while nobody waited: the next waiter looks at once
+	unheard map[string]bool       // locks released while no client waited: the next waiter tries at once
 }
 
 func newHub(ctx context.Context, c redis.UniversalClient, all bool) (*hub, error) {
@@ -35,8 +34,7 @@ func newHub(ctx context.Context, c redis.UniversalClient, all bool) (*hub, error
 	return h, nil
 }
 
-// publish tells of a release. A lost message costs one waiter its retry
-// interval, so its error is of no interest.
+// publish announces a release. A lost message costs one waiter its retry interval, so the error is ignored.
 func (h *hub) publish(ctx context.Context, c redis.UniversalClient, name string) {
 	c.Publish(ctx, wakeChannel(name), "")
 }

@@ -1,10 +1,9 @@
-// Package load drives clients: it gives each one its world ([variant.Env]),
-// starts them all at one instant, and lets them wait for a busy lock by one
-// strategy, the same for everything that is compared.
+// Package load drives clients: it gives each client its environment ([variant.Env]), starts them all at the same
+// time, and implements the strategies for waiting for a busy lock, so that all variants wait alike.
 //
-// The engine is part of the experiment. One runs a goroutine per client in a closed
-// loop, on a shared pool of connections or on a connection each. The other, of package
-// load/mux, runs clients as coroutines on a few pipelines.
+// The engine is part of the experiment. One runs a goroutine per client in a closed loop, on a shared pool of
+// connections or on a connection each. The other, in package load/mux, runs clients as coroutines on a few
+// pipelines.
 package load
 
 import (
@@ -25,7 +24,7 @@ import (
 	"oversell/variant"
 )
 
-// The engines, by their names in flags and reports.
+// Names of the engines in flags and reports.
 const (
 	// Goroutines runs a goroutine per client, on connections of its own or on a shared pool.
 	Goroutines = "goroutine"
@@ -36,38 +35,36 @@ const (
 // Engines lists the names of the engines.
 var Engines = []string{Goroutines, Coroutines}
 
-// Config says how to drive the load.
+// Config describes how to drive the load.
 type Config struct {
 	// Engine is one of Engines; empty: Goroutines.
 	Engine string
 	// RTT is the mean of the virtual round-trip time of Coroutines; 0: none.
 	RTT time.Duration
-	// Clients is how many clients there are. Those of Coroutines are spread by it: one whose
-	// ID is that of another plus Clients has the same worker.
+	// Clients is the number of clients. Coroutines spreads clients over workers by it: a client whose ID is that of
+	// another plus Clients has the same worker.
 	Clients int
-	// Pool is the number of connections that all clients share, to each node;
-	// 0 gives every client connections of its own.
+	// Pool is the number of connections to each node that all clients share; 0 gives every client its own.
 	Pool int
-	// Waiting is how clients wait for a busy lock.
+	// Waiting is the strategy for waiting for a busy lock.
 	Waiting Waiting
 	// Seed fixes every random choice: tokens, jitter, and each client's Rand.
 	Seed uint64
-	// InLine says that the lock under test serves its waiters in a line of its own.
-	// Then each release wakes them all, since only the lock knows whose turn it is.
+	// InLine means that the lock under test queues its waiters itself. Then each release wakes all of them, because
+	// only the lock knows whose turn it is.
 	InLine bool
-	// SQL is handed to every client; nil unless a variant needs a database.
+	// SQL is given to every client; nil unless a variant needs a database.
 	SQL *sql.DB
-	// Addr is handed to every client, for code with a Redis client of its own.
+	// Addr is given to every client, for code with a Redis client of its own.
 	Addr []string
-	// Dial makes one redis client per node with this many connections. It is
-	// called once for a shared pool, with -1, and otherwise once per client, with
-	// the client's ID. Coroutines have it called for each pipeline, with [Pipeline].
+	// Dial creates one redis client per node with this many connections. For a shared pool it is called once, with
+	// -1, otherwise once per client, with the client's ID. Coroutines calls it for each pipeline, with [Pipeline].
 	Dial func(client int32, connections int) []redis.UniversalClient
-	// Inject is told of each client when it is made, and may change its world, and
-	// return a hook that every command of it passes through; nil: neither.
+	// Inject, unless nil, is called for each new client. It may change the client's environment, and return a hook
+	// for all its commands.
 	Inject func(id int32, env *variant.Env) redis.Hook
-	// Warm opens that many connections of each redis client before the load
-	// starts, so that dialling is not measured; nil leaves that to the first command.
+	// Warm opens this many connections of each redis client before the load starts, so that dialling is not
+	// measured; nil leaves that to the first command.
 	Warm func(ctx context.Context, connections int, cs ...redis.UniversalClient) error
 }
 
@@ -80,19 +77,19 @@ type Engine struct {
 	hub      *hub // nil unless Waiting is PubSub
 	pacer    pacer
 
-	shared []redis.UniversalClient // nil with connections of their own
+	shared []redis.UniversalClient // nil if clients have their own connections
 	mux    *mux.Mux                // nil unless the engine is Coroutines
 
 	mu      sync.Mutex
 	opened  []redis.UniversalClient
 	relays  map[redis.UniversalClient]*relay
-	clients atomic.Int32 // how many have been made
+	clients atomic.Int32 // number of clients created
 
-	commands    atomic.Int64 // sent, by whatever client
-	trips, took atomic.Int64 // of commands and pipelines over shared connections, and their nanoseconds
+	commands    atomic.Int64 // sent by all clients
+	trips, took atomic.Int64 // commands and pipelines over shared connections, and their total time in ns
 }
 
-// New makes an engine. Close it after use.
+// New creates an engine. The caller closes it.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{}), relays: map[redis.UniversalClient]*relay{}}
 	if c.Engine == Coroutines {
@@ -118,7 +115,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// nobody is in the place of a client's ID for connections that are shared.
+// nobody replaces a client's ID for shared connections.
 const nobody = -1
 
 // dial opens and warms one redis client per node.
@@ -140,25 +137,25 @@ func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.U
 	return cs, e.config.Warm(ctx, connections, cs...)
 }
 
-// Client is one client's world and what the engine keeps for it. Apart from
-// what Env.Go runs, it is used by one goroutine at a time.
+// Client is one client's environment and its state in the engine. Except for functions started by Env.Go, one
+// goroutine at a time uses it.
 type Client struct {
 	ID   int32
 	Env  variant.Env
 	Rand *rand.Rand
 
-	engine *Engine                 // nil for one that is Apart
-	conns  []redis.UniversalClient // Env.Redis is these, or these with a hook
+	engine *Engine                 // nil for a client made by Apart
+	conns  []redis.UniversalClient // Env.Redis holds these, perhaps with a hook
 	waits  int                     // since the last Begin
-	ctx    context.Context         // of what runs beside; nil: to be made
+	ctx    context.Context         // for functions started by Env.Go; created on first use
 	end    context.CancelFunc
 	beside sync.WaitGroup
 
-	worker *mux.Worker // nil for one with a goroutine of its own
-	group  mux.Group   // of what runs beside, in the worker
+	worker *mux.Worker // nil for a client with a goroutine of its own
+	group  mux.Group   // functions started by Env.Go in the worker
 }
 
-// Client makes the next client; IDs count from 0.
+// Client creates the next client; IDs count from 0.
 func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	id := e.clients.Add(1) - 1
 	if e.mux != nil {
@@ -174,8 +171,8 @@ func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	return e.client(id, conns), nil
 }
 
-// Administrator is a client apart from the crowd, which nothing alters: for what
-// comes before and after the load.
+// Administrator creates a client that is not part of the load and that no fault affects: for work before and after
+// the load.
 func (e *Engine) Administrator(ctx context.Context) (*Client, error) {
 	conns, err := e.dial(ctx, nobody, 1)
 	if err != nil {
@@ -194,7 +191,7 @@ func (e *Engine) client(id int32, conns []redis.UniversalClient) *Client {
 	return c
 }
 
-// plain is a client that nothing has altered.
+// plain creates a client that no fault affects.
 func (e *Engine) plain(id int32, conns []redis.UniversalClient) *Client {
 	c := &Client{ID: id, engine: e, conns: conns, Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id)))}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -202,7 +199,7 @@ func (e *Engine) plain(id int32, conns []redis.UniversalClient) *Client {
 	return c
 }
 
-// hooked are clients on the connections of others, with a hook of their own.
+// hooked returns clients that share the connections of others, with an additional hook.
 func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.UniversalClient {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,7 +207,7 @@ func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.
 	for i, conn := range conns {
 		switch conn := conn.(type) {
 		case *redis.Client:
-			clone := conn.WithTimeout(conn.Options().ReadTimeout) // the way to share a pool; it has no hooks of the original
+			clone := conn.WithTimeout(conn.Options().ReadTimeout) // shares the pool; the clone has none of the original's hooks
 			clone.AddHook(attending{e})
 			clone.AddHook(hook)
 			own[i] = clone
@@ -222,13 +219,11 @@ func (e *Engine) hooked(conns []redis.UniversalClient, hook redis.Hook) []redis.
 	return own
 }
 
-// Rename gives the client a new ID. After an operation whose outcome is unknown a
-// client goes on under a new identity, because what the old one asked for may still
-// happen.
+// Rename gives the client a new ID. After an operation with an unknown outcome a client continues under a new
+// identity, because the operation may still take effect.
 func (c *Client) Rename() { c.ID = c.engine.clients.Add(1) - 1 }
 
-// Successor is a new client on this one's connections, which takes the place of one
-// that has died.
+// Successor creates a client on the connections of a client that has died.
 func (c *Client) Successor() *Client {
 	c.end()
 	id := c.engine.clients.Add(1) - 1
@@ -238,18 +233,17 @@ func (c *Client) Successor() *Client {
 	return c.engine.client(id, c.conns)
 }
 
-// Begin says that a new acquisition begins: back-off starts afresh.
+// Begin begins a new acquisition: backoff starts again.
 func (c *Client) Begin() { c.waits = 0 }
 
-// Released says that a lock was given back, so that a strategy that tells the
-// waiters can do so.
+// Released reports the release of a lock, so that a waiting strategy can notify waiters.
 func (c *Client) Released(ctx context.Context, name string) {
 	if c.engine != nil && c.engine.hub != nil {
 		c.engine.hub.publish(ctx, c.Env.Redis[0], name)
 	}
 }
 
-// End ends what the client runs beside itself, and waits for it.
+// End stops the functions started by Env.Go, and waits for them.
 func (c *Client) End() {
 	c.end()
 	if c.worker != nil {
@@ -258,7 +252,7 @@ func (c *Client) End() {
 	c.beside.Wait()
 }
 
-// token is 128 random bits.
+// token returns 128 random bits.
 func (c *Client) token() string { return fmt.Sprintf("%016x%016x", c.Rand.Uint64(), c.Rand.Uint64()) }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
@@ -270,8 +264,7 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 	return variant.Join(done)
 }
 
-// Stop asks the clients to end: nobody waits for a lock any more, and Stopping
-// turns true. What is under way is finished.
+// Stop asks the clients to end: waits for locks end, and Stopping becomes true. Operations in progress finish.
 func (e *Engine) Stop() {
 	e.stopOnce.Do(func() { close(e.stopping) })
 	if e.mux != nil {
@@ -279,8 +272,8 @@ func (e *Engine) Stop() {
 	}
 }
 
-// Commands is how many commands the clients have sent until now, those within a
-// pipeline included, those within a script not, to whichever server.
+// Commands returns the number of commands that the clients have sent so far to all servers, including those in
+// pipelines, but not those in scripts.
 func (e *Engine) Commands() int64 {
 	n := e.commands.Load()
 	if e.mux != nil {
@@ -289,7 +282,7 @@ func (e *Engine) Commands() int64 {
 	return n
 }
 
-// Stopping tells whether Stop was called, or the engine cannot go on: see Err.
+// Stopping reports whether Stop was called, or the engine cannot go on: see Err.
 func (e *Engine) Stopping() bool {
 	select {
 	case <-e.stopping:
@@ -299,8 +292,7 @@ func (e *Engine) Stopping() bool {
 	}
 }
 
-// Err says why the clients cannot be run by this engine, if they cannot. It is of class
-// errclass.ErrUsage.
+// Err explains why this engine cannot run the clients; nil if it can. The error is of class errclass.ErrUsage.
 func (e *Engine) Err() error {
 	if e.mux == nil {
 		return nil
@@ -308,8 +300,8 @@ func (e *Engine) Err() error {
 	return e.mux.Err()
 }
 
-// Run starts body for every client at one instant, the thundering start of a
-// flash sale, and returns when all have returned.
+// Run starts body for every client at the same time, as at the start of a flash sale, and returns when all have
+// returned.
 func (e *Engine) Run(clients []*Client, body func(*Client)) {
 	if e.mux != nil {
 		e.runSeated(clients, body)
@@ -330,9 +322,9 @@ func (e *Engine) Run(clients []*Client, body func(*Client)) {
 	done.Wait()
 }
 
-// Sleep waits for d and reports true. It ends early, and reports false, when
-// until is closed; when the run is stopping or ctx ends it just ends early. ctx must be,
-// or be derived from, the Context of the client that sleeps.
+// Sleep waits for d and reports true. It ends early, and reports false, when until is closed. If the run is
+// stopping or ctx ends, it ends early and reports true. ctx must be, or be derived from, the Context of the
+// sleeping client.
 func (e *Engine) Sleep(ctx context.Context, d time.Duration, until <-chan struct{}) bool {
 	if w := mux.Of(ctx); w != nil {
 		return w.Sleep(ctx, d, until)

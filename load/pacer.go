@@ -10,9 +10,9 @@ import (
 	"oversell/load/mux"
 )
 
-// SleepUntil waits until a moment and reports true. On a machine that is not busy it is late
-// by a fraction of a millisecond. When the run is stopping or ctx ends it ends early, and
-// reports false. ctx must be, or be derived from, the Context of the client that sleeps.
+// SleepUntil waits until a time and reports true. On an idle machine it is late by a fraction of a millisecond. If
+// the run is stopping or ctx ends, it ends early and reports false. ctx must be, or be derived from, the Context of
+// the sleeping client.
 func (e *Engine) SleepUntil(ctx context.Context, at time.Time) bool {
 	if e.Stopping() {
 		return false
@@ -25,7 +25,7 @@ func (e *Engine) SleepUntil(ctx context.Context, at time.Time) bool {
 		w.Sleep(ctx, left, nil)
 		return !e.Stopping() && ctx.Err() == nil
 	}
-	timer := time.NewTimer(left) // the earlier one on a machine that is busy
+	timer := time.NewTimer(left) // earlier than the pacer on a busy machine
 	defer timer.Stop()
 	select {
 	case <-e.pacer.wake(at):
@@ -38,19 +38,18 @@ func (e *Engine) SleepUntil(ctx context.Context, at time.Time) bool {
 	return true
 }
 
-// pacer wakes clients when they are due. A timer of the Go runtime is up to a millisecond
-// late on a machine that is idle, because its threads wait for the network in whole
-// milliseconds. So the pacer sleeps by itself, on a thread of its own, and by timers only
-// while nobody is due soon. The zero value is ready; its goroutine starts with the first
-// client that waits.
+// pacer wakes clients when they are due. On an idle machine a timer of the Go runtime is up to a millisecond late,
+// because its threads wait for the network in whole milliseconds. So the pacer sleeps on a thread of its own, and
+// uses timers only while no client is due soon. The zero value is ready; its goroutine starts with the first
+// waiting client.
 type pacer struct {
 	mu      sync.Mutex
 	waiting wakes
-	changed chan struct{} // has room for one; nil: not started
-	done    chan struct{} // closed when the pacer is to end
+	changed chan struct{} // capacity 1; nil: not started
+	done    chan struct{} // closed to end the pacer
 }
 
-// wake is a channel that is closed at a moment.
+// wake returns a channel that is closed at a time.
 func (p *pacer) wake(at time.Time) <-chan struct{} {
 	w := wake{at, make(chan struct{})}
 	p.mu.Lock()
@@ -69,7 +68,7 @@ func (p *pacer) wake(at time.Time) <-chan struct{} {
 	return w.due
 }
 
-// close ends the pacer; whoever waits goes on waiting.
+// close ends the pacer; waiting clients keep waiting.
 func (p *pacer) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +78,8 @@ func (p *pacer) close() {
 	}
 }
 
-// soon is how long before a moment the pacer leaves timers, which may be a millisecond late;
-// nap is the longest that it sleeps by itself, since nothing ends that.
+// soon is how long before a wake-up the pacer stops using timers, which may be a millisecond late; nap is its
+// longest sleep, which cannot be interrupted.
 const (
 	soon = 2 * time.Millisecond
 	nap  = 500 * time.Microsecond
@@ -88,7 +87,7 @@ const (
 
 // run wakes clients until the pacer is closed.
 func (p *pacer) run() {
-	runtime.LockOSThread() // and never unlocks it: the thread, which sleeps finely, ends with it
+	runtime.LockOSThread() // never unlocked: the thread, with its fine timer slack, ends with the goroutine
 	finely()
 	p.mu.Lock()
 	done, changed := p.done, p.changed
@@ -127,7 +126,7 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// release wakes who is due, and tells how long it takes until the next one is, if there is any.
+// release wakes clients that are due, and returns how long it takes until the next one is, if there is any.
 func (p *pacer) release(now time.Time) (left time.Duration, any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,13 +139,13 @@ func (p *pacer) release(now time.Time) (left time.Duration, any bool) {
 	return 0, false
 }
 
-// wake is a client that waits until a moment.
+// wake is a client that waits until a time.
 type wake struct {
 	at  time.Time
 	due chan struct{}
 }
 
-// wakes are a heap, the next one first.
+// wakes is a heap, the next one first.
 type wakes []wake
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.

@@ -4,7 +4,7 @@ package load
 
 import "time"
 
-// finely does nothing where timers are as fine as they get.
+// finely does nothing: timers here have no slack to set.
 func finely() {}
 
 // doze sleeps for d.

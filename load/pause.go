@@ -10,21 +10,19 @@ import (
 	"oversell/variant"
 )
 
-// pauseKey is how a context carries a pause to the connections.
+// pauseKey is the context key of a pause.
 type pauseKey struct{}
 
-// pause happens once.
+// pause runs do once.
 type pause struct{ do func(context.Context) }
 
-// PauseAfterFirst returns a context under which do runs after the first command
-// has been answered, and before whoever sent it goes on: time that passes in the
-// middle of a section, between a read and the write that follows from it.
+// PauseAfterFirst returns a context under which do runs after the reply to the first command, before its sender
+// continues: it stands for time in the middle of a section, between a read and the write that depends on it.
 func PauseAfterFirst(ctx context.Context, do func(context.Context)) context.Context {
 	return context.WithValue(ctx, pauseKey{}, &pause{do})
 }
 
-// attending is the hook that every connection of an engine has: it counts the
-// commands, and holds up who asked for that.
+// attending is the hook of every connection of an engine: it counts commands, and runs requested pauses.
 type attending struct{ *Engine }
 
 func afterCommand(ctx context.Context) {
@@ -61,7 +59,7 @@ func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// sent counts commands, unless the end of the run kept them back.
+// sent counts commands, unless the end of the run prevented them.
 func (a attending) sent(n int, err error) {
 	if !errors.Is(err, variant.ErrStopped) {
 		a.commands.Add(int64(n))

@@ -7,24 +7,23 @@ import (
 	"oversell/variant"
 )
 
-// PoolUse is what it has cost clients until now that they share connections.
+// PoolUse is the cost, so far, of sharing connections.
 type PoolUse struct {
-	// Sent is how many commands and pipelines clients have sent over shared connections, and
-	// Took how long all of them together took, until the answers.
+	// Sent is the number of commands and pipelines that clients have sent over shared connections, and Took their
+	// total duration up to the replies.
 	Sent int64
 	Took time.Duration
-	// Waited is how many had to wait for a connection, and Wait for how long all together.
-	// It is a part of Took.
+	// Waited is how many of them waited for a connection, and Wait the total wait. It is part of Took.
 	Waited int64
 	Wait   time.Duration
 }
 
-// Less is u without what was before.
+// Less returns u minus an earlier value.
 func (u PoolUse) Less(before PoolUse) PoolUse {
 	return PoolUse{u.Sent - before.Sent, u.Took - before.Took, u.Waited - before.Waited, u.Wait - before.Wait}
 }
 
-// PoolUse is what the shared connections have cost the clients; zero where each has its own.
+// PoolUse returns the cost of shared connections so far; zero if each client has its own.
 func (e *Engine) PoolUse() (u PoolUse) {
 	if e.shared == nil {
 		return u
@@ -37,8 +36,8 @@ func (e *Engine) PoolUse() (u PoolUse) {
 	return u
 }
 
-// trip notes how long a command or a pipeline took that was sent at a time, unless the end of
-// the run kept it back.
+// trip records the duration of a command or a pipeline that was sent at a time, unless the end of the run prevented
+// it.
 func (e *Engine) trip(sent time.Time, err error) {
 	if !sent.IsZero() && !errors.Is(err, variant.ErrStopped) {
 		e.trips.Add(1)
@@ -46,7 +45,7 @@ func (e *Engine) trip(sent time.Time, err error) {
 	}
 }
 
-// leaves is the time at which something is sent; zero where nobody asks for it.
+// leaves returns the current time; zero if it is not needed.
 func (e *Engine) leaves() (t time.Time) {
 	if e.config.Pool > 0 {
 		t = time.Now()

@@ -11,8 +11,8 @@ import (
 	"oversell/server"
 )
 
-// TestPoolUse: who waits for a shared connection is counted, with the time, apart from who found
-// one free; and clients with connections of their own wait for none.
+// TestPoolUse: commands that wait for a shared connection are counted, with their wait, separately from those that
+// find one free; clients with their own connections never wait.
 func TestPoolUse(t *testing.T) {
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {

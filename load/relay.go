@@ -8,9 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// relay is a hook that passes everything through another one, which can be
-// exchanged: for redis clients that cannot be cloned, as a cluster's, when
-// another client takes them over.
+// relay is a hook that calls another hook, which can be replaced: for redis clients that cannot be cloned, such as
+// a cluster's, when another client takes them over.
 type relay struct{ to atomic.Pointer[redis.Hook] }
 
 func (r *relay) DialHook(next redis.DialHook) redis.DialHook {

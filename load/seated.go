@@ -13,26 +13,24 @@ import (
 	"oversell/variant"
 )
 
-// Pipeline is in the place of a client's ID for connections on which all clients of a
-// worker send their commands.
+// Pipeline replaces a client's ID for connections that all clients of a worker share.
 const Pipeline = -2
 
 const (
-	// mostWorkers bounds the workers: more take processors from the server, and make
-	// batches smaller.
+	// mostWorkers bounds the workers: more take CPU time from the server, and make batches smaller.
 	mostWorkers = 4
-	// aloneAtOnce is how many commands of a worker can be under way to a server on connections
-	// of their own; a server accepts 10,000 connections if nobody says otherwise.
+	// aloneAtOnce is the maximum number of commands of a worker in flight to a server on dedicated connections; by
+	// default a server accepts 10,000 connections.
 	aloneAtOnce = 8192
 )
 
-// workers is how many there are.
+// workers returns the number of workers.
 func workers() int { return min(runtime.GOMAXPROCS(0), mostWorkers) }
 
-// PipelinesPerNode is how many connections all clients of Coroutines share, to each node.
+// PipelinesPerNode returns the number of connections to each node that all clients of Coroutines share.
 func PipelinesPerNode() int { return workers() * mux.PipesPerNode }
 
-// multiplex makes the workers and opens their pipelines.
+// multiplex creates the workers and opens their pipelines.
 func (e *Engine) multiplex(ctx context.Context) error {
 	var lanes []redis.UniversalClient
 	e.mux = mux.New(mux.Options{
@@ -52,13 +50,13 @@ func (e *Engine) multiplex(ctx context.Context) error {
 	return e.config.Warm(ctx, 1, lanes...)
 }
 
-// workerOf is the worker of a client.
+// workerOf returns the worker of a client.
 func (e *Engine) workerOf(id int32) *mux.Worker {
 	all := e.mux.Workers()
 	return all[int(id)%max(e.config.Clients, 1)%len(all)]
 }
 
-// seated is a client that lives in a worker.
+// seated creates a client that lives in a worker.
 func (e *Engine) seated(id int32, w *mux.Worker) *Client {
 	c := &Client{ID: id, engine: e, worker: w, conns: w.Redis(), Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id))), end: func() {}}
 	c.Env = variant.Env{Redis: c.conns, Clock: w.Clock(), Token: c.token, Wait: c.wait, Go: c.spawnSeated}
@@ -70,7 +68,7 @@ func (e *Engine) seated(id int32, w *mux.Worker) *Client {
 	return c
 }
 
-// spawnSeated is a seated client's variant.Env.Go.
+// spawnSeated implements variant.Env.Go for a seated client.
 func (c *Client) spawnSeated(f func(context.Context)) func(context.Context) error {
 	if c.ctx == nil {
 		c.ctx, c.end = context.WithCancel(c.worker.Context())
@@ -88,8 +86,8 @@ func (e *Engine) runSeated(clients []*Client, body func(*Client)) {
 	e.mux.Run(threads)
 }
 
-// Context is that of the client's own thread, of which all of its others are to be
-// derived: it never ends.
+// Context returns the context of the client's main thread, from which those of its other threads must be derived.
+// It never ends.
 func (c *Client) Context() context.Context {
 	if c.worker == nil {
 		return context.Background()
@@ -97,8 +95,8 @@ func (c *Client) Context() context.Context {
 	return c.worker.Context()
 }
 
-// Worker is the number of the worker in which the client lives: no two clients of one
-// are at work at the same moment. It is -1 for a client that has a goroutine of its own.
+// Worker returns the number of the client's worker, or -1 for a client with its own goroutine. No two clients of a
+// worker run at the same time.
 func (c *Client) Worker() int {
 	if c.worker == nil {
 		return -1
@@ -106,23 +104,21 @@ func (c *Client) Worker() int {
 	return c.worker.Number()
 }
 
-// Turn says that the client begins a new round. Where clients share a worker, it stands in
-// line behind those who have waited.
+// Turn begins a new round of the client. In a worker, it queues behind clients whose pause has ended.
 func (c *Client) Turn() {
 	if c.worker != nil {
 		c.worker.Turn()
 	}
 }
 
-// Holds tells the engine that the client has a lock, or has none any more.
+// Holds tells the engine whether the client holds a lock.
 func (c *Client) Holds(lock bool) {
 	if c.worker != nil {
 		c.worker.Hold(lock)
 	}
 }
 
-// Both runs f and g at the same time, and returns when both have returned. f goes on where
-// the caller is.
+// Both runs f and g concurrently, and returns when both have returned. f runs in the caller's thread.
 func (c *Client) Both(f, g func()) {
 	if c.worker == nil {
 		var both sync.WaitGroup
@@ -133,10 +129,10 @@ func (c *Client) Both(f, g func()) {
 	}
 	join := c.worker.Beside(&c.group, g)
 	f()
-	_ = join(c.worker.Context()) // which never ends
+	_ = join(c.worker.Context()) // that context never ends
 }
 
-// Pipelines is how many connections the clients share; 0 for Goroutines.
+// Pipelines returns the number of connections that the clients share; 0 for Goroutines.
 func (e *Engine) Pipelines() int {
 	if e.mux == nil {
 		return 0
@@ -144,8 +140,8 @@ func (e *Engine) Pipelines() int {
 	return e.mux.Pipelines()
 }
 
-// CommandTimes are the median and the 99th percentile of how long commands took, from when
-// clients asked for them until replies were delivered; 0 where that is not measured.
+// CommandTimes returns the median and the 99th percentile of the duration of commands, from the call to the
+// delivery of the reply; 0 if not measured.
 func (e *Engine) CommandTimes() (median, tail time.Duration) {
 	if e.mux == nil {
 		return 0, 0
@@ -153,7 +149,7 @@ func (e *Engine) CommandTimes() (median, tail time.Duration) {
 	return e.mux.Widths()
 }
 
-// pausing is the hook that holds up who asked for that, of clients that live in workers.
+// pausing is the hook that runs requested pauses of clients in workers.
 type pausing struct{}
 
 func (pausing) DialHook(next redis.DialHook) redis.DialHook { return next }

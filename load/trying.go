@@ -7,18 +7,16 @@ import (
 	"oversell/variant"
 )
 
-// tryKey is how a context carries a try to the connections.
+// tryKey is the context key of a try.
 type tryKey struct{}
 
-// try is an operation, or one look at a lock, of which nothing has been sent so far, or
-// something has.
+// try records whether an operation, or one attempt at a lock, has sent anything.
 type try struct{ begun atomic.Bool }
 
-// Trying returns a context for an operation. When the run is stopped while its first
-// command waits for a shared connection, that command is never sent and ends in
-// [variant.ErrStopped]: with more clients than connections, most of them are there. The
-// same goes for the first command after each wait for a lock, as the wait would have
-// ended so. What follows is always sent, or our own stop would look like a crash.
+// Trying returns a context for an operation. If the run is stopped while its first command waits for a shared
+// connection, that command is never sent and returns [variant.ErrStopped]: with more clients than connections, most
+// of them are there. The same applies to the first command after each wait for a lock, which the stop would have
+// ended, too. Later commands are always sent; otherwise stopping would look like a crash.
 func (c *Client) Trying(ctx context.Context) context.Context {
 	if c.engine == nil || c.engine.config.Pool == 0 {
 		return ctx
@@ -26,16 +24,16 @@ func (c *Client) Trying(ctx context.Context) context.Context {
 	return context.WithValue(ctx, tryKey{}, new(try))
 }
 
-// triesAgain says that the wait between two tries is over.
+// triesAgain marks the end of a wait between two tries.
 func triesAgain(ctx context.Context) {
 	if t, _ := ctx.Value(tryKey{}).(*try); t != nil {
 		t.begun.Store(false)
 	}
 }
 
-// unlessStopped is the context of a command: one that is done when the run is stopped,
-// if the command is the first of a try. The driver minds that only until it has a
-// connection. A command with a deadline is left to it.
+// unlessStopped returns the context of a command; if the command is the first of a try, the context ends when the
+// run is stopped. The driver checks it only until it has a connection. The context of a command with a deadline is
+// not changed.
 func (e *Engine) unlessStopped(ctx context.Context) context.Context {
 	t, _ := ctx.Value(tryKey{}).(*try)
 	if t == nil || t.begun.Swap(true) || ctx.Done() != nil {
@@ -44,7 +42,7 @@ func (e *Engine) unlessStopped(ctx context.Context) context.Context {
 	return untilStopped{ctx, e.stopping}
 }
 
-// untilStopped is a context that is done when a run is stopped.
+// untilStopped is a context that ends when a run is stopped.
 type untilStopped struct {
 	context.Context
 	stopping <-chan struct{}

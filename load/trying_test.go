@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// Who waits for a shared connection with the first command of a try, or with the first
-// after a wait, is sent away when the run is stopped. Whatever follows is sent.
+// If the run is stopped, a client that waits for a shared connection with the first command of a try, or with the
+// first after a wait, gives up. Later commands are sent.
 func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {

@@ -10,30 +10,29 @@ import (
 	"oversell/variant"
 )
 
-// Waiting is a strategy for waiting until a busy lock is worth another try.
+// Waiting is a strategy for waiting before another try of a busy lock.
 type Waiting string
 
 // The strategies.
 const (
-	// Poll looks again after the retry interval, less up to half of it by
-	// chance, so that clients that started together drift apart.
+	// Poll tries again after the retry interval, less up to half of it at random, so that clients that started
+	// together drift apart.
 	Poll Waiting = "poll"
-	// Fixed looks again after exactly the retry interval, as the source documents'
-	// locks do. Clients that started together stay together.
+	// Fixed tries again after exactly the retry interval, like the source documents' locks. Clients that started
+	// together stay together.
 	Fixed Waiting = "fixed"
 	// Exponential doubles the pause from 1 ms up to the retry interval, with
 	// the same jitter.
 	Exponential Waiting = "exponential"
-	// PubSub sleeps until a release is published, and wakes one waiter for
-	// each, in order of arrival. The retry interval bounds the sleep, since the
-	// end of a lease is announced by nobody.
+	// PubSub sleeps until a release is published, and wakes one waiter for each, in order of arrival. The retry
+	// interval bounds the sleep, because the end of a lease is not published.
 	PubSub Waiting = "pubsub"
 )
 
 // Waitings lists the strategies.
 var Waitings = []Waiting{Poll, Fixed, Exponential, PubSub}
 
-// WaitingNames are the strategies' names in one line, for help and errors.
+// WaitingNames returns the strategies' names in one line, for help and errors.
 func WaitingNames() string {
 	names := make([]string, len(Waitings))
 	for i, w := range Waitings {
@@ -45,10 +44,10 @@ func WaitingNames() string {
 // printedRetry is the pause between two tries in the source documents.
 const printedRetry = 100 * time.Millisecond
 
-// firstPause is where Exponential begins.
+// firstPause is the first pause of Exponential.
 const firstPause = time.Millisecond
 
-// ParseWaiting reads a strategy's name.
+// ParseWaiting parses a strategy's name.
 func ParseWaiting(s string) (Waiting, error) {
 	if w := Waiting(s); slices.Contains(Waitings, w) {
 		return w, nil
@@ -56,16 +55,16 @@ func ParseWaiting(s string) (Waiting, error) {
 	return "", fmt.Errorf("waiting strategy %q is not known: it is one of %s", s, WaitingNames())
 }
 
-// DefaultRetry is the retry interval that suits the strategy for this many
-// clients, each counted once for every master that it asks. Polling is slowed down with their number, because beyond about
-// 10,000 looks a second on a small machine the waiters crowd out the holder.
+// DefaultRetry returns the retry interval of the strategy for this many clients, counted once for every master they
+// ask. The interval grows with their number, because beyond about 10,000 tries a second on a small machine the
+// waiters delay the holder.
 func (w Waiting) DefaultRetry(clients int) time.Duration {
 	switch w {
 	case Fixed:
 		return printedRetry
 	case Exponential:
 		return max(64*time.Millisecond, pollEvery(clients))
-	case PubSub: // with thousands of waiters, some look at any time
+	case PubSub: // with thousands of waiters, some try at any time
 		return max(time.Second, 5*pollEvery(clients))
 	}
 	return pollEvery(clients)
@@ -75,7 +74,7 @@ func pollEvery(clients int) time.Duration {
 	return max(10*time.Millisecond, time.Duration(clients)*100*time.Microsecond)
 }
 
-// wait is a client's variant.Env.Wait.
+// wait implements variant.Env.Wait.
 func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) error {
 	if c.worker != nil {
 		return c.worker.Wait(ctx, c.pause(c.engine.config.Waiting, atMost))
@@ -104,7 +103,7 @@ func (c *Client) wait(ctx context.Context, key string, atMost time.Duration) err
 	return nil
 }
 
-// pause is how long the strategy lets the client wait, unless it is woken.
+// pause returns how long the client waits unless it is woken.
 func (c *Client) pause(w Waiting, atMost time.Duration) time.Duration {
 	switch w {
 	case Fixed:
@@ -116,7 +115,7 @@ func (c *Client) pause(w Waiting, atMost time.Duration) time.Duration {
 	return c.jitter(atMost)
 }
 
-// jitter is a duration between half of d and d.
+// jitter returns a random duration between d/2 and d.
 func (c *Client) jitter(d time.Duration) time.Duration {
 	if d <= 1 {
 		return d
@@ -124,7 +123,7 @@ func (c *Client) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(c.Rand.Int64N(int64(d/2)+1))
 }
 
-// wakeChannel is where the release of a lock is published.
+// wakeChannel returns the channel on which the release of a lock is published.
 func wakeChannel(name string) string { return "Wake:" + name }
 
 // lockOf is the inverse of wakeChannel.

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// OpenLoad describes an open load, one fact a sentence: the offered rate, how much later than
-// due its steps began and what caused that, and what it means for the latency. It is nil for a
-// closed load.
+// OpenLoad describes an open load, one fact per sentence: the offered rate, how late its steps began and why, and
+// what this means for the latency. It is nil for a closed load.
 func (r Run) OpenLoad() (sentences []string) {
 	a := r.Arrivals
 	if a == nil {
@@ -26,17 +25,17 @@ func (r Run) OpenLoad() (sentences []string) {
 	return sentences
 }
 
-// PoolWaiting says what it cost clients to share connections; empty if none had to wait for one.
+// PoolWaiting describes the cost of shared connections; empty if no client waited for one.
 func (r Run) PoolWaiting() string {
 	p := r.PoolWait
 	if p == nil || p.Waited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s waited for one of %s: %s of the %s ms that one took on average",
+	return fmt.Sprintf("%s of %s waited for one of %s: on average %s of %s ms",
 		Thousands(p.Waited), Count(p.Sent, "command"), Count(int64(r.Pool), "shared connection"), Short(p.Wait), Short(p.Took))
 }
 
-// rate is the rate in words.
+// rate formats the rate.
 func (a Arrivals) rate() string {
 	if strings.Contains(a.Rate, ":") {
 		return "stages " + a.Rate

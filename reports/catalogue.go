@@ -9,11 +9,10 @@ import (
 	"oversell/variant"
 )
 
-// CatalogueSchema names the form of a Catalogue.
+// CatalogueSchema identifies the format of a Catalogue.
 const CatalogueSchema = "oversell-catalogue/1"
 
-// Catalogue is all that can be run, broken and judged. A section that was not
-// asked for is empty.
+// Catalogue lists everything that can be run, injected and judged. A section that was not requested is empty.
 type Catalogue struct {
 	Schema     string                 `json:"schema"`
 	Scenarios  []ScenarioInfo         `json:"scenarios,omitempty"`
@@ -29,7 +28,7 @@ type Catalogue struct {
 // Sections are the names of a Catalogue's sections, as in its JSON form.
 var Sections = []string{"scenarios", "locks", "sales", "queues", "ids", "dispatches", "faults", "properties"}
 
-// Only is one section of the catalogue, by its name.
+// Only returns one section of the catalogue, by its name.
 func (c Catalogue) Only(section string) (Catalogue, error) {
 	only := Catalogue{Schema: c.Schema}
 	switch section {
@@ -55,12 +54,12 @@ func (c Catalogue) Only(section string) (Catalogue, error) {
 	return only, nil
 }
 
-// variants are the sections of variants.
+// variants returns the sections of variants.
 func (c *Catalogue) variants() []*[]VariantInfo {
 	return []*[]VariantInfo{&c.Locks, &c.Sales, &c.Queues, &c.IDs, &c.Dispatches}
 }
 
-// Names are those of all that c has, in its order.
+// Names returns all names in c, in order.
 func (c Catalogue) Names() (names []string) {
 	for _, s := range c.Scenarios {
 		names = append(names, s.Name)
@@ -79,8 +78,7 @@ func (c Catalogue) Names() (names []string) {
 	return names
 }
 
-// Named keeps of every section only what has one of the names, today or in earlier
-// versions. Every name must be that of something.
+// Named keeps only items with one of the names, current or of earlier versions. Every name must match an item.
 func (c Catalogue) Named(names ...string) (Catalogue, error) {
 	known := c.Names()
 	found := map[string]bool{}
@@ -108,7 +106,7 @@ func (c Catalogue) Named(names ...string) (Catalogue, error) {
 	return c, nil
 }
 
-// kept are the elements that are asked for.
+// kept returns the requested elements.
 func kept[T any](all []T, is func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !is(x) })
 }
@@ -126,24 +124,24 @@ type ScenarioInfo struct {
 	Source  string           `json:"source,omitempty"`
 	Summary string           `json:"summary"`
 	Objects []variant.Object `json:"objects"`
-	// Promises are what the scenario asks of its objects, whatever their variants promise.
+	// Promises are what the scenario demands of its objects, in addition to what their variants promise.
 	Promises []history.Promise `json:"promises,omitempty"`
 }
 
-// FaultInfo describes a thing that can be done to a run.
+// FaultInfo describes a fault.
 type FaultInfo struct {
 	Name string `json:"name"`
 	// Level is where it fires: client, wire or server.
 	Level string `json:"level"`
-	// Syntax is the sentence that asks for it, as in --fault.
+	// Syntax is the sentence that requests it, as in --fault.
 	Syntax  string `json:"syntax"`
 	Summary string `json:"summary"`
 }
 
-// VariantInfo describes a lock or a sale.
+// VariantInfo describes a variant.
 type VariantInfo struct {
 	Name string `json:"name"`
-	// Was are names that it had in earlier versions.
+	// Was are its names in earlier versions.
 	Was      []string           `json:"was,omitempty"`
 	Source   string             `json:"source"`
 	Summary  string             `json:"summary"`

@@ -10,15 +10,15 @@ import (
 	"oversell/variant"
 )
 
-// ComparisonSchema names the form of a Comparison.
+// ComparisonSchema identifies the format of a Comparison.
 const ComparisonSchema = "oversell-comparison/1"
 
-// The outcomes of a contender in a configuration.
+// Outcomes of a contender in a configuration.
 const (
-	NoViolation = "no-violation" // none was seen in any run
+	NoViolation = "no-violation" // in no run
 	Broke       = "broke"        // a promise was broken in at least one run
-	NotSeen     = "not-seen"     // a flaw declares that a promise breaks, and none was seen to
-	// Undecided, Inconclusive in reports, is everything else.
+	NotSeen     = "not-seen"     // a flaw declares a violation, but none was seen
+	// Undecided, Inconclusive in reports, covers all other cases.
 	Undecided = Inconclusive
 )
 
@@ -27,48 +27,48 @@ const (
 type Comparison struct {
 	Schema   string `json:"schema"`
 	Scenario string `json:"scenario"`
-	// Waiting is how clients wait for a busy lock, the same for all.
+	// Waiting is the strategy for waiting for a busy lock, the same for all.
 	Waiting string `json:"waiting"`
 	Seed    uint64 `json:"seed"`
-	// Rounds is how often every contender was run in every configuration, and Ended
-	// says why there were no more.
+	// Rounds is the number of rounds, in which every contender ran in every configuration, and Ended why there were
+	// no more.
 	Rounds int    `json:"rounds"`
 	Ended  string `json:"ended"`
-	// Work is a word for what throughput counts, such as "purchases".
+	// Work is a noun for what throughput counts, such as "purchases".
 	Work string `json:"work"`
-	// MeasuredMS is for how long contenders are measured in each round, after a warm-up of
-	// WarmUpMS; 0: runs are measured as they are. Configurations with faults have no such runs.
+	// MeasuredMS is how long contenders are measured in each round, after a warm-up of WarmUpMS; 0: whole runs are
+	// measured, as always in configurations with faults.
 	WarmUpMS   float64 `json:"warm_up_ms,omitempty"`
 	MeasuredMS float64 `json:"measured_ms,omitempty"`
-	// Conditions are the settings that all share, as flags, such as "--stock=500".
+	// Conditions are the common settings, as flags, such as "--stock=500".
 	Conditions []string `json:"conditions"`
 
 	Contenders     []Contender     `json:"contenders"`
 	Configurations []Configuration `json:"configurations"`
-	// Cells are in the order of the configurations, and in each in that of the
-	// contenders; what cannot run in a configuration has no cell there.
+	// Cells are ordered by configuration, then by contender; a contender that cannot run in a configuration has no
+	// cell there.
 	Cells []ComparisonCell `json:"cells"`
-	// Skipped are sentences that tell what was left out, and why.
+	// Skipped are sentences about what was left out, and why.
 	Skipped []string `json:"skipped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
-	// Recommended are the contenders without a violation in any configuration, those
-	// that ran in all of them first, and of these the fastest first.
+	// Recommended are the contenders without a violation in any configuration: those that ran in all of them first,
+	// and among these the fastest first.
 	Recommended []Recommendation `json:"recommended,omitempty"`
 
 	ElapsedMS float64 `json:"elapsed_ms"`
-	// Interrupted says that the comparison was stopped before its end.
+	// Interrupted means that the comparison was stopped early.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Command is the command line that makes this comparison again.
+	// Command is the command line that repeats the comparison.
 	Command string `json:"command"`
 }
 
-// Recommendation is a contender that broke nothing.
+// Recommendation is a contender without a violation.
 type Recommendation struct {
 	Contender int `json:"contender"` // index in Contenders
-	// Configurations is in how many no violation was seen: in all in which it ran.
+	// Configurations is the number of configurations in which it ran, all without a violation.
 	Configurations int `json:"configurations"`
-	// Ratio is what it costs: its throughput by that of the Fastest of the first
-	// configuration; nil if it did not run there.
+	// Ratio is its cost: its throughput divided by that of the first configuration's Fastest; nil if it did not run
+	// there.
 	Ratio *Spread `json:"ratio,omitempty"`
 }
 
@@ -81,42 +81,40 @@ type Contender struct {
 	Dispatch string `json:"dispatch,omitempty"`
 }
 
-// Configuration is what surrounds the contenders: a target, faults, and the values
-// of the swept settings.
+// Configuration is everything but the contender: a target, faults, and the values of swept settings.
 type Configuration struct {
 	Target        string `json:"target"`
 	Topology      string `json:"topology,omitempty"` // empty: what each contender needs
 	ServerVersion string `json:"server_version"`
 	// Faults are sentences of package faults.
 	Faults []string `json:"faults,omitempty"`
-	// Swept are the swept settings, as flags, such as "--clients=100".
+	// Swept are the values of swept settings, as flags, such as "--clients=100".
 	Swept []string `json:"swept,omitempty"`
-	// Control is a run, or several, of something that is known to be broken, which
-	// this configuration must catch; if it does not, it has no power.
+	// Control is a variant that is known to break, which this configuration must catch; otherwise the configuration
+	// has no power.
 	Control Control `json:"control"`
-	// Fastest is the index of the contender with the highest throughput over all rounds (the
-	// geometric mean) of those without a violation, to which Ratio refers in every round; -1:
-	// there is none.
+	// Fastest is the index of the contender with the highest throughput (geometric mean over all rounds) among
+	// those without a violation, to which Ratio refers in every round; -1: there is none.
 	Fastest int `json:"fastest"`
 }
 
-// Control is something known to be broken, run to see whether that shows.
+// Control is a variant known to break, run to see whether the violation is caught.
 type Control struct {
 	Contender Contender `json:"contender"`
 	// Property of Of is what it is known to break.
 	Of       variant.Object   `json:"of"`
 	Property variant.Property `json:"property"`
-	// Runs is how often it was run, and Caught in how many of them it showed.
+	// Runs is the number of its runs, and Caught the number in which the violation was seen.
 	Runs   int `json:"runs"`
 	Caught int `json:"caught"`
-	// Why tells of one that was caught or, if none was, what happened instead.
+	// Why describes a violation that was caught or, if none was, what happened instead.
 	Why string `json:"why"`
-	// Tried are others that were run to find something that is caught more often.
+	// Tried are other candidates that were run.
 	Tried []string `json:"tried,omitempty"`
 }
 
-// Power tells whether the control was caught: in half of its runs at the least, so
-// that what breaks as readily would hardly have stayed hidden from all rounds.
+// Power reports whether the control was caught in at least half of its runs, so that an equally frequent violation
+// would hardly stay hidden in all rounds.
 func (c Control) Power() bool { return c.Caught > 0 && 2*c.Caught >= c.Runs }
 
 // ComparisonCell is one contender in one configuration, over all rounds.
@@ -124,71 +122,70 @@ type ComparisonCell struct {
 	Contender     int `json:"contender"`     // index in Contenders
 	Configuration int `json:"configuration"` // index in Configurations
 
-	// Outcome is NoViolation, NotSeen, Broke or Undecided; Why says what made it undecided.
+	// Outcome is NoViolation, NotSeen, Broke or Undecided; Why explains Undecided.
 	Outcome string `json:"outcome"`
 	Why     string `json:"why,omitempty"`
-	// Expected is the outcome that promises and flaws declare for each run, Pass or
-	// Violated, and ExpectedWhy the flaws that lead there.
+	// Expected is the outcome that promises and flaws declare for each run, Pass or Violated, and ExpectedWhy the
+	// flaws that lead to it.
 	Expected    string   `json:"expected"`
 	ExpectedWhy []string `json:"expected_why,omitempty"`
-	// KnownToBreak are conditions under which flaws declare that promises break, and
-	// which the configuration does not bring.
+	// KnownToBreak are conditions under which flaws declare violations, and which are not part of the
+	// configuration.
 	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
-	// Opportunities is how often the promise that had the fewest opportunities to break
-	// could have broken, over all runs; Promises is how many promises there are.
+	// Opportunities is the smallest number of opportunities to break of any promise, over all runs; Promises is the
+	// number of promises.
 	Opportunities int64 `json:"opportunities"`
 	Promises      int   `json:"promises"`
-	// AsDeclared says that the outcome is the declared one.
+	// AsDeclared means that the outcome is as declared.
 	AsDeclared bool `json:"as_declared"`
-	// Broken are the promises that were broken, in the order of variant.Properties.
+	// Broken are the broken promises, in the order of variant.Properties.
 	Broken []BrokenPromise `json:"broken,omitempty"`
 
-	// Runs is how many were made, and Unclear how many of them decided nothing. One
-	// that decided nothing was made once more in its round, and only then counts as
-	// one; Repeated is how often that was.
+	// Runs is the number of runs, and Unclear how many of them decided nothing. A run that decided nothing is
+	// repeated once in its round, and counts as unclear only if the repetition decides nothing, too; Repeated
+	// counts repetitions.
 	Runs     int `json:"runs"`
 	Unclear  int `json:"unclear,omitempty"`
 	Repeated int `json:"repeated,omitempty"`
-	// Rounds are the runs one by one.
+	// Rounds are the individual runs.
 	Rounds []ComparedRun `json:"rounds"`
-	// Throughput is in operations a second of useful work (purchases where there is
-	// a sale, otherwise acquisitions, deliveries or numbers), over the rounds.
+	// Throughput is operations of useful work per second (purchases if there is a sale, otherwise acquisitions,
+	// deliveries or numbers), over the rounds.
 	Throughput Spread `json:"throughput_per_s"`
-	// Ratio is the throughput by that of the configuration's Fastest in the same round, over
-	// the rounds; nil if there is none.
+	// Ratio is the throughput divided by that of the configuration's Fastest in the same round, over the rounds;
+	// nil if there is none.
 	Ratio *Spread `json:"ratio,omitempty"`
-	// Estimate is the same as it is printed and sorted by, with an interval.
+	// Estimate is the ratio that is printed and sorted by, with an interval.
 	Estimate *RatioEstimate `json:"estimate,omitempty"`
-	// Rank is the place among the contenders without a violation, from 1; 0: it has none. Tied
-	// ones have the same, because their intervals overlap, and their order is not told.
+	// Rank is the place among the contenders without a violation, from 1; 0: none. Tied contenders share a rank,
+	// because their intervals overlap; their order is unknown.
 	Rank int  `json:"rank,omitempty"`
 	Tied bool `json:"tied,omitempty"`
-	// Latency is per kind of operation, of all rounds together.
+	// Latency is by kind of operation, over all rounds.
 	Latency map[string]Latency `json:"latency"`
-	// Uncontended is the same for one client alone, without faults.
+	// Uncontended is the same for a single client, without faults.
 	Uncontended map[string]Latency `json:"uncontended"`
-	// Request is the latency of the work as its client feels it, from when it asked
-	// for the lock, if there is one, until it had what it came for; nil if nobody got
-	// anything. RequestAlone is the same for one client alone.
+	// Request is the latency of the work as clients see it: from asking for the lock, if there is one, to the
+	// result; nil if no client got a result. RequestAlone is the same for a single client.
 	Request      *Latency `json:"request,omitempty"`
 	RequestAlone *Latency `json:"request_alone,omitempty"`
 	// Curve is the distribution of Request.
 	Curve []Quantile `json:"curve,omitempty"`
-	// CommandsPerAcquisition counts what all clients sent, those who waited
-	// included, by how often the lock was obtained; 0: nobody obtained it.
+	// CommandsPerAcquisition is the number of commands of all clients, including waiting ones, divided by the
+	// number of grants; 0: there was no grant.
 	CommandsPerAcquisition float64 `json:"commands_per_acquisition,omitempty"`
-	// CommandsPerWork is the same by pieces of work; 0: none was done.
+	// CommandsPerWork is the same per piece of work; 0: none was done.
 	CommandsPerWork float64 `json:"commands_per_work,omitempty"`
-	// Fairness is the median of Jain's index, LongestWaitMS the longest that anybody
-	// waited for the lock in any round; 0: there is no lock.
+	// Fairness is the median of Jain's index, LongestWaitMS the longest wait for the lock in any round; 0: there is
+	// no lock.
 	Fairness      float64 `json:"fairness"`
 	LongestWaitMS float64 `json:"longest_wait_ms"`
-	// Sold are the pieces sold, over the rounds, of a stock of Stock; nil without a sale.
+	// Sold are the pieces sold of Stock, over the rounds; nil without a sale.
 	Sold  *Spread `json:"sold,omitempty"`
 	Stock int64   `json:"stock,omitempty"`
-	// Faults are what became of the faults, summed over the rounds.
+	// Faults are the injections of each fault, summed over the rounds.
 	Faults []Fault `json:"faults,omitempty"`
-	// Dirs are the run directories, for a closer look, relative to the comparison's.
+	// Dirs are the run directories, relative to the comparison's.
 	Dirs []string `json:"dirs"`
 }
 
@@ -201,16 +198,14 @@ type ComparedRun struct {
 	Throughput float64 `json:"throughput_per_s"`
 	Seed       uint64  `json:"seed"`
 	Dir        string  `json:"dir"`
-	// Interrupted says that the run was stopped before its end: its throughput covers only a
-	// part of it, and is not compared.
+	// Interrupted means that the run was stopped early: its throughput covers only a part of it, and is not
+	// compared.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Measured says that speed and latency of the contender are those of this run. Another one
-	// shows only whether promises are kept.
+	// Measured means that this run counts for the contender's speed and latency. Other runs only test promises.
 	Measured bool `json:"measured,omitempty"`
 }
 
-// Quantile is a point of a distribution: this share of the values, in percent, is
-// this many milliseconds or less.
+// Quantile is a point of a distribution: this percentage of the values is at most this many milliseconds.
 type Quantile struct {
 	Percent float64 `json:"percent"`
 	MS      float64 `json:"ms"`
@@ -220,39 +215,39 @@ type Quantile struct {
 type BrokenPromise struct {
 	Of       variant.Object   `json:"of"`
 	Property variant.Property `json:"property"`
-	// Runs is in how many of the runs, and Count how often in all of them.
+	// Runs is the number of runs with a violation, and Count the number of violations in all runs.
 	Runs  int `json:"runs"`
 	Count int `json:"count"`
-	// SoonestMS and MedianMS are when it was first seen broken, since the start of
-	// the run: in the run in which that was soonest, and in the median of the runs.
+	// SoonestMS and MedianMS are when the first violation was seen, since the start of the run: in the run in which
+	// that was soonest, and in the median of the runs.
 	SoonestMS float64 `json:"soonest_ms"`
 	MedianMS  float64 `json:"median_ms"`
-	// Why tells of the first one in a sentence.
+	// Why describes the first violation.
 	Why string `json:"why"`
-	// Alone says that the promise was broken only in the runs for the uncontended latency;
-	// Runs then counts those runs.
+	// Alone means that the promise was broken only in the runs for the uncontended latency; Runs then counts those
+	// runs.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Spread is a measure over several rounds.
+// Spread summarizes a measure over several rounds.
 type Spread struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// RatioEstimate is a ratio by several rounds.
+// RatioEstimate is an estimate of a ratio from several rounds.
 type RatioEstimate struct {
 	// Ratio is the geometric mean.
 	Ratio float64 `json:"ratio"`
-	// Low and High are where a comparison of as many further rounds would have it, in 95 of
-	// 100 cases; nil if there are too few rounds to say.
+	// Low and High bound the ratio of as many further rounds, in 95 of 100 cases; nil if there are too few rounds
+	// to say.
 	Low    *float64 `json:"low,omitempty"`
 	High   *float64 `json:"high,omitempty"`
 	Rounds int      `json:"rounds"`
 }
 
-// bySpeed sorts the fastest first, by the printed ratio; those without one, by throughput, last.
+// bySpeed sorts by the printed ratio, the fastest first; cells without a ratio come last, by throughput.
 func bySpeed(a, b ComparisonCell) int {
 	speed := func(x ComparisonCell) (ratio, throughput float64) {
 		if x.Estimate != nil {
@@ -276,7 +271,7 @@ func (c Contender) String() string {
 	return strings.Join(names, " + ")
 }
 
-// String is a configuration in a line: the target, what is swept, and the faults.
+// String describes a configuration in one line: the target, the swept settings, and the faults.
 func (f Configuration) String() string {
 	s := f.Target
 	if f.ServerVersion != "" {
@@ -297,8 +292,8 @@ func (f Configuration) String() string {
 	return s + ", faults: " + strings.Join(f.Faults, "; ")
 }
 
-// In are the cells of a configuration, by its index, in the order of a table: those
-// without a violation, then those that broke, then the undecided, the fastest first.
+// In returns the cells of a configuration, by its index, in the order of a table: those without a violation, then
+// those that broke, then undecided ones, each the fastest first.
 func (c Comparison) In(configuration int) []ComparisonCell {
 	var cells []ComparisonCell
 	for _, x := range c.Cells {
@@ -313,7 +308,7 @@ func (c Comparison) In(configuration int) []ComparisonCell {
 	return cells
 }
 
-// Recommend lists the contenders without a violation.
+// Recommend returns the contenders without a violation.
 func (c Comparison) Recommend() (all []Recommendation) {
 	for i := range c.Contenders {
 		r := Recommendation{Contender: i}
@@ -344,7 +339,7 @@ func (c Comparison) Recommend() (all []Recommendation) {
 	return all
 }
 
-// Surprises are the cells with a decided outcome other than the declared one.
+// Surprises returns the cells with a decided outcome other than the declared one.
 func (c Comparison) Surprises() (cells []ComparisonCell) {
 	for _, x := range c.Cells {
 		if x.Outcome != Undecided && !x.AsDeclared {
@@ -354,8 +349,8 @@ func (c Comparison) Surprises() (cells []ComparisonCell) {
 	return cells
 }
 
-// From is the comparison with its run directories as they are named in a place from which
-// this path, with slashes, leads to the comparison's own directory.
+// From returns the comparison with its run directories relative to a place from which the path away, with slashes,
+// leads to the comparison's directory.
 func (c Comparison) From(away string) Comparison {
 	cells := slices.Clone(c.Cells)
 	for i := range cells {
@@ -368,8 +363,8 @@ func (c Comparison) From(away string) Comparison {
 	return c
 }
 
-// ExitCode is the process's exit code for this comparison: ExitPass when every
-// outcome is the declared one and every control was caught.
+// ExitCode returns the process's exit code for this comparison: ExitPass if every outcome is as declared and every
+// control was caught.
 func (c Comparison) ExitCode() int {
 	code := ExitPass
 	for _, f := range c.Configurations {

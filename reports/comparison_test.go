@@ -59,11 +59,11 @@ func TestRecommendation(t *testing.T) {
 	if got := c.Choice(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := c.Recommendation(); !strings.HasPrefix(got, want+". What is known") {
+	if got := c.Recommendation(); !strings.HasPrefix(got, want+". Untried conditions") {
 		t.Errorf("without a tie: %s", got)
 	}
 	c.Cells[0].Tied, c.Cells[2].Tied = true, true
-	if got := c.Recommendation(); !strings.Contains(got, "b (=0.50×), a (=0.20×)") || !strings.Contains(got, "those marked = cannot be told") {
+	if got := c.Recommendation(); !strings.Contains(got, "b (=0.50×), a (=0.20×)") || !strings.Contains(got, "too few to order those marked =") {
 		t.Errorf("with a tie: %s", got)
 	}
 	if got := (Comparison{}).Recommendation(); got != "" {

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// String tells of a control in a line.
+// String describes a control in one line.
 func (c Control) String() string {
 	switch {
 	case c.Runs == 0:
-		return "control: none; " + c.Why + ". So no outcome here rests on anything."
+		return "control: none; " + c.Why + ". So no outcome here has evidence."
 	case c.Power():
 		return fmt.Sprintf("control: %s broke %s in %d of %s to the end", c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"))
 	}
-	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). This configuration shows too little, and what broke nothing in it is inconclusive.",
+	return fmt.Sprintf("control: NOT CAUGHT: %s is known to break %s and did so in %d of %s (%s). So the absence of violations in this configuration is inconclusive.",
 		c.Contender, c.Property, c.Caught, Count(int64(c.Runs), "run"), strings.TrimSuffix(c.Why, "."))
 }
 
-// OutcomeWords are outcomes in words.
+// OutcomeWords maps outcomes to words.
 var OutcomeWords = map[string]string{NoViolation: "no violation", NotSeen: "declared, not seen", Broke: "broke", Undecided: "inconclusive"}
 
-// Words are the outcome, and in how many opportunities nothing broke.
+// Words describes the outcome, with the number of opportunities without a violation.
 func (x ComparisonCell) Words() string {
 	s := OutcomeWords[x.Outcome]
 	if x.Outcome == NoViolation && x.Opportunities > 0 {
@@ -31,16 +31,16 @@ func (x ComparisonCell) Words() string {
 	return s
 }
 
-// Seen is what an outcome without a violation rests on.
+// Seen describes what an outcome without a violation is based on.
 func (x ComparisonCell) Seen() string {
 	return seen(x.Opportunities, x.Promises > 1, x.KnownToBreak)
 }
 
-// mostRecommended is how many contenders a recommendation names.
+// mostRecommended is the maximum number of contenders in a recommendation.
 const mostRecommended = 5
 
-// Recommendation says which contenders had no violation in any configuration, and what
-// they cost; empty if nothing was compared.
+// Recommendation names the contenders without a violation in any configuration, and their costs; empty if nothing
+// was compared.
 func (c Comparison) Recommendation() string {
 	if len(c.Cells) == 0 {
 		return ""
@@ -50,13 +50,13 @@ func (c Comparison) Recommendation() string {
 		return s
 	}
 	if slices.ContainsFunc(c.fastestFirst(), func(x recommended) bool { return x.cell.Tied }) {
-		s += " The order of those marked = cannot be told from so few rounds."
+		s += " The rounds are too few to order those marked =."
 	}
-	return s + " What is known to break them and was not tried stands beside them."
+	return s + " Untried conditions that are known to break them are listed beside them."
 }
 
-// Choice tells a reader which contenders to choose from: those without a violation in any
-// configuration, the fastest first, with their costs.
+// Choice names the contenders to choose from: those without a violation in any configuration, the fastest first,
+// with their costs.
 func (c Comparison) Choice() string {
 	all := c.fastestFirst()
 	if len(all) == 0 {
@@ -73,15 +73,13 @@ func (c Comparison) Choice() string {
 	return "No violation seen in any configuration, fastest first: " + strings.Join(names, ", ")
 }
 
-// recommended is a contender without a violation, with its cell in the first configuration, if
-// it ran there.
+// recommended is a contender without a violation, with its cell in the first configuration, if it ran there.
 type recommended struct {
 	Recommendation
 	cell ComparisonCell
 }
 
-// fastestFirst are the contenders without a violation, by their speed in the first
-// configuration.
+// fastestFirst returns the contenders without a violation, by their speed in the first configuration.
 func (c Comparison) fastestFirst() (all []recommended) {
 	for _, r := range c.Recommended {
 		x := recommended{Recommendation: r}
@@ -94,8 +92,7 @@ func (c Comparison) fastestFirst() (all []recommended) {
 	return all
 }
 
-// words name the contender, with its speed, and in how many configurations it ran if that was
-// not in all.
+// words names the contender, with its speed, and in how many configurations it ran if not in all.
 func (r recommended) words(c Comparison) string {
 	var told []string
 	if x := r.cell; x.Estimate != nil {
@@ -115,7 +112,7 @@ func (r recommended) words(c Comparison) string {
 	return name
 }
 
-// Place is the rank of a cell, with = where others share it; empty: it has none.
+// Place returns the rank of a cell, with = if it is shared; empty: none.
 func (x ComparisonCell) Place() string {
 	switch {
 	case x.Rank == 0:
@@ -126,7 +123,7 @@ func (x ComparisonCell) Place() string {
 	return strconv.Itoa(x.Rank)
 }
 
-// Words are the ratio and its interval: "1.32× (1.21–1.45)".
+// Words formats the ratio and its interval: "1.32× (1.21–1.45)".
 func (e RatioEstimate) Words() string {
 	s := Figures3(e.Ratio) + "×"
 	if e.Low != nil && e.High != nil && *e.Low != *e.High {
@@ -135,43 +132,42 @@ func (e RatioEstimate) Words() string {
 	return s
 }
 
-// Explanation is what a figure of a comparison means.
+// Explanation explains a figure of a comparison.
 type Explanation struct {
-	Column string // on a terminal; empty: it has none
+	Column string // on a terminal; may be empty
 	Name   string // on a page
 	Means  string
 }
 
-// Explanations are those of all figures.
+// Explanations returns the explanations of all figures.
 func (c Comparison) Explanations() []Explanation {
 	return []Explanation{
-		{"OUTCOME", "outcome", "no violation in N: of each promise at least N opportunities to break were seen in all runs together, and it broke in none; below 3 in N is then, to 95 %, how often it breaks under these conditions"},
-		{"", "known to break under", "what flaws declare to break a promise here and this configuration did not bring"},
-		{"#", "rank", "the place by the ratio; those with = overlap a neighbour's interval, and their order cannot be told"},
-		{"RATIO", "throughput", "throughput by that of one contender, the fastest without a violation over all rounds, whose ratio is 1: each round by that contender's in the same round, the geometric mean over the rounds, and in parentheses where as many rounds again would have it, in 95 of 100 cases; where promises were broken it is speed without what it is for"},
-		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had what it came for, was refused it, gave up, or the time was up; of all who tried, in all rounds"},
-		{"ALONE", "alone", "the latency of one client that has everything to itself"},
-		{"CMDS", "commands", "what all clients sent, those who waited included, for each turn that one of them got, or (each) for each of the " + c.Work},
-		{"FAIR", "fairness", "Jain's index of who got how many turns, 1 = all equally many"},
-		{"LONGEST", "longest wait", "the longest that anybody waited for the lock"},
+		{"OUTCOME", "outcome", "no violation in N: each promise had at least N opportunities to break in all runs together, and broke in none; with 95 % confidence, it then breaks in less than 3 in N under these conditions"},
+		{"", "known to break under", "conditions under which flaws declare a violation, and which were not part of this configuration"},
+		{"#", "rank", "the place by the ratio; = marks intervals that overlap, so that the order is unknown"},
+		{"RATIO", "throughput", "throughput relative to the fastest contender without a violation over all rounds, whose ratio is 1: the geometric mean of the ratios in each round, and in parentheses the interval for as many further rounds, in 95 of 100 cases; the speed of a contender that broke promises counts for nothing"},
+		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had its result, was refused, gave up, or the time was up; over all clients and rounds"},
+		{"ALONE", "alone", "the latency of a single client"},
+		{"CMDS", "commands", "commands of all clients, including waiting ones, for each grant of the lock or (each) for each of the " + c.Work},
+		{"FAIR", "fairness", "Jain's index over the clients' grants, 1 = all had equally many"},
+		{"LONGEST", "longest wait", "the longest wait for the lock"},
 	}
 }
 
-// Measurement says what of the runs is measured; empty if it is all of them.
+// Measurement says which part of the runs is measured; empty if all of it is.
 func (c Comparison) Measurement() string {
 	if c.MeasuredMS == 0 || !slices.ContainsFunc(c.Configurations, func(f Configuration) bool { return len(f.Faults) == 0 }) {
 		return ""
 	}
-	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but need not show what a control is known to break: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
+	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but the control need not be caught in them: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
-// ByWork tells whether commands are counted by pieces of work: where some contenders
-// need no acquisition.
+// ByWork reports whether commands are counted per piece of work, because some contenders need no lock.
 func ByWork(cells []ComparisonCell) bool {
 	return slices.ContainsFunc(cells, func(x ComparisonCell) bool { return x.CommandsPerAcquisition == 0 && x.CommandsPerWork > 0 })
 }
 
-// Sum counts the outcomes.
+// Sum summarizes the outcomes.
 func (c Comparison) Sum() string {
 	n := map[string]int{}
 	for _, x := range c.Cells {
@@ -179,7 +175,7 @@ func (c Comparison) Sum() string {
 	}
 	s := fmt.Sprintf("%d without a violation, %d broke, %d inconclusive", n[NoViolation], n[Broke], n[Undecided])
 	if n[NotSeen] > 0 {
-		s = fmt.Sprintf("%d without a violation, %d broke, %d declared to and not seen to, %d inconclusive", n[NoViolation], n[Broke], n[NotSeen], n[Undecided])
+		s = fmt.Sprintf("%d without a violation, %d broke, %d declared but not seen, %d inconclusive", n[NoViolation], n[Broke], n[NotSeen], n[Undecided])
 	}
 	blind := 0
 	for _, f := range c.Configurations {
@@ -191,7 +187,7 @@ func (c Comparison) Sum() string {
 	case surprises > 0:
 		s += fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case n[NoViolation]+n[Broke] > 0:
-		s += "; every decided outcome is the one that promises and flaws declare"
+		s += "; every decided outcome is as promises and flaws declare"
 	}
 	if c.Interrupted {
 		s += "; stopped before its end"

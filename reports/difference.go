@@ -7,40 +7,40 @@ import (
 	"oversell/variant"
 )
 
-// Difference is what changed from one run to another.
+// Difference describes what changed from one run to another.
 type Difference struct {
 	A, B Run
-	// Chosen are the variants that differ, which is what such a comparison is about, and
-	// Unlike the other settings that do: with any of these, what changed may come from it.
+	// Chosen are the variants that differ, which the comparison is about; Unlike are other settings that differ and
+	// may have caused a change.
 	Chosen, Unlike []Setting
-	// Kind is the operation with the latencies compared.
+	// Kind is the operation whose latencies are compared.
 	Kind     string
 	Measures []Measure
 }
 
-// Setting is a setting that two runs have with other values.
+// Setting is a setting with different values in two runs.
 type Setting struct{ Name, A, B string }
 
 // Measure is a quantity of both runs.
 type Measure struct {
 	Name, Unit string
-	// A and B have intervals if Sure; else there were too few operations for them.
+	// A and B have intervals if Sure; otherwise there were too few operations for them.
 	A, B Interval
 	Sure bool
-	// Ratio is B by A; nil where the runs are not alike or there is no interval.
+	// Ratio is B divided by A; nil if the runs are not alike or there is no interval.
 	Ratio *Interval
 }
 
-// Interval is a measured value, and what it could as well have been.
+// Interval is a measured value with its confidence interval.
 type Interval struct{ Value, Low, High float64 }
 
-// DifferenceMethod says where the intervals come from.
-const DifferenceMethod = "Intervals are of 95 %, by a block bootstrap: each run is cut into 20 parts of equal length, 20 of them are drawn again and again, 1,000 times, and the interval holds the middle 95 % of what they give. They tell how much these two runs vary in themselves, not how much a run differs from the next one on the same machine: for that, repeat both, or use oversell compare, which runs them in turns"
+// DifferenceMethod explains the intervals.
+const DifferenceMethod = "Intervals are of 95 %, by a block bootstrap: each run is cut into 20 parts of equal length, 20 of them are drawn with replacement, 1,000 times, and the interval is the middle 95 % of the results. They show the variation within these two runs, not between two runs on the same machine: for that, repeat both, or use oversell compare, which runs them in turns"
 
-// Alike tells whether the runs were made under the same conditions.
+// Alike reports whether the runs had the same conditions.
 func (d Difference) Alike() bool { return len(d.Unlike) == 0 }
 
-// Headline is the outcome in a sentence.
+// Headline summarizes the difference in a sentence.
 func (d Difference) Headline() string {
 	if !d.Alike() {
 		var names []string
@@ -65,7 +65,7 @@ func cameOut(n int) string {
 	return fmt.Sprintf("%d properties came out", n)
 }
 
-// Moved are sentences on the measures of which the interval says that they changed.
+// Moved returns sentences about the measures that changed, by their intervals.
 func (d Difference) Moved() (sentences []string) {
 	for _, m := range d.Measures {
 		if m.Moved() {
@@ -75,13 +75,13 @@ func (d Difference) Moved() (sentences []string) {
 	return sentences
 }
 
-// Moved tells whether the interval of the ratio leaves out 1.
+// Moved reports whether the interval of the ratio excludes 1.
 func (m Measure) Moved() bool { return m.Ratio != nil && (m.Ratio.Low > 1 || m.Ratio.High < 1) }
 
-// PropertyPair is a property of two runs; nil in one that was not judged by it.
+// PropertyPair is a property of two runs; nil for a run that was not judged by it.
 type PropertyPair struct{ A, B *Property }
 
-// Any is the one that there is.
+// Any returns one that is not nil.
 func (p PropertyPair) Any() *Property {
 	if p.A != nil {
 		return p.A
@@ -89,12 +89,12 @@ func (p PropertyPair) Any() *Property {
 	return p.B
 }
 
-// Changed tells whether the property came out otherwise.
+// Changed reports whether the results of the property differ.
 func (p PropertyPair) Changed() bool {
 	return p.A == nil || p.B == nil || p.A.Result != p.B.Result || p.A.Measured != p.B.Measured
 }
 
-// Pairs are the properties of both runs, in the order of A and then of B.
+// Pairs returns the properties of both runs, in the order of A and then of B.
 func (d Difference) Pairs() (pairs []PropertyPair) {
 	type id struct {
 		of   variant.Object
@@ -117,7 +117,7 @@ func (d Difference) Pairs() (pairs []PropertyPair) {
 	return pairs
 }
 
-// Changed are the properties that came out otherwise.
+// Changed returns the properties whose results differ.
 func (d Difference) Changed() (pairs []PropertyPair) {
 	for _, p := range d.Pairs() {
 		if p.Changed() {

@@ -11,10 +11,10 @@ import (
 	"oversell/variant"
 )
 
-// noAnswer is what a client has that gave up waiting.
+// noAnswer stands for the missing answer of a client that gave up.
 const noAnswer = "no answer"
 
-// Headline is the verdict in words.
+// Headline summarizes the verdict.
 func (e Exploration) Headline() string {
 	switch c := e.Counterexample; {
 	case e.Verdict == Violated && c != nil:
@@ -27,7 +27,7 @@ func (e Exploration) Headline() string {
 	return e.Verdict
 }
 
-// untried says what the bounds left out; nothing if that is nothing.
+// untried names what the bounds exclude; may be empty.
 func (e Exploration) untried() string {
 	b := e.Bounds
 	var not []string
@@ -36,7 +36,7 @@ func (e Exploration) untried() string {
 		what  string
 	}{
 		{b.Advances, "clients held up until a lease ends"}, {b.Crashes, "crashes"}, {b.Lost, "lost messages"},
-		{b.Late, "late requests"}, {b.Stalls, "clients held up after a look at the clock"},
+		{b.Late, "late requests"}, {b.Stalls, "clients held up after reading the clock"},
 	} {
 		if of.bound == 0 {
 			not = append(not, of.what)
@@ -51,7 +51,7 @@ func (e Exploration) untried() string {
 	return " (not tried: " + strings.Join(not, ", ") + ")"
 }
 
-// Title says what was searched.
+// Title describes what was searched.
 func (e Exploration) Title() string {
 	title := Run{Scenario: e.Scenario, Lock: e.Lock, Sale: e.Sale, Queue: e.Queue, IDs: e.IDs}.Title()
 	if e.Masters > 1 {
@@ -60,7 +60,7 @@ func (e Exploration) Title() string {
 	return title
 }
 
-// object names what a promise is about.
+// object names the object of a promise.
 func (e Exploration) object(o variant.Object) string {
 	name := map[variant.Object]string{variant.Lock: e.Lock, variant.Sale: e.Sale, variant.Queue: e.Queue, variant.IDs: e.IDs}[o]
 	return strings.TrimSpace(fmt.Sprintf("%s %s", o, name))
@@ -76,12 +76,12 @@ func (e Exploration) Declared() string {
 	case e.Verdict == e.Expected:
 		return "as its flaws declare"
 	case e.Expected == Violated:
-		return "though a flaw is declared, which did not show within these bounds"
+		return "though a flaw is declared, which was not seen within these bounds"
 	}
-	return "though no flaw is declared that explains it"
+	return "though no declared flaw explains it"
 }
 
-// Promise is what the property would have meant.
+// Promise describes what the property would have meant.
 func (c Counterexample) Promise() string {
 	for _, info := range variant.Properties {
 		if info.Of == c.Of && info.Name == c.Property {
@@ -91,14 +91,14 @@ func (c Counterexample) Promise() string {
 	return ""
 }
 
-// StepWords is a step in words.
+// StepWords describes a step.
 type StepWords struct {
 	Command, Answer string
-	// Note says what became of a request that was not simply answered.
+	// Note describes what happened to a request without an immediate reply.
 	Note string
 }
 
-// Words puts a step into words. The node is named where there are several.
+// Words describes a step. It names the node if there are several.
 func (s Step) Words(masters int) StepWords {
 	command, answer, _ := strings.Cut(s.Text, " -> ")
 	t := StepWords{Command: command, Answer: answer}
@@ -118,7 +118,7 @@ func (s Step) Words(masters int) StepWords {
 	case StepNoReply:
 		t.Answer, t.Note = noAnswer, "executed, the answer is lost"
 	case StepLate:
-		t.Answer, t.Note = noAnswer, "gives up; the request is still under way"
+		t.Answer, t.Note = noAnswer, "gives up; the request is still in flight"
 	}
 	if masters > 1 && s.Asks() {
 		t.Command = fmt.Sprintf("node %d: %s", s.Node, t.Command)
@@ -133,12 +133,12 @@ func (s Step) Words(masters int) StepWords {
 	return t
 }
 
-// Asks tells whether a request was sent in the step, or arrived.
+// Asks reports whether a request was sent in the step, or arrived.
 func (s Step) Asks() bool {
 	return slices.Contains([]string{StepCommand, StepLost, StepNoReply, StepLate, StepArrive}, s.Kind)
 }
 
-// passes words an advance of the clock.
+// passes describes an advance of the clock.
 func (s Step) passes() string {
 	text := "time passes: " + Millis(s.AdvanceMS)
 	if s.Text != "" {
@@ -147,13 +147,13 @@ func (s Step) passes() string {
 	return text
 }
 
-// Has tells whether the step bears a mark.
+// Has reports whether the step has a mark.
 func (s Step) Has(mark string) bool { return slices.Contains(s.Marks, mark) }
 
-// Holds is what the server holds after the step.
+// Holds returns what the server holds after the step.
 func (s Step) Holds() string { return cmp.Or(s.Redis, "(empty)") }
 
-// By names the client that the step belongs to; empty if it belongs to none.
+// By names the client of the step; empty if there is none.
 func (c Counterexample) By(s Step) string {
 	if s.Client < 0 || s.Client >= len(c.Clients) {
 		return ""
@@ -161,7 +161,7 @@ func (c Counterexample) By(s Step) string {
 	return c.Clients[s.Client]
 }
 
-// Limits says, a phrase each, what the search was allowed to do.
+// Limits returns the bounds of the search, one phrase each.
 func (e Exploration) Limits() []string {
 	b := e.Bounds
 	limits := []string{
@@ -170,7 +170,7 @@ func (e Exploration) Limits() []string {
 		upTo(b.Crashes, "crash"),
 		upTo(b.Lost, "lost message"),
 		upTo(b.Late, "late request"),
-		upTo(b.Advances, "advance") + " of the clock while somebody could run",
+		upTo(b.Advances, "advance") + " of the clock while a client could run",
 	}
 	limits = append(limits, upTo(b.Stalls, "hold-up")+" between a look at the clock and what follows")
 	if b.Waits > 0 {
@@ -197,17 +197,17 @@ func (e Exploration) Limits() []string {
 	return limits
 }
 
-// String says what was tried, and what that is worth.
+// String describes the random schedules and what they prove.
 func (r RandomEffort) String() string {
 	text := fmt.Sprintf("then %s at random, of up to %s", Count(r.Schedules, "schedule"), Count(int64(r.Steps), "step"))
 	if len(r.Chances) < 3 || r.Faultless == 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault but two steps in one order with a probability of at least %s, and three steps with %s",
+	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault, and two steps in one order, with a probability of at least %s, or three steps with %s",
 		Thousands(r.Faultless), likely(r.Chances[1]), likely(r.Chances[2]))
 }
 
-// likely writes a probability above 0.
+// likely formats a probability above 0.
 func likely(p float64) string {
 	switch {
 	case p > 0.9999:
@@ -218,7 +218,7 @@ func likely(p float64) string {
 	return "1 in " + Thousands(int64(math.Ceil(1/p)))
 }
 
-// Entries is what Effort.Entered counts here.
+// Entries returns what Effort.Entered counts here.
 func (e Exploration) Entries() string {
 	switch {
 	case e.Sale != "":
@@ -226,12 +226,12 @@ func (e Exploration) Entries() string {
 	case e.Queue != "":
 		return "delivery"
 	case e.IDs != "":
-		return "number given out"
+		return "number generated"
 	}
 	return "entry into the critical section"
 }
 
-// each says how often each client tries.
+// each formats the number of tries of each client.
 func each(tries int) string {
 	if tries == 1 {
 		return "1 try each"
@@ -239,7 +239,7 @@ func each(tries int) string {
 	return fmt.Sprintf("%d tries each", tries)
 }
 
-// upTo words a bound.
+// upTo formats a bound.
 func upTo(n int, noun string) string {
 	if n == 0 {
 		return "no " + noun
@@ -247,7 +247,7 @@ func upTo(n int, noun string) string {
 	return "up to " + Count(int64(n), noun)
 }
 
-// PerSecond is the rate of transitions; "-" if no time was measured.
+// PerSecond formats the rate of transitions; "-" if no time was measured.
 func PerSecond(s Effort) string {
 	if s.ElapsedMS <= 0 {
 		return "-"

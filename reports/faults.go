@@ -2,7 +2,7 @@ package reports
 
 import "strings"
 
-// FaultCounts is how often each fault fired, in their order: "12+3".
+// FaultCounts formats how often each fault fired, in order: "12+3".
 func (r Run) FaultCounts() string {
 	var counts []string
 	for _, f := range r.Faults {
@@ -11,7 +11,7 @@ func (r Run) FaultCounts() string {
 	return strings.Join(counts, "+")
 }
 
-// Story tells how often a fault fired and whom it hit.
+// Story describes how often a fault fired and whom it hit.
 func (f Fault) Story() string {
 	var hit []string
 	if f.Holders > 0 {
@@ -23,7 +23,7 @@ func (f Fault) Story() string {
 	s := "fired" + strings.TrimPrefix(times(int(f.Fired)), ",")
 	switch {
 	case f.Fired == 0 && f.Vain > 0:
-		s = "never fired so that it could matter"
+		s = "never fired with an effect"
 	case f.Fired == 0:
 		s = "never fired"
 	case len(hit) > 0:
@@ -41,7 +41,7 @@ func (f Fault) Story() string {
 	return s
 }
 
-// Rate is the throughput of a phase; of one too short to tell, a dash.
+// Rate formats the throughput of a phase; a dash for one that is too short.
 func (p Phase) Rate() string {
 	if p.ToMS-p.FromMS < 1 {
 		return "-"
@@ -49,8 +49,7 @@ func (p Phase) Rate() string {
 	return Rate(p.Throughput)
 }
 
-// LatencySummary is p50 / p99 / p99.9 of one kind of operation, in milliseconds; a dash if
-// there was none.
+// LatencySummary formats p50 / p99 / p99.9 of one kind of operation, in milliseconds; a dash if there was none.
 func (p Phase) LatencySummary(kind string) string {
 	l, ok := p.Latency[kind]
 	if !ok {

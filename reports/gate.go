@@ -11,47 +11,46 @@ import (
 	"oversell/variant"
 )
 
-// GateSchema names the form of a Gate.
+// GateSchema identifies the format of a Gate.
 const GateSchema = "oversell-gate/1"
 
-// Slower is the verdict on an entry that is slower than allowed; a gate's other verdicts
-// are those of runs. Failed is the verdict of a gate that met an environment error.
+// Slower is the verdict on an entry that is slower than allowed; the other verdicts of entries are those of runs.
+// Failed is the verdict of a gate with an environment error.
 const (
 	Slower = "slower"
 	Failed = "environment"
 )
 
-// Gate is what a plan came to: what must hold held or not, what must break broke or
-// not, and what must be fast is or is not.
+// Gate is the result of a plan: whether promises held that must hold, variants broke that must break, and
+// candidates are fast enough.
 type Gate struct {
 	Schema string `json:"schema"`
-	// Plan is the path of the plan, as it was given.
+	// Plan is the path of the plan, as given.
 	Plan string `json:"plan"`
-	// Verdict is the worst that came up, in the order in which exit codes count.
+	// Verdict is the worst verdict, in the order of exit codes.
 	Verdict string  `json:"verdict"`
 	Machine Machine `json:"machine"`
 	Seed    uint64  `json:"seed"`
-	// FalseAlarms is in how many of all gates, at the most, a measure alarms though
-	// nothing is slower than allowed.
+	// FalseAlarms is the maximum probability that a gate raises an alarm although nothing is slower than allowed.
 	FalseAlarms float64 `json:"false_alarms"`
 
 	Safety      []GateEntry       `json:"safety"`
 	Performance []GatePerformance `json:"performance"`
-	// Missing are sentences about what the baseline guards and the plan does not. They
-	// make the gate inconclusive.
+	// Missing are sentences about entries that the baseline has and the plan does not. They make the gate
+	// inconclusive.
 	Missing []string `json:"missing,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 
-	// Interrupted says that the gate was stopped before its end.
+	// Interrupted means that the gate was stopped early.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Failed is the environment error; what was judged until then stands.
+	// Failed is the environment error; results before it stand.
 	Failed    string  `json:"failed,omitempty"`
 	ElapsedMS float64 `json:"elapsed_ms"`
-	// Command is the command line that makes this gate again.
+	// Command is the command line that repeats the gate.
 	Command string `json:"command"`
 }
 
-// Machine is what numbers were measured on. They are not compared with those of another.
+// Machine is the machine that numbers were measured on. They are not compared with those of another machine.
 type Machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"`
@@ -61,7 +60,7 @@ type Machine struct {
 	Redis string `json:"redis,omitempty"`
 }
 
-// String is the machine in a few words.
+// String describes the machine briefly.
 func (m Machine) String() string {
 	s := fmt.Sprintf("%s, %s, %s, %s", m.CPU, Count(int64(m.Cores), "core"), m.OS, m.Go)
 	if m.Redis != "" {
@@ -75,12 +74,12 @@ type GateEntry struct {
 	Name string `json:"name"`
 	// Kind is run, explore or command.
 	Kind string `json:"kind"`
-	// Line and Column are where the plan has it.
+	// Line and Column are its position in the plan.
 	Line   int `json:"line"`
 	Column int `json:"column"`
 	// Expect is Pass or Violated, as the plan demands.
 	Expect string `json:"expect"`
-	// Verdict is Pass when every case is as demanded; otherwise the worst of them.
+	// Verdict is Pass if every case is as expected; otherwise the worst of them.
 	Verdict string     `json:"verdict"`
 	Cases   []GateCase `json:"cases"`
 	Notes   []string   `json:"notes,omitempty"`
@@ -90,36 +89,32 @@ type GateEntry struct {
 type GateCase struct {
 	Title     string    `json:"title"`
 	Contender Contender `json:"contender"`
-	// Verdict is Pass when it is as demanded, Violated when a promise was broken that
-	// must hold, Slower when a limit was exceeded, and Inconclusive otherwise; Why says
-	// what made it so.
+	// Verdict is Pass if the result is as expected, Violated if a promise was broken that must hold, Slower if a
+	// limit was exceeded, and Inconclusive otherwise; Why gives the reason.
 	Verdict string `json:"verdict"`
 	Why     string `json:"why,omitempty"`
-	// Runs is how often it was run, Broke in how many of them a promise was broken, and
-	// Retried how many of them were made again because they had decided nothing.
+	// Runs is the number of runs, Broke the number with a violation, and Retried the number repeated because they
+	// had decided nothing.
 	Runs    int `json:"runs"`
 	Broke   int `json:"broke"`
 	Retried int `json:"retried,omitempty"`
-	// Operations counts what was done in the runs that decided something, Opportunities
-	// how often the promise that had the fewest opportunities could have been broken.
+	// Operations counts operations of runs that decided something; Opportunities is the smallest number of
+	// opportunities to break of any promise.
 	Operations    int   `json:"operations"`
 	Opportunities int64 `json:"opportunities"`
-	// KnownToBreak are conditions under which flaws declare that promises break, and
-	// which the runs did not bring.
+	// KnownToBreak are conditions under which flaws declare violations, and which are not part of the runs.
 	KnownToBreak []history.Untried `json:"known_to_break,omitempty"`
-	// NotSeen are the promises that flaws declare broken by what the runs brought, if none
-	// of them broke one.
+	// NotSeen are the promises that flaws declare broken under the conditions of the runs, if no run broke one.
 	NotSeen []string `json:"declared_not_seen,omitempty"`
-	// Searched says what a search has gone through.
+	// Searched describes the extent of a search.
 	Searched   string         `json:"searched,omitempty"`
 	Faults     []Fault        `json:"faults,omitempty"`
 	Properties []GateProperty `json:"properties"`
 	Control    *GateControl   `json:"control,omitempty"`
 	Limits     []GateLimit    `json:"limits,omitempty"`
-	// Dirs are the run directories, for a closer look.
+	// Dirs are the run directories.
 	Dirs []string `json:"dirs,omitempty"`
-	// Command is the command line that makes its first run again, or the first that broke
-	// something.
+	// Command is the command line that repeats its first run, or the first with a violation.
 	Command   string  `json:"command,omitempty"`
 	ElapsedMS float64 `json:"elapsed_ms"`
 }
@@ -130,47 +125,46 @@ type GateProperty struct {
 	Of   variant.Object   `json:"of"`
 	// Result is Holds, Broken or Unknown: the worst of all runs.
 	Result string `json:"result"`
-	// Opportunities is how often it could have been broken, in all runs.
+	// Opportunities is the number of opportunities to break, in all runs.
 	Opportunities int64 `json:"opportunities,omitempty"`
-	// Runs is in how many runs it was broken.
+	// Runs is the number of runs that broke it.
 	Runs    int          `json:"runs"`
 	Why     string       `json:"why"`
 	Witness []history.Op `json:"witness,omitempty"`
-	// Story is the schedule of a search, or what a command said.
+	// Story is the schedule of a search, or the output of a command.
 	Story string `json:"story,omitempty"`
 }
 
-// GateControl is something known to be broken, run in the same configuration, but for
-// what Caveats tell, to see whether it would show.
+// GateControl is a variant known to break, run in the same configuration, except for Caveats, to see whether the
+// violation is caught.
 type GateControl struct {
-	// What it is, such as "lock none"; NoControl if the plan wants none.
+	// What names it, such as "lock none"; NoControl if the plan has none.
 	What string `json:"what"`
 	// Of and Property are what it broke.
 	Of       variant.Object   `json:"of,omitempty"`
 	Property variant.Property `json:"property,omitempty"`
-	// Runs is how often it was run, and Caught in how many of them it showed.
+	// Runs is the number of its runs, and Caught the number in which the violation was seen.
 	Runs   int `json:"runs"`
 	Caught int `json:"caught"`
-	// Good says that the control was caught every time, at the first or the second try.
+	// Good means that the control was caught every time, in the first or the second try.
 	Good bool `json:"good"`
-	// Why tells of one that was caught or, if one was not, what happened instead.
+	// Why describes a violation that was caught or, if one was not, what happened instead.
 	Why string `json:"why"`
-	// Tried are others that were tried before and not caught, with what happened.
+	// Tried are candidates that were tried before and not caught, with what happened.
 	Tried []string `json:"tried,omitempty"`
-	// Caveats are sentences about what it does not show, such as that it ran with more
-	// clients than what it watches over.
+	// Caveats are sentences about what it does not show, such as that it ran with more clients than the entry.
 	Caveats []string `json:"caveats,omitempty"`
 }
 
-// NoControl is what a control is called that there is not.
+// NoControl is the name of a missing control.
 const NoControl = "none"
 
-// GateLimit is an absolute limit of a latency, and what was measured, in milliseconds.
+// GateLimit is an absolute limit of a latency, with the measured value, in milliseconds.
 type GateLimit struct {
 	Operation  string  `json:"operation"`
 	Percentile string  `json:"percentile"`
 	LimitMS    float64 `json:"limit_ms"`
-	// MeasuredMS is the median over the runs; nil: it did not happen.
+	// MeasuredMS is the median over the runs; nil: there was no such operation.
 	MeasuredMS *float64 `json:"measured_ms"`
 }
 
@@ -179,60 +173,58 @@ type GatePerformance struct {
 	Name   string `json:"name"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Verdict is Pass, Slower, Inconclusive or, if a promise of the candidate was broken
-	// while its speed was measured, Violated; Why says what made it so.
+	// Verdict is Pass, Slower, Inconclusive or, if the candidate broke a promise while its speed was measured,
+	// Violated; Why gives the reason.
 	Verdict string `json:"verdict"`
 	Why     string `json:"why,omitempty"`
-	// Candidate and Baseline say what was compared.
+	// Candidate and Baseline describe what was compared.
 	Candidate string `json:"candidate"`
 	Baseline  string `json:"baseline"`
-	// Rounds is how many were made, of at most MostRounds, in each of which the baseline
-	// was run twice and the candidate once, in an order drawn by chance.
+	// Rounds is the number of rounds, of at most MostRounds, in each of which the baseline ran twice and the
+	// candidate once, in random order.
 	Rounds     int  `json:"rounds"`
 	MostRounds int  `json:"most_rounds"`
 	Retried    bool `json:"retried,omitempty"`
-	// RunLength is what the gate chose to end a run, from the noise that it measured, such
-	// as "duration 400ms"; empty if the plan says it.
+	// RunLength is the length of a run that the gate chose by the measured noise, such as "duration 400ms"; empty
+	// if the plan sets it.
 	RunLength string `json:"run_length,omitempty"`
-	// Length is the number in it, in nanoseconds or pieces.
+	// Length is the number in RunLength, in nanoseconds or pieces.
 	Length int64 `json:"length,omitempty"`
 
 	Measures []GateMeasure `json:"measures"`
-	// Recorded says that its slow-downs are not judged, but recorded for a baseline file.
+	// Recorded means that its slow-downs are not judged, but recorded in a baseline file.
 	Recorded bool `json:"recorded,omitempty"`
-	// Broken are the promises that the candidate broke meanwhile.
+	// Broken are the promises that the candidate broke during the measurement.
 	Broken    []GateProperty `json:"broken,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
 	ElapsedMS float64        `json:"elapsed_ms"`
 }
 
-// GateMeasure is how one measure of the candidate compares with the baseline's.
+// GateMeasure compares one measure of the candidate with the baseline's.
 type GateMeasure struct {
-	// Name is throughput, p50 or p99, with the operation that it is about.
+	// Name is throughput, p50 or p99, with the operation.
 	Name string `json:"name"`
 	Unit string `json:"unit"`
 	// Candidate and Baseline are medians over the rounds.
 	Candidate float64 `json:"candidate"`
 	Baseline  float64 `json:"baseline"`
-	// Slowdown is by what part the candidate is slower (0.1: it takes 10 % longer for the
-	// same; negative: it is faster), and Noise the same of the baseline against itself.
+	// Slowdown is the candidate's relative slow-down (0.1: it takes 10 % longer for the same work; negative: it is
+	// faster), and Noise that of the baseline against itself.
 	Slowdown Estimate `json:"slowdown"`
 	Noise    Estimate `json:"noise"`
-	// Allowed is the largest part by which it may be slower, on top of Accepted, which is
-	// what the baseline file has accepted; nil: there is nothing to accept.
+	// Allowed is the allowed slow-down, in addition to Accepted, which the baseline file accepts; Accepted is nil
+	// if there is none.
 	Allowed  float64  `json:"allowed"`
 	Accepted *float64 `json:"accepted,omitempty"`
 	Verdict  string   `json:"verdict"`
-	// Recorded says that it is not judged: the gate records a baseline file, and what it
-	// holds is accepted, however large.
+	// Recorded means that it is not judged: the gate records a baseline file, and accepts any slow-down.
 	Recorded bool `json:"recorded,omitempty"`
 }
 
-// exceeds tells of a measure that is recorded whether it is slower than allowed.
+// exceeds reports whether a recorded measure is slower than allowed.
 func (m GateMeasure) exceeds() bool { return m.Recorded && m.Slowdown.Middle > m.Allowed }
 
-// Outcome returns the verdict in a word, or, for a measure that was only recorded, the
-// word for that.
+// Outcome returns the verdict or, for a recorded measure, the word for that.
 func (m GateMeasure) Outcome() string {
 	switch {
 	case m.exceeds():
@@ -243,12 +235,12 @@ func (m GateMeasure) Outcome() string {
 	return m.Verdict
 }
 
-// Accepts tells whether a slow-down beyond what is allowed was accepted to be recorded.
+// Accepts reports whether a slow-down beyond the allowed one was accepted for recording.
 func (p GatePerformance) Accepts() bool {
 	return p.Recorded && slices.ContainsFunc(p.Measures, GateMeasure.exceeds)
 }
 
-// Outcome is the verdict, with what a pass is if nothing was judged.
+// Outcome returns the verdict, and what a pass means if nothing was judged.
 func (p GatePerformance) Outcome() string {
 	switch {
 	case p.Accepts():
@@ -259,18 +251,18 @@ func (p GatePerformance) Outcome() string {
 	return p.Verdict
 }
 
-// Estimate is a measured part with an interval that holds it in 99 of 100 cases; the
-// ends are nil when there is too little to say.
+// Estimate is a measured ratio with an interval that contains it in 99 of 100 cases; its ends are nil if there is
+// too little data.
 type Estimate struct {
 	Middle float64  `json:"middle"`
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
 }
 
-// worst orders verdicts as exit codes count.
+// worst lists verdicts in the order of exit codes.
 var worst = []string{Failed, Violated, Inconclusive, Slower, Pass}
 
-// Worst is the one of these verdicts that counts; nothing at all is inconclusive.
+// Worst returns the worst of the verdicts; without any, Inconclusive.
 func Worst(verdicts ...string) string {
 	for _, v := range worst {
 		if slices.Contains(verdicts, v) {
@@ -280,7 +272,7 @@ func Worst(verdicts ...string) string {
 	return Inconclusive
 }
 
-// Judged is the verdict of a gate in which this came up.
+// Judged returns the verdict of a gate with these results.
 func (g Gate) Judged() string {
 	var all []string
 	for _, e := range g.Safety {
@@ -298,7 +290,7 @@ func (g Gate) Judged() string {
 	return Worst(all...)
 }
 
-// ExitCode is the process's exit code for this gate.
+// ExitCode returns the process's exit code for this gate.
 func (g Gate) ExitCode() int {
 	switch g.Judged() {
 	case Failed:
@@ -313,7 +305,7 @@ func (g Gate) ExitCode() int {
 	return ExitInconclusive
 }
 
-// Headline is the verdict in one line.
+// Headline formats the verdict in one line.
 func (g Gate) Headline() string {
 	count := map[string]int{}
 	for _, e := range g.Safety {
@@ -354,7 +346,7 @@ func (g Gate) Headline() string {
 	return s
 }
 
-// Sentence says how much was seen without a violation, and whether one would have shown.
+// Sentence describes how much was seen without a violation, and whether one would have been seen.
 func (c GateCase) Sentence() string {
 	var s string
 	switch {
@@ -378,7 +370,7 @@ func (c GateCase) Sentence() string {
 	return s
 }
 
-// Seen says of every promise that held how often it could have been broken.
+// Seen describes, for every promise that held, its opportunities to break.
 func (c GateCase) Seen() (sentences []string) {
 	for _, p := range c.Properties {
 		if s := p.Seen(); s != "" {
@@ -388,7 +380,7 @@ func (c GateCase) Seen() (sentences []string) {
 	return sentences
 }
 
-// Sentence says whether the control was caught, in words that follow a comma.
+// Sentence describes whether the control was caught, as a clause.
 func (c GateControl) Sentence() string {
 	if c.Runs == 0 {
 		return "there was no control: " + c.Why
@@ -407,8 +399,7 @@ func (c GateControl) Sentence() string {
 	return s
 }
 
-// TriedInVain describes, a sentence each, the combinations that were tried as a control
-// before this one.
+// TriedInVain describes, one sentence each, the candidates for a control that were tried before this one.
 func (c *GateControl) TriedInVain() (sentences []string) {
 	if c == nil {
 		return nil
@@ -419,7 +410,7 @@ func (c *GateControl) TriedInVain() (sentences []string) {
 	return sentences
 }
 
-// Under names the faults that a case was under, or says that there were none.
+// Under names the faults of a case, or says that there were none.
 func (c GateCase) Under() string {
 	var names []string
 	for _, f := range c.Faults {
@@ -434,7 +425,7 @@ func (c GateCase) Under() string {
 	return cmp.Or(strings.Join(names, " + "), "load alone")
 }
 
-// FaultsFired says what became of the faults; empty if there were none.
+// FaultsFired describes the injections; empty if there were no faults.
 func (c GateCase) FaultsFired() string {
 	var parts []string
 	for _, f := range c.Faults {
@@ -447,10 +438,10 @@ func (c GateCase) FaultsFired() string {
 	return strings.Join(parts, ", ")
 }
 
-// runPrefix is what marks the keys of one run.
+// runPrefix matches the prefix of one run's keys.
 var runPrefix = regexp.MustCompile(`\{ov-[0-9a-f]+\}`)
 
-// Text describes a broken promise: the sentence, and the operations that show it.
+// Text describes a violation: the sentence, and the operations that show it.
 func (p GateProperty) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n", strings.TrimSuffix(p.Why, "."))
@@ -463,8 +454,7 @@ func (p GateProperty) Text() string {
 	return b.String()
 }
 
-// Seen says of a promise that held how often it could have been broken; empty if that was
-// not counted.
+// Seen describes the opportunities to break of a promise that held; empty if they were not counted.
 func (p GateProperty) Seen() string {
 	if p.Result != Holds || p.Opportunities == 0 {
 		return ""
@@ -472,12 +462,11 @@ func (p GateProperty) Seen() string {
 	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
 }
 
-// Label names a property, with its object where that is not plain.
+// Label names a property, with its object if needed.
 func (p GateProperty) Label() string { return fmt.Sprintf("%s of the %s", p.Name, p.Of) }
 
-// Sentence says how much slower a measure is, and how much noise there was. Candidate and
-// baseline are compared round by round, so that the medians of all rounds, which are told last,
-// need not be as far apart.
+// Sentence describes the slow-down and the noise of a measure. Candidate and baseline are compared round by round,
+// so the medians of all rounds, at the end of the sentence, may differ less.
 func (m GateMeasure) Sentence() string {
 	slower := m.Slowdown.Span()
 	if m.Slowdown.whole() {
@@ -486,7 +475,7 @@ func (m GateMeasure) Sentence() string {
 	s := fmt.Sprintf("%s: round by round %s (%s), the baseline against itself %s; ", m.Name, faster(m.Slowdown.Middle), slower, m.Noise.Span())
 	switch {
 	case m.exceeds():
-		s += "accepted to be recorded, and otherwise "
+		s += "accepted for recording, otherwise "
 	case m.Recorded:
 		s += "recorded; "
 	}
@@ -494,10 +483,10 @@ func (m GateMeasure) Sentence() string {
 	if m.Accepted != nil {
 		s += fmt.Sprintf(" beyond the %s that the baseline file accepts", Percent(*m.Accepted))
 	}
-	return s + fmt.Sprintf("; the medians of all rounds, which differ for the noise between rounds, too, are %s and, of the baseline, %s %s", significant(m.Candidate), significant(m.Baseline), m.Unit)
+	return s + fmt.Sprintf("; the medians of all rounds, which include the noise between rounds, are %s and, of the baseline, %s %s", significant(m.Candidate), significant(m.Baseline), m.Unit)
 }
 
-// faster is a slow-down in words.
+// faster describes a slow-down.
 func faster(slowdown float64) string {
 	if slowdown < 0 {
 		return Percent(-slowdown) + " faster"
@@ -505,16 +494,16 @@ func faster(slowdown float64) string {
 	return Percent(slowdown) + " slower"
 }
 
-// whole tells whether both ends of the interval are known.
+// whole reports whether both ends of the interval are known.
 func (e Estimate) whole() bool { return e.Low != nil && e.High != nil }
 
-// Within tells whether the upper end of the interval is beyond the middle by no more than a
-// part, as factors, up to rounding.
+// Within reports whether the upper end of the interval is beyond the middle by at most a share, as factors, up to
+// rounding.
 func (e Estimate) Within(part float64) bool {
 	return e.High != nil && (1+*e.High)/(1+e.Middle) <= (1+part)*1.0001
 }
 
-// Span is the interval in words.
+// Span formats the interval.
 func (e Estimate) Span() string {
 	if !e.whole() {
 		return "too few rounds for an interval"
@@ -522,13 +511,13 @@ func (e Estimate) Span() string {
 	return fmt.Sprintf("%s to %s", Percent(*e.Low), Percent(*e.High))
 }
 
-// Sentence says what a limit was and what was measured.
+// Sentence describes a limit and the measured value.
 func (l GateLimit) Sentence() string {
 	if l.MeasuredMS == nil {
-		return fmt.Sprintf("%s of %s may be %s ms at most, and none was made", l.Percentile, l.Operation, significant(l.LimitMS))
+		return fmt.Sprintf("%s of %s may be at most %s ms, and there was none", l.Percentile, l.Operation, significant(l.LimitMS))
 	}
-	return fmt.Sprintf("%s of %s: %s ms, of %s ms at most", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
+	return fmt.Sprintf("%s of %s: %s ms, of at most %s ms", l.Percentile, l.Operation, significant(*l.MeasuredMS), significant(l.LimitMS))
 }
 
-// Exceeded tells whether more was measured than is allowed.
+// Exceeded reports whether the measured value exceeds the limit.
 func (l GateLimit) Exceeded() bool { return l.MeasuredMS != nil && *l.MeasuredMS > l.LimitMS }

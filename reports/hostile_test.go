@@ -226,7 +226,7 @@ func exportedName(f *ast.FuncDecl) (name string, exported bool) {
 	return id.Name + "." + name, exported && id.IsExported()
 }
 
-// takesWriter tells whether an io.Writer is among the parameters.
+// takesWriter reports whether an io.Writer is among the parameters.
 func takesWriter(f *ast.FuncDecl) bool {
 	return slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {
 		s, ok := p.Type.(*ast.SelectorExpr)

@@ -12,22 +12,22 @@ import (
 	"oversell/history"
 )
 
-// Latencies gathers the latencies of a history, per kind of operation: from the call to
-// the answer, of every operation that ended, apart by outcome.
+// Latencies collects the latencies of a history by kind of operation and outcome: from the call to the answer, over
+// all operations that ended.
 type Latencies struct {
 	kinds map[history.Kind]*histograms
 }
 
-// histograms are those of one kind.
+// histograms holds the histograms of one kind.
 type histograms struct {
-	// outcomes measure from the call; nil: nothing ended that way.
+	// outcomes measures from the call; nil: no operation had that outcome.
 	outcomes [history.Refused + 1]*hdrhistogram.Histogram
-	// due measures all of them from when they should have started; nil as long as every
-	// operation started when it should.
+	// due measures all of them from when they should have started; nil while every operation started when it
+	// should.
 	due *hdrhistogram.Histogram
 }
 
-// The histograms' range, in nanoseconds, and their precision.
+// Range of the histograms, in nanoseconds, and their precision.
 const (
 	shortest = int64(time.Microsecond)
 	longest  = int64(time.Hour)
@@ -37,15 +37,14 @@ const (
 // NewLatencies returns an empty set.
 func NewLatencies() *Latencies { return &Latencies{kinds: map[history.Kind]*histograms{}} }
 
-// timed lists the kinds of operations with a duration that matters to a user.
+// timed lists the kinds of operations whose duration matters to a user.
 var timed = []history.Kind{
 	history.Acquire, history.Enqueue, history.Pop, history.Dequeue, history.Peek, history.Ack, history.Effect,
 	history.Take, history.Submit, history.Buy, history.NextID, history.Extend, history.Release, history.Refund,
 }
 
-// Add counts a client's operation. An unknown one counts with the time after
-// which its client gave up; one that was stopped by the end of the run has not ended
-// and does not count.
+// Add counts a client's operation. An unknown one counts with the time after which its client gave up; one that the
+// end of the run stopped has not ended and does not count.
 func (l *Latencies) Add(op history.Op) {
 	if op.Reason == history.Stopped || !slices.Contains(timed, op.Kind) || op.Outcome > history.Refused {
 		return
@@ -60,7 +59,7 @@ func (l *Latencies) Add(op history.Op) {
 	record(h.with(op.Outcome), op.Return-op.Call)
 }
 
-// of are the histograms of a kind.
+// of returns the histograms of a kind.
 func (l *Latencies) of(kind history.Kind) *histograms {
 	h := l.kinds[kind]
 	if h == nil {
@@ -70,7 +69,7 @@ func (l *Latencies) of(kind history.Kind) *histograms {
 	return h
 }
 
-// with is the histogram of an outcome.
+// with returns the histogram of an outcome.
 func (h *histograms) with(outcome history.Outcome) *hdrhistogram.Histogram {
 	if h.outcomes[outcome] == nil {
 		h.outcomes[outcome] = newHistogram()
@@ -78,19 +77,19 @@ func (h *histograms) with(outcome history.Outcome) *hdrhistogram.Histogram {
 	return h.outcomes[outcome]
 }
 
-// call is a histogram of all outcomes, from the call.
+// call returns a histogram of all outcomes, from the call.
 func (h *histograms) call() *hdrhistogram.Histogram {
 	all := newHistogram()
 	for _, o := range h.outcomes {
 		if o != nil {
-			all.Merge(o) // of one range, so that nothing is dropped
+			all.Merge(o) // they have the same range, so nothing is dropped
 		}
 	}
 	return all
 }
 
-// Merge adds all that another set has counted. Percentiles of several runs come from
-// their values together: an average of percentiles is not a percentile.
+// Merge adds the counts of another set. Percentiles of several runs must be computed from all values: an average of
+// percentiles is not a percentile.
 func (l *Latencies) Merge(other *Latencies) {
 	for kind, from := range other.kinds {
 		h := l.of(kind)
@@ -115,11 +114,11 @@ func (l *Latencies) Merge(other *Latencies) {
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// A value beyond an hour counts as an hour; nothing is ever dropped.
+	// A value beyond an hour counts as an hour, so that nothing is dropped.
 	h.RecordValue(min(max(int64(d), shortest), longest))
 }
 
-// Summary is the table of percentiles by kind.
+// Summary returns the percentiles by kind.
 func (l *Latencies) Summary() map[string]Latency {
 	s := map[string]Latency{}
 	for kind, h := range l.kinds {
@@ -142,13 +141,13 @@ func (l *Latencies) Summary() map[string]Latency {
 func percentiles(h *hdrhistogram.Histogram) Percentiles {
 	n := float64(h.TotalCount())
 	at := func(p float64) float64 {
-		rank := math.Ceil(p / 100 * n) // the smallest value that so many do not exceed
+		rank := math.Ceil(p / 100 * n) // the smallest value not exceeded by this many
 		return inMS(h.ValueAtQuantile(100 * rank / max(n, 1)))
 	}
 	return Percentiles{P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: inMS(h.Max())}
 }
 
-// inMS is nanoseconds as milliseconds, to the microsecond.
+// inMS converts nanoseconds to milliseconds, rounded to the microsecond.
 func inMS(ns int64) float64 { return math.Round(float64(ns)/1e3) / 1e3 }
 
 // Kinds lists the kinds that were measured.
@@ -162,12 +161,11 @@ func (l *Latencies) Kinds() []history.Kind {
 	return ks
 }
 
-// pointsPerDecade is how many points a distribution has for every further nine.
+// pointsPerDecade is the number of points of a distribution per further nine.
 const pointsPerDecade = 8
 
-// Curve returns the distribution of one kind, at about forty shares that approach 100%,
-// up to the share that the number of operations supports; nil if there were no
-// operations. The last point is the largest value.
+// Curve returns the distribution of one kind, at about forty percentages that approach 100, up to the one that the
+// number of operations supports; nil without operations. The last point is the maximum.
 func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 	h := l.kinds[kind]
 	if h == nil {
@@ -183,8 +181,7 @@ func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 	}
 }
 
-// WriteHGRM writes the percentiles of one kind in the text form of HdrHistogram's own
-// tools, in milliseconds.
+// WriteHGRM writes the percentiles of one kind in the text format of the HdrHistogram tools, in milliseconds.
 func (l *Latencies) WriteHGRM(w io.Writer, kind history.Kind) error {
 	h := l.kinds[kind]
 	if h == nil {

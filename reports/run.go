@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// Title says what ran.
+// Title describes what ran.
 func (r Run) Title() string {
 	s := cmp.Or(r.Scenario, nameless)
 	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
@@ -20,13 +20,13 @@ func (r Run) Title() string {
 	return s
 }
 
-// nameless is the title of what says nothing of itself.
+// nameless is the title of a run without names.
 const nameless = "history"
 
-// Named tells whether a run says what ran.
+// Named reports whether a run names what ran.
 func (r Run) Named() bool { return r.Title() != nameless }
 
-// Summary is the outcome in a few words.
+// Summary describes the outcome briefly.
 func (r Run) Summary() string {
 	s := r.Verdict
 	if r.Sold != nil {
@@ -39,7 +39,7 @@ func (r Run) Summary() string {
 		s += ", broke " + strings.Join(broke, ", ")
 	}
 	if !slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Result != NotClaimed }) {
-		s += ", for it promises nothing"
+		s += ", because it promises nothing"
 		if broke := r.unpromised(); len(broke) > 0 {
 			s += "; it would have broken " + strings.Join(broke, ", ")
 		}
@@ -47,8 +47,8 @@ func (r Run) Summary() string {
 	return Joined(", ", s, DeclaredNotSeen(r.NotSeen()))
 }
 
-// VersusDeclared compares the verdict with what promises and flaws declare, in words that
-// follow it: ", as declared"; empty where there is nothing to compare.
+// VersusDeclared compares the verdict with what promises and flaws declare, in words that follow it: ", as
+// declared"; may be empty.
 func (r Run) VersusDeclared() string {
 	switch {
 	case r.Surprise():
@@ -63,7 +63,7 @@ func (r Run) VersusDeclared() string {
 	return ", as its flaws declare"
 }
 
-// Without is in how many opportunities nothing broke, of the promise that had the fewest.
+// Without formats the smallest number of opportunities of any promise, in which nothing broke.
 func (r Run) Without() string {
 	n, several := r.fewest()
 	switch {
@@ -75,13 +75,12 @@ func (r Run) Without() string {
 	return Thousands(n)
 }
 
-// BrokeWord is what broke or, where nothing did, what flaws declare to break.
+// BrokeWord names what broke or, if nothing did, what flaws declare to break.
 func (r Run) BrokeWord() string {
 	return Joined("; ", Joined(", ", r.Broke()...), DeclaredNotSeen(r.NotSeen()), r.NotTried())
 }
 
-// Broke names the promised properties that were broken or, when none was, the
-// others that were, in brackets.
+// Broke names the promised properties that were broken or, if none was, the others that were, in brackets.
 func (r Run) Broke() []string {
 	var promised, others []string
 	for _, p := range r.Properties {
@@ -108,13 +107,13 @@ func (r Run) unpromised() (names []string) {
 	return names
 }
 
-// PromisesOf tells whether anything at all was promised about an object. Of one
-// that promises nothing, such as no lock, it goes without saying what it broke.
+// PromisesOf reports whether anything was promised about an object. For one without promises, such as no lock,
+// violations go without saying.
 func (r Run) PromisesOf(o variant.Object) bool {
 	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })
 }
 
-// Label is the property's name, with the object where two objects share it.
+// Label returns the property's name, with the object if two objects share it.
 func (p Property) Label(r Run) string {
 	for _, q := range r.Properties {
 		if q.Name == p.Name && q.Of != p.Of {
@@ -124,8 +123,8 @@ func (p Property) Label(r Run) string {
 	return string(p.Name)
 }
 
-// SoldOfStock is how much was sold of how much: "500/500", or "499/500 +1?" where the
-// outcome of one purchase is unknown; empty without a sale.
+// SoldOfStock formats the pieces sold and the stock: "500/500", or "499/500 +1?" if the outcome of one purchase is
+// unknown; empty without a sale.
 func (r Run) SoldOfStock() string {
 	if r.Sold == nil || r.Stock == nil {
 		return ""
@@ -137,8 +136,7 @@ func (r Run) SoldOfStock() string {
 	return s
 }
 
-// LatencySummary is p50 / p99 / p99.9 of one kind of operation, in milliseconds; empty if
-// there was none.
+// LatencySummary formats p50 / p99 / p99.9 of one kind of operation, in milliseconds; empty if there was none.
 func (r Run) LatencySummary(kind string) string {
 	l, ok := r.Latency[kind]
 	if !ok {
@@ -147,22 +145,22 @@ func (r Run) LatencySummary(kind string) string {
 	return l.Summary()
 }
 
-// Summary is p50 / p99 / p99.9, in milliseconds.
+// Summary formats p50 / p99 / p99.9, in milliseconds.
 func (l Latency) Summary() string {
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
 }
 
-// MainKind returns the operation with the latency that tells most about a run.
+// MainKind returns the operation whose latency is most relevant to a run.
 func (r Run) MainKind() string {
 	for _, kind := range []string{"acquire", "pop", "take", "buy", "next-id"} {
-		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // no lock is obtained in no time
+		if _, ok := r.Latency[kind]; ok && (kind != "acquire" || r.PromisesOf(variant.Lock)) { // acquiring no lock takes no time
 			return kind
 		}
 	}
 	return "acquire"
 }
 
-// UsefulKind is the operation that does what the run is for.
+// UsefulKind returns the operation that does the run's useful work.
 func (r Run) UsefulKind() string {
 	for _, kind := range []string{"buy", "pop", "submit", "next-id", "acquire"} {
 		if _, ok := r.Latency[kind]; ok {
@@ -172,7 +170,7 @@ func (r Run) UsefulKind() string {
 	return "acquire"
 }
 
-// usefulWork names the useful work, by the kind of operation.
+// usefulWork names the useful work by the kind of operation.
 var usefulWork = map[string]string{"buy": "Purchases", "pop": "Deliveries", "submit": "Tasks submitted", "next-id": "Numbers given", "acquire": "Acquisitions"}
 
 // UsefulWork names the useful work of the run.
@@ -201,9 +199,9 @@ func (d Document) Sum() string {
 	case surprises > 0:
 		return s + fmt.Sprintf("; %d not as declared (marked with !)", surprises)
 	case unseen > 0:
-		return s + fmt.Sprintf("; nothing broke that no flaw declares, and in %s a declared flaw was not seen", Count(int64(unseen), "run"))
+		return s + fmt.Sprintf("; every violation is declared as a flaw, and in %s a declared flaw was not seen", Count(int64(unseen), "run"))
 	}
-	s += "; every decided outcome is the one that promises and flaws declare"
+	s += "; every decided outcome is as promises and flaws declare"
 	if declared < count[Pass]+count[Violated] {
 		s += ", where they declare one"
 	}

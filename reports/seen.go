@@ -8,13 +8,12 @@ import (
 	"oversell/history"
 )
 
-// A pass says what was seen: no violation, in so many opportunities for one. It does not
-// say that there can be none. What flaws declare to break under conditions that were not
-// brought stands in the same line.
+// A pass says what was seen: no violation in a number of opportunities. It does not say that violations are
+// impossible. Conditions that were not part of the run, and under which flaws declare violations, are in the same
+// line.
 
-// Below bounds, to 95 %, in what part of all cases something happens that never happened
-// in n: 1 - 0.05^(1/n). From 30 cases on that is the rule of three, 3/n, which is never
-// less.
+// Below bounds, with 95 % confidence, the frequency of an event that did not happen in n cases: 1 - 0.05^(1/n).
+// From 30 cases on it uses the rule of three, 3/n, which is never less.
 func Below(n int64) string {
 	if n < ruleOfThree {
 		return Percent(1 - math.Pow(0.05, 1/float64(n)))
@@ -22,16 +21,15 @@ func Below(n int64) string {
 	return fmt.Sprintf("3/%s = %s", Thousands(n), Percent(3/float64(n)))
 }
 
-// ruleOfThree is from how many cases on 3/n is as good as exact.
+// ruleOfThree is the number of cases from which on 3/n is close enough.
 const ruleOfThree = 30
 
-// noViolation says that nothing broke in n cases, which are so called.
+// noViolation says that nothing broke in n cases, with their name.
 func noViolation(n int64, cases string) string {
 	return fmt.Sprintf("no violation seen in %s (95 %%: below %s)", cases, Below(n))
 }
 
-// fewest is the smallest number of opportunities that any promise had to break, and
-// whether there are several promises.
+// fewest returns the smallest number of opportunities of any promise, and whether there are several promises.
 func (r Run) fewest() (n int64, several bool) {
 	promises := 0
 	for _, p := range r.Properties {
@@ -45,13 +43,13 @@ func (r Run) fewest() (n int64, several bool) {
 	return n, promises > 1
 }
 
-// Seen says of a run that passed what that rests on, and what it says nothing about.
+// Seen describes what a pass is based on, and what it does not cover.
 func (r Run) Seen() string {
 	n, several := r.fewest()
 	return seen(n, several, r.KnownToBreak)
 }
 
-// seen is what a pass rests on: the promise that had the fewest opportunities.
+// seen describes what a pass is based on: the promise with the fewest opportunities.
 func seen(fewest int64, several bool, untried []history.Untried) string {
 	s := "no violation seen"
 	switch {
@@ -63,8 +61,7 @@ func seen(fewest int64, several bool, untried []history.Untried) string {
 	return Joined("; ", s, NotTried(untried))
 }
 
-// NotTried names the conditions that are known to break a promise and were not tried;
-// empty if there are none.
+// NotTried names the untried conditions that are known to break a promise; may be empty.
 func NotTried(untried []history.Untried) string {
 	if len(untried) == 0 {
 		return ""
@@ -72,8 +69,7 @@ func NotTried(untried []history.Untried) string {
 	return "known to break under: " + Conditions(untried) + "; not tried"
 }
 
-// DeclaredNotSeen is the sentence about promises that flaws declare broken and that held;
-// empty if there are none.
+// DeclaredNotSeen returns the sentence about promises that flaws declare broken and that held; may be empty.
 func DeclaredNotSeen(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -81,8 +77,7 @@ func DeclaredNotSeen(names []string) string {
 	return "declared, not seen: " + strings.Join(names, ", ")
 }
 
-// NotTried returns the untried conditions of a run that broke no promise; empty for other
-// runs.
+// NotTried returns the untried conditions of a run without a violation; empty for other runs.
 func (r Run) NotTried() string {
 	if r.Verdict == Violated {
 		return ""
@@ -90,7 +85,7 @@ func (r Run) NotTried() string {
 	return NotTried(r.KnownToBreak)
 }
 
-// Seen says of a promise that held what that rests on; empty if nothing was counted.
+// Seen describes what the result of a promise that held is based on; empty if nothing was counted.
 func (p Property) Seen() string {
 	if p.Opportunities == 0 {
 		return ""
@@ -98,7 +93,7 @@ func (p Property) Seen() string {
 	return noViolation(p.Opportunities, Count(p.Opportunities, "opportunity"))
 }
 
-// Conditions are the names of what was not tried.
+// Conditions returns the names of untried conditions.
 func Conditions(untried []history.Untried) string {
 	var names []string
 	for _, u := range untried {

@@ -17,11 +17,11 @@ import (
 	"oversell/variant"
 )
 
-// Thousands writes a number with separators.
+// Thousands formats a number with separators.
 func Thousands(n int64) string { return humanize.Comma(n) }
 
-// Rate is how much there is of something a second, a small rate to the tenth. It is rounded
-// here and nowhere else, so that all that tell of a rate tell the same.
+// Rate formats a rate per second, a small one with one decimal. All rates are rounded here, so that they are the
+// same everywhere.
 func Rate(perSecond float64) string {
 	if perSecond > 0 && perSecond < 9.95 {
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
@@ -29,10 +29,10 @@ func Rate(perSecond float64) string {
 	return Thousands(int64(math.Round(perSecond)))
 }
 
-// Count writes a number and its noun, in the plural unless it is one.
+// Count formats a number with its noun, in the plural unless it is one.
 func Count(n int64, noun string) string { return phrase.Count(n, noun) }
 
-// Short shows milliseconds with three significant digits.
+// Short formats milliseconds with three significant digits.
 func Short(ms float64) string {
 	switch {
 	case ms >= 100:
@@ -43,7 +43,7 @@ func Short(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64)
 }
 
-// Percent writes a part in percent, with two digits that count.
+// Percent formats a share in percent, with two significant digits.
 func Percent(x float64) string {
 	switch size := math.Abs(x) * 100; {
 	case size == 0:
@@ -65,7 +65,7 @@ func Positive(x float64, format string) string {
 	return fmt.Sprintf(format, x)
 }
 
-// Figures3 shows a ratio in at most three figures, unless it is 1,000 or more.
+// Figures3 formats a ratio with at most three digits, unless it is 1,000 or more.
 func Figures3(x float64) string {
 	switch {
 	case x < 0.095:
@@ -85,8 +85,8 @@ func significant(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// figure writes a number with at most three significant digits after the point,
-// and with separators when it is large.
+// figure formats a number with at most three significant digits after the point, and with separators if it is
+// large.
 func figure(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1000 || x == math.Trunc(x):
@@ -97,7 +97,7 @@ func figure(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// Extent is how often a property was broken, or by how much.
+// Extent describes how often a property was broken, or by how much.
 func Extent(n int, p variant.Property) string {
 	if unit := p.Unit(); unit != "" {
 		return ", by " + Count(int64(n), unit)
@@ -112,16 +112,15 @@ func times(n int) string {
 	return fmt.Sprintf(", %s times", Thousands(int64(n)))
 }
 
-// Millis shows milliseconds, to the microsecond.
+// Millis formats milliseconds, to the microsecond.
 func Millis(ms float64) string { return humanize.Commaf(math.Round(ms*1000)/1000) + " ms" }
 
-// MillisFigure is the same without the unit and without separators, for a column so narrow that
-// each counts.
+// MillisFigure is the same without unit and separators, for narrow columns.
 func MillisFigure(ms float64) string {
 	return strconv.FormatFloat(math.Round(ms*1000)/1000, 'f', -1, 64)
 }
 
-// Seconds shows a time that was measured.
+// Seconds formats a measured duration.
 func Seconds(ms float64) string {
 	switch {
 	case ms < 1000:
@@ -132,13 +131,13 @@ func Seconds(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
 }
 
-// Chance shows a tiny probability.
+// Chance formats a tiny probability.
 func Chance(p float64) string { return strconv.FormatFloat(p, 'e', 1, 64) }
 
-// Size shows the memory a state takes.
+// Size formats the memory per state.
 func Size(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64) + " bytes" }
 
-// PercentilesOf is p50/p99/p99.9 of a latency, in milliseconds; empty without one.
+// PercentilesOf formats p50/p99/p99.9 of a latency, in milliseconds; empty without one.
 func PercentilesOf(l *Latency) string {
 	if l == nil {
 		return ""
@@ -151,8 +150,8 @@ func Joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
 }
 
-// Width is how many columns a text takes on a terminal: two for a Chinese character or an
-// emoji, none for a colour.
+// Width returns how many columns a text takes on a terminal: two for a Chinese character or an emoji, none for a
+// colour.
 func Width(text string) int {
 	if strings.Contains(text, "\x1b") {
 		text = colours.ReplaceAllString(text, "")
@@ -160,12 +159,11 @@ func Width(text string) int {
 	return uniseg.StringWidth(text)
 }
 
-// colours are what sets the colour of the text that follows.
+// colours matches ANSI colour sequences.
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Folded breaks text into lines of at most width columns, at blanks and between Chinese
-// characters. It breaks no word: one that is wider than width is alone on its line. A number
-// stays with its unit where both have room.
+// Folded breaks text into lines of at most width columns, at spaces and between Chinese characters. It breaks no
+// word: one that is wider than width is alone on its line. A number stays with its unit if both fit.
 func Folded(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range Words(text) {
@@ -187,7 +185,7 @@ func Folded(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// Words are the words of a text, a number and its unit as one.
+// Words splits a text into words, with a number and its unit as one.
 func Words(text string) (words []string) {
 	for word := range strings.FieldsSeq(text) {
 		if n := len(words); n > 0 && aUnit.MatchString(word) && aNumber.MatchString(words[n-1]) {
@@ -204,13 +202,13 @@ var (
 	aUnit   = regexp.MustCompile(`^(%|ns|µs|us|ms|s|min|h|bytes?|[KMG]i?B)[]).,;:!?]*$`)
 )
 
-// Pieces are the parts of a word between which a line may end. There is more than one only
-// where the word has wide characters, as Chinese has, which is written without blanks.
+// Pieces splits a word where a line may end. Only words with wide characters, such as Chinese, which is written
+// without spaces, have more than one piece.
 func Pieces(word string) (pieces []string) {
 	if !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return []string{word}
 	}
-	state, wide := -1, false // wide: the last character is
+	state, wide := -1, false // wide: the last character is wide
 	for rest := word; rest != ""; {
 		var segment string
 		segment, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
@@ -228,8 +226,7 @@ func Pieces(word string) (pieces []string) {
 	return pieces
 }
 
-// Cut shortens text to a number of columns by an ellipsis in its middle, where
-// commands and tokens differ least.
+// Cut shortens text to a number of columns with an ellipsis in its middle, where commands and tokens differ least.
 func Cut(text string, width int) string {
 	if Width(text) <= width {
 		return text
@@ -237,7 +234,7 @@ func Cut(text string, width int) string {
 	if width < 1 {
 		return ""
 	}
-	var ends []int // of the characters
+	var ends []int // ends of the characters
 	for g := uniseg.NewGraphemes(text); g.Next(); {
 		_, end := g.Positions()
 		ends = append(ends, end)

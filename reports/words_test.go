@@ -56,7 +56,7 @@ func TestFoldedUnits(t *testing.T) {
 func TestSlowerRoundByRound(t *testing.T) {
 	low, high := -0.01, 0.03
 	m := GateMeasure{Name: "throughput", Unit: "a second", Candidate: 8566, Baseline: 9057, Slowdown: Estimate{0.014, &low, &high}, Noise: Estimate{0, &low, &high}, Allowed: 0.1}
-	want := "throughput: round by round 1.4 % slower (-1.0 % to 3.0 % slower), the baseline against itself -1.0 % to 3.0 %; allowed 10 %; the medians of all rounds, which differ for the noise between rounds, too, are 8,566 and, of the baseline, 9,057 a second"
+	want := "throughput: round by round 1.4 % slower (-1.0 % to 3.0 % slower), the baseline against itself -1.0 % to 3.0 %; allowed 10 %; the medians of all rounds, which include the noise between rounds, are 8,566 and, of the baseline, 9,057 a second"
 	if got := m.Sentence(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -65,7 +65,7 @@ func TestSlowerRoundByRound(t *testing.T) {
 // TestSummaryOfWhatPromisesNothing: a run that nobody could fail says so, and what it did.
 func TestSummaryOfWhatPromisesNothing(t *testing.T) {
 	r := Run{Verdict: Inconclusive, Properties: []Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: NotClaimed, Measured: Broken}}}
-	if got, want := r.Summary(), "inconclusive, for it promises nothing; it would have broken mutual-exclusion"; got != want {
+	if got, want := r.Summary(), "inconclusive, because it promises nothing; it would have broken mutual-exclusion"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -12,75 +12,61 @@ import (
 	"oversell/variant"
 )
 
-// World drives a client that is not driven by [Run]: those of a
-// search, in which a schedule decides what happens when. Every field but OpenPops
-// and Turn must be set.
+// World is the environment of a client that is not driven by [Run]: a client of a search, in which a schedule
+// decides what happens when. Every field but OpenPops and Turn must be set.
 type World struct {
-	// Env is all of the world that the variants touch. The client itself touches it
-	// with the commands of a queue's effects, and with the waits of a consumer that
-	// found nothing; it never reads the clock.
+	// Env is what the variants use. The client itself uses it only for the commands of a queue's effects and for
+	// the waits of a consumer that found nothing; it never reads the clock.
 	Env variant.Env
-	// Index is the client's number among the scenario's, from 0: producers are even.
-	// It is the Client of every operation.
+	// Index is the client's number in the scenario, from 0: producers are even. It is the Client of every
+	// operation.
 	Index int
-	// Epoch is the time 0 of the run.
+	// Epoch is the start of the run.
 	Epoch time.Time
 
-	// Enough tells that the client is to begin nothing more in this round. It is asked
-	// before every acquisition for a sale or a number (so a lock that is not obtained is
-	// tried for until there is enough), before an order is sent again, and before a task
-	// is enqueued; sometimes twice. For a task that was handed out the lock is tried for
-	// once at least; if it is not obtained then, the task stays in the client's hands,
-	// undone.
+	// Enough reports whether the client must begin nothing more in this round. It is called before every
+	// acquisition for a sale or a number (so a busy lock is retried until Enough), before an order is sent again,
+	// and before a task is enqueued; sometimes twice. For a task that was delivered the lock is tried at least
+	// once; if it is not obtained, the consumer keeps the task, unfinished.
 	Enough func() bool
-	// Number is a new number, from 1, unique among clients: of an "order" (also a
-	// task, or a wish for a number), a "session" (an acquisition) or a "request" (a
-	// pop). It is never 0.
+	// Number returns a new number, from 1, unique among clients: of an "order" (also a task, or a request for a
+	// number), a "session" (an acquisition) or a "request" (a pop). It is never 0.
 	Number func(what string) int64
-	// Pause returns when the schedule lets the client go on; what is a word for people.
-	// The scenario mutex pauses once in each "section", and once more for each time
-	// that it extends the lock, unless the lock has told it by then that it is lost.
+	// Pause returns when the schedule lets the client go on; what describes the pause. The scenario mutex pauses
+	// once in each "section", and again for each extension of the lock, unless the lock reported its loss before.
 	Pause func(what string)
 
-	// Turn is told when the client has come to a point at which all that it remembers is
-	// memory: as a round begins, and before each acquisition within one, each section and
-	// each release. Two
-	// clients of one configuration with equal memories go on alike, whatever they have
-	// seen before. Where it is in a round is a part of it.
+	// Turn is called when all of the client's state is in memory: at the start of a round and, within one, before
+	// each acquisition, section and release. Two clients of one configuration with equal memories behave alike,
+	// whatever they did before. The position in the round is part of the memory.
 	//
-	// The objects in it hold plumbing, which makes no difference and must be skipped: a
-	// [variant.Env] and what comes from one (redis clients, clocks, functions), and a
-	// pointer to the Client itself. It may be nil.
+	// The objects in memory refer to infrastructure, which makes no difference and must be skipped: a [variant.Env]
+	// and what belongs to one (redis clients, clocks, functions), and a pointer to the Client itself. Turn may be
+	// nil.
 	Turn func(begins bool, memory []any)
 
-	// Began is told of an operation as it is called, with all that is known by then,
-	// and Ended as it has ended. Operations may be nested: an effect holds a purchase,
-	// and a queue's operation those of its lock. Times are zero, except Until.
+	// Began is called with an operation at its call, and Ended at its end. Operations may be nested: an effect
+	// contains a purchase, and a queue's operation those of its lock. Times are zero, except Until.
 	//
-	// An operation that began and never ends is under way, or its client was not allowed
-	// to go on. A Join ends without having begun, before its Acquire does.
+	// An operation that began and never ends is in progress, or its client was not allowed to go on. A Join ends
+	// without Began, before its Acquire does.
 	Began func(op history.Op)
-	// Ended is told of the outcome, and of the error behind it. If a consumer cannot
-	// know whether another one was first, the outcome differs from the one in Run: an
-	// Effect whose order was declined is Refused as SoldOut, and one whose token was
-	// stale, which Run does not record, is Refused as Stale.
+	// Ended gets the outcome and the underlying error. If a consumer cannot know whether another one was first, the
+	// outcome differs from that in Run: an Effect whose order was declined is Refused as SoldOut, and one with a
+	// stale token, which Run does not record, is Refused as Stale.
 	Ended func(op history.Op, err error)
 
-	// OpenPops are the requests of pops that no client got an answer to. Audit looks up
-	// what they took.
+	// OpenPops are the requests of pops that no client got an answer to. Audit looks up the tasks that they took.
 	OpenPops []int64
 }
 
-// Alone makes a client of c in w. Names have no prefix, so the keys are Lock:order,
-// Stock:phone, Id:thread, Queue:orders. c must be complete, and nothing in it may
-// need an SQL database.
+// Alone creates a client of c in w. Names have no prefix, so the keys are Lock:order, Stock:phone, Id:thread,
+// Queue:orders. c must be complete, and no variant of it may need an SQL database.
 //
-// Nothing is left to chance: all orders are for Quantity pieces, all delays are
-// Delay, and the probabilities Refund and Repeat must be 0 or 1 ([None] leaves them 0
-// when a config is completed). Resend, Die,
-// Faults, Ops and Duration say nothing: a schedule resends by losing a reply, and
-// kills by never coming back. Nor does Hold, since a schedule stretches any section;
-// mutex alone extends its lock every half TTL of it.
+// Nothing is random: all orders are for Quantity pieces, all delays are Delay, and the probabilities Refund and
+// Repeat must be 0 or 1 ([None] keeps them 0 when a config is completed). Resend, Die, Faults, Ops and Duration
+// have no effect: a schedule resends by losing a reply, and kills a client by never resuming it. Hold has none
+// either, because a schedule stretches any section; only mutex extends its lock every half TTL of it.
 func Alone(c Config, w World) *Client {
 	c.Resend, c.Die = 0, 0
 	if c.Scenario.Name != mutexName {
@@ -94,13 +80,13 @@ func Alone(c Config, w World) *Client {
 	return client
 }
 
-// Open prepares the server, as a client of its own does before any other begins.
+// Open prepares the server, like the first client of a run.
 func (c *Client) Open(ctx context.Context) error { return do(ctx, c, c.stage.config.Scenario.Open) }
 
-// Step is one round; it reports when the client is done.
+// Step makes one round; it reports whether the client is done.
 func (c *Client) Step(ctx context.Context) (done bool) { return c.stage.config.Scenario.Step(ctx, c) }
 
-// Live is the client's life: so many rounds, unless it is done before.
+// Live makes up to this many rounds, until the client is done.
 func (c *Client) Live(ctx context.Context, rounds int) {
 	for n := 1; n <= rounds; n++ {
 		c.driver.boundary(c, place{round: n})
@@ -110,10 +96,10 @@ func (c *Client) Live(ctx context.Context, rounds int) {
 	}
 }
 
-// Audit reads what the server holds in the end; the readings are operations.
+// Audit reads the final state of the server; the readings are operations.
 func (c *Client) Audit(ctx context.Context) error { return do(ctx, c, c.stage.config.Scenario.Audit) }
 
-// do does what a scenario may have.
+// do calls an optional function of a scenario.
 func do(ctx context.Context, c *Client, f func(context.Context, *Client) error) error {
 	if f == nil {
 		return nil
@@ -121,9 +107,8 @@ func do(ctx context.Context, c *Client, f func(context.Context, *Client) error) 
 	return f(ctx, c)
 }
 
-// memory is everything that the client remembers at a place and that can make a
-// difference to what it does: the objects that it works with, those that the scenario
-// has, and values.
+// memory returns everything that the client remembers at a place and that can affect what it does next: the objects
+// that it works with, those of the scenario, and values.
 func (c *Client) memory(at place) []any {
 	m := []any{at}
 	if c.locker != nil {
@@ -147,11 +132,11 @@ func (c *Client) memory(at place) []any {
 // solo drives a client in a World.
 type solo struct {
 	World
-	handed bool // the client has a task in its hands, and has begun nothing since
+	handed bool // the client has received a task, and has begun nothing since
 }
 
 func (s *solo) enough() bool { return !s.handed && s.Enough() }
-func (*solo) stopping() bool { return false } // a schedule ends where it ends
+func (*solo) stopping() bool { return false } // a schedule ends without notice
 
 func (s *solo) boundary(c *Client, at place) {
 	if s.Turn != nil {
@@ -165,7 +150,7 @@ func (*solo) comes() bool              { return true }
 func (*solo) keepsComing() bool        { return false }
 func (s *solo) number(of string) int64 { return s.Number(of) }
 
-// rest pauses whatever the duration is: how long a section lasts is the schedule's.
+// rest pauses regardless of the duration: the schedule decides how long a section lasts.
 func (s *solo) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bool {
 	if closed(lost) {
 		return false
@@ -208,7 +193,7 @@ func (s *solo) ended(op history.Op, err error) {
 
 func (s *solo) dropped(op history.Op, err error) {
 	op.Outcome, op.Reason = outcomeOf(err)
-	if errors.Is(err, errors.ErrUnsupported) { // nothing was done
+	if errors.Is(err, errors.ErrUnsupported) { // nothing was sent
 		op.Outcome, op.Reason = history.Refused, history.Stopped
 	}
 	s.Ended(op, err)
@@ -217,11 +202,10 @@ func (s *solo) dropped(op history.Op, err error) {
 func (*solo) went(*Client, history.Op, error) {}
 func (*solo) failed(error)                    {}
 
-// decline does not decide whether it is the first time: only the driver, which sees all
-// clients, can tell.
+// decline does not decide whether it is the first time: only the driver, which sees all clients, knows.
 func (*solo) decline(string) error { return stockimpl.ErrSoldOut }
 
 func (*solo) arrive(int32, *faults.Client) *faults.Client { return nil }
 
-// replace does nothing: the schedule knows the client by its column.
+// replace does nothing: the schedule identifies the client by its column.
 func (*solo) replace(*Client) {}

@@ -242,8 +242,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestAloneTriesAgain: who gets no answer sends the same order again, under the same
-// identity.
+// TestAloneTriesAgain: a client without an answer sends the same order again, under the same identity.
 func TestAloneTriesAgain(t *testing.T) {
 	w := new(told)
 	world := w.world(embedded(t), 1, time.Now())
@@ -273,8 +272,7 @@ func TestAloneReadsNoClock(t *testing.T) {
 	}
 }
 
-// TestMemory: what a client remembers stays the same while nothing happens that it
-// would have to remember, and shows what does.
+// TestMemory: a client's memory does not change unless something happens that it must remember.
 func TestMemory(t *testing.T) {
 	cfg := alone(t, "ids", "lua-release", "", "", "block")
 	w := new(told)

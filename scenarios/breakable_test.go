@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// TestBreakable: what load alone breaks is told from what it takes more for.
+// TestBreakable distinguishes what load alone breaks from what needs more.
 func TestBreakable(t *testing.T) {
 	freeze, err := faults.Parse("freeze holder 2s 5%")
 	if err != nil {

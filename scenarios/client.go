@@ -16,8 +16,8 @@ import (
 	"oversell/variant"
 )
 
-// Client is one client of a running scenario: its world, its view of the lock
-// and of the sale, and what drives it. One goroutine uses it at a time.
+// Client is one client of a running scenario: its environment, its handles of the lock and of the sale, and its
+// driver. It is not safe for concurrent use.
 type Client struct {
 	*load.Client
 	stage  *stage
@@ -28,21 +28,20 @@ type Client struct {
 	ids    idimpl.Generator
 	queue  queueimpl.Queue
 	pool   dispatchimpl.Pool
-	// twin sends an order a second time while the first is under way; nil when
-	// nobody resends.
+	// twin sends an order a second time while the first is in flight; nil without resends.
 	twin *Client
 
-	// injured is what the faults know of this client; nil in a run without faults.
+	// injured is the client's state in the fault injector; nil in a run without faults.
 	injured *faults.Client
-	depth   int             // operations under way, one within the other
+	depth   int             // nested operations in progress
 	leases  map[int64]lease // as granted, by session
-	lost    bool            // one of them had no answer: the client is to get a new identity
-	deaths  int             // how often this client has died, and another taken its place
+	lost    bool            // an operation had no answer: the client gets a new identity
+	deaths  int             // how often this client has died and was replaced
 
-	// inner are the sessions of the locks held inside the queue or the pool, by key.
+	// inner holds the sessions of locks held inside the queue or the pool, by key.
 	inner map[string]int64
 
-	lastTask string    // that this client enqueued
+	lastTask string    // enqueued by this client
 	idle     time.Time // since when a consumer has found nothing
 }
 
@@ -52,7 +51,7 @@ func (r *run) client(lc *load.Client) *Client {
 	return c
 }
 
-// become gives the client a new identity with nothing remembered.
+// become gives the client a new identity without memory.
 func (c *Client) become(lc *load.Client) {
 	c.Client = lc
 	c.injured = c.driver.arrive(lc.ID, c.injured)
@@ -86,7 +85,7 @@ func (c *Client) queueOptions() queueimpl.Options {
 	return o
 }
 
-// nextOrder is a new order, for one piece or by chance for more.
+// nextOrder returns a new order, for one piece or, at random, for more.
 func (c *Client) nextOrder() stockimpl.Order {
 	o := stockimpl.Order{ID: c.driver.number(numberedOrder), Quantity: 1}
 	if q := c.stage.config.Quantity; q > 1 {
@@ -97,7 +96,7 @@ func (c *Client) nextOrder() stockimpl.Order {
 
 func (c *Client) chance(p float64) bool { return p > 0 && c.Rand.Float64() < p }
 
-// acquire takes the scenario's lock under a new session number.
+// acquire acquires the scenario's lock under a new session number.
 func (c *Client) acquire(ctx context.Context) (l lockimpl.Lock, session int64, ok bool) {
 	l, session, err := c.acquireOn(ctx, c.locker, c.stage.lock.name, c.stage.options)
 	return l, session, err == nil
@@ -141,8 +140,8 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	return l, session, err
 }
 
-// extend moves the end of a lease. able is false if the lock has no such operation: then nothing
-// was done, and nothing is recorded.
+// extend extends a lease. able is false if the lock cannot be extended: then nothing was sent, and nothing is
+// recorded.
 func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (_ lockimpl.Lock, ok, able bool) {
 	op := c.begin(history.Op{Kind: history.Extend, Key: c.stage.lock.key, Arg: history.Int(session)})
 	extended, err := c.locker.Extend(ctx, l, c.stage.config.TTL)
@@ -151,20 +150,20 @@ func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (_ 
 		c.leave()
 		return l, true, false
 	}
-	if err == nil { // else it is given back as it was granted
+	if err == nil { // otherwise it is released as it was granted
 		l = extended
 		op.Until = c.leaseEnd(session, l)
 	}
 	return l, c.record(op, err), true
 }
 
-// release gives the scenario's lock back.
+// release releases the scenario's lock.
 func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
-	_ = c.releaseOn(ctx, c.locker, l, session) // recorded, and there is nothing else to do about it
+	_ = c.releaseOn(ctx, c.locker, l, session) // recorded; an error needs no further handling
 }
 
-// releaseOn gives a lock back. The operation carries the end of the lease as
-// last renewed, so that a section that outlived it can be told.
+// releaseOn releases a lock. The operation records the end of the lease as last renewed, to detect a section that
+// outlived it.
 func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockimpl.Lock, session int64) error {
 	c.releases()
 	if c.dead() {
@@ -183,8 +182,8 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 	return err
 }
 
-// rest lets a part of a section's time pass. It reports whether the section may
-// go on, which it may not when the lock says that it is lost.
+// rest spends a part of a section. It reports whether the section may go on, which it may not after the lock has
+// reported its loss.
 func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) bool {
 	var lost <-chan struct{}
 	if loser, tells := c.locker.(lockimpl.Loser); tells {
@@ -205,8 +204,8 @@ func (c *Client) begin(op history.Op) history.Op {
 	return op
 }
 
-// leave ends what begin began. When an operation had no answer the client goes on
-// under a new identity, since what the old one asked for may still happen.
+// leave ends what begin began. After an operation without an answer the client gets a new identity, because the
+// operation may still take effect.
 func (c *Client) leave() {
 	c.depth--
 	c.driver.settled(c.depth > 0)
@@ -216,15 +215,14 @@ func (c *Client) leave() {
 	c.replaceLost()
 }
 
-// replaceLost has another take the place of a client that had no answer.
+// replaceLost replaces a client whose operation had no answer.
 func (c *Client) replaceLost() {
 	if c.lost {
 		c.replaced()
 	}
 }
 
-// replaced has another take the place of a client that is dead or had no answer,
-// unless the client is in the middle of an operation.
+// replaced replaces a client that is dead or lost an answer, unless it is in the middle of an operation.
 func (c *Client) replaced() bool {
 	if c.depth > 0 {
 		return false
@@ -242,9 +240,9 @@ func (c *Client) record(op history.Op, err error) bool {
 	return c.recordAll(ops[:], errs[:]) && op.Outcome == history.OK
 }
 
-// recordAll ends one call that is several operations, all of them at the same time, each with
-// its own error. It reports whether it was answered. An operation that was not sent because the
-// run ended is not recorded, unless its client was waiting for a lock or had taken a task.
+// recordAll ends one call that consists of several operations, all at the same time, each with its own error. It
+// reports whether the call was answered. An operation that was not sent because the run ended is not recorded,
+// unless its client was waiting for a lock or had taken a task.
 func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 	if k := ops[0].Kind; k != history.Acquire && k != history.Effect && errors.Is(errs[0], variant.ErrStopped) {
 		for i := range ops {
@@ -270,20 +268,20 @@ func (c *Client) recordAll(ops []history.Op, errs []error) (answered bool) {
 	return answered
 }
 
-// recordAt records an operation that succeeded and whose times are set.
+// recordAt records a successful operation whose times are set.
 func (c *Client) recordAt(op history.Op) {
 	op.Outcome = history.OK
 	c.driver.ended(op, nil)
 }
 
-// lease is the end of one, by the client's clock and by the run's.
+// lease is the end of a lease, by the client's clock and by the run's.
 type lease struct {
 	own time.Time
 	run time.Duration
 }
 
-// leaseEnd is the end of a session's lease by the clock of the run. It is converted
-// once: a fault may move the client's clock before the lease is over.
+// leaseEnd returns the end of a session's lease by the clock of the run. It is converted once: a fault may change
+// the client's clock during the lease.
 func (c *Client) leaseEnd(session int64, l lockimpl.Lock) time.Duration {
 	if c.injured == nil {
 		return c.driver.at(l.Until)
@@ -306,11 +304,11 @@ func (c *Client) onRunClock(t time.Time) time.Duration {
 	return c.driver.at(t.Add(-c.injured.Ahead()))
 }
 
-// dead tells whether a fault has ended this client.
+// dead reports whether a fault has ended this client.
 func (c *Client) dead() bool { return c.injured != nil && c.injured.Dead() }
 
-// tries, granted, releases and givesUp tell the faults how the client stands to the
-// lock. Between granted and releases it is in its section.
+// tries, granted, releases and givesUp report the client's lock state to the faults. Between granted and releases
+// the client is in its section.
 func (c *Client) tries() {
 	if c.injured != nil {
 		c.injured.Tries()
@@ -339,7 +337,7 @@ func (c *Client) givesUp() {
 	}
 }
 
-// renewed is a lock as its renewal, if it has one, last left it.
+// renewed returns a lock with its lease as last renewed, if the locker renews.
 func renewed(locker lockimpl.Locker, l lockimpl.Lock) lockimpl.Lock {
 	if r, renews := locker.(lockimpl.Renewer); renews {
 		return r.Renewed(l)
@@ -347,7 +345,7 @@ func renewed(locker lockimpl.Locker, l lockimpl.Lock) lockimpl.Lock {
 	return l
 }
 
-// outcomeOf classifies an error: only declared answers are definite.
+// outcomeOf classifies an error: only declared errors are definite.
 func outcomeOf(err error) (history.Outcome, history.Reason) {
 	if err == nil {
 		return history.OK, history.NoReason
@@ -360,8 +358,8 @@ func outcomeOf(err error) (history.Outcome, history.Reason) {
 	return history.Unknown, history.NoReason
 }
 
-// declared are the answers that are definite. A refusal because the run is
-// ending comes before the refusal that wraps it.
+// declared are the errors that are definite. A refusal because the run is ending precedes the refusal that wraps
+// it.
 var declared = []struct {
 	err     error
 	outcome history.Outcome

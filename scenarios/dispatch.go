@@ -14,9 +14,9 @@ import (
 	"oversell/variant"
 )
 
-// dispatch is document 4's pool of editing tasks: every client is a user who
-// takes a task, works on it, and submits it. Some tasks are abandoned, and by chance a
-// user goes away with a task and comes back to submit it when the limit is long over.
+// dispatch is document 4's pool of editing tasks: every client is a user that takes a task, works on it, and
+// submits it. Some tasks are abandoned, and at random a user disappears with a task and submits it long after the
+// limit.
 var dispatch = Scenario{
 	Name:       "dispatch",
 	Source:     "document 4",
@@ -32,15 +32,13 @@ var dispatch = Scenario{
 	Audit:      auditPool,
 }
 
-// dispatchTasks is how many tasks the pool has when nobody says otherwise, and
-// categories of how many kinds they are.
+// dispatchTasks is the default size of the pool, and categories the number of task categories.
 const (
 	dispatchTasks = 200
 	categories    = 3
 )
 
-// What makes task-returns a promise that a run puts to the test: some tasks are abandoned,
-// and the limit of a hold is short enough to be waited for.
+// Defaults that test task-returns: some tasks are abandoned, and the limit of a hold is short enough to wait for.
 const (
 	dispatchAbandons = 5
 	dispatchLease    = 2 * time.Second
@@ -49,7 +47,7 @@ const (
 func dispatchDefaults(c *Config) {
 	c.Ops = cmp.Or(c.Ops, dispatchTasks)
 	c.Hold = cmp.Or(c.Hold, time.Millisecond)
-	if c.Die == 0 { // users who come back too late let holds run out, too
+	if c.Die == 0 { // late users let holds expire, too
 		c.Abandon = cmp.Or(c.Abandon, dispatchAbandons)
 	}
 	if c.Duration == 0 {
@@ -58,9 +56,8 @@ func dispatchDefaults(c *Config) {
 	}
 }
 
-// dispatchTakes is how long it takes until every task is done. A task whose user
-// goes away is given to another when its limit is over; of these some go away, too, and so
-// on. The last user to go away comes back after two limits.
+// dispatchTakes estimates the time until every task is done. A task whose user disappears is given to another user
+// after the limit; some of these disappear, too, and so on. The last one returns after two limits.
 func dispatchTakes(c Config) time.Duration {
 	work := time.Duration(float64(c.Ops) * float64(c.Hold) / float64(max(c.Clients, 1)))
 	if c.Abandon > 0 {
@@ -74,9 +71,8 @@ func dispatchTakes(c Config) time.Duration {
 	return work + time.Duration(max(chain*float64(c.TTL)+float64(c.TTL), away))
 }
 
-// fillPool opens the pool. Every user likes two of the three categories, so that all
-// compete for some of the tasks and none for all. A user who is alone likes all categories,
-// so that each task has a user who does it.
+// fillPool fills the pool. Every user likes two of the three categories, so all users compete for some tasks, but
+// none for all. A single user likes all categories, so that each task can be done.
 func fillPool(ctx context.Context, c *Client) error {
 	tasks := make([]dispatchimpl.Task, c.stage.config.Ops)
 	for i := range tasks {
@@ -116,16 +112,16 @@ func workOnTask(ctx context.Context, c *Client) (done bool) {
 	}
 	work := c.stage.config.Hold
 	if c.chance(c.stage.config.Die) {
-		work = 2 * c.stage.config.TTL // gone, and back too late
+		work = 2 * c.stage.config.TTL // absent, and back too late
 	}
 	c.driver.rest(ctx, work, nil)
 	c.submit(ctx, hold, session)
 	return false
 }
 
-// abandons tells whether the task that is given as the n-th, from 1 on, is abandoned. Such
-// tasks are spread over the run: a user waits for the end of a hold before the next one, so
-// that, of those given first, they would keep a few users from doing anything else.
+// abandons reports whether the n-th task to be given out, from 1, is abandoned. Abandoned tasks are spread over the
+// run: a user waits for the end of a hold before the next task, so abandoning the first ones would stall a few
+// users.
 func abandons(n int64, c Config) bool {
 	tasks, abandoned := int64(c.Ops), int64(c.Abandon)
 	return n <= tasks && n*abandoned/tasks > (n-1)*abandoned/tasks
@@ -146,12 +142,12 @@ func (c *Client) take(ctx context.Context, user int64) (dispatchimpl.Hold, int64
 
 func (c *Client) submit(ctx context.Context, h dispatchimpl.Hold, session int64) {
 	op := c.begin(history.Op{Kind: history.Submit, Key: c.stage.pool.key, Arg: history.Int(h.Task), Session: history.Int(session), Fence: h.Lock.Fence})
-	c.stage.finished.Add(1) // it may be done even without an answer, or if the answer says that it was not
+	c.stage.finished.Add(1) // without an answer, or with a refusal, the task may be done all the same
 	c.record(op, c.pool.Submit(ctx, h))
 }
 
-// nothingToDo lets the pool take back the tasks that are held too long, and waits. It
-// reports whether every task is done.
+// nothingToDo lets the pool take back tasks that are held too long, and waits. It reports whether every task is
+// done.
 func (c *Client) nothingToDo(ctx context.Context) (done bool) {
 	if _, err := c.pool.Expire(ctx); err != nil {
 		c.driver.failed(err)
@@ -165,7 +161,7 @@ func (c *Client) nothingToDo(ctx context.Context) (done bool) {
 	return false
 }
 
-// auditPool records how many tasks are free, held and done in the end.
+// auditPool records how many tasks are free, held and done at the end.
 func auditPool(ctx context.Context, c *Client) error {
 	s, err := c.pool.State(ctx)
 	if err != nil {

@@ -13,17 +13,16 @@ import (
 	"oversell/queueimpl"
 )
 
-// stage is what clients work on and by which rules: data, the same for all clients
-// of a run.
+// stage holds the objects and rules of a run: data shared by all clients.
 type stage struct {
 	config                              Config
 	options                             lockimpl.Options
 	prefix                              string // of every key
 	lock, product, counter, queue, pool object
 
-	finished atomic.Int64 // producers that have nothing more to enqueue, or tasks that may have been submitted
+	finished atomic.Int64 // producers that are finished, or tasks that may have been submitted
 	openPops sync.Map     // requests of pops without an answer
-	given    atomic.Int64 // tasks of a dispatch, to whomever
+	given    atomic.Int64 // tasks of a dispatch given out
 }
 
 func newStage(c Config, prefix string) *stage {
@@ -37,73 +36,71 @@ func newStage(c Config, prefix string) *stage {
 	}
 }
 
-// object is something that clients work on, by the name that it has in this run.
+// object is the name of an object in this run.
 type object struct {
 	name string
 	key  history.Value
 }
 
-// What a client numbers.
+// Kinds of numbers that clients draw.
 const (
-	numberedOrder   = "order" // also tasks, and wishes for a number
+	numberedOrder   = "order" // also tasks, and requests for a number
 	numberedSession = "session"
 	numberedRequest = "request" // for tasks
 )
 
-// driver is what the steps of one client need beyond its variant.Env, from
-// whatever drives it: a run (seat) or a search (solo). Operations go by value,
-// so that they stay off the heap.
+// driver is what the steps of a client need beyond its variant.Env; a run (seat) or a search (solo) provides it.
+// Operations are passed by value to avoid heap allocations.
 type driver interface {
-	// enough tells that nothing more is to be begun.
+	// enough reports whether nothing more must be begun.
 	enough() bool
-	// stopping tells that the run is being ended, and that no time passes any more.
+	// stopping reports whether the run is being ended and pauses are skipped.
 	stopping() bool
-	// takeStep takes one of the steps that there are to take, and reports whether
-	// there was one left. comes is the same where the number of steps is not limited. In
-	// an open load both wait until the step is due.
+	// takeStep takes one of the run's steps, and reports whether one was left. comes is the same if the number of
+	// steps is not limited. In an open load both wait until the step is due.
 	takeStep() bool
 	comes() bool
-	// keepsComing tells whether buyers come although the stock is gone.
+	// keepsComing reports whether buyers continue after the stock is gone.
 	keepsComing() bool
-	// quiet tells a consumer that found nothing whether nothing more can come.
+	// quiet reports, for a consumer that found nothing, whether nothing more can come.
 	quiet(c *Client) bool
-	// turn is told where in a step the client is: before each acquisition, and before each
-	// thing that it does with the lock.
+	// boundary is called with the client's place in a step: before each acquisition, and before each action under
+	// the lock.
 	boundary(c *Client, at place)
-	// number is a new number, unique among clients, for one of the numbered things.
+	// number returns a new number, unique among clients, of one of the kinds.
 	number(of string) int64
 
-	// rest lets time pass in a section. It reports false when lost is closed.
+	// rest spends time in a section. It returns false when lost is closed.
 	rest(ctx context.Context, d time.Duration, lost <-chan struct{}) bool
-	// now is the time since the start; it rises with every call, or stands still.
+	// now returns the time since the start; it increases with every call, or does not move.
 	now() time.Duration
-	// due is when an operation that is called now should have started.
+	// due returns when an operation that is called now should have started.
 	due(call time.Duration) time.Duration
-	// at converts a reading of the clock to the time since the start.
+	// at converts a clock reading to the time since the start.
 	at(t time.Time) time.Duration
 
-	// began is told of an operation that is called, dropped of one that came to
-	// nothing and is no part of the history, and ended of one that is.
+	// began is called for an operation at its call, dropped for one that is left out of the history, and ended for
+	// one that is recorded.
 	began(op history.Op)
 	dropped(op history.Op, err error)
 	ended(op history.Op, err error)
-	// settled is told that everything that has ended was told of, and whether another
-	// operation is under way around it.
+	// settled is called after all finished operations were reported; within reports whether another operation
+	// encloses them.
 	settled(within bool)
-	// went and failed are told how things go.
+	// went and failed report how operations end.
 	went(c *Client, op history.Op, err error)
 	failed(err error)
-	// decline says what becomes of a task that was declined for want of stock.
+	// decline returns the result of a task that was declined because the stock is gone.
 	decline(task string) error
 
-	// arrive is told of an identity that takes the place of old, if that is not nil,
-	// and returns what the faults know of it.
+	// arrive registers a client identity that replaces old, if that is not nil, and returns its state in the fault
+	// injector.
 	arrive(id int32, old *faults.Client) *faults.Client
-	// replace has another take the place of a client that is dead or had no answer.
+	// replace replaces a client that is dead or lost an answer.
 	replace(c *Client)
 }
 
-// place is where in a step a client is, with all that the step remembers there.
+// place is a client's position in a step, with all that the step remembers there.
 type place struct {
 	round  int // at the start of one
 	what   string
@@ -111,9 +108,9 @@ type place struct {
 	text   string
 	again  int
 	task   queueimpl.Task
-	under  *grant // what the client holds
+	under  *grant // the lock that the client holds
 	left   time.Duration
-	next   string // of what it does under the lock
+	next   string // the next action under the lock
 	answer answer
 }
 
@@ -123,7 +120,7 @@ type grant struct {
 	session int64
 }
 
-// holding is a place under a lock, and what the client does there next.
+// holding returns a place under a lock, with the client's next action there.
 func (at place) holding(l lockimpl.Lock, session int64, next string) place {
 	l.Joined = time.Time{} // it is not read again
 	at.round, at.under, at.next = 0, &grant{l, session}, next
@@ -133,12 +130,12 @@ func (at place) holding(l lockimpl.Lock, session int64, next string) place {
 // seat is one client's place in a run.
 type seat struct {
 	*run
-	ctx  context.Context   // the client's: what is under way is finished, also when the run is stopped
-	id   int32             // the client's
-	rec  *history.Recorder // of the client, or of all clients of a worker
-	call time.Duration     // of the operation under way; 0: there is none
+	ctx  context.Context   // of the client; it outlasts a stopped run, so that operations in progress finish
+	id   int32             // of the client
+	rec  *history.Recorder // of the client, or shared by all clients of a worker
+	call time.Duration     // of the current operation; 0: there is none
 	turn turn
-	// twin is the seat of the client's twin; nil: it has none, or isTwin itself.
+	// twin is the seat of the client's twin; nil if it has none or isTwin.
 	twin   *seat
 	isTwin bool
 }
@@ -147,7 +144,7 @@ func (s *seat) now() time.Duration { return s.rec.Now() }
 
 func (s *seat) boundary(*Client, place) {}
 
-// began notes the call of an operation, but not of an operation within another one.
+// began records the call of an operation, but not of a nested one.
 func (s *seat) began(op history.Op) {
 	if s.call == 0 {
 		s.call = op.Call
@@ -177,8 +174,7 @@ func (s *seat) arrive(id int32, old *faults.Client) *faults.Client {
 	return s.injuredBy(id, old)
 }
 
-// replace gives the client a new identity: what the old one asked for may still
-// happen.
+// replace gives the client a new identity: operations of the old one may still take effect.
 func (s *seat) replace(c *Client) {
 	s.engine.Sleep(c.Context(), errorPause, nil)
 	if c.dead() {
@@ -193,14 +189,13 @@ func (s *seat) replace(c *Client) {
 	}
 }
 
-// errorPause keeps clients from hammering a server that answers with errors.
+// errorPause slows down clients of a server that answers with errors.
 const errorPause = 20 * time.Millisecond
 
 func (r *run) enough() bool   { return r.engine.Stopping() }
 func (r *run) stopping() bool { return r.engine.Stopping() }
 
-// takeStep takes one of the steps that the run is limited to, and reports
-// whether there was one left.
+// takeStep takes one of the run's limited steps, and reports whether one was left.
 func (r *run) takeStep() bool {
 	return r.config.Ops == 0 || r.live.Rounds.Add(1) <= r.config.Ops || r.lasting()
 }
@@ -221,8 +216,8 @@ func (r *run) rest(ctx context.Context, d time.Duration, lost <-chan struct{}) b
 
 func (r *run) at(t time.Time) time.Duration { return r.log.Since(t) }
 
-// quiet tells whether the producers have finished, and the client has found
-// nothing for so long that nothing more can come.
+// quiet reports whether the producers have finished, and the client has found nothing for so long that nothing more
+// can come.
 func (r *run) quiet(c *Client) bool {
 	if r.finished.Load() < int64((r.config.Clients+1)/2) {
 		return false
@@ -233,7 +228,7 @@ func (r *run) quiet(c *Client) bool {
 	return time.Since(c.idle) > quietTime+r.config.Delay+r.config.QueueOptions.Visibility
 }
 
-// decline counts a declined task as done, and once.
+// decline counts a declined task as done, once.
 func (r *run) decline(task string) error {
 	if _, again := r.declined.LoadOrStore(task, true); again {
 		return errDone
@@ -241,5 +236,5 @@ func (r *run) decline(task string) error {
 	return nil
 }
 
-// errDone answers a consumer whose task had been done before.
+// errDone is the result of a task that was done before.
 var errDone = errors.New("task was done before")

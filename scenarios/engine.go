@@ -19,7 +19,7 @@ const DefaultRTT = time.Millisecond
 // ErrClusterMux refuses a cluster.
 var ErrClusterMux = errclass.Usagef("a cluster does not go with --engine mux, whose pipelines lead to one server each: use --engine goroutine, or another --topology")
 
-// engineFits fills in the engine, and refuses what it cannot run.
+// engineFits fills in the engine, and refuses settings that it does not support.
 func (c *Config) engineFits() error {
 	c.Engine = cmp.Or(c.Engine, load.Goroutines)
 	switch {
@@ -37,7 +37,7 @@ func (c *Config) engineFits() error {
 	return c.multiplexes()
 }
 
-// multiplexes refuses what the engine mux cannot run.
+// multiplexes refuses settings that the engine mux does not support.
 func (c *Config) multiplexes() error {
 	const instead = "use --engine goroutine"
 	switch {

@@ -10,14 +10,13 @@ import (
 	"oversell/variant"
 )
 
-// The declared outcomes of a combination.
+// Declared outcomes of a combination.
 const (
 	ExpectPass     = "pass"
 	ExpectViolated = "violated"
 )
 
-// Promises are what the variants of this run promise, in the order of
-// variant.Properties.
+// Promises returns the promises of this run's variants, in the order of variant.Properties.
 func (c Config) Promises() []history.Promise {
 	ps := []history.Promise{}
 	for _, info := range variant.Properties {
@@ -33,14 +32,12 @@ func (c Config) Promises() []history.Promise {
 	return ps
 }
 
-// Expect is the outcome that the variants' flaws declare for this combination,
-// and the flaws that lead there. Soundness belongs to the combination: a sale
-// that leans on the lock breaks where the lock does.
+// Expect returns the outcome that the variants' flaws declare for this combination, and the flaws that lead to it.
+// Soundness belongs to the combination: a sale that relies on the lock breaks if the lock does.
 func (c Config) Expect() (outcome string, why []string) { return c.ExpectUnder(c.befalling()) }
 
-// Breakable returns the promises that flaws of the variants declare broken in this run:
-// those that load alone breaks, and those that break only under the run's faults or its
-// other adverse settings, such as orders that are sent twice.
+// Breakable returns the promises that flaws declare broken in this run: those that load alone breaks, and those
+// that break only under the run's faults or other adverse settings, such as orders that are sent twice.
 func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
 	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.offers(c.befalling())
 	for _, s := range c.Subjects() {
@@ -59,14 +56,14 @@ func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
 	return byLoad, byFaults
 }
 
-// declared are the promises that flaws declare broken in this run.
+// declared returns the promises that flaws declare broken in this run.
 func (c Config) declared() []history.Promise {
 	byLoad, byFaults := c.Breakable()
 	return append(byLoad, byFaults...)
 }
 
-// KnownToBreak are the conditions, faults and options, that this run does not bring and
-// under each of which alone flaws declare more promises broken than under what it brings.
+// KnownToBreak returns conditions, faults and options, that are not part of this run and each of which would break
+// further promises, by the declared flaws.
 func (c Config) KnownToBreak() (all []history.Untried) {
 	brought, promises := c.offers(c.befalling()), c.Promises()
 	with := func(under string, m match) {
@@ -102,7 +99,7 @@ func (c Config) KnownToBreak() (all []history.Untried) {
 	return all
 }
 
-// befalling are the faults that befall this run, in the vocabulary of flaws.
+// befalling returns the faults of this run in the vocabulary of flaws.
 func (c Config) befalling() []variant.Fault {
 	faults := []variant.Fault{variant.NoFault}
 	if c.Resend > 0 {
@@ -118,7 +115,7 @@ func (c Config) befalling() []variant.Fault {
 	return faults
 }
 
-// ExpectUnder is Expect for a run under these faults, instead of the faults that c names.
+// ExpectUnder is like Expect, for a run with these faults instead of those of c.
 func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []string) {
 	m := c.offers(faults)
 	for _, s := range c.Subjects() {
@@ -130,7 +127,7 @@ func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []strin
 	return ExpectPass, nil
 }
 
-// offers is what c offers for flaws to show when these faults befall it.
+// offers returns the conditions of c with these faults under which flaws show.
 func (c Config) offers(faults []variant.Fault) match {
 	m := match{faults: faults, under: []string{""}}
 	for _, s := range c.Subjects() {
@@ -160,8 +157,8 @@ func (c Config) offers(faults []variant.Fault) match {
 	return m
 }
 
-// death returns the fault that the death of a task's holder causes: a consumer is gone,
-// and a user comes back when it is too late.
+// death returns the fault caused by the death of a task's holder: a consumer disappears, and a user returns too
+// late.
 func (s Scenario) death() variant.Fault {
 	if s.Uses(variant.Dispatch) {
 		return variant.Overrun
@@ -169,7 +166,7 @@ func (s Scenario) death() variant.Fault {
 	return variant.Crash
 }
 
-// match is what a run offers for flaws to show.
+// match holds the conditions of a run under which flaws show.
 type match struct {
 	faults []variant.Fault
 	under  []string

@@ -30,8 +30,8 @@ func config(t testing.TB, scenario, lock, sale string) Config {
 	return c
 }
 
-// TestKnownToBreak names what flaws declare and a run does not bring, and nothing that it
-// brings or that is not promised.
+// TestKnownToBreak names conditions that flaws declare and a run lacks, and none that it has or that concern
+// unpromised properties.
 func TestKnownToBreak(t *testing.T) {
 	for _, c := range []struct {
 		scenario, lock, sale string
@@ -85,7 +85,7 @@ func TestExpect(t *testing.T) {
 		{scenario: "seckill", lock: "none", sale: "lua", want: ExpectPass},
 		{scenario: "seckill", lock: "none", sale: "watch", want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced", want: ExpectPass},
-		// The lock keeps its word, and the sale under it does not.
+		// The lock keeps its promise, but the sale under it does not.
 		{scenario: "seckill", lock: "lua-release", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
 		{scenario: "seckill", lock: "watchdog", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},

@@ -20,11 +20,11 @@ import (
 	"oversell/variant"
 )
 
-// Redial is how long after the end of a fault of a server its clients may take to
-// notice: a pool whose dials failed looks every second whether the server is back.
+// Redial is how long clients may take to notice the end of a fault of a server: a pool whose dials failed retries
+// every second.
 const Redial = 2 * time.Second
 
-// inject readies the run's faults.
+// inject prepares the run's faults.
 func (r *run) inject(ctx context.Context) (err error) {
 	if len(r.config.Faults) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (r *run) lockKey() string {
 	return lockimpl.Key(r.lock.name)
 }
 
-// dial makes the redis clients of a client.
+// dial creates the redis clients of a client.
 func (r *run) dial(id int32, connections int) []redis.UniversalClient {
 	o := server.ConnOptions{PoolSize: connections, Timeout: r.config.Timeout}
 	if r.injector != nil && (id >= 0 || id == load.Pipeline) {
@@ -70,15 +70,15 @@ func (r *run) dial(id int32, connections int) []redis.UniversalClient {
 	return r.target.Clients(o)
 }
 
-// lifeline holds the connections of the clients, so that they can all be broken: what
-// a fault holds up for a minute must not keep a run from ending.
+// lifeline holds the connections of the clients, to break them all at once: an operation that a fault delays for a
+// minute must not delay the end of a run.
 type lifeline struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	cut   bool
 }
 
-// add takes note of a connection, and breaks it if all are broken.
+// add registers a connection, and breaks it if all are broken.
 func (l *lifeline) add(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *lifeline) add(conn net.Conn) {
 	l.conns = append(l.conns, conn)
 }
 
-// sever breaks all connections, and those that come later.
+// sever breaks all connections, also future ones.
 func (l *lifeline) sever() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,12 +100,12 @@ func (l *lifeline) sever() {
 	l.conns = nil
 }
 
-// lastWords is how long a run that was interrupted waits for what its faults hold up,
-// and again for what they have to heal.
+// lastWords is how long an interrupted run waits for operations that its faults delay, and again for faults to
+// heal.
 const lastWords = 1500 * time.Millisecond
 
-// endSoon ends a run with faults shortly after ctx does, even if faults still hold up
-// operations: the answers that are missing then are never known.
+// endSoon ends a run with faults shortly after ctx ends, even if faults still delay operations: their outcomes stay
+// unknown.
 func (r *run) endSoon(ctx context.Context, over <-chan struct{}) {
 	if r.injector == nil {
 		return
@@ -125,7 +125,7 @@ func (r *run) endSoon(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// injectClient lets the faults change a client's world.
+// injectClient lets the faults change a client's environment.
 func (r *run) injectClient(id int32, env *variant.Env) redis.Hook {
 	c := r.injector.Client(int(id))
 	r.injured.Store(id, c)
@@ -133,8 +133,7 @@ func (r *run) injectClient(id int32, env *variant.Env) redis.Hook {
 	return c
 }
 
-// injuredBy is what the faults know of a client that takes the place of old, if
-// that is not nil.
+// injuredBy returns the fault injector's state of a client that replaces old, if that is not nil.
 func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
 	c, injected := r.injured.Load(id)
 	if !injected {
@@ -146,7 +145,7 @@ func (r *run) injuredBy(id int32, old *faults.Client) *faults.Client {
 	return c.(*faults.Client)
 }
 
-// injected records an injection. Calls come one after the other.
+// injected records an injection. It is never called concurrently.
 func (r *run) injected(s faults.Injection) {
 	if r.injections == nil {
 		r.injections = r.log.Recorder(nobody)
@@ -163,7 +162,7 @@ func (r *run) injected(s faults.Injection) {
 	r.injections.Record(&op)
 }
 
-// nameOf is the present ID of the client that was made under a number.
+// nameOf returns the current ID of the client that was created with a number.
 func (r *run) nameOf(number int) int32 {
 	if id, renamed := r.renamed.Load(number); renamed {
 		return id.(int32)
@@ -171,17 +170,16 @@ func (r *run) nameOf(number int) int32 {
 	return int32(number)
 }
 
-// nobody stands for the client number of an operation that no client called.
+// nobody is the client number of an operation without a client.
 const nobody = -1
 
-// lasting tells whether the run must go on for the sake of its faults: one that has
-// a time has not fired yet, or the clients have not recovered so far.
+// lasting reports whether the run must go on for its faults: a timed fault has not fired yet, or the clients have
+// not recovered so far.
 func (r *run) lasting() bool {
 	return r.injector != nil && !r.recovered.Load() && !r.engine.Stopping()
 }
 
-// followFaults notes when the clients have recovered from all faults that have a
-// time, or that they do not.
+// followFaults records when the clients have recovered from all timed faults, or that they do not recover.
 func (r *run) followFaults(over <-chan struct{}) {
 	select {
 	case <-r.injector.Settled():
@@ -195,7 +193,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client got what it came for in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
+			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
 			r.recovered.Store(true)
 			r.halt()
 			return
@@ -208,13 +206,12 @@ func (r *run) followFaults(over <-chan struct{}) {
 	}
 }
 
-// afterglow is for how long a run goes on when it has recovered from its faults, so
-// that what comes after them can be told from what came before.
+// afterglow is how long a run goes on after it has recovered from its faults, so that the phase after them can be
+// measured.
 const afterglow = 500 * time.Millisecond
 
-// patience returns how long a healthy run can go on without a useful answer to any
-// client, including the lease of a client that died, plus a margin, so that the
-// history shows the stall.
+// patience returns how long a healthy run can go without a useful answer to any client, including the lease of a
+// client that died, plus a margin, so that the history shows the stall.
 func (c Config) patience() time.Duration {
 	p := c.TTL + (c.TTL+Grace+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
 	redial := time.Duration(0)
@@ -227,8 +224,8 @@ func (c Config) patience() time.Duration {
 	return p + redial
 }
 
-// withFaults returns the default duration of a run: usual or, with faults, long
-// enough to tell a stuck lock from a slow one.
+// withFaults returns the default duration of a run: usual or, with faults, long enough to distinguish a stuck lock
+// from a slow one.
 func (c Config) withFaults(usual time.Duration) time.Duration {
 	if len(c.Faults) > 0 {
 		usual += c.patience()
@@ -239,8 +236,8 @@ func (c Config) withFaults(usual time.Duration) time.Duration {
 	return usual
 }
 
-// spread is how long the sections of a sale have to last for the sale to be on when
-// the faults fire that have a time: without, it would be over in an instant.
+// spread returns how long the sections of a sale must last for the sale to be running when timed faults fire;
+// otherwise it would already be over.
 func (c Config) spread() time.Duration {
 	latest := time.Duration(0)
 	for _, f := range c.Faults {
@@ -255,10 +252,10 @@ func (c Config) spread() time.Duration {
 	return min(each, c.TTL/4).Round(100 * time.Microsecond)
 }
 
-// longestSpread bounds for how long a sale is stretched.
+// longestSpread bounds how long a sale is stretched.
 const longestSpread = 20 * time.Second
 
-// watchProgress ends a run with faults when no client gets a useful answer any more.
+// watchProgress ends a run with faults when clients no longer get useful answers.
 func (r *run) watchProgress(over <-chan struct{}) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -273,7 +270,7 @@ func (r *run) watchProgress(over <-chan struct{}) {
 			excused = r.since() // not the clients' fault
 		}
 		if still := r.since() - max(excused, time.Duration(r.lastGood.Load())); still > r.config.patience() {
-			text := fmt.Sprintf("no client got what it came for in %v, and so the run was ended", still.Round(time.Millisecond))
+			text := fmt.Sprintf("no client had a useful answer in %v, so the run was ended", still.Round(time.Millisecond))
 			r.stuck.CompareAndSwap(nil, &text)
 			r.halt()
 			return
@@ -284,11 +281,11 @@ func (r *run) watchProgress(over <-chan struct{}) {
 // since is the time since the run's start.
 func (r *run) since() time.Duration { return time.Since(r.log.Start()) }
 
-// goods are the operations that do the useful work: an answer to one of them shows
-// that the system works, even if it says that nothing is left.
+// goods are the operations that do the useful work: an answer to one of them shows that the system works, even if
+// nothing is left.
 var goods = []history.Kind{history.Buy, history.Enqueue, history.Pop, history.NextID, history.Take, history.Submit}
 
-// good tells whether an operation shows that the system works.
+// good reports whether an operation shows that the system works.
 func (r *run) good(op *history.Op) bool {
 	switch {
 	case op.Outcome == history.Unknown, op.Reason == history.Held, op.Reason == history.Stopped:
@@ -299,7 +296,7 @@ func (r *run) good(op *history.Op) bool {
 	return slices.Contains(goods, op.Kind)
 }
 
-// went notes how an operation of a client ended.
+// went records how an operation of a client ended.
 func (r *run) went(c *Client, op history.Op, err error) {
 	if op.Kind == history.Buy && err == nil {
 		r.live.Sold.Add(op.Pieces())
@@ -321,7 +318,7 @@ func (r *run) went(c *Client, op history.Op, err error) {
 	}
 }
 
-// counts are what became of the faults.
+// counts returns the number of injections of each fault.
 func (r *run) counts() (counts []history.FaultCount) {
 	if r.injector == nil {
 		return nil
@@ -335,17 +332,17 @@ func (r *run) counts() (counts []history.FaultCount) {
 	return counts
 }
 
-// unseen says of faults on the wire that never fired, in a run of a system, why that may be.
+// unseen explains, in a run of a system, why faults on the wire may never have fired.
 func (r *run) unseen(counts []history.FaultCount) []history.FaultCount {
 	for i, c := range counts {
 		if r.config.Outside != nil && c.Level == string(faults.OnWire) && c.Fired == 0 && c.Vain == 0 && c.Failed == "" {
-			counts[i].Failed = "nothing that fits it came by; the commands of a system come by if it uses the Redis at {redis}, the address that it is given"
+			counts[i].Failed = "nothing matched it; the commands of a system are seen only if it uses the Redis at {redis}"
 		}
 	}
 	return counts
 }
 
-// sentences are the run's faults as they were given.
+// sentences returns the run's faults as they were given.
 func (c Config) sentences() (texts []string) {
 	for _, f := range c.Faults {
 		texts = append(texts, f.Text)
@@ -353,15 +350,14 @@ func (c Config) sentences() (texts []string) {
 	return texts
 }
 
-// BreaksServers tells whether a fault fires at the servers themselves, so that
-// they are not what they were when the run has ended.
+// BreaksServers reports whether a fault acts on the servers themselves, so that they are not reusable after the
+// run.
 func (c Config) BreaksServers() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })
 }
 
-// provoked are the faults that this run brings about, in the vocabulary of flaws. A
-// pause of a client does not make a section outlive a lease that is renewed
-// meanwhile; a freeze, which stops the renewal too, does.
+// provoked returns the faults of this run in the vocabulary of flaws. A pause of a client does not make a section
+// outlive a lease that is renewed meanwhile; a freeze, which also stops the renewal, does.
 func (c Config) provoked() (fs []variant.Fault) {
 	for _, f := range c.Faults {
 		brought := f.Kind.Provokes(f, c.TTL)

@@ -10,8 +10,8 @@ import (
 	"oversell/variant"
 )
 
-// fits refuses a fault that cannot have any effect in this run. ends is when the run
-// was asked to end; 0: when its work is done.
+// fits refuses a fault that cannot have an effect in this run. ends is the requested end of the run; 0: when its
+// work is done.
 func (c *Config) fits(ends time.Duration) error {
 	for _, f := range c.Faults {
 		for _, check := range []func(faults.Fault) error{c.inTime(ends), c.whoIsThere, c.whatIsDone, c.whatIsKept} {
@@ -23,7 +23,7 @@ func (c *Config) fits(ends time.Duration) error {
 	return nil
 }
 
-// inTime refuses what would happen after the end of the run.
+// inTime refuses a fault that would fire after the end of the run.
 func (c *Config) inTime(ends time.Duration) func(faults.Fault) error {
 	return func(f faults.Fault) error {
 		switch {
@@ -37,17 +37,17 @@ func (c *Config) inTime(ends time.Duration) func(faults.Fault) error {
 	}
 }
 
-// whoIsThere refuses a fault of a client that there is not.
+// whoIsThere refuses a fault of a client that does not exist.
 func (c *Config) whoIsThere(f faults.Fault) error {
 	w := f.Where
 	locks := c.Lock.New != nil
 	switch {
 	case w.Client > c.Clients:
-		return f.Wrong(faults.TakesClient, "names client %d, and the clients are client 1 to client %d", w.Client, c.Clients)
+		return f.Wrong(faults.TakesClient, "names client %d, but the clients are client 1 to client %d", w.Client, c.Clients)
 	case w.State == faults.Holding && !locks:
-		return f.Wrong(faults.TakesState, "hits who holds a lock, and this run takes none")
+		return f.Wrong(faults.TakesState, "hits a holder of a lock, and this run takes none")
 	case w.State == faults.Waiting && !c.keepsLock():
-		return f.Wrong(faults.TakesState, "hits who waits for a lock, and in this run nobody does")
+		return f.Wrong(faults.TakesState, "hits a waiter for a lock, and no client of this run waits")
 	case w.State == faults.Holding && slices.Contains([]string{history.Acquire.String(), history.Release.String()}, w.During),
 		w.State == faults.Waiting && slices.Contains([]string{history.Release.String(), history.Extend.String()}, w.During):
 		return f.Wrong(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
@@ -55,19 +55,19 @@ func (c *Config) whoIsThere(f faults.Fault) error {
 	return nil
 }
 
-// whatIsDone refuses a fault of operations and commands that there are not.
+// whatIsDone refuses a fault of operations and commands that do not occur.
 func (c *Config) whatIsDone(f faults.Fault) error {
 	w := f.Where
 	switch {
 	case w.During != "" && !slices.ContainsFunc(c.operations(), func(k history.Kind) bool { return k.String() == w.During }):
 		return f.Wrong(faults.TakesDuring, "fires in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
 	case w.State == faults.Holding && f.NeedsCommand() && !c.commandsInSections() && (!c.Lock.Renews || f.OfThread()):
-		return f.Wrong(faults.TakesState, "fires at the commands of who holds the lock, and in this run of %s a holder sends none", c.Scenario.Name)
+		return f.Wrong(faults.TakesState, "fires at commands of the lock's holder, and in this run of %s a holder sends none", c.Scenario.Name)
 	}
 	return nil
 }
 
-// whatIsKept refuses a fault of servers that keep nothing of this run.
+// whatIsKept refuses a fault of servers that hold no data of this run.
 func (c *Config) whatIsKept(f faults.Fault) error {
 	if f.Kind.HealLast && !f.When.ForGood {
 		for _, s := range c.Subjects() {
@@ -97,7 +97,7 @@ func (c Config) FitServers(all []server.Member) error {
 	return nil
 }
 
-// mastersUsed is how many of independent masters the clients use; 0: all.
+// mastersUsed returns how many of independent masters the clients use; 0: all.
 func (c Config) mastersUsed() int {
 	if slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.Masters > 1 || s.Needs.AllMasters }) {
 		return 0
@@ -105,14 +105,13 @@ func (c Config) mastersUsed() int {
 	return 1
 }
 
-// keepsLock tells whether the run has a lock that is kept anywhere.
+// keepsLock reports whether the run has a lock that is stored on a server.
 func (c Config) keepsLock() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
-// oneLock tells whether all clients want the same lock. In a dispatch there is one for
-// each task.
+// oneLock reports whether all clients use the same lock. In a dispatch there is one lock per task.
 func (c Config) oneLock() bool { return c.keepsLock() && !c.Scenario.Uses(variant.Dispatch) }
 
-// inRedis tells whether anything beside the lock is kept in Redis.
+// inRedis reports whether anything besides the lock is stored in Redis.
 func (c Config) inRedis() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Of != variant.Lock && !s.Needs.SQL })
 }
@@ -120,12 +119,12 @@ func (c Config) inRedis() bool {
 // commandsInSections reports whether a client sends commands while it holds the lock.
 func (c Config) commandsInSections() bool { return c.inRedis() || c.extends() }
 
-// extends tells whether sections are so long for their lease that it is extended.
+// extends reports whether sections are long enough, compared with the lease, to extend the lock.
 func (c Config) extends() bool {
 	return slices.Contains(c.Scenario.Operations, history.Extend) && c.Hold > c.TTL/2
 }
 
-// operations are those that clients of this run may carry out.
+// operations returns the operations that clients of this run may carry out.
 func (c Config) operations() []history.Kind {
 	return slices.DeleteFunc(slices.Clone(c.Scenario.Operations), func(k history.Kind) bool {
 		switch k {

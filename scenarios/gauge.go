@@ -11,19 +11,18 @@ import (
 	"oversell/server"
 )
 
-// A server is asked how much it has done when the load starts, twice a second, and when
-// it has ended: seldom enough that the run does not feel it. A long run keeps so many
-// samples at most; when there are more, every second one goes, and it is asked half as
-// often.
+// The load of a server is sampled when the load starts, twice a second, and at the end: seldom enough not to affect
+// the run. The number of samples is limited; beyond the limit, every second sample is dropped and the interval
+// doubles.
 const (
 	gaugeEvery  = 500 * time.Millisecond
-	gaugeLimit  = 250 * time.Millisecond // for an answer
+	gaugeLimit  = 250 * time.Millisecond // for a reply
 	mostSamples = 240
 )
 
-// gauge follows how much the servers do.
+// gauge samples the load of the servers.
 type gauge struct {
-	// usage asks one of them.
+	// usage samples one server.
 	usage   func(ctx context.Context, number int) (server.Usage, error)
 	since   func(time.Time) time.Duration
 	servers []*gauged
@@ -36,10 +35,10 @@ type gauged struct {
 	number int
 	load   history.ServerLoad
 	every  time.Duration
-	silent bool // it does not say how much it does
+	silent bool // it does not report its load
 }
 
-// gaugeServers starts to follow the servers that keep data, from the first sample on.
+// gaugeServers starts sampling the servers that hold data, with a first sample.
 func (r *run) gaugeServers() *gauge {
 	g := &gauge{usage: r.target.Usage, since: r.log.Since, over: make(chan struct{})}
 	for _, m := range r.target.Servers() {
@@ -54,8 +53,7 @@ func (r *run) gaugeServers() *gauge {
 	return g
 }
 
-// end asks a last time, and returns what the servers reported. A server that reported
-// nothing is missing.
+// end takes a last sample, and returns what the servers reported. A server that reported nothing is missing.
 func (g *gauge) end() (loads []history.ServerLoad) {
 	close(g.over)
 	g.working.Wait()
@@ -68,7 +66,7 @@ func (g *gauge) end() (loads []history.ServerLoad) {
 	return loads
 }
 
-// ask asks all of them at once.
+// ask samples all servers concurrently.
 func (g *gauge) ask() {
 	var asking sync.WaitGroup
 	for _, s := range g.servers {
@@ -77,7 +75,7 @@ func (g *gauge) ask() {
 	asking.Wait()
 }
 
-// follow asks a server every so often.
+// follow samples a server periodically.
 func (g *gauge) follow(s *gauged) {
 	for !s.silent {
 		select {
@@ -89,7 +87,7 @@ func (g *gauge) follow(s *gauged) {
 	}
 }
 
-// sample asks a server once. One that a fault keeps from answering is asked again.
+// sample samples a server once. If a fault prevents the reply, the next sample tries again.
 func (g *gauge) sample(s *gauged) {
 	if s.silent {
 		return
@@ -109,7 +107,7 @@ func (g *gauge) sample(s *gauged) {
 	}
 }
 
-// thin keeps every second sample.
+// thin drops every second sample.
 func (s *gauged) thin() {
 	kept := s.load.Samples[:0]
 	for i, x := range s.load.Samples {

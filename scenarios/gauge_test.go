@@ -41,8 +41,8 @@ func TestGaugeKeepsWhatFits(t *testing.T) {
 	}
 }
 
-// TestGaugeOfASilentServer: one that does not say how much it does is not asked again, and
-// one that a fault keeps from answering is.
+// TestGaugeOfASilentServer: a server that does not report its load is not asked again; one that a fault keeps from
+// replying is.
 func TestGaugeOfASilentServer(t *testing.T) {
 	asked := 0
 	g := gaugeOf(func(int) (server.Usage, error) { asked++; return server.Usage{}, fmt.Errorf("no: %w", server.ErrUsage) })

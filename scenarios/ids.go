@@ -11,11 +11,11 @@ import (
 	"oversell/variant"
 )
 
-// ids counts, as a shop numbers its orders: numbers must be unique and rise.
+// ids generates numbers like order numbers of a shop: they must be unique and increasing.
 var ids = Scenario{
 	Name:       "ids",
 	Source:     "document 1, which names globally increasing ids among the uses of a lock",
-	Summary:    "globally increasing ids: every client takes the lock, takes the next number, and gives the lock back",
+	Summary:    "globally increasing ids: every client acquires the lock, generates the next number, and releases the lock",
 	Objects:    []variant.Object{variant.IDs, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
 	Defaults:   countDefaults,
@@ -23,9 +23,8 @@ var ids = Scenario{
 	Audit:      auditCounter,
 }
 
-// floors counts, as a forum numbers the posts of a thread: 1, 2, 3 … without a gap and
-// without a repeat, even if the generator promises less. Every post is a request of
-// its own.
+// floors generates numbers like the posts of a forum thread: 1, 2, 3 … without gaps and repeats, even if the
+// generator promises less. Every post is a request of its own.
 var floors = Scenario{
 	Name:       "floors",
 	Source:     "document 1, which names the floor numbers of a thread among the uses of a lock",
@@ -38,7 +37,7 @@ var floors = Scenario{
 	Audit:      auditCounter,
 }
 
-// countSteps is how many numbers are taken by default.
+// countSteps is the default number of numbers.
 const countSteps = 2000
 
 func countDefaults(c *Config) {
@@ -48,7 +47,7 @@ func countDefaults(c *Config) {
 	}
 }
 
-// nextNumber takes one number under the lock.
+// nextNumber generates one number under the lock.
 func nextNumber(ctx context.Context, c *Client) (done bool) {
 	if !c.driver.takeStep() {
 		return true
@@ -73,7 +72,7 @@ func nextNumber(ctx context.Context, c *Client) (done bool) {
 	return false
 }
 
-// auditCounter records the highest number that the server knows.
+// auditCounter records the highest number that the server holds.
 func auditCounter(ctx context.Context, c *Client) error {
 	op := c.begin(history.Op{Kind: history.ReadState, Key: c.stage.counter.key, Arg: history.Text("last")})
 	n, err := c.ids.Last(ctx)

@@ -9,13 +9,13 @@ import (
 	"oversell/variant"
 )
 
-// mutexName is mutex's, where its own definition cannot be referred to.
+// mutexName is the name of mutex, for use where mutex itself would be an initialization cycle.
 const mutexName = "mutex"
 
 // mutex exercises the lock alone.
 var mutex = Scenario{
 	Name:       mutexName,
-	Summary:    "every client takes the lock, holds it for a time, extends it every half lease when that is long, and gives it back",
+	Summary:    "every client acquires the lock, holds it for a time, extends it every half lease if that is long, and releases it",
 	Objects:    []variant.Object{variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
 	Defaults: func(c *Config) {
@@ -33,7 +33,7 @@ var mutex = Scenario{
 			return false
 		}
 		lives := c.deaths
-		// A section that is long for its lease is extended every half lease, if the lock can.
+		// A section that is long compared with its lease extends it every half lease, if the lock can.
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		at := func(next string) {

@@ -11,8 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// OpenLoop tells whether steps begin when they are due, and not when a client is through
-// with the one before.
+// OpenLoop reports whether steps begin when they are due, not when a client has finished the previous one.
 func (c Config) OpenLoop() bool { return len(c.Rate) > 0 }
 
 // endsWithStages ends a run with its last stage, unless its end was set.
@@ -22,15 +21,14 @@ func (c *Config) endsWithStages() {
 	}
 }
 
-// completeRate fills in what follows from the rate of arrivals, and refuses one at which
-// nothing can come of the run.
+// completeRate fills in what follows from the arrival rate, and refuses a rate that yields no arrivals.
 func (c *Config) completeRate() error {
 	if !c.OpenLoop() {
 		return nil
 	}
 	c.Arrival = cmp.Or(c.Arrival, arrival.Constant)
 	if at, comes := c.Rate.When(1); !comes || c.Duration > 0 && !c.capped && at > c.Duration {
-		return fmt.Errorf("at %s fewer than one arrival comes in %v: use a higher rate, or a longer --duration", c.rateFlag(), c.Duration)
+		return fmt.Errorf("at %s fewer than one arrival is due in %v: use a higher rate, or a longer --duration", c.rateFlag(), c.Duration)
 	}
 	if c.capped {
 		c.Duration += c.arriving()
@@ -43,7 +41,7 @@ func (c *Config) completeRate() error {
 
 const day = 24 * time.Hour
 
-// rateFlag is the flag that chose the rate.
+// rateFlag returns the flag that chose the rate.
 func (c Config) rateFlag() string {
 	if c.Rate.Changes() {
 		return "--stages " + c.Rate.String()
@@ -51,8 +49,7 @@ func (c Config) rateFlag() string {
 	return "--rate " + c.Rate.String()
 }
 
-// arriving is how long it takes until all have arrived whom a run needs that ends when its
-// work is done.
+// arriving returns how long the arrivals take that a run without a time limit needs to do its work.
 func (c Config) arriving() time.Duration {
 	n := float64(c.Ops)
 	switch {
@@ -67,7 +64,7 @@ func (c Config) arriving() time.Duration {
 	return c.Rate.Ends()
 }
 
-// arrivals opens the book of an open load; nil if the load is closed.
+// arrivals creates the arrival book of an open load; nil if the load is closed.
 func (c Config) arrivals() *arrival.Book {
 	if !c.OpenLoop() {
 		return nil
@@ -77,7 +74,7 @@ func (c Config) arrivals() *arrival.Book {
 		ends = 0
 	}
 	if c.Scenario.Uses(variant.Dispatch) {
-		most = 0 // there are that many tasks, and not so many steps
+		most = 0 // the number of tasks is fixed, the number of steps is not
 	}
 	return arrival.NewBook(c.Rate, c.Arrival, c.Seed, ends, most)
 }
@@ -85,11 +82,10 @@ func (c Config) arrivals() *arrival.Book {
 // bounded reports whether the end of the load was set.
 func (c Config) bounded() bool { return c.Duration > 0 && !c.capped || c.Ops > 0 }
 
-// drain is how long after its end an open load may take to serve the arrivals that were due by
-// then.
+// drain is how long an open load may take after its end to serve the arrivals that were due by then.
 const drain = 10 * time.Second
 
-// awaitServed waits until the arrivals that were due are served, or there is no more time.
+// awaitServed waits until the due arrivals are served, or the time limit is reached.
 func (r *run) awaitServed(ctx context.Context, over <-chan struct{}) {
 	if r.book == nil {
 		return
@@ -110,16 +106,16 @@ func (r *run) awaitServed(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// turn is a client's part in an open load. The zero value is that of a closed one.
+// turn is a client's state in an open load. The zero value is that of a closed one.
 type turn struct {
 	arrival arrival.Arrival
-	fresh   bool          // nothing of the step has begun
-	begun   bool          // the book knows that it has
-	late    time.Duration // how much later than due it began
+	fresh   bool          // no operation of the step has begun
+	begun   bool          // the book has recorded its begin
+	late    time.Duration // how late it began
 }
 
-// comes waits until the client's next step is due, and reports whether one is left. In a
-// closed load it is due at once.
+// comes waits until the client's next step is due, and reports whether one is left. In a closed load it is due at
+// once.
 func (s *seat) comes() bool {
 	if s.book == nil {
 		return true
@@ -139,8 +135,7 @@ func (s *seat) comes() bool {
 	return true
 }
 
-// takeStep takes one of the steps that the run is limited to, or that arrive, and reports
-// whether there was one left.
+// takeStep takes one of the limited or arriving steps, and reports whether one was left.
 func (s *seat) takeStep() bool {
 	if s.book == nil {
 		return s.run.takeStep()
@@ -152,8 +147,8 @@ func (s *seat) takeStep() bool {
 	return true
 }
 
-// due is when an operation should have started that is called now. The first of a step should
-// have when its arrival was due; the others come after it, so they are as late as it was.
+// due returns when an operation that is called now should have started. The first operation of a step is due with
+// its arrival; later ones are as late as the first.
 func (s *seat) due(call time.Duration) time.Duration {
 	if s.turn.fresh {
 		s.turn.fresh = false
@@ -180,16 +175,16 @@ func (s *seat) stepped() {
 	s.turn = turn{}
 }
 
-// keepsComing reports whether buyers come although the stock is gone: in an open load they do,
-// until the end that was set.
+// keepsComing reports whether buyers continue after the stock is gone: in an open load they do, until the given
+// end.
 func (s *seat) keepsComing() bool {
 	return s.book != nil && s.config.bounded() && !s.book.Over()
 }
 
-// seatOf is a client's seat in a run.
+// seatOf returns a client's seat in a run.
 func seatOf(c *Client) *seat { return c.driver.(*seat) }
 
-// arrived is how the arrivals were begun, when all clients have ended.
+// arrived reports how the arrivals were begun; call it after all clients have ended.
 func (r *run) arrived() *history.Arrivals {
 	if r.book == nil {
 		return nil

@@ -195,9 +195,9 @@ func TestRatesThatMakeNoSense(t *testing.T) {
 		change func(c *Config)
 		want   string
 	}{
-		{"0:0.1", func(c *Config) { c.Duration = time.Second }, "at --rate 0.1 fewer than one arrival comes in 1s"},
+		{"0:0.1", func(c *Config) { c.Duration = time.Second }, "at --rate 0.1 fewer than one arrival is due in 1s"},
 		{"0:0.0001", func(*Config) {}, "a run ends within a day"},
-		{"0:0,1ms:1", func(*Config) {}, "fewer than one arrival comes in 1ms"},
+		{"0:0,1ms:1", func(*Config) {}, "fewer than one arrival is due in 1ms"},
 		{"0:1k,1s:0", func(*Config) {}, ""},
 		{"0:10", func(*Config) {}, ""},
 	} {

@@ -17,8 +17,8 @@ import (
 	"oversell/variant"
 )
 
-// queue is the documents' task queue: one half of the clients enqueues tasks, the
-// other takes them and works on them.
+// queue is the documents' task queue: one half of the clients enqueues tasks, the other half pops them and works on
+// them.
 var queue = Scenario{
 	Name:       "queue",
 	Source:     "documents 0 and 2",
@@ -35,16 +35,15 @@ var queue = Scenario{
 	Audit: auditQueue,
 }
 
-// queueTasks is how many tasks are enqueued by default. quietTime is how long consumers go on
-// looking after the last task, beyond the delays and the visibility time-out, before they
-// conclude that all tasks are done.
+// queueTasks is the default number of tasks. quietTime is how long consumers look for further tasks after the last
+// one, beyond the delays and the visibility time-out, before they conclude that all tasks are done.
 const (
 	queueTasks = 1000
 	quietTime  = 300 * time.Millisecond
 )
 
-// By default some tasks are due later and some ids come again, where the queue promises
-// something of these: a promise that nothing can have broken is not kept.
+// By default some tasks are delayed and some ids are repeated, if the queue promises something about these: a
+// promise that was not tested does not pass.
 const (
 	queueDelay  = 50 * time.Millisecond
 	queueRepeat = 0.1
@@ -66,11 +65,11 @@ func queueDefaults(c *Config) {
 	}
 }
 
-// produces tells whether the client is one of the producers: every other one.
+// produces reports whether the client is a producer: every other one is.
 func (c *Client) produces() bool { return c.index%2 == 0 }
 
-// produce enqueues a new task. At random it enqueues several, or the previous one again,
-// and withdraws the first of them afterwards.
+// produce enqueues a new task. At random it enqueues several, or the previous one again, and then withdraws the
+// first of them.
 func (c *Client) produce(ctx context.Context) (done bool) {
 	if !c.driver.takeStep() || c.driver.enough() {
 		c.stage.finished.Add(1)
@@ -90,7 +89,7 @@ func (c *Client) produce(ctx context.Context) (done bool) {
 	return false
 }
 
-// upTo is a number from 0 to most, drawn by chance.
+// upTo returns a random number from 0 to most.
 func (c *Client) upTo(most int) int {
 	if most <= 0 {
 		return 0
@@ -98,8 +97,8 @@ func (c *Client) upTo(most int) int {
 	return c.Rand.IntN(most + 1)
 }
 
-// enqueue enters tasks with one call, and records one operation for each. It returns the
-// first that entered, if any did.
+// enqueue enqueues tasks with one call, and records one operation for each. It returns the first that was added, if
+// any.
 func (c *Client) enqueue(ctx context.Context, ids ...string) (first queueimpl.Task, in bool) {
 	op := c.begin(history.Op{Kind: history.Enqueue, Key: c.stage.queue.key, Arg: history.Text(ids[0])})
 	if len(ids) > 1 {
@@ -134,15 +133,14 @@ func (c *Client) enqueue(ctx context.Context, ids ...string) (first queueimpl.Ta
 
 // withdraw dequeues a task by its id and score.
 func (c *Client) withdraw(ctx context.Context, t queueimpl.Task) {
-	d := c.queue.(queueimpl.Dequeuer) // or the run was refused
+	d := c.queue.(queueimpl.Dequeuer) // otherwise the run was refused
 	op := c.begin(history.Op{Kind: history.Dequeue, Key: c.stage.queue.key, Arg: history.Text(t.ID)})
 	c.record(op, d.Dequeue(ctx, c.stage.queue.name, t.ID, t.Score))
 }
 
-// peek looks at the tasks that are due, and records one operation for each task that it was
-// shown.
+// peek looks at the tasks that are due, and records one operation for each task returned.
 func (c *Client) peek(ctx context.Context) {
-	p := c.queue.(queueimpl.Peeker) // or the run was refused
+	p := c.queue.(queueimpl.Peeker) // otherwise the run was refused
 	op := c.begin(history.Op{Kind: history.Peek, Key: c.stage.queue.key, Session: history.Int(c.driver.number(numberedRequest))})
 	tasks, err := p.Peek(ctx, c.stage.queue.name, c.stage.batch())
 	if err == nil && len(tasks) == 0 {
@@ -158,10 +156,10 @@ func (c *Client) peek(ctx context.Context) {
 	c.recordAll(ops, errs)
 }
 
-// errIgnored answers an id that is in the queue already: it stands.
+// errIgnored is the result for an id that is in the queue already and stays as it is.
 var errIgnored = errors.New("task is in the queue already")
 
-// due is a task's due time since the start of the run; 0 when it was due by then.
+// due returns a task's due time since the start of the run; 0 if it was due before.
 func (c *Client) due(score float64) time.Duration {
 	sec, frac := math.Modf(score)
 	return max(0, c.driver.at(time.Unix(int64(sec), int64(frac*1e9))))
@@ -197,7 +195,7 @@ func (c *Client) consume(ctx context.Context, work func(ctx context.Context, t q
 	return false
 }
 
-// pop takes a task, or up to a batch of them, and records one operation for each that it got.
+// pop takes a task, or up to a batch of them, and records one operation for each.
 func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 	request := c.driver.number(numberedRequest)
 	op := c.begin(history.Op{Kind: history.Pop, Key: c.stage.queue.key, Session: history.Int(request)})
@@ -226,8 +224,8 @@ func (c *Client) pop(ctx context.Context) ([]queueimpl.Task, int64, error) {
 	return tasks, request, nil
 }
 
-// recordPop records a pop that brought nothing. One without an answer may have taken as
-// many tasks as it asked for: it is that many operations.
+// recordPop records a pop that returned no task. One without an answer may have taken as many tasks as it asked
+// for, so it is recorded as that many operations.
 func (c *Client) recordPop(op history.Op, request int64, err error) {
 	n := 1
 	if outcome, _ := outcomeOf(err); outcome == history.Unknown {
@@ -241,18 +239,18 @@ func (c *Client) recordPop(op history.Op, request int64, err error) {
 	c.recordAll(ops, errs)
 }
 
-// batch is how many tasks one call is for at the most.
+// batch is the maximum number of tasks per call.
 func (s *stage) batch() int { return max(s.config.Batch, 1) }
 
-// die ends the client with what it has in its hands; another takes its place.
+// die ends the client with its current task or number; another client replaces it.
 func (c *Client) die(at history.Value) {
 	op := c.begin(history.Op{Kind: history.Fault, Key: at, Arg: history.Text("crash")})
 	c.record(op, nil)
 	c.become(c.Successor())
 }
 
-// effect works on a task: it counts it as done. Consumers of a queue that may
-// deliver twice count each id once; the others rely on the queue.
+// effect does a task: it counts it as done. Consumers of a queue that may deliver twice count each id once; the
+// others rely on the queue.
 func (c *Client) effect(ctx context.Context, t queueimpl.Task) bool {
 	op := c.taskEffect(t)
 	key := "Done:" + c.stage.queue.name
@@ -268,7 +266,7 @@ func (c *Client) effect(ctx context.Context, t queueimpl.Task) bool {
 	return c.record(op, err)
 }
 
-// ack tells the queue that the task is done, if it wants to know.
+// ack acknowledges a task, if the queue has acknowledgements.
 func (c *Client) ack(ctx context.Context, t queueimpl.Task, request int64) {
 	a, wants := c.queue.(queueimpl.Acker)
 	if !wants {
@@ -278,8 +276,7 @@ func (c *Client) ack(ctx context.Context, t queueimpl.Task, request int64) {
 	c.record(op, a.Ack(ctx, c.stage.queue.name, t))
 }
 
-// auditQueue records what the queue still holds, and what the pops took of which
-// no answer came.
+// auditQueue records what the queue still holds, and the tasks taken by pops without an answer.
 func auditQueue(ctx context.Context, c *Client) error {
 	q := c.stage.queue
 	entries := int64(0)
@@ -323,7 +320,7 @@ func auditQueue(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// recordedLocker records what a client does with the lock inside its queue.
+// recordedLocker records the lock operations of a client inside its queue.
 type recordedLocker struct {
 	c *Client
 	lockimpl.Locker

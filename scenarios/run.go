@@ -27,21 +27,21 @@ import (
 	"oversell/variant"
 )
 
-// Live is what may be watched while a run goes on.
+// Live shows the state of a run while it goes on.
 type Live struct {
-	// History is the file that the operations go to, a moment after they have ended.
+	// History is the file that operations are written to, a moment after they end.
 	History string
 
-	Ops    atomic.Int64 // operations recorded
+	Ops    atomic.Int64 // recorded operations
 	Sold   atomic.Int64 // pieces sold, as the buyers were told
-	Rounds atomic.Int64 // rounds taken, in a run that is limited to a number of them
+	Rounds atomic.Int64 // rounds begun, if their number is limited
 
 	faults atomic.Pointer[func() []history.FaultCount]
 	log    atomic.Pointer[history.Log]
 
 	mu      sync.Mutex
-	cancel  context.CancelFunc // of the run under way
-	stopped string             // why it was stopped; empty: it was not
+	cancel  context.CancelFunc // of the current run
+	stopped string             // why it was stopped; empty if it was not
 }
 
 // Faults returns the counts of each fault so far, in the order of the run's faults; nil if
@@ -53,8 +53,8 @@ func (l *Live) Faults() []history.FaultCount {
 	return nil
 }
 
-// Water is how far the file is complete; the zero value as long as nothing is recorded. It
-// is safe for concurrent use.
+// Water returns how far the file is complete; the zero value while nothing is recorded. It is safe for concurrent
+// use.
 func (l *Live) Water() history.Water {
 	if log := l.log.Load(); log != nil {
 		return log.Water()
@@ -62,12 +62,11 @@ func (l *Live) Water() history.Water {
 	return history.Water{}
 }
 
-// Follow says which log the file is written from.
+// Follow sets the log that the file is written from.
 func (l *Live) Follow(log *history.Log) { l.log.Store(log) }
 
-// Stop ends the run as a signal would: operations under way finish, faults are healed, and
-// the history is closed. The history notes why. It is safe for concurrent use; only the
-// first call counts.
+// Stop ends the run like a signal: operations in progress finish, faults are healed, and the history is closed. The
+// history records why. It is safe for concurrent use; only the first call counts.
 func (l *Live) Stop(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +79,7 @@ func (l *Live) Stop(why string) {
 	}
 }
 
-// Stopped is why Stop was called; empty: it was not. It is safe for concurrent use.
+// Stopped returns the argument of Stop; empty if the run was not stopped. It is safe for concurrent use.
 func (l *Live) Stopped() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,23 +97,21 @@ func (l *Live) until(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, cancel
 }
 
-// Servers are what a run works against.
+// Servers are the servers of a run.
 type Servers struct {
 	Redis *server.Target
 	SQL   *database.DB // nil unless a variant needs one
 }
 
-// Run runs c, which must be complete, on s, and writes everything that happened
-// to a history file at path. When ctx ends, the clients finish what they have
-// under way, and the history is closed as interrupted: that is no error. An
-// error means that the environment failed (no server, disk full); what had
-// been recorded by then is in the file.
+// Run runs c, which must be complete, on s, and writes all operations to a history file at path. When ctx ends, the
+// clients finish their operations in progress, and the history is closed as interrupted, without an error. An error
+// is an environment error (no server, disk full); the file then has the operations recorded so far.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
 	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live, book: c.arrivals()}
 	return r.do(ctx, path)
 }
 
-// run is a run under way.
+// run is a run in progress.
 type run struct {
 	*stage
 	target *server.Target
@@ -123,33 +120,33 @@ type run struct {
 
 	engine *load.Engine
 	log    *history.Log
-	book   *arrival.Book       // nil in a closed load
-	shared []*history.Recorder // of clients that live in a worker, by its number
+	book   *arrival.Book       // nil for a closed load
+	shared []*history.Recorder // shared by the clients of a worker, by its number
 
 	injector    *faults.Injector // nil without faults
 	lifeline    lifeline
 	injured     sync.Map // of *faults.Client by client ID
-	renamed     sync.Map // present client IDs by the number under which the client was made
+	renamed     sync.Map // current client IDs by the number that the client was created with
 	injections  *history.Recorder
-	began       time.Duration // of the load, since the start of the run
-	lastGood    atomic.Int64  // when a client last got a useful answer, since the start of the run
+	began       time.Duration // start of the load, since the start of the run
+	lastGood    atomic.Int64  // last useful answer to any client, since the start of the run
 	recovered   atomic.Bool
 	unrecovered atomic.Value           // string
 	stuck       atomic.Pointer[string] // why the run was ended
 
 	sessions, orders, requests atomic.Int64
 
-	declined sync.Map     // tasks whose orders were declined for want of stock
-	failing  atomic.Int64 // operations that failed since the last that did not
-	timeUp   atomic.Bool  // the run was ended by its time limit
-	late     atomic.Bool  // the faults kept it going when its time was up
-	sold     atomic.Int64 // pieces, less those that were given back
-	hopeless atomic.Bool  // the run was ended since it had sold far too many
+	declined sync.Map     // tasks whose orders were declined because the stock was gone
+	failing  atomic.Int64 // consecutive failed operations
+	timeUp   atomic.Bool  // the time limit ended the run
+	late     atomic.Bool  // the faults kept it going beyond its time limit
+	sold     atomic.Int64 // pieces, less refunds
+	hopeless atomic.Bool  // the run was ended because it had sold far too many pieces
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
-	first    error // the first of them
-	broken   error // one after which no client can go on
+	first    error // the first error
+	broken   error // an error after which no client can go on
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
@@ -208,7 +205,7 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 	}
 	defer administrator.End()
 	if r.config.Outside != nil {
-		defer r.config.Outside.End() // which those have a place at, too, who never came to anything
+		defer r.config.Outside.End() // also for clients that were never set up
 	}
 	r.prepare(ctx, append(slices.Clone(crowd), administrator))
 	r.log = history.NewLog(time.Now())
@@ -223,14 +220,13 @@ func (r *run) do(ctx context.Context, path string) (err error) {
 		return err
 	}
 	trailer, err := r.record(ctx, w, crowd, administrator)
-	if finished := w.Finish(trailer); err == nil { // a writer that failed once says so again
+	if finished := w.Finish(trailer); err == nil { // a writer that failed before returns its error again
 		err = finished
 	}
 	return err
 }
 
-// prepare makes the system outside of this program ready for the clients, so that its start
-// is not part of the load.
+// prepare prepares the external system for the clients, so that its start is not part of the load.
 func (r *run) prepare(ctx context.Context, crowd []*load.Client) {
 	if r.config.Outside == nil {
 		return
@@ -243,8 +239,7 @@ func (r *run) prepare(ctx context.Context, crowd []*load.Client) {
 	all.Wait()
 }
 
-// gone returns why the system outside of this program serves no client any longer; nil if
-// it still serves them.
+// gone returns why the external system no longer serves clients; nil if it does.
 func (r *run) gone() error {
 	if r.config.Outside == nil {
 		return nil
@@ -252,7 +247,7 @@ func (r *run) gone() error {
 	return r.config.Outside.Err()
 }
 
-// connections is how many the clients have to each node, and we ourselves.
+// connections returns the number of connections to each node, for clients and the run itself.
 func (r *run) connections() int {
 	n := r.config.Pool
 	if r.config.Engine == load.Coroutines {
@@ -267,16 +262,16 @@ func (r *run) connections() int {
 	return n + ourConnections
 }
 
-// twins tells whether each buyer has a twin, who sends an order while the buyer does.
+// twins reports whether each buyer has a twin, which sends an order concurrently.
 func (c Config) twins() bool { return c.Resend > 0 && !c.inTurn && !c.Scenario.Uses(variant.Queue) }
 
-// ourConnections are those to look after the run, and to ask the server how much it does.
+// ourConnections is the number of connections for managing the run and sampling the load of the server.
 const ourConnections = 3
 
-// dialers bounds how many clients connect at once.
+// dialers bounds how many clients connect concurrently.
 const dialers = 32
 
-// crowd makes the clients, and a twin for each when orders may be resent.
+// crowd creates the clients, and a twin for each if orders may be resent.
 func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 	n := r.config.Clients
 	if r.config.twins() {
@@ -297,8 +292,8 @@ func (r *run) crowd(ctx context.Context) ([]*load.Client, error) {
 	return crowd, g.Wait()
 }
 
-// recorder is what records a client's operations. The clients of a worker are never at work
-// at the same moment, and share one.
+// recorder returns the recorder of a client's operations. The clients of a worker never run concurrently, and share
+// one.
 func (r *run) recorder(lc *load.Client) *history.Recorder {
 	n := lc.Worker()
 	if n < 0 {
@@ -310,24 +305,25 @@ func (r *run) recorder(lc *load.Client) *history.Recorder {
 	return r.shared[n]
 }
 
-// sweepEvery is how often recorded operations go to the file: what a kill -9 can lose.
+// sweepEvery is the interval at which recorded operations are written to the file: a kill -9 loses at most this
+// much.
 const sweepEvery = 50 * time.Millisecond
 
-// record runs the load while its operations go to w, and reads the final state.
+// record runs the load while its operations are written to w, and reads the final state.
 func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Client, administrator *load.Client) (history.Trailer, error) {
 	sweeping, stopSweeping := context.WithCancel(context.Background())
 	swept := make(chan error, 1)
 	go func() {
 		err := r.log.DrainEvery(sweeping, sweepEvery, w.Append)
 		if err != nil {
-			r.halt() // what is recorded from here on only fills memory
+			r.halt() // later records only use memory
 		}
 		swept <- err
 	}()
 	trailer := r.drive(ctx, crowd)
 	ended := time.Now()
 	if r.injector != nil {
-		r.injector.Stop() // the final state is read when all is healed
+		r.injector.Stop() // the final state is read after all faults are healed
 	}
 	healing := time.Since(ended)
 	stateErr := r.audit(ctx, administrator)
@@ -348,7 +344,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	return trailer, err
 }
 
-// drive runs the clients to their end.
+// drive runs the clients until they end.
 func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Trailer) {
 	clients := make(map[*load.Client]*Client, len(crowd))
 	for i, lc := range crowd[:r.config.Clients] {
@@ -380,7 +376,7 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 	return t
 }
 
-// sharing is what it has cost the clients since before that they share connections.
+// sharing returns how long clients waited for shared connections since before.
 func (r *run) sharing(before load.PoolUse) *history.PoolUse {
 	u := r.engine.PoolUse().Less(before)
 	if u.Sent == 0 {
@@ -389,8 +385,8 @@ func (r *run) sharing(before load.PoolUse) *history.PoolUse {
 	return &history.PoolUse{Sent: u.Sent, Took: u.Took, Waited: u.Waited, Wait: u.Wait}
 }
 
-// stopWhen stops the engine when ctx ends, the time is up, or the server is
-// gone, until it is called off.
+// stopWhen stops the engine when ctx ends, the time limit is reached, or the server is gone, until callOff is
+// called.
 func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 	over := make(chan struct{})
 	var up <-chan time.Time
@@ -414,8 +410,7 @@ func (r *run) stopWhen(ctx context.Context) (callOff func()) {
 	return func() { close(over) }
 }
 
-// halt ends the run: no client begins a new step, and operations that the faults hold up go
-// on.
+// halt ends the run: no client begins a new step, and operations that faults delay go on.
 func (r *run) halt() {
 	r.engine.Stop()
 	if r.injector != nil {
@@ -423,7 +418,7 @@ func (r *run) halt() {
 	}
 }
 
-// outlast waits until the run need not go on for the sake of its faults.
+// outlast waits until the run need not go on for its faults.
 func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
 	for r.lasting() {
 		select {
@@ -440,7 +435,7 @@ func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
 
 // body is one client's life.
 func (r *run) body(c *Client) {
-	ctx := c.Context() // what is under way is finished, also when the run is stopped
+	ctx := c.Context() // operations in progress finish, also when the run is stopped
 	defer func() {
 		c.End()
 		if c.twin != nil {
@@ -457,25 +452,24 @@ func (r *run) body(c *Client) {
 		if !r.lasting() {
 			return
 		}
-		r.engine.Sleep(ctx, idlePause, nil) // it has all it wants, but the faults are not through
+		r.engine.Sleep(ctx, idlePause, nil) // the client is done, but the faults are not
 	}
 }
 
-// idlePause is how long a client that is done waits before it asks again, while the
-// run goes on for its faults.
+// idlePause is how long a finished client waits before it asks again, while the run goes on for its faults.
 const idlePause = 20 * time.Millisecond
 
 // stateTimeout bounds the reading of the final state.
 const stateTimeout = 10 * time.Second
 
-// audit records what the server holds when all clients have ended.
+// audit records what the server holds after all clients have ended.
 func (r *run) audit(run context.Context, lc *load.Client) error {
 	audit := r.config.Scenario.Audit
 	if audit == nil {
 		return nil
 	}
 	limit := stateTimeout
-	if run.Err() != nil && r.injector != nil { // a server that a fault left broken does not answer
+	if run.Err() != nil && r.injector != nil { // a server that a fault left broken does not reply
 		limit = lastWords
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -503,7 +497,7 @@ func (r *run) failed(err error) {
 	}
 }
 
-// aborted tells what ended the run before its end, if anything did.
+// aborted explains what ended the run early; empty if nothing did.
 func (r *run) aborted(err error) string {
 	switch {
 	case err != nil:
@@ -515,11 +509,11 @@ func (r *run) aborted(err error) string {
 	case r.stuck.Load() != nil:
 		return *r.stuck.Load()
 	case r.timeUp.Load() && r.config.capped:
-		return fmt.Sprintf("not everybody had an answer after %v (see --duration)", r.config.Duration)
+		return fmt.Sprintf("some clients had no answer after %v (see --duration)", r.config.Duration)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	disturbed := r.injector != nil // faults may keep answers from everybody
+	disturbed := r.injector != nil // faults may keep answers from all clients
 	if all := r.live.Ops.Load(); !disturbed && 2*r.failures > all {
 		return fmt.Sprintf("%d of %d operations ended in an error", r.failures, all)
 	}
@@ -531,11 +525,10 @@ func (r *run) aborted(err error) string {
 	return ""
 }
 
-// failuresInARow is how many operations of all clients may fail one after the
-// other before the run gives up.
+// failuresInARow is how many consecutive operations of all clients may fail before the run gives up.
 const failuresInARow = 1000
 
-// notes are what no operation shows.
+// notes returns facts that no operation shows.
 func (r *run) notes(stateErr error) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -547,26 +540,26 @@ func (r *run) notes(stateErr error) (notes []string) {
 		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
 	}
 	if r.config.spreadOut {
-		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was on when the faults fired (see --hold)", r.config.Hold))
+		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was running when the faults fired (see --hold)", r.config.Hold))
 	}
 	if stateErr != nil {
 		notes = append(notes, fmt.Sprintf("the final state could not be read: %v", stateErr))
 	}
 	if r.config.Scenario.Uses(variant.Sale) && r.timeUp.Load() && !r.config.capped && (r.book == nil || !r.book.Served()) {
-		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before everybody had an answer", r.config.Duration))
+		notes = append(notes, fmt.Sprintf("the sale was ended after %v, before every client had an answer", r.config.Duration))
 	}
 	if r.hopeless.Load() {
-		notes = append(notes, fmt.Sprintf("the sale was ended when %s pieces were sold, which is far too many: it would hardly have ended by itself (use --duration to let it go on)",
+		notes = append(notes, fmt.Sprintf("the sale was ended after %s pieces were sold, far too many: it would hardly have ended by itself (use --duration to let it go on)",
 			humanize.Comma(r.config.hopeless())))
 	}
 	return notes
 }
 
-// overtime are notes about what the faults added to the run's time: elapsed is how long
-// the clients were at work, and healing how long it took after that until all was healed.
+// overtime returns notes about how the faults prolonged the run: elapsed is how long the clients ran, and healing
+// how long it took after that until all faults were healed.
 func (r *run) overtime(elapsed, healing time.Duration) (notes []string) {
 	if r.late.Load() {
-		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): by then not every fault was over, or they had not recovered",
+		notes = append(notes, fmt.Sprintf("the clients went on for %v instead of %v (see --duration): until then not every fault had ended, or they had not recovered",
 			elapsed.Round(time.Millisecond), r.config.Duration))
 	}
 	if healing >= noticeable {
@@ -575,14 +568,14 @@ func (r *run) overtime(elapsed, healing time.Duration) (notes []string) {
 	return notes
 }
 
-// noticeable is how long healing must take to be told of.
+// noticeable is how long healing must take to be reported.
 const noticeable = 500 * time.Millisecond
 
-// reinstateTimeout is how long the servers may take to have the masters that they had.
+// reinstateTimeout is how long the servers may take to restore their original masters.
 const reinstateTimeout = time.Minute
 
-// cleanUp removes the run's tables, and its keys from servers that will outlive the run;
-// those have the masters again that they had.
+// cleanUp removes the run's tables, and its keys from servers that outlive the run; on these it restores the
+// original masters.
 func (r *run) cleanUp() error {
 	return errors.Join(r.cleanTarget(), r.cleanDatabase())
 }
@@ -604,7 +597,7 @@ func (r *run) cleanTarget() error {
 	default:
 	}
 	if r.config.BreaksServers() && r.target.Kind != server.Address {
-		return nil // they end with the run, and some have ended before
+		return nil // they end with the run, and some have ended already
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reinstateTimeout)
 	defer cancel()
@@ -615,7 +608,7 @@ func (r *run) cleanTarget() error {
 	return errors.Join(err, swept)
 }
 
-// header describes the run to whoever judges its history.
+// header describes the run for the judges of its history.
 func (r *run) header() history.Header {
 	c := r.config
 	expected, why := c.Expect()
@@ -654,6 +647,6 @@ func (r *run) header() history.Header {
 	return h
 }
 
-// expiryDrift is how late a server may expire a key if its clock runs as fast as ours: it
-// counts in milliseconds and reads its clock once per event loop round.
+// expiryDrift is how late a server may expire a key if its clock runs at our rate: its clock has millisecond
+// resolution and is read once per event loop iteration.
 const expiryDrift = 10 * time.Millisecond

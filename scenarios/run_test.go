@@ -35,7 +35,7 @@ func openServer(t *testing.T, kind, topology string) *server.Target {
 	return s
 }
 
-// run completes and runs c and reads its history back.
+// runOn completes and runs c and reads its history back.
 func runOn(t *testing.T, ctx context.Context, c Config, s *server.Target) *history.History {
 	t.Helper()
 	if err := c.Complete(s.Nodes()); err != nil {
@@ -105,8 +105,8 @@ type generous struct{ stockimpl.Sale }
 func (generous) Buy(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error)    { return 7, nil }
 func (generous) Refund(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error) { return 7, nil }
 
-// TestHopelessSaleEnds: a sale that cannot end by itself is ended when it has sold far too many, which is said, and no
-// sooner; one that lasts for a time that somebody chose goes on.
+// TestHopelessSaleEnds: a sale that cannot end by itself is ended with a note when it has sold far too many, and
+// not before; one with a given duration goes on.
 func TestHopelessSaleEnds(t *testing.T) {
 	c := config(t, "seckill", "none", "decr")
 	c.Clients, c.Stock = 4, 20
@@ -115,7 +115,7 @@ func TestHopelessSaleEnds(t *testing.T) {
 	s := openServer(t, "embedded", "single")
 	h := runOn(t, t.Context(), c, s)
 	sold := tally(h, history.Buy, history.OK)
-	if sold < 100_000 || sold > 101_000 || h.Trailer.Aborted != "" || !strings.Contains(strings.Join(h.Trailer.Notes, " "), "the sale was ended when 100,000 pieces were sold") {
+	if sold < 100_000 || sold > 101_000 || h.Trailer.Aborted != "" || !strings.Contains(strings.Join(h.Trailer.Notes, " "), "the sale was ended after 100,000 pieces were sold") {
 		t.Errorf("sold %d; ended by %q, notes %q", sold, h.Trailer.Aborted, h.Trailer.Notes)
 	}
 	c.Refund = 1
@@ -129,7 +129,6 @@ func TestHopelessSaleEnds(t *testing.T) {
 	}
 }
 
-// TestTimesOfAClientRise: what a history is worth stands on this.
 // owing is a sale that sold one piece more than it had.
 type owing struct{ stockimpl.Sale }
 
@@ -137,7 +136,7 @@ func (owing) State(context.Context) (stockimpl.State, error) {
 	return stockimpl.State{Left: -1, Sold: stockimpl.Unsaid}, nil
 }
 
-// TestLessThanNothingLeft: that is read like any other state.
+// TestLessThanNothingLeft: a negative stock is read like any other.
 func TestLessThanNothingLeft(t *testing.T) {
 	c := config(t, "seckill", "none", "decr")
 	c.Clients, c.Stock = 4, 20
@@ -313,8 +312,8 @@ func TestLocksThatCannotExtendAreHeldToTheEnd(t *testing.T) {
 	}
 }
 
-// TestWatchdogRenewsTheRecordedLease: a section under a renewed lock has not
-// outlived its lease, and the history must show that.
+// TestWatchdogRenewsTheRecordedLease: a section under a renewed lock does not outlive its lease, and the history
+// must show that.
 func TestWatchdogRenewsTheRecordedLease(t *testing.T) {
 	c := config(t, "seckill", "watchdog", "plain")
 	c.TTL, c.Hold, c.Stock, c.Clients = 150*time.Millisecond, 300*time.Millisecond, 2, 2

@@ -1,9 +1,8 @@
-// Package scenarios holds what clients do: a scenario is data plus a step that
-// one client repeats, and [Run] is the one way to run any of them, from opening
-// the sale to reading the final state, into a history file.
+// Package scenarios defines what clients do. A scenario is data plus a step that each client repeats; [Run] runs
+// any of them, from opening the sale to reading the final state, into a history file.
 //
-// A step is ordinary code over the client's locker and sale. It knows nothing
-// of engines, connections or files.
+// A step is ordinary code that uses the client's locker and sale. It is independent of engines, connections and
+// files.
 package scenarios
 
 import (
@@ -24,40 +23,38 @@ import (
 	"oversell/variant"
 )
 
-// Scenario is one thing that clients do.
+// Scenario describes what clients do.
 type Scenario struct {
 	Name    string
 	Summary string
-	// Source is where the scenario comes from; empty: from this program.
+	// Source names the text that the scenario comes from; empty: this program.
 	Source string
-	// Objects are what the scenario exercises, and so what is judged.
+	// Objects are what the scenario exercises and the monitors judge.
 	Objects []variant.Object
-	// Promises are what the scenario asks of its objects, whatever their variants promise
-	// by themselves.
+	// Promises are what the scenario demands of its objects, in addition to what their variants promise.
 	Promises []history.Promise
 	// Operations are the kinds of operations that clients carry out.
 	Operations []history.Kind
-	// NoLine says that clients try a lock once and go elsewhere if it is taken: they do not queue
-	// for it, so FIFO does not apply.
+	// NoLine means that clients try a lock once and go elsewhere if it is taken: they do not queue for it, so FIFO
+	// does not apply.
 	NoLine bool
 	// Lease is the default lease of a lock; 0: 10 s.
 	Lease time.Duration
-	// Defaults fills in the settings that are zero in c.
+	// Defaults fills in settings that are zero in c.
 	Defaults func(c *Config)
-	// Takes estimates from the settings how long a run takes; nil: the sections of all
-	// clients, one after the other.
+	// Takes estimates the duration of a run from its settings; nil: the sections of all clients, one after the
+	// other.
 	Takes func(c Config) time.Duration
-	// Open prepares the server, through a client of its own, before any other
-	// client starts; nil when there is nothing to prepare.
+	// Open prepares the server, with a client of its own, before any other client starts; nil if there is nothing
+	// to prepare.
 	Open func(ctx context.Context, c *Client) error
-	// Step is one round of one client; it reports when the client is done.
+	// Step makes one round of one client; it reports whether the client is done.
 	Step func(ctx context.Context, c *Client) (done bool)
-	// Audit records what the server holds when all clients have ended; nil when
-	// there is nothing to read.
+	// Audit records the final state of the server after all clients have ended; nil if there is nothing to read.
 	Audit func(ctx context.Context, c *Client) error
 }
 
-// Uses tells whether the scenario exercises an object.
+// Uses reports whether the scenario exercises an object.
 func (s Scenario) Uses(o variant.Object) bool { return slices.Contains(s.Objects, o) }
 
 // All lists every scenario.
@@ -76,35 +73,31 @@ func Find(name string) (Scenario, bool) {
 // DefaultLease is the default lease of a lock.
 func (s Scenario) DefaultLease() time.Duration { return cmp.Or(s.Lease, 10*time.Second) }
 
-// Config is everything that is chosen about one run.
+// Config holds all settings of one run.
 type Config struct {
 	Scenario Scenario
 	Lock     lockimpl.Variant
-	Sale     stockimpl.Variant // the zero value when the scenario does not sell
-	IDs      idimpl.Variant    // the zero value when the scenario does not count
+	Sale     stockimpl.Variant // zero if the scenario does not sell
+	IDs      idimpl.Variant    // zero if the scenario does not generate ids
 
-	Dispatch dispatchimpl.Variant // the zero value when the scenario does not dispatch
-	Queue    queueimpl.Variant    // the zero value when the scenario does not queue
+	Dispatch dispatchimpl.Variant // zero if the scenario does not dispatch
+	Queue    queueimpl.Variant    // zero if the scenario has no queue
 	// QueueOptions are the queue's; its lock is Lock.
 	QueueOptions queueimpl.Options
-	// Delay is the longest time after which a task is due: each is due after a
-	// part of it, drawn by chance. Repeat is the probability that a producer enqueues its
-	// last id again. 0 is the scenario's default, and [None] stands for 0.
+	// Delay is the maximum delay of a task; delays are random. Repeat is the probability that a producer enqueues
+	// its last id again. 0 is the scenario's default, and [None] stands for 0.
 	Delay  time.Duration
 	Repeat float64
-	// Batch is how many ids a producer enqueues in one call, and how many tasks a
-	// consumer takes with one pop, at the most; 0: one.
+	// Batch is the maximum number of ids per enqueue and of tasks per pop; 0: one.
 	Batch int
-	// Withdraw is the probability that a producer dequeues the task that it has just
-	// enqueued, by its id and score; Peek that a consumer peeks before it pops.
+	// Withdraw is the probability that a producer dequeues the task that it has just enqueued, by its id and score;
+	// Peek is the probability that a consumer peeks before it pops.
 	Withdraw, Peek float64
-	// Die is the probability that a client dies with what it was given, a task or a
-	// number, before it told anybody or, in dispatch, that a user goes away with a
-	// task and comes back too late.
+	// Die is the probability that a client dies with the task or number that it was given, before it reported it;
+	// in dispatch, that a user disappears with a task and returns too late.
 	Die float64
-	// Abandon is how many tasks of a dispatch are abandoned: the user to whom one is given
-	// never submits it, and its hold ends by its limit. 0 is the scenario's default, and
-	// [None] stands for 0.
+	// Abandon is the number of abandoned tasks of a dispatch: the user that gets one never submits it, and its hold
+	// ends by its limit. 0 is the scenario's default, and [None] stands for 0.
 	Abandon int
 
 	// Engine is one of load.Engines; empty: load.Goroutines. RTT is the mean of the virtual
@@ -119,25 +112,24 @@ type Config struct {
 	Seed    uint64
 
 	Stock int64
-	// Quantity is the largest order: each is for 1 to Quantity pieces.
+	// Quantity is the size of the largest order: orders are for 1 to Quantity pieces.
 	Quantity int
-	// Resend is the probability that a buyer sends an order twice at once or, behind a
-	// queue, that a worker sends it again when it has its answer. 0 is the
-	// scenario's default, and [None] stands for 0.
+	// Resend is the probability that a buyer sends an order twice concurrently or, behind a queue, that a worker
+	// sends it again after its answer. 0 is the scenario's default, and [None] stands for 0.
 	Resend float64
-	// inTurn says that an order is sent again only when it has its answer: of orders that
-	// are sent twice at once and refunded, linearizability is hard to decide.
+	// inTurn means that an order is sent again only after its answer: linearizability is hard to decide for orders
+	// that are sent twice concurrently and refunded.
 	inTurn bool
-	// Refund is the probability that a buyer gives a purchase back.
+	// Refund is the probability that a buyer refunds a purchase.
 	Refund float64
-	// RefuseStale has an optimistic sale refuse an order whose data is stale. The buyer
-	// then goes on to another order.
+	// RefuseStale makes an optimistic sale refuse an order whose data is stale. The buyer then goes on to another
+	// order.
 	RefuseStale bool
 
 	TTL   time.Duration // the lease
-	Wait  time.Duration // how long one acquire keeps trying
-	Retry time.Duration // the longest pause between two tries
-	// MaxTries is how often one acquire tries at most; 0: no bound.
+	Wait  time.Duration // how long one acquisition keeps trying
+	Retry time.Duration // maximum pause between two tries
+	// MaxTries is the maximum number of tries of one acquisition; 0: no limit.
 	MaxTries int
 	// Timeout is how long a client waits for an answer; 0: the target's default.
 	Timeout time.Duration
@@ -146,41 +138,39 @@ type Config struct {
 	// Faults are the faults that the run injects.
 	Faults []faults.Fault
 
-	// Outside is what serves a variant whose code is outside of this program; nil if there is none.
+	// Outside serves a variant whose code is outside of this program; may be nil.
 	Outside Outside
 
-	// Duration ends the run; 0 means no limit.
+	// Duration limits the run; 0: no limit.
 	Duration time.Duration
-	// capped says that Duration was not asked for but set as a precaution, and spreadOut says the
-	// same of Hold.
+	// capped means that Duration was not requested but set as a precaution; spreadOut means the same for Hold.
 	capped, spreadOut bool
-	// Ops ends the run after this many steps of all clients together; 0 means no limit.
+	// Ops limits the number of steps of all clients together; 0: no limit.
 	Ops int64
 
-	// Rate is how many steps begin each second, even if the steps before have not ended, and
-	// Arrival how they are spread; nil: a client begins a step when the one before has ended. In a
-	// queue it is the rate at which producers enqueue.
+	// Rate is how many steps begin each second, even if earlier steps have not ended, and Arrival their
+	// distribution; nil: a client begins a step when the previous one has ended. In a queue it is the rate at which
+	// producers enqueue.
 	Rate    arrival.Rate
 	Arrival arrival.Process
 }
 
-// Outside is what serves the clients of a variant whose code is outside of this program. It is
-// safe for concurrent use.
+// Outside serves the clients of a variant whose code is outside of this program. It is safe for concurrent use.
 type Outside interface {
 	// Begin is called before a run.
 	Begin()
-	// Prepare has what a client needs ready before the load begins.
+	// Prepare prepares what a client needs before the load begins.
 	Prepare(ctx context.Context, env variant.Env)
-	// Err is why it serves the run no longer; nil if it does.
+	// Err returns why it no longer serves the run; nil if it does.
 	Err() error
-	// Silent is nil unless there is an operation of which no call had a definite answer. In a
-	// disturbed run, that may be for its faults, unless it says that it does not have the operation.
+	// Silent returns an error if no call of some operation had a definite answer. In a disturbed run, which may
+	// have caused that, it does so only if the system reports that it lacks the operation.
 	Silent(disturbed bool) error
-	// End is called after a run. When it returns, nothing is left that served the run.
+	// End is called after a run. When it returns, all processes and connections of the run are gone.
 	End()
 }
 
-// Takes estimates how long a run of c takes, by its settings alone: it may take longer.
+// Takes estimates the duration of a run of c by its settings alone; it may take longer.
 func (c Config) Takes() time.Duration {
 	takes := time.Duration(0)
 	switch {
@@ -203,7 +193,7 @@ func (c Config) Takes() time.Duration {
 	return takes
 }
 
-// Capped is the limit on the duration of a run that was given none of its own; 0: it was given one.
+// Capped returns the precautionary limit on the duration of a run; 0 if a limit was requested.
 func (c Config) Capped() time.Duration {
 	if c.capped {
 		return c.Duration
@@ -211,10 +201,10 @@ func (c Config) Capped() time.Duration {
 	return 0
 }
 
-// None is a setting that is not to have the scenario's default, but to be zero.
+// None sets a setting to zero instead of the scenario's default.
 const None = -1
 
-// orNone is zero for [None].
+// orNone returns v, or zero for [None].
 func orNone[T time.Duration | float64 | int](v T) T {
 	if v == None {
 		return 0
@@ -222,24 +212,24 @@ func orNone[T time.Duration | float64 | int](v T) T {
 	return v
 }
 
-// Grace is what the progress property adds to the lease: how long a healthy
-// system may take to notice that a lock is free.
+// Grace is what the progress property adds to the lease: how long a healthy system may take to notice that a lock
+// is free.
 const Grace = time.Second
 
-// NeedsSQL tells whether a variant of this run keeps its state in a database.
+// NeedsSQL reports whether a variant of this run keeps its state in a database.
 func (c Config) NeedsSQL() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.SQL })
 }
 
-// Locks tells whether clients exclude each other by a lock: one that promises nothing grants everything.
+// Locks reports whether clients exclude each other by a lock: one that promises nothing grants everything.
 func (c Config) Locks() bool { return c.Lock.New != nil && len(c.Lock.Promises) > 0 }
 
-// LockAlone tells whether the scenario exercises the lock alone.
+// LockAlone reports whether the scenario exercises the lock alone.
 func (c Config) LockAlone() bool {
 	return len(c.Scenario.Objects) == 1 && c.Scenario.Uses(variant.Lock)
 }
 
-// Subject is a variant under test in a run, with what it says of itself.
+// Subject is a variant under test in a run, with its declarations.
 type Subject struct {
 	Of       variant.Object
 	Name     string
@@ -248,8 +238,8 @@ type Subject struct {
 	Needs    variant.Needs
 }
 
-// Subjects are the variants under test in this run, the lock first, if there is one. Each
-// promises what its variant does, and what the scenario asks of it.
+// Subjects returns the variants under test in this run, the lock first, if there is one. Each promises what its
+// variant does, and what the scenario demands of it.
 func (c Config) Subjects() []Subject {
 	var subjects []Subject
 	add := func(s Subject) {

@@ -12,12 +12,12 @@ import (
 	"oversell/variant"
 )
 
-// seckill is the flash sale: all buyers start at one instant, and each goes on
-// ordering until it is told that the stock is gone.
+// seckill is the flash sale: all buyers start at the same time, and each goes on ordering until it is told that the
+// stock is gone.
 var seckill = Scenario{
 	Name:       "seckill",
 	Source:     "documents 0, 1 and 2",
-	Summary:    "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone",
+	Summary:    "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone",
 	Objects:    []variant.Object{variant.Sale, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Buy, history.Refund, history.Release},
 	Defaults: func(c *Config) {
@@ -37,8 +37,8 @@ var seckill = Scenario{
 	Audit: auditStock,
 }
 
-// seckillResend is the default share of orders that are sent twice if the sale promises that each counts
-// once. A control is sent none: one that shows by resends alone would say nothing of the load.
+// seckillResend is the default share of orders that are sent twice if the sale promises that each counts once.
+// Controls get none: a control that broke only by resends would say nothing about the load.
 const seckillResend = 0.1
 
 func resendDefault(c *Config) {
@@ -55,11 +55,11 @@ func putOnSale(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// hopeless is the number of pieces sold, less those given back, after which the sale is not expected to
-// end, because lost updates keep the stock from falling. Further sales would show nothing new.
+// hopeless is the number of pieces sold, less refunds, after which the sale is not expected to end, because lost
+// updates keep the stock from falling. Further sales would show nothing new.
 func (c Config) hopeless() int64 { return max(5*c.Stock, 100_000) }
 
-// countSold ends a sale that has no limit of its own when it is hopeless.
+// countSold ends a hopeless sale that has no limit of its own.
 func (r *run) countSold(op *history.Op, err error) {
 	if err != nil || !r.config.capped || r.book != nil || r.injector != nil || r.config.Scenario.Uses(variant.Queue) {
 		return
@@ -91,8 +91,7 @@ func auditStock(ctx context.Context, c *Client) error {
 		if err != nil {
 			return err
 		}
-		// That so many are left as Unsaid says is possible: a sale that broke its promise
-		// may hold less than nothing.
+		// A stock equal to Unsaid is possible: a sale that broke its promise may have a negative stock.
 		if n := part.of(s); n != stockimpl.Unsaid || part.name == "left" {
 			op := c.begin(history.Op{Kind: history.ReadState, Key: c.stage.product.key, Arg: history.Text(part.name)})
 			op.Result = history.Int(n)
@@ -102,7 +101,7 @@ func auditStock(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// buyOnce makes one order and, by chance, sends it twice at once or gives it back.
+// buyOnce makes one order and, at random, sends it twice concurrently or refunds it.
 func buyOnce(ctx context.Context, c *Client) (done bool) {
 	if !c.driver.takeStep() {
 		return true
@@ -127,20 +126,20 @@ type answer int
 
 const (
 	noAnswer answer = iota // the lock was not obtained, or the outcome is unknown
-	bought                 // or counted before
+	bought                 // or was counted before
 	soldOut
 	stale
 	died // in the middle of the section
 )
 
-// patienceOfBuyers is how often a buyer who gets no answer sends the order again.
+// patienceOfBuyers is how often a buyer without an answer sends the order again.
 const patienceOfBuyers = 3
 
-// order purchases o and, by chance, gives it back.
+// order purchases o and, at random, refunds it.
 func (c *Client) order(ctx context.Context, o stockimpl.Order) answer {
 	a := c.purchase(ctx, o, 0)
 	for again := 1; a == noAnswer && again <= patienceOfBuyers && !c.driver.enough(); again++ {
-		a = c.purchase(ctx, o, again) // the same order: who gets no answer asks again
+		a = c.purchase(ctx, o, again) // the same order: a buyer without an answer retries
 	}
 	if a == bought && c.chance(c.stage.config.Refund) {
 		c.section(ctx, place{what: "refund", number: o.ID}, func(l lockimpl.Lock, session int64) answer { return c.refund(ctx, o, l, session) })
@@ -152,9 +151,8 @@ func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) ans
 	return c.section(ctx, place{what: "order", number: o.ID, again: again}, func(l lockimpl.Lock, session int64) answer { return c.buy(ctx, o, l, session) })
 }
 
-// section runs f under the lock, and again with a fresh lock while f is told
-// that its token is stale, unless stale orders are refused for good. at is all that the
-// step remembers.
+// section runs f under the lock, and again under a new lock while f reports a stale token, unless stale orders are
+// refused. at is all that the step remembers.
 func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
 	for !c.driver.enough() {
 		c.driver.boundary(c, at)
@@ -166,7 +164,7 @@ func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, 
 		c.driver.boundary(c, at.holding(l, session, "order"))
 		a := f(l, session)
 		if a == died || c.deaths != lives {
-			return died // the dead release nothing
+			return died // a dead client does not release
 		}
 		then := at.holding(l, session, "release")
 		then.answer = a
@@ -194,9 +192,9 @@ func (c *Client) buyAs(ctx context.Context, o stockimpl.Order, l lockimpl.Lock, 
 	return answerTo(err), err
 }
 
-// holding returns a context under which a section lasts for the run's hold
-// longer, after the sale's first command: what a program does between reading
-// the stock and writing it. A lock that tells of its loss cancels the rest.
+// holding returns a context that makes a section last longer by the run's hold, after the sale's first command: it
+// stands for what a program does between reading and writing the stock. A lock that reports its loss cuts this
+// short.
 func (c *Client) holding(ctx context.Context, l lockimpl.Lock) (context.Context, context.CancelFunc) {
 	if c.stage.config.Hold == 0 {
 		return ctx, func() {}
@@ -224,7 +222,7 @@ func (c *Client) stockOp(kind history.Kind, o stockimpl.Order, l lockimpl.Lock, 
 	})
 }
 
-// answerTo is what a sale's error means to the buyer.
+// answerTo translates a sale's error for the buyer.
 func answerTo(err error) answer {
 	switch outcome, reason := outcomeOf(err); {
 	case outcome == history.OK:

@@ -12,8 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// seckillQueued is the flash sale behind a queue: buyers only enqueue orders, and
-// workers, fewer than buyers would be, sell.
+// seckillQueued is the flash sale behind a queue: buyers only enqueue orders, and a smaller number of workers sell.
 var seckillQueued = Scenario{
 	Name:       "seckill-queued",
 	Source:     "documents 0 and 2",
@@ -36,7 +35,7 @@ var seckillQueued = Scenario{
 	},
 }
 
-// queuedSaleDefaults lets twice as many orders come as there are pieces.
+// queuedSaleDefaults makes twice as many orders as there are pieces.
 func queuedSaleDefaults(c *Config) {
 	if c.Duration == 0 {
 		c.Ops = cmp.Or(c.Ops, max(2*c.Stock, 1))
@@ -46,8 +45,8 @@ func queuedSaleDefaults(c *Config) {
 	queueDefaults(c)
 }
 
-// sell works on an order: it sells, under the run's lock if there is one. The
-// order is handled when it is sold or declined.
+// sell handles an order: it sells, under the run's lock if there is one. The order is handled when it is sold or
+// declined.
 func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 	id, err := strconv.ParseInt(t.ID, 10, 64)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *Client) sell(ctx context.Context, t queueimpl.Task) bool {
 		}
 	}
 	if !begun && a != died && c.driver.stopping() {
-		c.record(c.taskEffect(t), variant.ErrStopped) // it has the task in its hands
+		c.record(c.taskEffect(t), variant.ErrStopped) // it still has the task
 	}
 	return begun && a != noAnswer && a != died
 }

@@ -11,8 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// Complete fills in what was left zero, for this many independent masters, and
-// says in one line what is wrong with the rest.
+// Complete fills in defaults, for this number of independent masters, and returns an error for invalid settings.
 func (c *Config) Complete(masters int) error {
 	if err := limits.Run.Check("clients", float64(c.Clients)); err != nil {
 		return err // defaults depend on it
@@ -29,7 +28,7 @@ func (c *Config) Complete(masters int) error {
 	c.Retry = cmp.Or(c.Retry, c.Waiting.DefaultRetry(c.Clients*max(masters, 1)))
 	c.Quantity = cmp.Or(c.Quantity, 1)
 	c.Batch = cmp.Or(c.Batch, 1)
-	for _, number := range []struct { // a timeout of 0 is the target's own
+	for _, number := range []struct { // a timeout of 0 is the target's default
 		flag string
 		is   float64
 	}{
@@ -64,13 +63,13 @@ func (c *Config) Complete(masters int) error {
 	return c.fits(ends)
 }
 
-// cap ends a run that would not end by itself. A run that it ends is inconclusive.
+// cap limits a run that would not end by itself. A run ended by this limit is inconclusive.
 func (c *Config) cap() { c.Duration, c.capped = c.withFaults(time.Minute), true }
 
 // mostTasks bounds the pool of a dispatch, which is filled before the run.
 const mostTasks = 100_000
 
-// Unmet says that a variant needs what this run does not give it.
+// Unmet reports a need of a variant that this run does not meet.
 type Unmet struct{ what string }
 
 // Error implements error.
@@ -78,7 +77,7 @@ func (u Unmet) Error() string { return u.what }
 
 func unmet(format string, a ...any) error { return Unmet{fmt.Sprintf(format, a...)} }
 
-// needs refuses what the variants cannot do.
+// needs refuses what the variants do not support.
 func (c *Config) needs(masters int) error {
 	for _, s := range c.Subjects() {
 		switch {
@@ -97,7 +96,7 @@ func (c *Config) needs(masters int) error {
 	return c.queueNeeds()
 }
 
-// saleNeeds refuses options that the sale would have to ignore.
+// saleNeeds refuses options that the sale would ignore.
 func (c *Config) saleNeeds() error {
 	if !c.RefuseStale || c.Sale.New == nil {
 		return nil
@@ -108,7 +107,7 @@ func (c *Config) saleNeeds() error {
 	return nil
 }
 
-// queueNeeds refuses options that the queue would have to ignore.
+// queueNeeds refuses options that the queue would ignore.
 func (c *Config) queueNeeds() error {
 	if !c.Scenario.Uses(variant.Queue) {
 		return nil

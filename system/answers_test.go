@@ -23,7 +23,7 @@ func answering(t *testing.T, object, text, more string) (*System, func() variant
 }
 
 // TestAnswersThatLack: an answer that lacks what its operation needs, or has what cannot be
-// meant, is no answer: the outcome is open, and the process is killed.
+// meant, is not an answer: the outcome is open, and the process is killed.
 func TestAnswersThatLack(t *testing.T) {
 	for _, c := range []struct{ object, op, text, more, want string }{
 		{"ids", "next", `{"id":%d,"ok":true}`, "", `an ok answer to next has "number"`},
@@ -52,9 +52,9 @@ func TestAnswersThatLack(t *testing.T) {
 		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":-1}`, "", "valid_ms -1: want more than 0"},
 		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":1e300}`, "", "valid_ms 1e+300: want at most"},
 		{"lock", "acquire", `{"id":%d,"ok":true,"valid_ms":30000}`, "", ""},
-		{"lock", "acquire", `{"id":%d,"ok":true}]`, "", "is no answer"},
-		{"lock", "acquire", `{"id":%d,"ok":true}}`, "", "is no answer"},
-		{"lock", "acquire", `{"id":%d,"ok":true,"ok":true}`, "", `"ok" stands there twice`},
+		{"lock", "acquire", `{"id":%d,"ok":true}]`, "", "is not an answer"},
+		{"lock", "acquire", `{"id":%d,"ok":true}}`, "", "is not an answer"},
+		{"lock", "acquire", `{"id":%d,"ok":true,"ok":true}`, "", `"ok" appears twice`},
 		{"lock", "acquire", `{"id":%d,"OK":true}`, "", `unknown field "OK"`},
 		{"lock", "acquire", `{"ID":%d,"ok":true}`, "", `unknown field "ID"`},
 		{"lock", "acquire", `{"id":%d,"ok":true,"lock":{"ID":[1,{"OK":2}]}}`, "", ""},
@@ -68,7 +68,7 @@ func TestAnswersThatLack(t *testing.T) {
 	}
 }
 
-// TestAnswersInOtherLetters: a line that is not UTF-8 is no answer.
+// TestAnswersInOtherLetters: a line that is not UTF-8 is not an answer.
 func TestAnswersInOtherLetters(t *testing.T) {
 	if _, err := parse([]byte("{\"id\":1,\"ok\":true,\"lock\":\"\xff\"}")); err == nil || !strings.Contains(err.Error(), "it is not UTF-8") {
 		t.Errorf("%v; want that it is not UTF-8", err)

@@ -15,20 +15,20 @@ import (
 	"oversell/variant"
 )
 
-// Finding is what one call of [System.Check] came to.
+// Finding is the result of one call of [System.Check].
 type Finding struct {
-	// Tried says what was called, in words.
+	// Tried describes the call.
 	Tried string `json:"tried"`
-	// Want and Got are the answer that the protocol has for it, and what came.
+	// Want and Got are the expected and the actual answer.
 	Want string `json:"want"`
 	Got  string `json:"got"`
-	// OK says that they are the same.
+	// OK reports whether they are the same.
 	OK bool `json:"ok"`
-	// Optional says that a run can do without.
+	// Optional means that a run does not need the operation.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// checking is a check under way.
+// checking is a check in progress.
 type checking struct {
 	ctx      context.Context
 	system   *System
@@ -36,9 +36,8 @@ type checking struct {
 	findings []Finding
 }
 
-// Check tries each operation of the system, legal and illegal, and tells what came of it. env
-// makes the world of a client. The names that it uses begin with prefix, so that they do not
-// collide with other names.
+// Check tries each operation of the system, with valid and invalid calls, and returns the findings. env creates the
+// environment of a client. Names begin with prefix, to avoid collisions.
 func (s *System) Check(ctx context.Context, env func() variant.Env, prefix string) []Finding {
 	c := &checking{ctx: ctx, system: s, env: env}
 	switch s.Object {
@@ -54,7 +53,7 @@ func (s *System) Check(ctx context.Context, env func() variant.Env, prefix strin
 	return c.findings
 }
 
-// told is a result in words.
+// told describes a result.
 func told(err error) string {
 	if err == nil {
 		return "ok"
@@ -72,31 +71,31 @@ func told(err error) string {
 	return phrase.OneLine(err.Error())
 }
 
-// expect notes what came of a call, of which any of wanted is right.
+// expect records the result of a call; any of wanted is correct.
 func (c *checking) expect(tried string, err error, wanted ...error) {
 	c.found(finding(tried, err, wanted...))
 }
 
-// optional is expect for something that a run can do without.
+// optional is like expect, for an operation that a run does not need.
 func (c *checking) optional(tried string, err error, wanted ...error) {
 	f := finding(tried, err, wanted...)
 	f.Optional = true
 	c.found(f)
 }
 
-// failed is expect for a value that is wrong.
+// failed records a wrong value.
 func (c *checking) failed(tried, want, got string) {
 	c.found(Finding{Tried: tried, Want: want, Got: got, OK: want == got})
 }
 
-// found notes a finding. What goes wrong once the check was stopped is no fault of the system.
+// found records a finding. Failures after the check was stopped do not count.
 func (c *checking) found(f Finding) {
 	if f.OK || c.ctx.Err() == nil {
 		c.findings = append(c.findings, f)
 	}
 }
 
-// finding is what came of a call, of which any of wanted is right.
+// finding returns the result of a call; any of wanted is correct.
 func finding(tried string, err error, wanted ...error) Finding {
 	f := Finding{Tried: tried, Want: told(wanted[0]), Got: told(err)}
 	for _, w := range wanted {
@@ -105,7 +104,7 @@ func finding(tried string, err error, wanted ...error) Finding {
 	return f
 }
 
-// checkedLease is long enough for the calls of a check, and not long to wait for.
+// checkedLease is long enough for the calls of a check, and short enough to wait for.
 const checkedLease = 2 * time.Second
 
 func (c *checking) lock(key string) {
@@ -128,7 +127,7 @@ func (c *checking) lock(key string) {
 	c.expect("release it again", one.Release(c.ctx, held), lockimpl.ErrLost)
 	next, err := other.Acquire(c.ctx, key, long)
 	c.expect("acquire it after it was released", err, nil)
-	c.expect("release it as the holder before", one.Release(c.ctx, held), lockimpl.ErrLost)
+	c.expect("release it as the previous holder", one.Release(c.ctx, held), lockimpl.ErrLost)
 	if err == nil {
 		if v.Fences && next.Fence <= held.Fence {
 			c.failed("the fencing token of the next grant", fmt.Sprintf("above %d", held.Fence), fmt.Sprint(next.Fence))
@@ -138,8 +137,7 @@ func (c *checking) lock(key string) {
 	c.waits(one, other, key, checkedLease)
 }
 
-// waits tries whether the lock waits for its holder. A run does not need that: a client that was
-// refused tries again.
+// waits checks whether an acquisition waits for the holder. A run does not need that: a refused client tries again.
 func (c *checking) waits(one, other lockimpl.Locker, key string, lease time.Duration) {
 	short := lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: 10 * time.Millisecond}
 	if _, err := one.Acquire(c.ctx, key, short); err != nil {
@@ -178,7 +176,7 @@ func (c *checking) sale(product string) {
 	_, err = one.Buy(c.ctx, stockimpl.Order{ID: 3, Quantity: 1}, lockimpl.Lock{})
 	c.expect("buy when nothing is left", err, stockimpl.ErrSoldOut)
 	_, err = one.Refund(c.ctx, stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
-	c.optional("give 1 piece back (for runs with --refund)", err, nil)
+	c.optional("refund 1 piece (for runs with --refund)", err, nil)
 }
 
 func (c *checking) left(s stockimpl.Sale, want int64) {
@@ -211,7 +209,7 @@ func (c *checking) queue(name string) {
 	c.holds(one, name, 0)
 }
 
-// holds asks what a queue holds.
+// holds checks the reported content of a queue.
 func (c *checking) holds(q queueimpl.Queue, name string, want int) {
 	state, err := q.State(c.ctx, name)
 	c.expect("ask what the queue holds", err, nil)

@@ -15,13 +15,13 @@ import (
 	"oversell/variant"
 )
 
-// Schema names the form of a system's file.
+// Schema identifies the format of a system's file.
 const Schema = "oversell-system/1"
 
-// docs explains the file and the protocol.
+// docs is the document about the file and the protocol.
 const docs = "docs/systems.md"
 
-// file is a system's file as it is written.
+// file is the content of a system's file.
 type file struct {
 	Schema    string            `yaml:"schema"`
 	Name      string            `yaml:"name"`
@@ -39,7 +39,7 @@ type file struct {
 	HTTP      *service          `yaml:"http"`
 }
 
-// Read reads a system's file, and returns an error if the file does not describe a system.
+// Read reads and validates a system's file.
 func Read(path string) (*System, error) {
 	source, err := contents(path)
 	if err != nil {
@@ -58,8 +58,8 @@ func Read(path string) (*System, error) {
 	return s, nil
 }
 
-// contents returns the contents of a file. It refuses everything but a regular file of sensible
-// size: a device or a pipe would not end.
+// contents returns the contents of a regular file of sensible size. It refuses devices and pipes, which may not
+// end.
 func contents(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -77,7 +77,7 @@ func contents(path string) ([]byte, error) {
 	return source, err
 }
 
-// depth is how many brackets are open at once at the most, wherever they stand.
+// depth returns the maximum nesting depth of brackets, also of those inside strings.
 func depth(source []byte) (most int) {
 	now := 0
 	for _, b := range source {
@@ -92,7 +92,7 @@ func depth(source []byte) (most int) {
 	return most
 }
 
-// The limits of what a file may say.
+// Limits of the values in a file.
 const (
 	longestFile    = 1 << 20
 	deepest        = 100
@@ -106,7 +106,7 @@ var objects = []variant.Object{variant.Lock, variant.Sale, variant.Queue, varian
 
 var wellNamed = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,62}$`)
 
-// system checks what a file says.
+// system validates a file.
 func (f file) system() (*System, error) {
 	s := &System{Name: f.Name, Object: variant.Object(f.Object), Summary: f.Summary, Fences: f.Fences, Acks: f.Acks,
 		command: f.Command, clients: defaultClients, limit: defaultLimit, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
@@ -118,9 +118,9 @@ func (f file) system() (*System, error) {
 	case !slices.Contains(objects, s.Object):
 		return nil, fmt.Errorf("object %q is not known: it is one of %s", f.Object, joined(objects))
 	case len(f.Command) == 0 && f.HTTP == nil:
-		return nil, fmt.Errorf("there is neither command nor http: one says how the system is reached (%s)", docs)
+		return nil, fmt.Errorf("there is neither command nor http: one is required (%s)", docs)
 	case len(f.Command) > 0 && f.HTTP != nil:
-		return nil, fmt.Errorf("command and http are both given: a system is reached by one of them")
+		return nil, fmt.Errorf("command and http are both given: only one is allowed")
 	case f.Fences && s.Object != variant.Lock:
 		return nil, fmt.Errorf("fences is for a lock; the object is %s", s.Object)
 	case f.Acks && s.Object != variant.Queue:
@@ -160,14 +160,14 @@ func (f file) system() (*System, error) {
 	return s, f.checkProgram()
 }
 
-// checkProgram refuses a command, and an environment, that no program can be started with.
+// checkProgram refuses a command or an environment with which no program can be started.
 func (f file) checkProgram() error {
 	words, key, filled := f.Command, "command", []string{"{redis}"}
 	if f.HTTP != nil {
 		words, key, filled = f.HTTP.Start, "http.start", []string{"{redis}", "{port}"}
 	}
 	if len(words) == 0 && len(f.Env) > 0 {
-		return errors.New("env is for what http.start starts, and there is no start")
+		return errors.New("env is for http.start, and there is no start")
 	}
 	for _, word := range words {
 		if err := (place{key, filled, false}).check(word); err != nil {
@@ -188,9 +188,8 @@ func (f file) checkProgram() error {
 	return nil
 }
 
-// usual returns the promises of a system if its file names none: a lock that grants fencing tokens
-// promises that they rise, and a queue that hands tasks out again does not promise that it hands out
-// each once.
+// usual returns the default promises of a system: a lock that grants fencing tokens promises that they rise, and a
+// queue that delivers tasks again does not promise to deliver each once.
 func (s *System) usual() []variant.Property {
 	ps := slices.Clone(usual[s.Object])
 	if s.Fences {
@@ -199,7 +198,7 @@ func (s *System) usual() []variant.Property {
 	return slices.DeleteFunc(ps, func(p variant.Property) bool { return s.Acks && p == variant.NoDuplicateDelivery })
 }
 
-// promised reads the promises that a file names.
+// promised parses the promises of a file.
 func promised(of variant.Object, names []string) (ps []variant.Property, err error) {
 	all := variant.PropertiesOf(of)
 	for _, name := range names {
@@ -211,15 +210,15 @@ func promised(of variant.Object, names []string) (ps []variant.Property, err err
 			ps = append(ps, p)
 		default:
 			if near := variant.Nearest(name, texts(all)); len(near) > 0 {
-				return nil, fmt.Errorf("%q is no promise of a %s: did you mean %s?", name, of, strings.Join(near, " or "))
+				return nil, fmt.Errorf("%q is not a promise of a %s: did you mean %s?", name, of, strings.Join(near, " or "))
 			}
-			return nil, fmt.Errorf("%q is no promise of a %s: it is one of %s", name, of, joined(all))
+			return nil, fmt.Errorf("%q is not a promise of a %s: it is one of %s", name, of, joined(all))
 		}
 	}
 	return ps, nil
 }
 
-// usual are the promises of a system that names none.
+// usual are the default promises by object.
 var usual = map[variant.Object][]variant.Property{
 	variant.Lock:  {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress},
 	variant.Sale:  {variant.NoOversell, variant.NoUndersell, variant.OncePerOrder},
@@ -227,26 +226,26 @@ var usual = map[variant.Object][]variant.Property{
 	variant.IDs:   {variant.UniqueIDs},
 }
 
-// place is where placeholders are filled in.
+// place is a part of a file in which placeholders are replaced.
 type place struct {
 	name   string
-	filled []string // the placeholders that mean something there
-	// strict says that every word that looks like a placeholder must be one. A word of a command may
-	// have braces of its own, as awk '{print}' has.
+	filled []string // the valid placeholders
+	// strict means that every word that looks like a placeholder must be one. A word of a command may contain other
+	// braces, as in awk '{print}'.
 	strict bool
 }
 
 var (
 	braces   = regexp.MustCompile(`\{[a-zA-Z][a-zA-Z_]*\}`)
 	unclosed = regexp.MustCompile(`\{(redis|port|order|client|quantity|stock|product)([^a-zA-Z_}]|$)`)
-	// reserved are the placeholders of all places.
+	// reserved are the placeholders of all parts of a file.
 	reserved = []string{"{redis}", "{port}", "{order}", "{client}", "{quantity}", "{stock}", "{product}"}
 )
 
-// check refuses a placeholder that means nothing in a text of the place, or does not end.
+// check refuses a placeholder that is not valid in this place, or is not closed.
 func (p place) check(text string) error {
 	if strings.Contains(text, "\x00") {
-		return fmt.Errorf("%s: %q has a NUL, which nothing can be given", p.name, text)
+		return fmt.Errorf("%s: %q contains a NUL", p.name, text)
 	}
 	for _, m := range unclosed.FindAllStringSubmatch(text, -1) {
 		if whole := "{" + m[1] + "}"; p.strict || slices.Contains(p.filled, whole) {
@@ -259,7 +258,7 @@ func (p place) check(text string) error {
 		}
 		switch near := variant.Nearest(strings.ToLower(found), p.filled); {
 		case slices.Contains(reserved, found):
-			return fmt.Errorf("%s: the placeholder %s in %q is not filled in there: want %s", p.name, found, text, orJoined(p.filled))
+			return fmt.Errorf("%s: the placeholder %s in %q is not valid there: want %s", p.name, found, text, orJoined(p.filled))
 		case len(near) > 0:
 			return fmt.Errorf("%s: the placeholder %s in %q is not known: did you mean %s?", p.name, found, text, strings.Join(near, " or "))
 		case p.strict:
@@ -269,7 +268,7 @@ func (p place) check(text string) error {
 	return nil
 }
 
-// orJoined are words of which one is wanted.
+// orJoined joins words with commas and "or".
 func orJoined(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]

@@ -26,11 +26,11 @@ import (
 	"oversell/variant"
 )
 
-// service is how a sale that is an HTTP service is reached.
+// service describes how to reach a sale that is an HTTP service.
 type service struct {
 	// Base is the address that all paths are relative to.
 	Base string `yaml:"base"`
-	// Start is the program that serves it; empty if it runs already.
+	// Start is the program that serves it; empty if it already runs.
 	Start []string `yaml:"start"`
 
 	Reset  *endpoint `yaml:"reset"`
@@ -40,7 +40,7 @@ type service struct {
 	Orders *endpoint `yaml:"orders"`
 }
 
-// endpoint is one request and what its answers mean.
+// endpoint is one request with the meanings of its responses.
 type endpoint struct {
 	Method  string            `yaml:"method"`
 	Path    string            `yaml:"path"`
@@ -52,22 +52,22 @@ type endpoint struct {
 	Repeated *match `yaml:"repeated"`
 	Stale    *match `yaml:"stale"`
 
-	// Result is where the answer stands in JSON: "left", "stock.left", "[].id".
+	// Result is the JSON path of the answer: "left", "stock.left", "[].id".
 	Result string `yaml:"result"`
-	// Quantity is where an order's pieces stand; empty: each order is for one.
+	// Quantity is the JSON path of an order's pieces; empty: each order is for one.
 	Quantity string `yaml:"quantity"`
 }
 
-// match says which responses mean something.
+// match matches responses.
 type match struct {
 	Status []int          `yaml:"status"`
 	JSON   map[string]any `yaml:"json"`
 }
 
-// longestBody is the longest body that is read. A longer one is no answer: its end may be what counts.
+// longestBody is the maximum length of a body. A longer one is no answer, because the rest of it may matter.
 const longestBody = 16 << 20
 
-// complete checks what a file says of a service, and fills in what it leaves out.
+// complete validates a service, and fills in defaults.
 func (s *service) complete(of variant.Object) error {
 	switch u, err := url.Parse(strings.ReplaceAll(s.Base, "{port}", "1")); {
 	case of != variant.Sale:
@@ -75,7 +75,7 @@ func (s *service) complete(of variant.Object) error {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("http.base %q: an address is wanted, such as http://127.0.0.1:8080", s.Base)
 	case strings.Contains(s.Base, "{port}") && len(s.Start) == 0:
-		return errors.New("http.base has {port}, which is a free port for what http.start starts; there is no start")
+		return errors.New("http.base has {port}, which is a free port for http.start, and there is no start")
 	case s.Buy == nil || s.Reset == nil:
 		return errors.New("http needs buy and reset: how an order is placed, and how the stock is set")
 	}
@@ -100,13 +100,13 @@ func (s *service) endpoints() map[string]*endpoint {
 	return map[string]*endpoint{"reset": s.Reset, "buy": s.Buy, "refund": s.Refund, "left": s.Left, "orders": s.Orders}
 }
 
-// changes reports whether a request changes something: it is not to be sent twice.
+// changes reports whether a request changes something: it must not be sent twice.
 func (s *service) changes(e *endpoint) bool { return e != s.Left && e != s.Orders }
 
-// methods are the methods that a request may have.
+// methods are the valid methods of a request.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
-// placeholders are what a request may have in braces.
+// placeholders are the valid placeholders of each request.
 var placeholders = map[string][]string{
 	"reset":  {"{stock}", "{product}", "{client}"},
 	"buy":    {"{order}", "{quantity}", "{product}", "{client}"},
@@ -115,7 +115,7 @@ var placeholders = map[string][]string{
 	"orders": {"{product}", "{client}"},
 }
 
-// complete is service.complete for one request. The error begins behind the request's name.
+// complete is service.complete for one request. The error text follows the request's name.
 func (e *endpoint) complete(name string, changes bool) error {
 	e.Method = strings.ToUpper(e.Method)
 	switch {
@@ -147,26 +147,26 @@ func (e *endpoint) complete(name string, changes bool) error {
 	return e.checkHeaders()
 }
 
-// anything stands for each placeholder.
+// anything replaces each placeholder by a sample value.
 var anything = strings.NewReplacer("{order}", "1", "{client}", "1", "{quantity}", "1", "{stock}", "1", "{product}", "1")
 
-// parts are the texts in which placeholders stand.
+// parts returns the texts that may contain placeholders.
 func (e *endpoint) parts() []string {
 	return append(slices.Collect(maps.Values(e.Headers)), e.Path, e.Body)
 }
 
-// has reports whether a placeholder stands in the request.
+// has reports whether the request contains a placeholder.
 func (e *endpoint) has(placeholder string) bool {
 	return slices.ContainsFunc(e.parts(), func(part string) bool { return strings.Contains(part, placeholder) })
 }
 
-// token is the name of a header.
+// token matches the name of a header.
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// ours are the headers by which net/http says where a body ends.
+// ours are headers that net/http sets to delimit the body.
 var ours = []string{"Content-Length", "Transfer-Encoding", "Trailer"}
 
-// checkHeaders refuses headers that cannot be sent. The error begins as that of complete.
+// checkHeaders refuses headers that cannot be sent. The error text follows the request's name.
 func (e *endpoint) checkHeaders() error {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
@@ -188,22 +188,22 @@ func (e *endpoint) checkHeaders() error {
 	return nil
 }
 
-// fits refuses a load that the service cannot be asked for.
+// fits refuses a load that the service does not support.
 func (s *service) fits(refunds bool, quantity int) error {
 	switch {
 	case refunds && s.Refund == nil:
-		return errors.New("the file has no http.refund, which says how pieces are given back: leave out --refund")
+		return errors.New("the file has no http.refund: leave out --refund")
 	case quantity > 1 && !s.Buy.has("{quantity}"):
-		return fmt.Errorf("no {quantity} stands in http.buy, so each order is for one piece: leave out --quantity %d", quantity)
+		return fmt.Errorf("http.buy has no {quantity}, so each order is for one piece: leave out --quantity %d", quantity)
 	case quantity > 1 && s.Orders != nil && s.Orders.Quantity == "":
-		return fmt.Errorf("the file has no http.orders.quantity, which says where an order's pieces stand, so each counts as one: leave out --quantity %d", quantity)
+		return fmt.Errorf("the file has no http.orders.quantity, so each order counts as one piece: leave out --quantity %d", quantity)
 	case quantity > 1 && refunds && !s.Refund.has("{quantity}"):
-		return fmt.Errorf("no {quantity} stands in http.refund, so one piece is given back at a time: leave out --quantity %d, or --refund", quantity)
+		return fmt.Errorf("http.refund has no {quantity}, so one piece is refunded at a time: leave out --quantity %d, or --refund", quantity)
 	}
 	return nil
 }
 
-// Fits refuses a load that, according to its file, the system does not support.
+// Fits refuses a load that the system's file does not support.
 func (s *System) Fits(refunds bool, quantity int) error {
 	if s.service == nil {
 		return nil
@@ -211,8 +211,8 @@ func (s *System) Fits(refunds bool, quantity int) error {
 	return s.service.fits(refunds, quantity)
 }
 
-// completeMatches checks what the answers mean. The first match counts: one behind another that
-// matches all of its answers would never count.
+// completeMatches validates the meanings of responses. The first match counts: a match that is hidden by an earlier
+// one would never count.
 func (e *endpoint) completeMatches() error {
 	names := []string{"repeated", "sold-out", "stale", "ok"}
 	matches := []*match{e.Repeated, e.SoldOut, e.Stale, e.OK}
@@ -235,16 +235,16 @@ func (e *endpoint) completeMatches() error {
 	return nil
 }
 
-// complete checks a match, and has its values be those of JSON.
+// complete validates a match, and converts its values to JSON values.
 func (m *match) complete() error {
 	switch {
 	case m.Status == nil && len(m.JSON) == 0:
-		return errors.New(": want status, json or both: which answers it is")
+		return errors.New(": want status, json or both")
 	case m.Status != nil && len(m.Status) == 0:
 		return errors.New(".status: want a status, such as 409")
 	}
 	for _, status := range m.Status {
-		if status < 200 || status > 599 { // those before are not the last word
+		if status < 200 || status > 599 { // earlier ones are not final responses
 			return fmt.Errorf(".status %d: want 200 to 599", status)
 		}
 	}
@@ -260,8 +260,8 @@ func (m *match) complete() error {
 	return nil
 }
 
-// hiddenBy reports whether some answer that m describes with one of its statuses always is
-// one that before describes, and says with which.
+// hiddenBy reports whether all responses that m matches with one of its statuses match before, too, and with which
+// status.
 func (m *match) hiddenBy(before *match) (hidden bool, where string) {
 	if before == nil {
 		return false, ""
@@ -300,7 +300,7 @@ type visitor struct {
 	system  *System
 	http    *http.Client
 	base    string
-	program *process // nil if the service ran already
+	program *process // nil if the service already ran
 }
 
 // gone implements caller.
@@ -321,18 +321,18 @@ func (v *visitor) call(ctx context.Context, r request) (answer, error) {
 		return v.send(ctx, s.Buy, fill)
 	case "refund":
 		if s.Refund == nil {
-			return answer{}, fmt.Errorf("%s has no refund: http.refund says how pieces are given back", v.system.Name)
+			return answer{}, fmt.Errorf("%s has no refund: add http.refund", v.system.Name)
 		}
 		return v.send(ctx, s.Refund, fill)
 	}
 	return v.state(ctx, fill)
 }
 
-// state asks for the stock left, and for the orders, if the service tells either.
+// state requests the stock left, and the orders, as far as the service reports them.
 func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, error) {
 	s := v.system.service
 	if s.Left == nil {
-		return answer{}, fmt.Errorf("%s does not tell what is left: http.left says where it stands", v.system.Name)
+		return answer{}, fmt.Errorf("%s does not report what is left: add http.left", v.system.Name)
 	}
 	a := answer{OK: true}
 	left, err := v.numbers(ctx, s.Left, s.Left.Result, fill)
@@ -369,7 +369,7 @@ func (v *visitor) state(ctx context.Context, fill *strings.Replacer) (answer, er
 	return a, nil
 }
 
-// send sends a request and tells what its answer means.
+// send sends a request and interprets the response.
 func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer) (answer, error) {
 	got, err := v.exchange(ctx, e, fill)
 	if err != nil {
@@ -396,14 +396,14 @@ func (v *visitor) send(ctx context.Context, e *endpoint, fill *strings.Replacer)
 	return a, nil
 }
 
-// response is what came back for a request.
+// response is the response to a request.
 type response struct {
 	status int
 	body   []byte
-	next   bool // it is a page, and another follows it
+	next   bool // it is a page, followed by another
 }
 
-// exchange makes one request.
+// exchange makes one HTTP request.
 func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Replacer) (got response, err error) {
 	r, err := http.NewRequestWithContext(ctx, e.Method, strings.TrimSuffix(v.base, "/")+fill.Replace(e.Path), strings.NewReader(fill.Replace(e.Body)))
 	if err != nil {
@@ -414,7 +414,7 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 	}
 	for name, value := range e.Headers {
 		if value = fill.Replace(value); http.CanonicalHeaderKey(name) == "Host" {
-			r.Host = value // which net/http does not take from the headers
+			r.Host = value // net/http ignores Host among the headers
 			continue
 		}
 		r.Header.Set(name, value)
@@ -430,7 +430,7 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, err)
 	}
 	defer answered.Body.Close()
-	if answered.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, and has no end
+	if answered.StatusCode == http.StatusSwitchingProtocols { // its body is the connection and has no end
 		return got, fmt.Errorf("%s %s of %s: an answer that the file does not declare: %s", e.Method, e.Path, v.system.Name, answered.Status)
 	}
 	got.body, err = io.ReadAll(io.LimitReader(answered.Body, longestBody+1))
@@ -438,19 +438,18 @@ func (v *visitor) exchange(ctx context.Context, e *endpoint, fill *strings.Repla
 	case err != nil:
 		return got, fmt.Errorf("%s %s of %s: %w", e.Method, e.Path, v.system.Name, cmp.Or(context.Cause(ctx), err))
 	case len(got.body) > longestBody:
-		return got, fmt.Errorf("%s %s of %s: the answer is longer than %d MiB, which is the most that is read", e.Method, e.Path, v.system.Name, longestBody>>20)
+		return got, fmt.Errorf("%s %s of %s: the answer is longer than the maximum of %d MiB", e.Method, e.Path, v.system.Name, longestBody>>20)
 	}
 	got.status, got.next = answered.StatusCode, nextLink.MatchString(strings.Join(answered.Header.Values("Link"), ", "))
 	return got, nil
 }
 
-// nextLink is a link to the page that follows.
+// nextLink matches a link to the next page.
 var nextLink = regexp.MustCompile(`(?i);\s*rel\s*=\s*("([^"]*\s)?next[\s"]|next\s*(;|,|$))`)
 
-// once keeps net/http from sending a request again by itself, which it does when a connection
-// that it used before breaks without an answer, and the method or a header says that this is
-// harmless. Whether it is, is what a run is to find out. net/http does not send again what has
-// a body that it cannot get a second time.
+// once prevents net/http from repeating a request. It does so when a reused connection breaks without a response,
+// and the method or a header declares the request idempotent. Whether it is, is what a run tests. net/http does not
+// repeat a request whose body it cannot read again.
 func once(r *http.Request) {
 	asks := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
 	keys := []string{"Idempotency-Key", "X-Idempotency-Key"}
@@ -458,9 +457,9 @@ func once(r *http.Request) {
 	switch {
 	case r.ContentLength > 0 && (asks || marked):
 		r.GetBody = nil
-	case asks: // an empty body that is not known to be empty: none is sent
+	case asks: // an empty body of unknown length: nothing is sent
 		r.Body, r.GetBody = struct{ io.ReadCloser }{http.NoBody}, nil
-	case marked: // the letters of a header mean the same in either case, but net/http looks for these
+	case marked: // header names are case-insensitive, but net/http looks for these
 		for _, key := range keys {
 			if value := r.Header.Get(key); value != "" {
 				r.Header.Del(key)
@@ -470,7 +469,7 @@ func once(r *http.Request) {
 	}
 }
 
-// matches reports whether a response is one of those that m describes; nil describes none.
+// matches reports whether m matches a response; nil matches none.
 func (m *match) matches(status int, body []byte) bool {
 	if m == nil || len(m.Status) > 0 && !slices.Contains(m.Status, status) {
 		return false
@@ -491,7 +490,7 @@ func (m *match) matches(status int, body []byte) bool {
 	return true
 }
 
-// numbers asks for whole numbers that stand somewhere in an answer.
+// numbers requests whole numbers at a path of a response.
 func (v *visitor) numbers(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) (ns []int64, err error) {
 	err = v.reads(ctx, e, fill, func(body []byte) error {
 		ns, err = numbersAt(body, at)
@@ -500,7 +499,7 @@ func (v *visitor) numbers(ctx context.Context, e *endpoint, at string, fill *str
 	return ns, err
 }
 
-// values is numbers, of values of any type.
+// values is like numbers, for values of any type.
 func (v *visitor) values(ctx context.Context, e *endpoint, at string, fill *strings.Replacer) (all []any, err error) {
 	err = v.reads(ctx, e, fill, func(body []byte) error {
 		all, err = valuesAt(body, at)
@@ -509,7 +508,7 @@ func (v *visitor) values(ctx context.Context, e *endpoint, at string, fill *stri
 	return all, err
 }
 
-// reads has read the body of an answer that is declared, and is the whole of what was asked for.
+// reads reads the body of a declared response that is complete.
 func (v *visitor) reads(ctx context.Context, e *endpoint, fill *strings.Replacer, read func(body []byte) error) error {
 	got, err := v.exchange(ctx, e, fill)
 	if err != nil {
@@ -536,23 +535,22 @@ func numbersAt(body []byte, at string) (ns []int64, err error) {
 	for _, v := range all {
 		n, ok := v.(json.Number)
 		if !ok {
-			return nil, fmt.Errorf("%v at %s is no number", v, at)
+			return nil, fmt.Errorf("%v at %s is not a number", v, at)
 		}
 		i, err := n.Int64()
 		if err != nil {
-			return nil, fmt.Errorf("%v at %s is no whole number", v, at)
+			return nil, fmt.Errorf("%v at %s is not a whole number", v, at)
 		}
 		ns = append(ns, i)
 	}
 	return ns, err
 }
 
-// valuesAt are the values at a path in JSON: names joined by dots, and [] for each element of
-// a list.
+// valuesAt returns the values at a path in JSON: names joined by dots, and [] for each element of a list.
 func valuesAt(body []byte, at string) ([]any, error) {
 	doc, err := document(body)
 	if err != nil {
-		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+		return nil, fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	found := []any{doc}
 	for _, step := range strings.Split(strings.TrimPrefix(strings.ReplaceAll(at, "[]", ".[]"), "."), ".") {
@@ -579,7 +577,7 @@ func valuesAt(body []byte, at string) ([]any, error) {
 	return found, nil
 }
 
-// visit is a client's way to the service, which is started if the file says how.
+// visit connects a client to the service, and starts the service if the file says how.
 func (s *System) visit(ctx context.Context, env variant.Env) (caller, error) {
 	v := &visitor{system: s, http: s.http, base: s.service.Base}
 	if len(s.service.Start) == 0 {
@@ -593,7 +591,7 @@ func (s *System) visit(ctx context.Context, env variant.Env) (caller, error) {
 	return v, nil
 }
 
-// serve starts the program of a service, and waits until it takes connections.
+// serve starts the program of a service, and waits until it accepts connections.
 func (p *process) serve(ctx context.Context) {
 	defer close(p.ready)
 	s := p.system
@@ -635,7 +633,7 @@ func (p *process) choosePort() error {
 	return nil
 }
 
-// address is where the service is to take connections.
+// address returns the address on which the service must accept connections.
 func (p *process) address() (string, error) {
 	u, err := url.Parse(p.filled(p.system.service.Base))
 	if err != nil || u.Port() != "" {
@@ -644,7 +642,7 @@ func (p *process) address() (string, error) {
 	return net.JoinHostPort(u.Hostname(), u.Scheme), nil
 }
 
-// unserved refuses an address where something takes connections before the service is started.
+// unserved refuses an address that accepts connections before the service is started.
 func (p *process) unserved(ctx context.Context) error {
 	addr, err := p.address()
 	if err != nil {
@@ -656,10 +654,10 @@ func (p *process) unserved(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%s is already in use, so what http.start starts cannot serve there", addr), conn.Close())
+	return errors.Join(fmt.Errorf("%s is already in use, so http.start cannot serve there", addr), conn.Close())
 }
 
-// listens waits until something takes connections at the base address.
+// listens waits until the base address accepts connections.
 func (p *process) listens(ctx context.Context) error {
 	addr, err := p.address()
 	if err != nil {
@@ -668,7 +666,7 @@ func (p *process) listens(ctx context.Context) error {
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err == nil {
-			return errors.Join(conn.Close(), p.why()) // which is known if the program has ended
+			return errors.Join(conn.Close(), p.why()) // p.why is set if the program has ended
 		}
 		select {
 		case <-time.After(listenEvery):
@@ -680,10 +678,10 @@ func (p *process) listens(ctx context.Context) error {
 	}
 }
 
-// listenEvery is how often a service that starts is tried.
+// listenEvery is the interval of connection attempts to a starting service.
 const listenEvery = 20 * time.Millisecond
 
-// newHTTP makes the HTTP client that all clients of a service share.
+// newHTTP creates the HTTP client shared by all clients of a service.
 func newHTTP() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, mostClients
@@ -691,7 +689,7 @@ func newHTTP() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// command is the program of a process or a service, with its environment.
+// command returns the command of a process or a service, with its environment.
 func (p *process) command(words []string) *exec.Cmd {
 	s := p.system
 	args := slices.Clone(words)

@@ -37,7 +37,7 @@ func TestPortsThatAreTaken(t *testing.T) {
 	for _, program := range []string{"sleep 60", "exit 1", "sleep 0.05; exit 1"} {
 		s := serviceAt(t, "http://"+l.Addr().String(), fmt.Sprintf("  start: [sh, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", program))
 		err = s.Start(t.Context(), world(t)())
-		want := l.Addr().String() + " is already in use, so what http.start starts cannot serve there"
+		want := l.Addr().String() + " is already in use, so http.start cannot serve there"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", program, err, want)
 		}
@@ -125,8 +125,8 @@ func TestStatesThatAreNotDeclared(t *testing.T) {
 		{path: "/left", status: 500, body: `{"left":0}`, left: ", ok: {status: [200], json: {status: fine}}", want: "500"},
 		{path: "/left", status: 200, body: `{"left":0,"status":"down"}`, left: ", ok: {status: [200], json: {status: fine}}", want: "200"},
 		{path: "/left", status: 200, body: `{"left":0,"status":"fine"}`, left: ", ok: {status: [200], json: {status: fine}}"},
-		{path: "/left", status: 200, body: `{"left":0} {"left":1}`, want: "no JSON"},
-		{path: "/left", status: 200, body: `{"left":0,"left":5}`, want: `"left" stands there twice`},
+		{path: "/left", status: 200, body: `{"left":0} {"left":1}`, want: "not JSON"},
+		{path: "/left", status: 200, body: `{"left":0,"left":5}`, want: `"left" appears twice`},
 		{path: "/orders", status: 200, body: `[{"id":1,"n":9223372036854775807},{"id":2,"n":1}]`, orders: `, quantity: "[].n"`, want: "more than a whole number holds"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -285,7 +285,7 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 		}, "no answer to buy within 300ms"},
 		{func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(make([]byte, longestBody+1)) // the client may be gone
-		}, "the answer is longer than 16 MiB"},
+		}, "the answer is longer than the maximum of 16 MiB"},
 		{func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(make([]byte, longestBody))
 		}, ""},
@@ -315,9 +315,9 @@ func TestRequestsThatCannotBeMeant(t *testing.T) {
 		{"[no-oversell]", "buy: {path: /b, repeated: {status: [200]}}, reset: {path: /}", "http.buy.repeated: the service cannot tell one order from another"},
 		{"", "buy: {path: '/{order'}, reset: {path: /}", "http.buy: the placeholder {order in \"/{order\" has no }"},
 		{"", "buy: {path: '/{order}', body: '{\"at\": \"{redis}\"}'}, reset: {path: /}", "http.buy: the placeholder {redis} in"},
-		{"", "buy: {path: '/{order}/{port}'}, reset: {path: /}", "is not filled in there: want {order}, {quantity}, {product} or {client}"},
-		{"", "buy: {path: '/{order}/{stock}'}, reset: {path: /}", "is not filled in there: want {order}"},
-		{"", "buy: {path: '/{order}'}, reset: {path: '/{order}'}", "http.reset: the placeholder {order} in \"/{order}\" is not filled in there: want {stock}, {product} or {client}"},
+		{"", "buy: {path: '/{order}/{port}'}, reset: {path: /}", "is not valid there: want {order}, {quantity}, {product} or {client}"},
+		{"", "buy: {path: '/{order}/{stock}'}, reset: {path: /}", "is not valid there: want {order}"},
+		{"", "buy: {path: '/{order}'}, reset: {path: '/{order}'}", "http.reset: the placeholder {order} in \"/{order}\" is not valid there: want {stock}, {product} or {client}"},
 		{"", "buy: {path: '/{ordr}'}, reset: {path: /}", "did you mean {order}?"},
 		{"", "buy: {path: '/{order}/%zz'}, reset: {path: /}", "want a path as a URL has it"},
 		{"", "buy: {path: '/{order}', headers: {'A b': c}}, reset: {path: /}", `http.buy.headers: the name "A b"`},
@@ -326,7 +326,7 @@ func TestRequestsThatCannotBeMeant(t *testing.T) {
 		{"", "buy: {path: '/{order}', headers: {host: a, Host: b}}, reset: {path: /}", "Host and host are the same header"},
 		{"", "buy: {path: '/{order}', headers: {Host: a b}}, reset: {path: /}", "want a host"},
 		{"", "buy: {path: '/{order}', headers: {content-length: '3'}}, reset: {path: /}", "leave out content-length"},
-		{"", "start: [a, '{order}'], buy: {path: '/{order}'}, reset: {path: /}", `http.start: the placeholder {order} in "{order}" is not filled in there: want {redis} or {port}`},
+		{"", "start: [a, '{order}'], buy: {path: '/{order}'}, reset: {path: /}", `http.start: the placeholder {order} in "{order}" is not valid there: want {redis} or {port}`},
 	} {
 		promises := ""
 		if c.promises != "" {
@@ -363,11 +363,11 @@ func TestLoadsThatDoNotFit(t *testing.T) {
 	}{
 		{"buy: {path: /}", false, 1, ""},
 		{"buy: {path: /}", true, 1, "has no http.refund"},
-		{"buy: {path: /}", false, 2, "no {quantity} stands in http.buy"},
+		{"buy: {path: /}", false, 2, "http.buy has no {quantity}"},
 		{"buy: {path: '/{quantity}'}", false, 2, ""},
 		{"buy: {path: '/{quantity}'}\n  orders: {path: /, result: '[].id'}", false, 2, "has no http.orders.quantity"},
 		{"buy: {path: '/{quantity}'}\n  orders: {path: /, result: '[].id', quantity: '[].n'}", false, 2, ""},
-		{"buy: {path: '/{quantity}'}\n  refund: {path: /}", true, 2, "no {quantity} stands in http.refund"},
+		{"buy: {path: '/{quantity}'}\n  refund: {path: /}", true, 2, "http.refund has no {quantity}"},
 		{"buy: {path: '/{quantity}'}\n  refund: {path: /}", true, 1, ""},
 	} {
 		err := serviceAt(t, "http://h", "  reset: {path: /}\n  "+c.more).Fits(c.refunds, c.quantity)

@@ -12,16 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// document reads a text that is one value of JSON and nothing else. Its numbers are
-// [json.Number]. A name that stands twice in an object is refused: it is unclear which one
-// counts.
+// document parses a text that is exactly one JSON value. Its numbers are [json.Number]. It refuses duplicate names
+// in an object, because it is unclear which one counts.
 func document(text []byte) (any, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // which bounds its depth, too
+	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // this bounds the nesting depth, too
 		if json.NewDecoder(bytes.NewReader(text)).Decode(new(json.RawMessage)) == nil {
-			return nil, errors.New("there is more behind its first value")
+			return nil, errors.New("there is more after the first value")
 		}
 		return nil, err
 	}
@@ -30,7 +29,7 @@ func document(text []byte) (any, error) {
 	return next(decoder)
 }
 
-// next is the next value of a text that is JSON.
+// next parses the next value of a JSON text.
 func next(d *json.Decoder) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -54,7 +53,7 @@ func object(d *json.Decoder) (any, error) {
 		}
 		name, _ := token.(string)
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%q stands there twice", name)
+			return nil, fmt.Errorf("%q appears twice", name)
 		}
 		if all[name], err = next(d); err != nil {
 			return nil, err
@@ -77,7 +76,7 @@ func list(d *json.Decoder) (any, error) {
 	return all, err
 }
 
-// same compares two values that document has read.
+// same compares two values that document returned.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -99,13 +98,13 @@ func same(a, b any) bool {
 		return true
 	}
 	switch b.(type) {
-	case []any, map[string]any: // which == cannot compare
+	case []any, map[string]any: // not comparable by ==
 		return false
 	}
 	return a == b
 }
 
-// sameNumber compares numbers by their values: 1e6 is 1000000.
+// sameNumber compares numbers by value: 1e6 equals 1000000.
 func sameNumber(a, b json.Number) bool {
 	n, errN := a.Int64()
 	m, errM := b.Int64()
@@ -117,11 +116,10 @@ func sameNumber(a, b json.Number) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// names are those that an object may have, with those of the objects in a list that stands
-// there; nil: it is any value.
+// names are the valid names of an object, with those of the objects in a list below; nil: any value.
 type names map[string]names
 
-// namesOf are the names of the JSON form of a struct.
+// namesOf returns the names of a struct's JSON form.
 func namesOf[T any]() names {
 	all := names{}
 	for f := range reflect.TypeFor[T]().Fields() {
@@ -140,11 +138,11 @@ var answerNames = func() names {
 	return all
 }()
 
-// named refuses an object that has other names, to the letter: encoding/json takes "OK" for "ok".
+// named refuses objects with other names, case-sensitively: encoding/json accepts "OK" for "ok".
 func named(v any, all names) error {
 	o, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		in, known := all[name]

@@ -15,7 +15,7 @@ import (
 	"oversell/stockimpl"
 )
 
-// refusals maps, for each operation, the words by which it may be refused to their errors.
+// refusals maps, for each operation, the protocol's refusals to errors.
 var refusals = map[string]map[string]error{
 	"acquire": {"held": lockimpl.ErrHeld},
 	"extend":  {"lost": lockimpl.ErrLost},
@@ -27,8 +27,7 @@ var refusals = map[string]map[string]error{
 	"ack":     {"lost": queueimpl.ErrLost},
 }
 
-// ask is call, with a refusal as the error that it is declared to be. A word that is not
-// declared leaves the outcome open.
+// ask is like call, but returns a refusal as its declared error. An undeclared refusal leaves the outcome unknown.
 func (c *client) ask(ctx context.Context, r request, wait time.Duration) (answer, error) {
 	a, err := c.call(ctx, r, wait)
 	declared, known := refusals[r.Op][a.Refused]
@@ -44,18 +43,18 @@ func (c *client) ask(ctx context.Context, r request, wait time.Duration) (answer
 	return a, err
 }
 
-// undeclared is the error of a refusal that the protocol does not have.
+// undeclared returns the error for a refusal that is not part of the protocol.
 func undeclared(c *client, r request, a answer) error {
-	return fmt.Errorf("%s of %s was refused with %q, which is no refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
+	return fmt.Errorf("%s of %s was refused with %q, which is not a refusal of %s", r.Op, c.system.Name, a.Refused, r.Op)
 }
 
-// answers are what became of the calls of an operation in a run.
+// answers counts the answers to the calls of an operation in a run.
 type answers struct {
 	definite, open int
-	first          error // of those that are open
+	first          error // of the calls with unknown outcome
 }
 
-// note counts a call that has ended; err leaves open what it did.
+// note counts a finished call; with an err the outcome is unknown.
 func (s *System) note(op string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,13 +72,13 @@ func (s *System) note(op string, err error) {
 	s.asked[op] = a
 }
 
-// dispensable are the operations that a run can do without: whether a lock was extended is in its
-// history, and the final state is judged only if it is known.
+// dispensable are the operations that a run does not need: extensions are in the history, and the final state is
+// judged only if it is known.
 var dispensable = []string{"extend", "state", "last"}
 
-// Silent is nil unless there is an operation of which no call had a definite answer. A system that
-// does not have an operation did nothing, and a history in which it may have done something
-// excuses too much. In a disturbed run it has to say so.
+// Silent returns an error if no call of some operation had a definite answer. A system that lacks an operation does
+// nothing, and a history in which it may have taken effect excuses too much. In a disturbed run, only an explicit
+// answer that the operation is missing counts.
 func (s *System) Silent(disturbed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *System) Silent(disturbed bool) error {
 	return nil
 }
 
-// lock is a client's view of a system that is a lock.
+// lock is a client's handle of a system that is a lock.
 type lock struct{ *client }
 
 // Acquire implements [lockimpl.Locker].
@@ -128,7 +127,7 @@ func (l *lock) Release(ctx context.Context, held lockimpl.Lock) error {
 	return err
 }
 
-// raw is what a system gave back as its lock; nil if it gave nothing.
+// raw returns what a system returned as its lock; nil if nothing.
 func raw(token string) []byte {
 	if token == "" {
 		return nil
@@ -136,7 +135,7 @@ func raw(token string) []byte {
 	return []byte(token)
 }
 
-// sale is a client's view of a system that is a sale.
+// sale is a client's handle of a system that is a sale.
 type sale struct {
 	*client
 	product string
@@ -186,7 +185,7 @@ func (s *sale) State(ctx context.Context) (stockimpl.State, error) {
 	return state, nil
 }
 
-// queue is a client's view of a system that is a queue.
+// queue is a client's handle of a system that is a queue.
 type queue struct{ *client }
 
 // ackedQueue is a queue that keeps its tasks until they are acknowledged.
@@ -198,7 +197,7 @@ func (q *queue) Enqueue(ctx context.Context, name string, ids ...string) ([]queu
 	if err != nil {
 		return nil, err
 	}
-	if a.Entered == nil { // all of them
+	if a.Entered == nil { // all were added
 		for _, id := range ids {
 			a.Entered = append(a.Entered, task{ID: id})
 		}
@@ -238,7 +237,7 @@ func tasks(ts []task) (all []queueimpl.Task) {
 	return all
 }
 
-// generator is a client's view of a system that generates numbers.
+// generator is a client's handle of a system that generates numbers.
 type generator struct {
 	*client
 	counter string

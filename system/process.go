@@ -25,21 +25,21 @@ import (
 	"oversell/variant"
 )
 
-// longestLine is the longest line that is read from a process.
+// longestLine is the maximum length of a line from a process.
 const longestLine = 1 << 20
 
-// ending is how long a process may take to end when its input ends.
+// ending is how long a process may take to end after its input is closed.
 const ending = 2 * time.Second
 
-// drained is how long reading may take what a process has printed before it ended.
+// drained is how long to read the remaining output of a process that has ended.
 const drained = 100 * time.Millisecond
 
-// process is a program that serves some clients. Its methods are safe for concurrent use.
+// process is a program that serves clients. Its methods are safe for concurrent use.
 type process struct {
 	system *System
 	redis  []string
-	port   int // for a service whose file asks for a free one; else 0
-	// ready is closed when the process has answered init, or failed.
+	port   int // for a service whose file uses {port}; otherwise 0
+	// ready is closed when the process has answered init, or has failed.
 	ready  chan struct{}
 	child  *child.Process // nil if it could not be started
 	stdout *os.File       // its output; nil for a service
@@ -47,11 +47,11 @@ type process struct {
 	stderr child.Tail
 
 	mu        sync.Mutex
-	clients   int              // attached, or with a place kept for them
-	kept      int              // places that are kept for clients that have not called yet
+	clients   int              // attached, or with a reserved place
+	kept      int              // places reserved for clients that have not called yet
 	next      int64            // id of the next request
 	waiting   map[int64]waiter // requests without an answer
-	abandoned map[int64]bool   // requests that were given up, with whether they were answered since
+	abandoned map[int64]bool   // requests that were given up; true: answered since
 	failed    error            // why it no longer serves clients
 	over      chan struct{}    // closed when failed is set
 }
@@ -62,7 +62,7 @@ type waiter struct {
 	op   string
 }
 
-// attach finds the client's way to the system.
+// attach connects a client to the system.
 func (s *System) attach(ctx context.Context, env variant.Env) (caller, error) {
 	if s.service != nil {
 		return s.visit(ctx, env)
@@ -74,8 +74,8 @@ func (s *System) attach(ctx context.Context, env variant.Env) (caller, error) {
 	return p, nil
 }
 
-// join finds a process for a client, or has begin start one, waits until it is ready, and gives
-// the client's place back when the client ends.
+// join finds a process for a client, or makes begin start one, waits until it is ready, and releases the client's
+// place when the client ends.
 func (s *System) join(ctx context.Context, env variant.Env, begin func(*process, context.Context)) (*process, error) {
 	p, first, err := s.place(urls(env), true)
 	if err != nil {
@@ -91,8 +91,7 @@ func (s *System) join(ctx context.Context, env variant.Env, begin func(*process,
 	return p, nil
 }
 
-// settle waits until the process at which a client has a place is ready, and starts it for the
-// first. If it fails, the place is given back.
+// settle waits until the client's process is ready; its first client starts it. On failure the place is released.
 func (s *System) settle(ctx context.Context, p *process, first bool, begin func(*process, context.Context)) error {
 	if first {
 		begin(p, ctx)
@@ -105,8 +104,8 @@ func (s *System) settle(ctx context.Context, p *process, first bool, begin func(
 	return nil
 }
 
-// Prepare has a process ready for a client of a run, so that its start is no part of the load.
-// If that fails, the client's first call tries again.
+// Prepare prepares a process for a client of a run, so that its start is not part of the load. If that fails, the
+// client's first call tries again.
 func (s *System) Prepare(ctx context.Context, env variant.Env) {
 	begin := (*process).start
 	switch {
@@ -130,7 +129,7 @@ func (s *System) Prepare(ctx context.Context, env variant.Env) {
 	})
 }
 
-// takeKept takes a place that is kept at the process, if there is one.
+// takeKept takes a reserved place of the process, if there is one.
 func (p *process) takeKept() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,8 +140,8 @@ func (p *process) takeKept() bool {
 	return true
 }
 
-// place is a place at a process that has one kept, if those are to be had, or one free, or at a
-// new process, which the caller is to start.
+// place takes a place at a process: a reserved one, with kept; otherwise a free one; otherwise at a new process,
+// which the caller must start.
 func (s *System) place(addresses []string, kept bool) (p *process, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *System) place(addresses []string, kept bool) (p *process, first bool, e
 	return p, true, nil
 }
 
-// most is how many clients one process takes: a service serves all of them.
+// most returns the maximum number of clients per process; a service serves all.
 func (s *System) most() int {
 	if s.service != nil {
 		return mostClients
@@ -173,7 +172,7 @@ func (s *System) most() int {
 	return s.clients
 }
 
-// admit takes one more client unless the process is full or has failed.
+// admit adds a client unless the process is full or has failed.
 func (p *process) admit(most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,19 +183,19 @@ func (p *process) admit(most int) bool {
 	return true
 }
 
-// detach gives a client's place back, and ends the process if it has no clients left.
+// detach releases a client's place, and ends a process without clients.
 func (s *System) detach(p *process) {
 	p.mu.Lock()
 	p.clients--
 	idle := p.clients == 0
 	p.mu.Unlock()
 	if idle {
-		p.dismiss(errors.New("it serves nobody any longer"))
+		p.dismiss(errors.New("it no longer serves clients"))
 		p.end()
 	}
 }
 
-// dismiss makes the process stop serving clients, and reports whether it served them until now.
+// dismiss stops the process from serving clients, and reports whether it served them before.
 func (p *process) dismiss(err error) bool {
 	p.mu.Lock()
 	serves := p.failed == nil
@@ -209,8 +208,7 @@ func (p *process) dismiss(err error) bool {
 	return serves
 }
 
-// End ends a run: when it returns, no process that was started for it is left, even if clients
-// still have places at one.
+// End ends a run: when it returns, no process started for the run is left, even if clients still have places.
 func (s *System) End() {
 	s.mu.Lock()
 	left := slices.Collect(maps.Keys(s.begun))
@@ -226,7 +224,7 @@ func (s *System) End() {
 	all.Wait()
 }
 
-// launched notes that there is a process to be ended.
+// launched adds a process to those that must end.
 func (s *System) launched(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,23 +234,22 @@ func (s *System) launched(p *process) {
 	s.begun[p] = true
 }
 
-// ended notes that there is none any longer.
+// ended removes it.
 func (s *System) ended(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.begun, p)
 }
 
-// forget removes a process from the list, so that it serves only the clients that it already
-// has.
+// forget removes a process from the list, so that it serves only its current clients.
 func (s *System) forget(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.processes = slices.DeleteFunc(s.processes, func(q *process) bool { return q == p })
 }
 
-// end waits until the process has ended, whose input is closed, and kills it if it does not. A
-// service, which has no input, is asked to end.
+// end waits until the process, whose input is closed, has ended, and kills it if it does not. A service has no
+// input and is asked to end by a signal.
 func (p *process) end() {
 	if p.child == nil {
 		return
@@ -262,7 +259,7 @@ func (p *process) end() {
 		p.child.StopAll(ending)
 		return
 	}
-	defer p.stdout.Close() // what the process has started may hold the other end open
+	defer p.stdout.Close() // child processes may hold the other end open
 	select {
 	case <-p.child.Exited():
 	case <-time.After(ending):
@@ -270,8 +267,8 @@ func (p *process) end() {
 	p.child.KillAll()
 }
 
-// fail says that the process no longer serves clients, and counts its failure against the
-// system. The first reason counts.
+// fail records that the process no longer serves clients, and counts the failure against the system. The first
+// reason counts.
 func (p *process) fail(err error) {
 	if !p.dismiss(err) {
 		return
@@ -282,28 +279,28 @@ func (p *process) fail(err error) {
 	s.failures++
 	switch {
 	case s.failed != nil:
-	case s.service != nil: // what it had on sale is gone with it
+	case s.service != nil: // its stock is lost with it
 		s.failed = fmt.Errorf("%s: %w", s.Name, err)
 	case s.failures == mostFailures:
 		s.failed = fmt.Errorf("%s: %d processes failed; the last: %w", s.Name, mostFailures, err)
 	}
 }
 
-// Begin begins a run: what failed in one before counts no longer.
+// Begin begins a run and resets failures.
 func (s *System) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures, s.failed, s.asked = 0, nil, nil
 }
 
-// Err is why nothing more is started for the run under way; nil if the system serves it.
+// Err explains why the current run starts no more processes; nil if it does.
 func (s *System) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// urls are the addresses of the servers as a client library takes them.
+// urls returns the addresses of the servers as URLs.
 func urls(env variant.Env) (all []string) {
 	for i, addr := range env.Addr {
 		u := url.URL{Scheme: "redis", Host: addr}
@@ -323,12 +320,12 @@ func urls(env variant.Env) (all []string) {
 	return all
 }
 
-// filled is a text in which {redis} and {port} are replaced.
+// filled replaces {redis} and {port} in a text.
 func (p *process) filled(text string) string {
 	return strings.NewReplacer("{redis}", strings.Join(p.redis, ","), "{port}", strconv.Itoa(p.port)).Replace(text)
 }
 
-// start starts the process and has it answer init.
+// start starts the process and sends init.
 func (p *process) start(ctx context.Context) {
 	defer close(p.ready)
 	s := p.system
@@ -338,7 +335,7 @@ func (p *process) start(ctx context.Context) {
 	}
 	go p.read()
 	go func() {
-		<-p.child.Exited() // what it has started may hold its output open
+		<-p.child.Exited() // its children may hold its output open
 		_ = p.stdout.SetReadDeadline(time.Now().Add(drained))
 	}()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer to init within %v", s.limit))
@@ -353,7 +350,7 @@ func (p *process) start(ctx context.Context) {
 	}
 }
 
-// launch starts the program, with its input written from p.lines.
+// launch starts the program; p.lines is written to its input.
 func (p *process) launch() error {
 	cmd := p.command(p.system.command)
 	stdin, err := cmd.StdinPipe()
@@ -374,15 +371,15 @@ func (p *process) launch() error {
 	return nil
 }
 
-// write writes requests until the process no longer serves clients. A process that does not
-// read blocks it; clients then wait no longer than they would for an answer.
+// write writes requests until the process no longer serves clients. A process that does not read blocks it; clients
+// still wait no longer than for an answer.
 func (p *process) write(stdin io.WriteCloser) {
 	defer stdin.Close()
 	for {
 		select {
 		case line := <-p.lines:
 			if _, err := stdin.Write(line); err != nil {
-				return // the process has ended, which its reader notices
+				return // the process has ended; its reader reports that
 			}
 		case <-p.over:
 			return
@@ -411,7 +408,7 @@ func (p *process) read() {
 	}
 }
 
-// short is the beginning of a line.
+// short returns the beginning of a line.
 func short(line string) string {
 	const most = 200
 	if len(line) > most {
@@ -420,13 +417,13 @@ func short(line string) string {
 	return line
 }
 
-// endError says that a process ended by itself.
+// endError means that a process ended by itself.
 type endError struct {
 	how     string
-	printed []string // the last lines on stderr
+	printed []string // last lines of stderr
 }
 
-// Error says how it ended, with the last line.
+// Error describes how it ended, with its last line.
 func (e *endError) Error() string {
 	s := "it ended" + e.how
 	if n := len(e.printed); n > 0 {
@@ -435,10 +432,10 @@ func (e *endError) Error() string {
 	return s
 }
 
-// mostPrinted is how many lines of what a process has printed are told.
+// mostPrinted is how many of a process's last lines are reported.
 const mostPrinted = 10
 
-// ended is how the process ended, and what it printed last on stderr.
+// ended returns how the process ended, with its last output on stderr.
 func (p *process) ended() error {
 	e := &endError{}
 	select {
@@ -457,7 +454,7 @@ func (p *process) ended() error {
 	return e
 }
 
-// parse reads an answer.
+// parse parses an answer.
 func parse(line []byte) (a answer, err error) {
 	read, err := document(line)
 	if err == nil {
@@ -467,7 +464,7 @@ func parse(line []byte) (a answer, err error) {
 		err = json.Unmarshal(line, &a)
 	}
 	if err != nil {
-		return a, fmt.Errorf("it printed a line that is no answer (%v)", err)
+		return a, fmt.Errorf("it printed a line that is not an answer (%v)", err)
 	}
 	if a.ID == nil {
 		return a, errors.New("it printed an answer without an id")
@@ -479,7 +476,7 @@ func parse(line []byte) (a answer, err error) {
 	return a, nil
 }
 
-// take hands an answer to the call that waits for it.
+// take passes an answer to the waiting call.
 func (p *process) take(line []byte) error {
 	a, err := parse(line)
 	if err != nil {
@@ -491,7 +488,7 @@ func (p *process) take(line []byte) error {
 	switch {
 	case p.waiting[*a.ID].came != nil:
 		w := p.waiting[*a.ID]
-		w.came <- a // there is room for one
+		w.came <- a // the channel has capacity 1
 		delete(p.waiting, *a.ID)
 		return p.system.check(w.op, a)
 	}
@@ -535,7 +532,7 @@ func (p *process) call(ctx context.Context, r request) (answer, error) {
 		return a, nil
 	case <-p.over:
 		select {
-		case a := <-came: // it was there when the process ended
+		case a := <-came: // the answer came before the process ended
 			if p.system.check(r.Op, a) == nil {
 				return a, nil
 			}

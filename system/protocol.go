@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// request is one line to a process. Fields that an operation does not use are left out.
+// request is one line to a process. Unused fields are left out.
 type request struct {
 	ID     int64  `json:"id"`
 	Op     string `json:"op"`
@@ -64,7 +64,7 @@ func (t *task) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(t))
 }
 
-// answer is one line from a process. One of OK, Refused and Unknown says what it is.
+// answer is one line from a process. Exactly one of OK, Refused and Unknown is set.
 type answer struct {
 	ID      *int64 `json:"id"`
 	OK      bool   `json:"ok"`
@@ -88,23 +88,23 @@ type answer struct {
 
 	Number int64 `json:"number"`
 
-	given map[string]bool // the fields that it has
+	given map[string]bool // the fields that are present
 	came  time.Time
-	exact bool // came is when it was written
-	// began is, in a search, when the process began with the request.
+	exact bool // came is when it was written, not when it was read
+	// began is when, in a search, the process began with the request.
 	began time.Time
 }
 
 // latest is the largest until_ms, the year 2090.
 const latest = 3786912000000
 
-// earliest is the smallest until_ms, in 1973: what is less is a duration, or counts seconds.
+// earliest is the smallest until_ms, in 1973: a smaller value is a duration, or in seconds.
 const earliest = 1e11
 
 // longest is the largest valid_ms, ten years.
 const longest = 10 * 365 * 24 * 3600 * 1000
 
-// checkLease refuses the end of a lease that cannot be meant.
+// checkLease refuses an implausible end of a lease.
 func (a answer) checkLease() error {
 	switch until, valid := a.UntilMS, a.ValidMS; {
 	case until > latest:
@@ -121,7 +121,7 @@ func (a answer) checkLease() error {
 	return nil
 }
 
-// needed is the field that an ok answer to an operation has to have; empty: none.
+// needed returns the field that an ok answer to an operation must have; empty: none.
 func (s *System) needed(op string) string {
 	switch {
 	case op == "next", op == "last":
@@ -136,7 +136,7 @@ func (s *System) needed(op string) string {
 	return ""
 }
 
-// check is answer.check for the answer to an operation, which lacks nothing that is needed.
+// check is like answer.check, and also requires the fields that the operation needs.
 func (s *System) check(op string, a answer) error {
 	if err := a.check(); err != nil || !a.OK {
 		return err
@@ -152,7 +152,7 @@ func (s *System) check(op string, a answer) error {
 	return nil
 }
 
-// check refuses an answer that says nothing, or two things.
+// check refuses an answer that is none or several of ok, refused and unknown.
 func (a answer) check() error {
 	said := 0
 	for _, is := range []bool{a.OK, a.Refused != "", a.Unknown != ""} {
@@ -169,11 +169,11 @@ func (a answer) check() error {
 	return nil
 }
 
-// arrivalMargin is taken from a validity that an answer counts from when it was written: it
-// had been under way for a while when it was read.
+// arrivalMargin is subtracted from a validity that counts from when the answer was written, because it was read
+// some time later.
 const arrivalMargin = 10 * time.Millisecond
 
-// until is the end of a lease that an answer grants to a request that was sent at sent.
+// until returns the end of a lease granted to a request that was sent at sent.
 func (a answer) until(sent time.Time, ttl time.Duration) time.Time {
 	if !a.began.IsZero() {
 		sent = a.began
@@ -182,7 +182,7 @@ func (a answer) until(sent time.Time, ttl time.Duration) time.Time {
 	case a.UntilMS > 0:
 		until := time.UnixMicro(int64(math.Round(a.UntilMS * 1000)))
 		if until.Before(sent) {
-			return sent // it was over already
+			return sent // it had already ended
 		}
 		return until
 	case a.ValidMS > 0:

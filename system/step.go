@@ -14,26 +14,26 @@ import (
 	"oversell/variant"
 )
 
-// stepped is the way of a client that a search steps.
+// stepped connects a client to a process that a search steps.
 type stepped struct {
 	env     variant.Env
 	session *Session
-	// open and broken are how many connections the process has: it may have to make them anew.
+	// open and broken count the connections of the process: it may have to reconnect.
 	open, broken int
-	// sent: the last that the process did for its request was to send commands.
+	// sent means that the process's last action for its request was to send commands.
 	sent bool
-	// hidden says by being there that the process may remember something that cannot be seen, so executions
-	// cannot be compared by what their objects hold.
+	// hidden marks, by its presence, that the process may have state that is not visible, so that executions cannot
+	// be compared by the content of their objects.
 	hidden chan struct{}
 }
 
-// Session is a client's conversation with a process of its own, which is started when it is first asked,
-// and begins anew in each execution. It is used by one goroutine at a time.
+// Session is a client's conversation with a process of its own, which starts on first use and restarts in each
+// execution. It is not safe for concurrent use.
 type Session struct {
 	system  *System
 	process *remote.Process
-	next    int64         // id of the last request
-	elapsed time.Duration // since the epoch, as the process last saw it
+	next    int64         // of the last request
+	elapsed time.Duration // time since the epoch that the process saw last
 }
 
 func (s *System) step(env variant.Env) *stepped {
@@ -44,21 +44,21 @@ func (s *System) step(env variant.Env) *stepped {
 	return w
 }
 
-// epoch is when every search begins: see explore.Epoch.
+// epoch is the start time of every search: see explore.Epoch.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// CannotStep says why a search cannot step the system; nil if it can.
+// CannotStep explains why a search cannot step the system; nil if it can.
 func (s *System) CannotStep() error {
 	switch {
 	case s.service != nil:
-		return errors.New("it is reached by http: a search steps programs that speak JSON lines (command)")
+		return errors.New("it is an HTTP service: a search steps only programs that speak JSON lines (command)")
 	case s.Object == variant.IDs || s.Object == variant.Queue:
-		return fmt.Errorf("it is a %s: a search steps locks and sales", s.Object)
+		return fmt.Errorf("it is a %s: a search steps only locks and sales", s.Object)
 	}
 	return nil
 }
 
-// Doubt is why a search of the system that found two leases apart has proved nothing; nil if it has.
+// Doubt explains why a search of the system that found no overlapping leases has proved nothing; nil if it has.
 func (s *System) Doubt() error {
 	if !s.blind.Load() {
 		return nil
@@ -66,14 +66,14 @@ func (s *System) Doubt() error {
 	return errors.New("a lease is said to last for valid_ms from when the answer is written, and the program looks at no clock between its last command and the answer: answer until_ms, look at the time of day before answering, or say monotonic: true if it reads no clock by itself (see docs/systems.md)")
 }
 
-// Stateless reports whether a process is said to remember nothing from one request to the next.
+// Stateless reports whether the file declares that processes keep no state between requests.
 func (s *System) Stateless() bool { return s.stateless }
 
-// NotSearched are sentences that say what a search of the system leaves out.
+// NotSearched returns sentences about what a search of the system leaves out.
 func (s *System) NotSearched() []string {
 	all := []string{
 		"what a program does between requests, and what is executed of several commands sent at once after the connection has broken",
-		"what clients of one process do to each other: each client has a process of its own",
+		"effects of clients of one process on each other: each client has a process of its own",
 		"a seed that the program chooses for Python's random: the module is seeded anew in each execution",
 	}
 	if !s.monotonic {
@@ -82,7 +82,7 @@ func (s *System) NotSearched() []string {
 	return all
 }
 
-// on is the stage of the searches, which is opened when it is first wanted.
+// on returns the stage of the searches, which is opened on first use.
 func (s *System) on(masters int) (*remote.Stage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *System) CloseSearches() {
 	}
 }
 
-// variables are those of the file, with the addresses of these servers.
+// variables returns the environment of the file, with the addresses of these servers.
 func (s *System) variables(addresses []string) (env []string) {
 	for name, value := range s.env {
 		env = append(env, name+"="+strings.ReplaceAll(value, "{redis}", strings.Join(redisURLs(addresses), ",")))
@@ -123,7 +123,7 @@ func redisURLs(addresses []string) (all []string) {
 	return all
 }
 
-// initialize has a process answer init.
+// initialize sends init to a process.
 func (s *System) initialize(p *remote.Process) error {
 	r := request{ID: 1, Op: "init", Client: 1, Schema: Schema, Object: string(s.Object)}
 	if err := write(p, r); err != nil {
@@ -161,7 +161,7 @@ func write(p *remote.Process, r request) error {
 	return nil
 }
 
-// answerTo reads the answer to a request. Any other output is an error.
+// answerTo parses the answer to a request. Any other output is an error.
 func (s *System) answerTo(r request, line []byte) (answer, error) {
 	id := r.ID
 	a, err := parse(line)
@@ -180,7 +180,7 @@ func (s *System) answerTo(r request, line []byte) (answer, error) {
 	return a, nil
 }
 
-// gone implements caller: a process that failed ends the search.
+// gone implements caller: a failed process ends the search.
 func (w *stepped) gone() bool { return false }
 
 // fail ends the search.
@@ -191,7 +191,7 @@ func (w *stepped) fail(r request, err error) {
 	w.env.Step.Fail(err)
 }
 
-// call implements caller. What the process does meanwhile, it does through the search.
+// call implements caller. The process's actions go through the search.
 func (w *stepped) call(ctx context.Context, r request) (answer, error) {
 	if w.session.process == nil {
 		w.begin(r)
@@ -210,7 +210,7 @@ func (w *stepped) call(ctx context.Context, r request) (answer, error) {
 		if err != nil {
 			w.fail(r, err)
 		}
-		// The request is sent, or only now read, when the process does the first thing that others can notice.
+		// The request counts as sent, or as read, when the process does the first thing that others can observe.
 		first := began.IsZero() && r.TTLMS > 0
 		if first {
 			began = w.env.Clock.Now()
@@ -227,14 +227,14 @@ func (w *stepped) call(ctx context.Context, r request) (answer, error) {
 			w.does(ctx, e)
 		}
 	}
-	w.fail(r, fmt.Errorf("it looked at clocks and sent commands %d times, and did not answer: it must wait by a sleep that the search sees, such as nanosleep", mostEvents))
-	return answer{}, nil // not reached
+	w.fail(r, fmt.Errorf("it read clocks and sent commands %d times without an answer: it must wait by a sleep that the search sees, such as nanosleep", mostEvents))
+	return answer{}, nil // unreachable
 }
 
-// mostEvents is how many things a process may do for one request.
+// mostEvents is the maximum number of actions of a process per request.
 const mostEvents = 1000
 
-// failWith is fail for a process that takes no requests: what it did last says why.
+// failWith is like fail, for a process that takes no requests: its last action explains why.
 func (w *stepped) failWith(r request, err error) {
 	w.env.Step.Await(func() {
 		for {
@@ -247,7 +247,7 @@ func (w *stepped) failWith(r request, err error) {
 	w.fail(r, err)
 }
 
-// begin takes a new process.
+// begin starts a new process.
 func (w *stepped) begin(r request) {
 	var err error
 	w.env.Step.Await(func() {
@@ -263,7 +263,7 @@ func (w *stepped) begin(r request) {
 	w.session.next = 1 // init
 }
 
-// does what the process asks for.
+// does performs an action of the process.
 func (w *stepped) does(ctx context.Context, e remote.Event) {
 	w.sent = e.Kind == remote.Commands
 	switch e.Kind {
@@ -282,13 +282,13 @@ func (w *stepped) does(ctx context.Context, e remote.Event) {
 	}
 }
 
-// look lets the process see the time.
+// look shows the current time to the process.
 func (w *stepped) look() {
 	w.session.elapsed = w.env.Clock.Now().Sub(epoch)
 	w.session.process.Tell(w.session.elapsed)
 }
 
-// answered reads the answer.
+// answered parses the answer.
 func (w *stepped) answered(r request, line []byte) (answer, error) {
 	a, err := w.session.system.answerTo(r, line)
 	w.session.process.Rest()
@@ -308,11 +308,10 @@ func (w *stepped) answered(r request, line []byte) (answer, error) {
 	return a, nil
 }
 
-// written is when the process wrote its answer, from when valid_ms counts: when it last looked at the time,
-// if that is the last that it did, and else now. If its looks at monotonic clocks are not seen, it is not known
-// whether it has looked at one since its last command, and taken the time of that command off. Then the earliest
-// time stands for that: what breaks with it breaks with a later one, too, and a proof says nothing (see
-// [System.Doubt]).
+// written returns when the process wrote its answer, from which valid_ms counts: when it last read the clock, if
+// that was its last action, otherwise now. If its readings of monotonic clocks are not visible, it may have read
+// one since its last command, and subtracted the time of that command. Then written returns the earliest possible
+// time: violations found with it also occur with a later one, but a proof says nothing (see [System.Doubt]).
 func (w *stepped) written() time.Time {
 	if w.sent && w.session.system.monotonic {
 		return w.env.Clock.Now()
@@ -320,7 +319,7 @@ func (w *stepped) written() time.Time {
 	return epoch.Add(w.session.elapsed)
 }
 
-// credible refuses the end of a lease that is not by the clock which the search shows.
+// credible refuses the end of a lease that is not by the clock of the search.
 func (w *stepped) credible(a answer, r request) error {
 	until, most := a.until(time.Time{}, 0), epoch.Add(w.session.elapsed+time.Duration(r.TTLMS)*time.Millisecond+24*time.Hour)
 	if until.Before(epoch) || until.After(most) {

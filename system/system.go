@@ -1,12 +1,10 @@
-// Package system makes variants of systems that are not written in Go, or that run elsewhere: a
-// lock, a sale, a queue or a number generator that is reached through a process, which speaks
-// JSON lines, or an HTTP service. A file describes it (see [Read]), and docs/systems.md
-// explains the file and the protocol.
+// Package system makes variants of systems that are not written in Go or run elsewhere: a lock, a sale, a queue or
+// a number generator behind a process that speaks JSON lines, or behind an HTTP service. A file describes the
+// system (see [Read]); docs/systems.md explains the file and the protocol.
 //
-// A system is a variant like any other: its operations are recorded and judged, its promises
-// are those of its file. Only answers that the protocol declares are definite. A process that
-// ends, prints something else or answers twice is stopped, and what it had been asked and not
-// answered is unknown; another is started for what follows.
+// A system is a variant like any other: its operations are recorded and judged, and its file lists its promises.
+// Only answers that the protocol declares are definite. A process that ends, prints something else or answers twice
+// is stopped, and its unanswered requests have an unknown outcome; another process serves later requests.
 package system
 
 import (
@@ -27,59 +25,59 @@ import (
 	"oversell/variant"
 )
 
-// System is what a file describes. It is safe for concurrent use.
+// System is a system described by a file. It is safe for concurrent use.
 type System struct {
 	// Path is the path of the system's file.
 	Path string
-	// Name is how reports call it.
+	// Name is its name in reports.
 	Name string
 	// Object is the kind of object that the system is.
 	Object variant.Object
-	// Summary says in one line how it works.
+	// Summary describes in one line how it works.
 	Summary string
-	// Promises are what it is judged by.
+	// Promises are the promises that it is judged by.
 	Promises []variant.Property
-	// Fences says that it is a lock that grants fencing tokens.
+	// Fences means that it is a lock that grants fencing tokens.
 	Fences bool
-	// Acks says that it is a queue that hands a task out again unless it is acknowledged.
+	// Acks means that it is a queue that delivers a task again unless it is acknowledged.
 	Acks bool
 
 	command   []string
-	clients   int           // that one process serves at once
-	limit     time.Duration // for one answer, beyond what the call itself allows to wait
+	clients   int           // per process
+	limit     time.Duration // for one answer, beyond the wait that the call allows
 	env       map[string]string
-	stateless bool // a process remembers nothing from one request to the next
-	monotonic bool // a search steps looks at monotonic clocks, too
+	stateless bool // a process keeps no state between requests
+	monotonic bool // a search also controls monotonic clocks
 	service   *service
-	http      *http.Client // of a service
-	dir       string       // of the file: where the process runs
+	http      *http.Client // for a service
+	dir       string       // directory of the file; processes run there
 	source    string       // the file's name
 
-	made  atomic.Int64 // clients
-	blind atomic.Bool  // a search has seen it count a lease from a moment that it did not look at
+	made  atomic.Int64 // clients created
+	blind atomic.Bool  // in a search, a lease counted from a time at which the clock was not read
 
 	mu        sync.Mutex
 	stage     *remote.Stage // of a search
 	processes []*process
-	begun     map[*process]bool // that have been started and may not have ended
+	begun     map[*process]bool // started and perhaps still running
 	failures  int
 	failed    error              // why no more processes are started
 	asked     map[string]answers // by operation
 }
 
-// Lock is the variant of a system that is a lock.
+// Lock returns the variant of a system that is a lock.
 func (s *System) Lock() lockimpl.Variant {
 	return lockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true}, Fences: s.Fences,
 		New: func(env variant.Env) lockimpl.Locker { return &lock{s.client(env)} }}
 }
 
-// Sale is the variant of a system that is a sale.
+// Sale returns the variant of a system that is a sale.
 func (s *System) Sale() stockimpl.Variant {
 	return stockimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true},
 		New: func(env variant.Env, product string) stockimpl.Sale { return &sale{s.client(env), product} }}
 }
 
-// Queue is the variant of a system that is a queue.
+// Queue returns the variant of a system that is a queue.
 func (s *System) Queue() queueimpl.Variant {
 	return queueimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true}, AtLeastOnce: s.Acks,
 		New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue {
@@ -90,19 +88,19 @@ func (s *System) Queue() queueimpl.Variant {
 		}}
 }
 
-// IDs is the variant of a system that generates numbers.
+// IDs returns the variant of a system that generates numbers.
 func (s *System) IDs() idimpl.Variant {
 	return idimpl.Variant{Name: s.Name, Source: s.source, Summary: s.Summary, Promises: s.Promises, Needs: variant.Needs{AllMasters: true},
 		New: func(env variant.Env, counter string) idimpl.Generator { return &generator{s.client(env), counter} }}
 }
 
-// errAnswer is the error of an answer that the protocol does not have.
-var errAnswer = errors.New("the answer is none of the protocol")
+// errAnswer is the error for an answer that is not part of the protocol.
+var errAnswer = errors.New("the answer is not part of the protocol")
 
-// lacking is how a program says that it does not have an operation, so that nothing was done.
+// lacking matches an answer that the program lacks an operation, so that nothing was done.
 var lacking = regexp.MustCompile(`(?i)\bnot (implemented|supported)\b`)
 
-// lackError is the error of an operation that a program does not have.
+// lackError is the error for an operation that a program lacks.
 type lackError string
 
 func (e lackError) Error() string        { return string(e) }
@@ -111,7 +109,7 @@ func (e lackError) Is(target error) bool { return target == errors.ErrUnsupporte
 // mostFailures is how many processes of a run may fail before no more are started.
 const mostFailures = 20
 
-// client is one client's way to the system. It is used by one goroutine at a time.
+// client connects one client to the system. It is not safe for concurrent use.
 type client struct {
 	way    caller
 	system *System
@@ -121,9 +119,9 @@ type client struct {
 
 // caller is one client's process or service.
 type caller interface {
-	// call sends a request and returns the answer, or an error that leaves the outcome open.
+	// call sends a request and returns the answer, or an error that leaves the outcome unknown.
 	call(ctx context.Context, r request) (answer, error)
-	// gone reports whether it no longer serves clients, so that the client needs another.
+	// gone reports whether it no longer serves clients, so that the client needs another one.
 	gone() bool
 }
 
@@ -134,24 +132,24 @@ func (s *System) client(env variant.Env) *client {
 	return &client{system: s, number: s.made.Add(1), env: env}
 }
 
-// Start starts the system for a client and ends it again. The error says why the system does
-// not serve clients, followed by the last output of a program; it joins one error per line.
+// Start starts the system for a client and ends it again. The error explains why the system does not serve clients,
+// followed by the last output of a program; it joins one error per line.
 func (s *System) Start(ctx context.Context, env variant.Env) error {
 	_, err := s.attach(ctx, env)
 	e := (*endError)(nil)
 	if err == nil || ctx.Err() != nil || !errors.As(err, &e) || len(e.printed) < 2 {
 		return err
 	}
-	parts := []error{fmt.Errorf("start %s: it ended%s, and the last that it printed is this", s.Name, e.how)}
+	parts := []error{fmt.Errorf("start %s: it ended%s; its last output is", s.Name, e.how)}
 	for _, line := range e.printed {
 		parts = append(parts, errors.New(line))
 	}
 	return errors.Join(parts...)
 }
 
-// call asks the system. wait is how long the operation itself may take. A call after the
-// process has failed is not sent. Its outcome is unknown, like that of the calls before, so
-// that the history shows that something was wrong. The next call goes to another process.
+// call sends a request to the system. wait is how long the operation itself may take. After the process has failed,
+// the next call is not sent; its outcome is unknown, like that of unanswered calls, so that the history shows the
+// failure. Later calls use another process.
 func (c *client) call(ctx context.Context, r request, wait time.Duration) (answer, error) {
 	if c.way == nil {
 		way, err := c.system.attach(ctx, c.env)

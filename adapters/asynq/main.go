@@ -1,5 +1,5 @@
-// Command asynq is github.com/hibiken/asynq for the test of peers: asynq produce N, asynq work,
-// asynq left. The test says what the variables are.
+// Command asynq adapts github.com/hibiken/asynq for the test of published libraries: asynq produce N, asynq work,
+// asynq left. The test documents the environment variables.
 package main
 
 import (
@@ -64,7 +64,7 @@ func work(at asynq.RedisConnOpt) error {
 		if n, _ := strconv.Atoi(task); os.Getenv("DIE") != "" && n%10 == 3 {
 			if f, err := os.OpenFile(os.Getenv("LOG")+".died"+task, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 				f.Close()
-				time.Sleep(500 * time.Millisecond) // in the midst of the task, as in record.py
+				time.Sleep(500 * time.Millisecond) // during the task, as in record.py
 				return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}
 		}
@@ -86,7 +86,7 @@ func note(event, task string) error {
 	return err
 }
 
-// left prints the tasks that the library still knows of.
+// left prints the tasks that the library still holds.
 func left(at asynq.RedisConnOpt) error {
 	i := asynq.NewInspector(at)
 	defer i.Close()

@@ -1,5 +1,5 @@
-// Command golang serves the locks of libraries in Go to oversell, by the protocol of
-// docs/systems.md: golang redislock, golang redsync, golang rueidislock.
+// Command golang serves locks of Go libraries to oversell, by the protocol of docs/systems.md: golang redislock,
+// golang redsync, golang rueidislock.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"oversell/variant"
 )
 
-// libraries are the locks by the name that the program is given.
+// libraries are the locks by the name in the program's argument.
 var libraries = map[string]lockimpl.Variant{"redislock": golocks.Redislock, "redsync": golocks.Redsync, "rueidislock": golocks.Rueidislock}
 
 type request struct {
@@ -69,9 +69,8 @@ func main() {
 	}
 }
 
-// masters are the servers whose addresses are separated by commas. A client waits two seconds
-// for an answer, and does not send a command again. at is where they are, for libraries with
-// clients of their own.
+// masters returns clients of the servers at comma-separated addresses. A client waits two seconds for an answer,
+// and does not retry commands. at are the addresses, for libraries with clients of their own.
 func masters(addresses string) (all []redis.UniversalClient, at []string) {
 	for _, address := range strings.Split(addresses, ",") {
 		o, err := redis.ParseURL(address)
@@ -92,11 +91,11 @@ type service struct {
 	crash     int64
 	granted   atomic.Int64
 
-	mutex   sync.Mutex // of the rest, and of stdout
+	mutex   sync.Mutex // of the fields below, and of stdout
 	lockers map[int]lockimpl.Locker
 }
 
-// locker is that of a client.
+// locker returns the lock client of a client.
 func (s *service) locker(client int) lockimpl.Locker {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -152,13 +151,13 @@ func (s *service) answer(r request) answer {
 	return a
 }
 
-// acquire tries until the lock is granted or the time to wait is over.
+// acquire tries until the lock is granted or the wait is over.
 func (s *service) acquire(ctx context.Context, l lockimpl.Locker, r request) (lockimpl.Lock, error) {
 	giveUp := time.Now().Add(time.Duration(r.WaitMS) * time.Millisecond)
 	for {
 		held, err := l.Acquire(ctx, r.Key, lockimpl.Options{TTL: time.Duration(r.TTLMS) * time.Millisecond})
 		if err == nil && s.crash > 0 && s.granted.Add(1) == s.crash {
-			os.Exit(1) // as a holder that dies
+			os.Exit(1) // like a holder that dies
 		}
 		if !errors.Is(err, lockimpl.ErrHeld) || time.Now().After(giveUp) {
 			return held, err

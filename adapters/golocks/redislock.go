@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// bsm is one client's view of github.com/bsm/redislock.
+// bsm is one client of github.com/bsm/redislock.
 type bsm struct {
 	env    variant.Env
 	client *redislock.Client
@@ -24,7 +24,7 @@ func newBSM(env variant.Env) *bsm {
 
 func (b *bsm) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	start := time.Now()
-	// The retries of MaxTries, and none without it.
+	// As many retries as MaxTries allows; none without it.
 	retry := redislock.LimitRetry(redislock.LinearBackoff(o.RetryEvery), max(o.MaxTries-1, 0))
 	l, err := b.client.Obtain(ctx, lockimpl.Key(key), o.TTL, &redislock.Options{Token: b.env.Token(), RetryStrategy: retry})
 	switch {

@@ -1,5 +1,5 @@
-// Package golocks has locks of libraries in Go as variants: each file is complete, and what a user
-// of the library would write to put it to the test.
+// Package golocks wraps locks of Go libraries as variants: each file is complete, and is what a user of the library
+// would write to test it.
 package golocks
 
 import (
@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// rsync is one client's view of github.com/go-redsync/redsync.
+// rsync is one client of github.com/go-redsync/redsync.
 type rsync struct {
 	env  variant.Env
 	rs   *redsync.Redsync
@@ -40,7 +40,7 @@ func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 		return lockimpl.Lock{}, err
 	case errors.As(err, &taken):
 		return lockimpl.Lock{}, lockimpl.ErrHeld
-	case err != nil: // ErrFailed, too: a majority was late, and whether it was given back is not told
+	case err != nil: // also ErrFailed: a majority was late, and it is unknown whether the lock was released
 		return lockimpl.Lock{}, err
 	}
 	s.held[m.Value()] = m
@@ -71,7 +71,7 @@ func lostUnless(ok bool, err error) error {
 	return err
 }
 
-// unanswered tells whether a master did not answer: what was asked of it may have been done.
+// unanswered reports whether a master did not answer: its command may have been executed.
 func unanswered(err error) bool {
 	failed := &redsync.RedisError{}
 	return errors.As(err, &failed)

@@ -13,21 +13,21 @@ import (
 	"oversell/variant"
 )
 
-// rlock is one client's view of github.com/redis/rueidis/rueidislock, which makes its own
-// connections and renews its leases by itself.
+// rlock is one client of github.com/redis/rueidis/rueidislock, which opens its own connections and renews its
+// leases.
 type rlock struct {
 	env     variant.Env
 	mutex   sync.Mutex
-	lockers map[time.Duration]rueidislock.Locker // by length of lease
+	lockers map[time.Duration]rueidislock.Locker // by lease
 	held    map[string]rueidisHeld               // by token
 }
 
 type rueidisHeld struct {
-	ctx    context.Context // ends when the library sees that the lock is lost
+	ctx    context.Context // ends when the library notices that the lock is lost
 	cancel context.CancelFunc
 }
 
-// locker is the library's for a length of lease, and is made on first use.
+// locker returns the library's locker for a lease; it is created on first use.
 func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -58,13 +58,13 @@ func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	case err != nil:
 		return lockimpl.Lock{}, err
 	}
-	// What is told is the first lease: the library does not tell when it has renewed.
+	// The end of the first lease: the library does not report renewals.
 	l := lockimpl.Lock{Key: key, Token: r.env.Token(), Until: start.Add(o.TTL), Via: "TryWithContext"}
 	r.held[l.Token] = rueidisHeld{held, cancel}
 	return l, nil
 }
 
-// Extend is not there: the library renews by itself.
+// Extend is unsupported: the library renews by itself.
 func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	return l, errors.ErrUnsupported
 }
@@ -76,7 +76,7 @@ func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
 	}
 	delete(r.held, l.Token)
 	lost := h.ctx.Err() != nil
-	h.cancel() // it waits for the release, and does not tell what came of it
+	h.cancel() // it waits for the release, but does not report the result
 	if lost {
 		return lockimpl.ErrLost
 	}

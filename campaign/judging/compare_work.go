@@ -9,27 +9,24 @@ import (
 	"oversell/variant"
 )
 
-// Work is what the clients of a run came for, as far as they got it. Attempts at a
-// lock, refusals and tidying up are none of it.
+// Work is the useful work of a run. Lock attempts, refusals and clean-up do not count.
 type Work struct {
-	// Kind is the operation that the work is done by.
+	// Kind is the operation that does the work.
 	Kind history.Kind
-	// Done is how many pieces of work there were: purchases, tasks, numbers or
-	// grants of a lock. What had no effect of its own, such as an order that was sent
-	// again, is not counted.
+	// Done counts pieces of work: purchases, tasks, numbers or grants of a lock. Operations without an effect of
+	// their own, such as an order that was sent again, do not count.
 	Done int64
-	// Within is how long they took all together. A sale that is sold out, and a queue
-	// that is drained, end with the last piece; of every other run it is its length.
+	// Within is the duration of the work. A sale that sells out and a queue that is drained end with the last
+	// piece; any other run ends with the load.
 	Within time.Duration
-	// Requests are the latencies of requests as their clients felt them: from when a
-	// client asked for the lock, if there is one, until it had what it came for, or was
-	// told that it gets nothing, or gave up. Who waited in vain counts, too.
+	// Requests are latencies as clients see them: from asking for the lock, if there is one, to the result, a
+	// refusal, or giving up. Waits that end without a grant count, too.
 	Requests *reports.Latencies
-	// Began is when the load began, since the start of the run.
+	// Began is when the load began, measured from the start of the run.
 	Began time.Duration
 }
 
-// Rate is Done by the second.
+// Rate is Done per second.
 func (w Work) Rate() float64 {
 	if w.Within <= 0 {
 		return 0
@@ -37,10 +34,10 @@ func (w Work) Rate() float64 {
 	return float64(w.Done) / w.Within.Seconds()
 }
 
-// request is the latency of the requests; nil if none ended.
+// Request returns the latency of the requests; nil if none ended.
 func (w Work) Request() *reports.Latency { return LatencyOf(w.Requests, w.Kind) }
 
-// latencyOf is the latency of one kind; nil if there was none.
+// LatencyOf returns the latency of one kind; nil if there was none.
 func LatencyOf(l *reports.Latencies, kind history.Kind) *reports.Latency {
 	if l == nil {
 		return nil
@@ -52,8 +49,8 @@ func LatencyOf(l *reports.Latencies, kind history.Kind) *reports.Latency {
 	return &took
 }
 
-// works are the operations that clients come for, by what it is that they use: the
-// first that a scenario uses counts, because the others serve it.
+// works are the main operations by object: the first object that a scenario uses counts, because the others serve
+// it.
 var works = []struct {
 	of    variant.Object
 	kind  history.Kind
@@ -66,7 +63,7 @@ var works = []struct {
 	{variant.Lock, history.Acquire, "acquisitions"},
 }
 
-// workIn is the work in a run that has these objects, and a word for many pieces of it.
+// WorkIn returns the main operation of a run with these objects, and a plural noun for its work.
 func WorkIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 	for _, w := range works {
 		if has(w.of) {
@@ -76,15 +73,15 @@ func WorkIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 	return history.Acquire, "acquisitions"
 }
 
-// requests measures how long clients waited for what they came for.
+// Requests measures how long clients waited for their result.
 type Requests struct {
 	Kind  history.Kind
-	Asked map[int32]time.Duration // by clients who hold a lock: when they asked for it
+	Asked map[int32]time.Duration // when clients that hold a lock asked for it
 	Took  *reports.Latencies
 }
 
-// add counts an operation that ended a request: one of the kind that clients come for,
-// whatever its answer, and a wait for the lock that was in vain.
+// Add counts an operation that ends a request: one of the main kind, whatever its outcome, or a wait for the lock
+// without a grant.
 func (r Requests) Add(op history.Op) {
 	since, holds := r.Asked[op.Client]
 	switch {
@@ -103,26 +100,24 @@ func (r Requests) Add(op history.Op) {
 	}
 }
 
-// done tells whether an operation is a finished piece of work, and the first time
-// that it is done.
+// Done reports whether an operation finishes a piece of work for the first time.
 func Done(op history.Op, kind history.Kind) bool {
 	return op.Kind == kind && op.Outcome == history.OK && op.Reason == history.NoReason &&
-		(kind != history.Pop || op.Amount <= 1) // later attempts deliver what was delivered before
+		(kind != history.Pop || op.Amount <= 1) // later attempts deliver the same task again
 }
 
-// seen is when a broken promise was there to be seen, since the load began: when the
-// operation of its witness that broke it had returned. How the others gave back later
-// what they held belongs to the story, and not to that. What has no witness was seen at
-// the end.
+// Seen returns when a violation became visible, since the load began: when the operation in its witness that broke
+// the promise had returned. Later releases of the other holders are part of the witness, but do not count. A
+// violation without a witness became visible at the end.
 func Seen(v checker.Verdict, began, end time.Duration) time.Duration {
 	at := time.Duration(-1)
 	for _, op := range v.Witness {
 		change := op.Kind == history.Release || op.Kind == history.Extend
 		switch {
 		case v.Property == variant.MutualExclusion && op.Kind == history.Release:
-			continue // two grants broke it
+			continue // two grants broke the promise
 		case v.Property == variant.OwnerOnlyRelease && change:
-			return max(0, op.Return-began) // the robber's; the victim's own comes later
+			return max(0, op.Return-began) // the return of the wrong release; the victim's own comes later
 		}
 		at = max(at, op.Return)
 	}

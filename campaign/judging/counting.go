@@ -10,24 +10,24 @@ import (
 	"oversell/variant"
 )
 
-// counting is what a judgement counts besides what the monitors see, in one reading.
+// counting collects statistics that the monitors do not, in one pass over the history.
 type counting struct {
 	latencies *reports.Latencies
 	widths    *hdrhistogram.Histogram // of the intervals, in nanoseconds
 	ops       int
 	returned  int64 // pieces
-	// products are those that somebody ordered, each of which had the stock of the header.
+	// products are the products that were ordered; each had the stock of the header.
 	products map[history.Value]bool
-	// contended tells whether operations of two clients ever overlapped.
+	// Contended reports whether operations of two clients ever overlapped.
 	Contended bool
 
-	kind     history.Kind // of the operations that the clients came for
-	done     int64        // of those
+	kind     history.Kind // the clients' main operation
+	done     int64        // how many of these
 	last     time.Duration
 	began    time.Duration
 	requests Requests
 
-	before struct { // the operation before
+	before struct { // the previous operation
 		any    bool
 		client int32
 		kind   history.Kind
@@ -35,7 +35,7 @@ type counting struct {
 	}
 }
 
-// NewCounting returns a counter of what happened in h and of how long it took.
+// NewCounting returns a counter for h.
 func NewCounting(h *history.History) *counting {
 	kind, _ := WorkIn(h.Header.Has)
 	return &counting{
@@ -62,7 +62,7 @@ func (t *counting) observe(op *history.Op) {
 	t.began = min(t.began, op.Call)
 	t.latencies.Add(*op)
 	if op.Outcome != history.Unknown {
-		t.widths.RecordValue(int64(op.Return - op.Call)) //nolint:errcheck // what took days is not counted
+		t.widths.RecordValue(int64(op.Return - op.Call)) //nolint:errcheck // an operation of days is not counted
 	}
 	if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
 		t.returned += op.Pieces()
@@ -74,7 +74,7 @@ func (t *counting) observe(op *history.Op) {
 	t.requests.Add(*op)
 }
 
-// meets looks whether an operation overlaps that of another client before it.
+// meets records whether an operation overlaps the previous one of another client.
 func (t *counting) meets(op *history.Op) {
 	a := &t.before
 	if a.any && a.client != op.Client && op.Call < a.ret && a.kind != history.Fault && op.Kind != history.Fault && op.Kind != history.ReadState {
@@ -83,7 +83,7 @@ func (t *counting) meets(op *history.Op) {
 	a.any, a.client, a.kind, a.ret = true, op.Client, op.Kind, op.Return
 }
 
-// work is the work in the history, of which so much was sold, perhaps.
+// Work returns the work in the history; sold is how much was sold, if anything.
 func (t *counting) Work(h *history.History, sold int64) Work {
 	w := Work{Kind: t.kind, Requests: t.requests.Took, Began: t.began, Done: t.done, Within: elapsed(h)}
 	if w.Began == history.Forever {

@@ -1,3 +1,3 @@
-// Package judging makes the report of a run from its history: verdicts, latencies, the work that
-// was done, phases around faults, the load of servers, and why a run decides nothing.
+// Package judging makes the report of a run from its history: verdicts, latencies, work done, phases around faults,
+// server load, and the reason why a run is inconclusive.
 package judging

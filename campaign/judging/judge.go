@@ -18,16 +18,16 @@ import (
 	"oversell/variant"
 )
 
-// Judged is a judged history. All of it comes from the history alone.
+// Judged is a judged history. It depends on the history alone.
 type Judged struct {
 	Run       reports.Run
 	Latencies *reports.Latencies
 	Verdicts  []checker.Verdict
-	// Work is what the clients came for, as far as they got it.
+	// Work is the useful work of the run.
 	Work Work
 }
 
-// Judge judges a history. It reads one that is on the disk as seldom as it can.
+// Judge judges a history. It makes as few passes as possible over a file on disk.
 func Judge(h *history.History) Judged {
 	t := NewCounting(h)
 	j := checker.Judge(h, t.Read)
@@ -80,8 +80,7 @@ func byName(refusals map[history.Reason]int64) map[string]int64 {
 	return names
 }
 
-// elapsed is how long the load ran: of a history that does not tell, from the first call
-// to the last return.
+// elapsed returns how long the load ran; if the history does not record it, from the first call to the last return.
 func elapsed(h *history.History) time.Duration {
 	if h.Trailer != nil && h.Trailer.Elapsed > 0 {
 		return h.Trailer.Elapsed
@@ -93,7 +92,7 @@ func elapsed(h *history.History) time.Duration {
 	return last - first
 }
 
-// intervals says how wide the recorded intervals are.
+// intervals returns how wide the recorded intervals are.
 func intervals(h *history.History, operations *hdrhistogram.Histogram) (i reports.Intervals) {
 	if operations.TotalCount() > 0 {
 		i.Operations = widthsOf(time.Duration(operations.ValueAtQuantile(50)), time.Duration(operations.ValueAtQuantile(99)))
@@ -108,29 +107,28 @@ func widthsOf(p50, p99 time.Duration) *reports.Widths {
 	return &reports.Widths{P50: Round(float64(p50) / 1e6), P99: Round(float64(p99) / 1e6)}
 }
 
-// engineNote tells of an engine that is not the usual one, and of what it means for the
-// verdict.
+// EngineNote describes an engine other than the default, and what it means for the verdict.
 func EngineNote(r *reports.Run) string {
 	if r.Pipelines == 0 {
 		return ""
 	}
 	note := fmt.Sprintf("engine %s: %s on %s", r.Engine, phrase.Count(r.Clients, "client"), phrase.Count(r.Pipelines, "pipeline"))
 	if r.RTT > 0 {
-		note += fmt.Sprintf(", every reply held back for %g ms on average", r.RTT)
+		note += fmt.Sprintf(", every reply delayed by %g ms on average", r.RTT)
 	} else {
 		note += ", with no virtual round-trip time, which hides races"
 	}
 	if c := r.Intervals.Commands; c != nil {
-		note += fmt.Sprintf("; commands took %g ms (p50) and %g ms (p99) from call to reply, and the wider that is the weaker the check", c.P50, c.P99)
+		note += fmt.Sprintf("; commands took %g ms (p50) and %g ms (p99) from call to reply; the longer, the weaker the check", c.P50, c.P99)
 	}
 	return note
 }
 
-// round keeps three decimals, enough for any figure here.
+// Round rounds to three decimals, enough for any figure here.
 func Round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
-// fired are the faults of the run with what became of them; of a run that was killed
-// only the injections that were noted are known.
+// fired returns the faults of the run with their results; for a run that was killed, only recorded injections are
+// known.
 func fired(h *history.History) []reports.Fault {
 	fs := []reports.Fault{}
 	if h.Trailer == nil {
@@ -151,27 +149,26 @@ func fired(h *history.History) []reports.Fault {
 	return fs
 }
 
-// unlisted says of which of the header's faults the trailer does not tell; empty when it
-// tells of all.
+// unlisted names a fault of the header that is missing from the trailer; empty if there is none.
 func unlisted(h *history.History) string {
 	for _, name := range h.Header.Faults {
 		if !slices.ContainsFunc(h.Trailer.Faults, func(f history.FaultCount) bool { return f.Name == name }) {
-			return fmt.Sprintf("the header declares the fault %q, and the trailer does not tell what became of it", name)
+			return fmt.Sprintf("the header declares the fault %q, but the trailer does not have it", name)
 		}
 	}
 	return ""
 }
 
-// idle says which fault did not do what it should have; empty when all did.
+// idle describes a fault that did not take effect; empty if all did.
 func idle(t *history.Trailer) string {
 	for _, f := range t.Faults {
 		switch {
 		case f.Fired == 0 && f.Failed != "":
 			return fmt.Sprintf("the fault %q never fired: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Vain > 0:
-			return fmt.Sprintf("the fault %q came to nothing: %s", f.Name, f.VainWhy)
+			return fmt.Sprintf("the fault %q had no effect: %s", f.Name, f.VainWhy)
 		case f.Fired == 0:
-			return fmt.Sprintf("the fault %q never fired: nothing that fits it came by", f.Name)
+			return fmt.Sprintf("the fault %q never fired: nothing matched it", f.Name)
 		case f.Failed != "":
 			return fmt.Sprintf("the fault %q: %s", f.Name, f.Failed)
 		}
@@ -182,8 +179,8 @@ func idle(t *history.Trailer) string {
 	return ""
 }
 
-// properties fills in r.Properties in the order of variant.Properties, those that this
-// build does not know last, and returns the verdicts on those that were promised.
+// properties fills in r.Properties in the order of variant.Properties, unknown ones last, and returns the verdicts
+// on those that were promised.
 func properties(r *reports.Run, h *history.History, vs []checker.Verdict) []checker.Verdict {
 	r.Properties = []reports.Property{}
 	var promised []checker.Verdict
@@ -218,7 +215,7 @@ func inOrder(vs []checker.Verdict) []checker.Verdict {
 	return vs
 }
 
-// undecided are verdicts without a judgement.
+// undecided returns verdicts that are all unknown, for the reason given.
 func undecided(vs []checker.Verdict, why string) []checker.Verdict {
 	vs = slices.Clone(vs)
 	for i, v := range vs {
@@ -227,11 +224,11 @@ func undecided(vs []checker.Verdict, why string) []checker.Verdict {
 	return vs
 }
 
-// verdict merges the promised results. A run passes when every promise held and
-// something happened that could have broken it; see [checker.Verdict.Opportunities].
+// Verdict merges the results for the promises. A run passes when every promise held and had opportunities to break;
+// see [checker.Verdict.Opportunities].
 func Verdict(h *history.History, promised []checker.Verdict, contended bool) (verdict, why string) {
 	var results []checker.Result
-	open := false // for another reason than that nothing could have broken the promise
+	open := false // a promise is undecided for a reason other than too few opportunities
 	for _, v := range promised {
 		results = append(results, v.Result)
 		open = open || v.Result == checker.Unknown && !v.Unwitnessed()
@@ -257,38 +254,36 @@ func Verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 	case Unoffered(h) != "":
 		return reports.Inconclusive, Unoffered(h)
 	case len(promised) == 0:
-		return reports.Inconclusive, "nothing was promised, and so nothing could be broken"
+		return reports.Inconclusive, "nothing was promised, so nothing could be broken"
 	case merged == checker.Unknown && open:
 		return reports.Inconclusive, NotDecided
 	case !contended:
-		return reports.Inconclusive, TooLittle + ": no two clients were at work at the same time"
+		return reports.Inconclusive, TooLittle + ": no two clients were active at the same time"
 	case merged == checker.Unknown, FewestOf(promised).Opportunities < Needed:
 		few := FewestOf(promised)
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass takes %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
+		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
 	case h.Header.Duration > 0 && h.Header.Duration < Shortest:
-		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly interrupted: a pass takes %v or more", h.Header.Duration, Shortest)
+		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly preempted: a pass needs %v or more", h.Header.Duration, Shortest)
 	}
 	return reports.Pass, ""
 }
 
-// needed is how many opportunities a pass needs for each promise. Of one or two that went
-// well the rule of three says nothing: its bound is 3/n.
+// Needed is how many opportunities a pass needs for each promise. After one or two the rule of three, whose bound
+// is 3/n, says nothing.
 const Needed = 3
 
-// shortest is how long a load must last for a pass, if the clock ends it. Go lets a
-// goroutine run for 10 ms before it interrupts it: in a load of less, what happened between
-// the clients is what their start made of it.
+// Shortest is the minimum duration of a load for a pass, if a time limit ends it. Go preempts a goroutine after 10
+// ms; in a shorter load, the clients interleave only as their start made them.
 const Shortest = 20 * time.Millisecond
 
-// fewestOf is the verdict on the promise that had the fewest opportunities, of several such
-// one that is undecided.
+// FewestOf returns the verdict on the promise with the fewest opportunities; among equals, an undecided one.
 func FewestOf(promised []checker.Verdict) checker.Verdict {
 	return slices.MinFunc(promised, func(a, b checker.Verdict) int {
 		return cmp.Or(cmp.Compare(a.Opportunities, b.Opportunities), cmp.Compare(decided(a), decided(b)))
 	})
 }
 
-// decided is 0 for a verdict that is Unknown, and else 1.
+// decided returns 0 for an Unknown verdict and 1 otherwise.
 func decided(v checker.Verdict) int {
 	if v.Result == checker.Unknown {
 		return 0
@@ -296,14 +291,13 @@ func decided(v checker.Verdict) int {
 	return 1
 }
 
-// Why runs are inconclusive: a history leaves a promise open, or what follows ended the
-// run before its time.
+// Reasons why a run is inconclusive: the history leaves a promise open, or the run was cut short.
 const (
-	TooLittle  = "too little happened that could have broken a promise"
+	TooLittle  = "there were too few opportunities to break a promise"
 	NotDecided = "a promised property could not be decided"
 	CutShort   = "the run was cut short: "
 )
 
-// Uncontended tells whether this is why a run decides nothing in which too little could have
-// broken a promise, because its clients hardly met. Its speed is what it is.
+// Uncontended reports whether a run is inconclusive because its clients hardly overlapped. Its throughput is still
+// valid.
 func Uncontended(why string) bool { return strings.HasPrefix(why, TooLittle) }

@@ -10,24 +10,23 @@ import (
 	"oversell/reports"
 )
 
-// What an open load tolerates. A hundredth is what a p99 leaves out. After 10 ms Go interrupts a
-// goroutine for another, and twice that is what a busy machine makes of it.
+// Tolerances of an open load. One in a hundred is the share that a p99 leaves out. Go preempts a goroutine after 10
+// ms; a busy machine takes twice as long.
 const (
 	mostMissed = 0.01
 	leastRate  = 1 - mostMissed
 	mostLate   = 20 * time.Millisecond
 )
 
-// unoffered says why an open load was not offered as it was chosen; empty when it was, or when
-// the load was closed. That clients all wait for a server that has stopped is no such reason:
-// arrivals are begun when it goes on, and counted from when they were due.
+// Unoffered explains why an open load did not run at its rate; empty if it did, or if the load was closed. A server
+// that stops is not such a reason: waiting arrivals begin when it goes on, and are timed from when they were due.
 func Unoffered(h *history.History) string {
 	if h.Header.Rate == "" {
 		return ""
 	}
 	a := h.Trailer.Arrivals
 	if a == nil {
-		return "the header tells of arrivals, and the trailer does not tell how they were begun"
+		return "the header has arrivals, but the trailer does not"
 	}
 	clients := arriving(h.Header)
 	all := a.Begun + a.Missed
@@ -39,21 +38,21 @@ func Unoffered(h *history.History) string {
 		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s, busy with others for p50 %s each, did not get to them; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
 	case a.Driver.P99 > mostLate:
-		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow for it; use a lower rate, or a machine with less to do",
+		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",
 			notOffered, ms(a.Driver.P99), mostLate)
 	case a.Achieved < leastRate*a.Offered && a.ForClient.P50 > mostLate && needed > clients:
-		return fmt.Sprintf("%s%s began %s arrivals a second and %s were due: one took a client p50 %s, so %s a second take %s; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s began %s arrivals a second, and %s were due: one took a client p50 %s, so %s a second need %s; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, phrase.Count(clients, "client"), reports.Rate(a.Achieved), reports.Rate(a.Offered), ms(a.Step.P50), reports.Rate(a.Highest), phrase.Count(needed, "client"))
 	}
 	return ""
 }
 
-// notOffered begins why an open load says nothing of what it was to say.
+// notOffered begins the reason why an open load is inconclusive.
 const notOffered = "the load was not offered at its rate: "
 
 func ms(d time.Duration) string { return reports.Short(float64(d)/1e6) + " ms" }
 
-// arriving is how many clients take the arrivals of an open load: in a queue the producers.
+// arriving returns how many clients serve the arrivals of an open load: in a queue the producers.
 func arriving(h history.Header) int {
 	if h.Queue != "" {
 		return (h.Clients + 1) / 2
@@ -61,7 +60,7 @@ func arriving(h history.Header) int {
 	return h.Clients
 }
 
-// arrivalsOf is how an open load was offered; nil if the load was closed, or a run was killed.
+// arrivalsOf describes how an open load was offered; nil for a closed load or a killed run.
 func arrivalsOf(h *history.History) *reports.Arrivals {
 	if h.Header.Rate == "" || h.Trailer == nil || h.Trailer.Arrivals == nil {
 		return nil
@@ -80,7 +79,7 @@ func millis(s history.Spans) reports.Percentiles {
 	return reports.Percentiles{P50: in(s.P50), P90: in(s.P90), P99: in(s.P99), P999: in(s.P999), Max: in(s.Max)}
 }
 
-// poolWaitOf is what it cost clients to share connections; nil if that is not known.
+// poolWaitOf returns how long clients waited for shared connections; nil if unknown.
 func poolWaitOf(h *history.History) *reports.PoolWait {
 	if h.Trailer == nil || h.Trailer.Pool == nil || h.Trailer.Pool.Sent <= 0 {
 		return nil

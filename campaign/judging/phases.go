@@ -7,8 +7,7 @@ import (
 	"oversell/reports"
 )
 
-// phases compares the parts of a run before, during and after its faults; nil when
-// none fired.
+// phases compares the parts of a run before, during and after its faults; nil if none fired.
 func phases(h *history.History) []reports.Phase {
 	if len(h.Header.Faults) == 0 {
 		return nil
@@ -36,7 +35,7 @@ func phases(h *history.History) []reports.Phase {
 	for i := range parts {
 		parts[i].latencies = reports.NewLatencies()
 	}
-	for op := range h.Each() { // in the order of their ends
+	for op := range h.Each() { // in the order of completion
 		for at < len(parts)-1 && op.Return > parts[at].to {
 			at++
 		}
@@ -47,7 +46,7 @@ func phases(h *history.History) []reports.Phase {
 	return summaries(parts)
 }
 
-// phase is one of the parts.
+// phase is a part of the run.
 type phase struct {
 	name      string
 	from, to  time.Duration
@@ -74,8 +73,8 @@ func summaries(parts []phase) (all []reports.Phase) {
 	return all
 }
 
-// measured tells an operation of a client's that ended, with or without an answer, from
-// what was noted besides and from what the end of the run stopped.
+// Measured reports whether a record is an operation of a client that ended, with or without an answer, before the
+// run was stopped.
 func Measured(op history.Op) bool {
 	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join && op.Reason != history.Stopped
 }

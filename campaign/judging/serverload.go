@@ -7,11 +7,11 @@ import (
 	"oversell/reports"
 )
 
-// shortestLoad is the shortest interval in which a server's load means something; what is
-// shorter at the end of a run belongs to the one before.
+// shortestLoad is the shortest interval for which a server's load means anything; a shorter one at the end of a run
+// is merged into the one before.
 const shortestLoad = 50 * time.Millisecond
 
-// serverLoads are what the servers said in a history's trailer.
+// serverLoads returns the load of the servers from a history's trailer.
 func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
 	for _, s := range t.Servers {
 		if l, ok := ServerLoad(s); ok {
@@ -21,11 +21,11 @@ func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
 	return loads
 }
 
-// serverLoad makes rates of a server's counts. Between two of which the later one is
-// smaller, the server was started again: nothing is known of that time.
+// ServerLoad computes rates from a server's counters. If a counter decreased, the server was restarted, and that
+// interval is skipped.
 func ServerLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 	l := reports.ServerLoad{Server: s.Server}
-	var all history.LoadSample // the sum of what is known
+	var all history.LoadSample // the sum of the known intervals
 	samples := s.Samples
 	if n := len(samples); n > 2 && samples[n-1].At-samples[n-2].At < shortestLoad {
 		samples = append(samples[:n-2:n-2], samples[n-1])
@@ -47,7 +47,7 @@ func ServerLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 	return l, true
 }
 
-// rates are what was done by the time that it took.
+// rates divides counts by their time.
 func rates(d history.LoadSample) (cpuPercent, commandsPerSecond float64) {
 	return Round(100 * float64(d.CPU) / float64(d.At)), Round(float64(d.Commands) / d.At.Seconds())
 }

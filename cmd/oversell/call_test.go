@@ -12,8 +12,7 @@ import (
 	"oversell/reports"
 )
 
-// TestMistypedCommands: a word that is no command is wrong usage below every command that has
-// commands, and in help.
+// TestMistypedCommands: an unknown subcommand is wrong usage, also in help.
 func TestMistypedCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"rnu":              `unknown command "rnu" for "oversell": did you mean run?`,
@@ -52,8 +51,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// TestEmittedPackage: a test that is written where there is no other Go says that none of another
-// package may be put beside it.
+// TestEmittedPackage: a test in a directory without other Go files is reported to exclude files of another package.
 func TestEmittedPackage(t *testing.T) {
 	alone, beside := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(beside, "a.go"), []byte("package a\n"), 0o600); err != nil {
@@ -61,7 +59,7 @@ func TestEmittedPackage(t *testing.T) {
 	}
 	for dir, want := range map[string]bool{alone: true, beside: false} {
 		_, _, stderr := cli(t, "explore", "--lock", "set-nx-ex", "--out", t.TempDir(), "--emit-test", filepath.Join(dir, "x_test.go"))
-		if !strings.Contains(stderr, "wrote ") || strings.Contains(stderr, "of package regression: Go of another package needs another directory") != want {
+		if !strings.Contains(stderr, "wrote ") || strings.Contains(stderr, "of package regression: Go files of another package need another directory") != want {
 			t.Errorf("%s: %s", dir, stderr)
 		}
 	}
@@ -94,7 +92,7 @@ func TestLostResults(t *testing.T) {
 	}
 }
 
-// TestUnwritablePlaces: what could not be written at the end is refused at the beginning.
+// TestUnwritablePlaces: paths that cannot be written at the end are refused at the beginning.
 func TestUnwritablePlaces(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
@@ -122,7 +120,7 @@ func TestUnwritablePlaces(t *testing.T) {
 	}
 }
 
-// TestUnwrittenPage: answers are printed also where their page cannot be written.
+// TestUnwrittenPage: answers are printed even if their page cannot be written.
 func TestUnwrittenPage(t *testing.T) {
 	needRedis(t)
 	page := filepath.Join(t.TempDir(), "page.md")
@@ -135,8 +133,8 @@ func TestUnwrittenPage(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutRedis: where there is no server nobody interrupted anything, and no target is
-// advised that claims refuse.
+// TestClaimsWithoutRedis: a missing server is not reported as an interrupt, and the advice names only targets that
+// claims support.
 func TestClaimsWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	code, _, stderr := cli(t, "claims", "C1", "--out", filepath.Join(t.TempDir(), "runs"))
@@ -145,8 +143,7 @@ func TestClaimsWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestSystemCheckCalls: a file that is wrong is wrong usage, and one who stops a check does not
-// make the system wrong.
+// TestSystemCheckCalls: an invalid file is wrong usage, and a stopped check is not a fault of the system.
 func TestSystemCheckCalls(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {

@@ -25,21 +25,21 @@ func checkCommand(code *int) *cobra.Command {
 directories, or directories of run directories. The verdict of a history is the
 same as when it was recorded, on every machine.
 
-A history that is not what was written (something in it was deleted, doubled,
-moved or altered, or it is not the one that its run.json was written for) is
-damaged: the verdict is inconclusive. A history that contradicts itself, such as
+A history that is not as written (a record was deleted, doubled, moved or
+altered, or its digest differs from the one in run.json) is damaged: the verdict
+is inconclusive. A history that contradicts itself, such as
 one with two grants of a lock under one identity, is refused with its line.
 
 With --format jepsen-edn or porcupine-log, files are histories that Jepsen recorded: EDN,
-or the lines of its older logs. They are judged by a model, which --model names or
-their operations suggest: whether a register, a mutex, a counter, a set or a queue
-may have behaved so. With --map, files are production logs; the map says which columns
-are what, and which values are ok, refused or unknown. docs/history.md explains both.
-What is wrong in a file is told with its line, and with the column where that is known.
+or the lines of its older logs. They are checked against the model of a register, a
+mutex, a counter, a set or a queue, which --model names or their operations suggest.
+With --map, files are production logs; the map assigns columns to fields, and values to
+the outcomes ok, refused and unknown. docs/history.md explains both. Errors in a file
+name its line, and the column if it is known.
 
-A file that is refused, or is no history, does not keep the others from being judged.
+A file that is refused, or is not a history, does not stop the others from being judged.
 The exit code is 1 when a promise was broken, 3 when a history decided nothing, 2 when
-something could not be judged and all else passed, and 5 when the result could not be
+a file could not be judged and all others passed, and 5 when the result could not be
 printed; of several, 5 counts first, then 1, 3 and 2.`,
 		Example: `  oversell check oversell-runs/20260102-150405
   oversell check --format jepsen-edn store/latest/history.edn
@@ -66,15 +66,15 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	f.StringVar(&how.Format, "format", "", "format of the files: "+strings.Join(campaign.Formats, ", ")+" (default: oversell's own, binary or JSON lines)")
 	f.StringVar(&how.Map, "map", "", "file that maps the columns of production logs, CSV or JSON lines, to fields")
-	f.StringVar(&how.Model, "model", "", "model of a history of Jepsen: "+strings.Join(foreign.Names(), ", ")+" (default: the one that its operations suggest)")
+	f.StringVar(&how.Model, "model", "", "model of a history of Jepsen: "+strings.Join(foreign.Names(), ", ")+" (default: chosen by its operations)")
 	f.StringVar(&how.Initial, "initial", "", "initial value of a register, a multi-register or a counter, in EDN (default: nil, or 0)")
-	f.StringVar(&how.Keys, "keys", "", "whether values [key value] in a history of Jepsen are those of independent objects: "+strings.Join(foreign.AllKeys, ", ")+" (default: auto, which docs/history.md explains)")
+	f.StringVar(&how.Keys, "keys", "", "whether values [key value] in a history of Jepsen belong to independent objects: "+strings.Join(foreign.AllKeys, ", ")+" (default: auto, see docs/history.md)")
 	f.DurationVar(&how.TimeLimit, "time-limit", 30*time.Second, "how long the search for a legal order of a history of Jepsen may take")
-	f.StringVar(&how.Export, "export", "", "write the history to a file, too: FILE.edn as Jepsen has it, FILE.jsonl as JSON lines")
+	f.StringVar(&how.Export, "export", "", "also write the history to a file: FILE.edn in Jepsen's format, FILE.jsonl as JSON lines")
 	return cmd
 }
 
-// show prints a document in the form that was asked for.
+// show prints a document as text or as JSON.
 func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	if asJSON {
@@ -87,7 +87,7 @@ func show(cmd *cobra.Command, d reports.Document, asJSON bool) error {
 	return printing(t.Explain(d))
 }
 
-// printing marks a failure to print, which is an environment error.
+// printing wraps an error of printing as an environment error.
 func printing(err error) error {
 	if err == nil {
 		return nil

@@ -23,20 +23,20 @@ func claimsCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "claims [C1 …]",
-		Short: "Answer what the documents claim by measurements on a real Redis",
-		Long: `Answer what the documents claim by measurements on a real Redis.
+		Short: "Measure on a real Redis what published texts claim",
+		Long: `Measure on a real Redis what published texts claim.
 
-Twenty-six claims, about locks, queues, scripts and connections, are each confirmed,
-refuted, or depend on something that is named. Without arguments all are measured, in
-less than three minutes (--quick: one). Of up to three claims, all numbers are shown.
+Each of twenty-six claims, about locks, queues, scripts and connections, is confirmed,
+refuted, or depends on a condition, which is named. Without arguments all are measured,
+in less than three minutes (--quick: one). For up to three claims, all numbers are shown.
 
-Each measurement gets a redis-server of its own, which needs one on this machine. With
---target redis://… it is the server there: claims that kill servers are then
+Each measurement starts a redis-server of its own, which must be installed. With
+--target redis://… it uses the server there: claims that kill servers are then
 inconclusive, C14 leaves a thousand small scripts in its cache, and C20 and C22 keep it
 busy for some seconds.
 
-The exit code is 0 when every answer is the declared one, 1 when one is another, 2 for
-wrong usage, 3 when one could not be decided, and 5 when the environment failed.`,
+The exit code is 0 when every answer is as declared, 1 when one differs, 2 for wrong
+usage, 3 when one could not be decided, and 5 for an environment error.`,
 		Example: `  oversell claims
   oversell claims C14
   oversell claims C2 C3 --quick
@@ -74,12 +74,12 @@ wrong usage, 3 when one could not be decided, and 5 when the environment failed.
 	f.StringVar(&o.Target.Target, "target", "process", "process, container, or redis://[user:password@]host:port[/db]")
 	campaign.BindAddress(f, &o.Target)
 	f.StringVar(&dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.StringVar(&markdown, "markdown", "", "also write the answers as a page to this file")
+	f.StringVar(&markdown, "markdown", "", "also write the answers as a Markdown page to this file")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on stdout")
 	return cmd
 }
 
-// measured measures the claims and tells of each on stderr.
+// measured measures the claims and reports each on stderr.
 func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 	n, stderr := 0, cmd.ErrOrStderr()
 	p := newProgress(stderr)
@@ -98,8 +98,8 @@ func measured(cmd *cobra.Command, plan claims.Plan) (reports.Claims, error) {
 	return all, err
 }
 
-// tell shows the answers and, unless some are missing, writes the page. One that fails does
-// not keep the other from being done.
+// tell prints the answers and, unless some are missing, writes the page. A failure of one does not prevent the
+// other.
 func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) error {
 	if asJSON {
 		return errors.Join(printing(reports.WriteJSON(cmd.OutOrStdout(), all)), claimsPage(cmd, all, markdown))
@@ -107,7 +107,7 @@ func tell(cmd *cobra.Command, all reports.Claims, asJSON bool, markdown string) 
 	return errors.Join(printing(terminal(cmd).Claims(all)), claimsPage(cmd, all, markdown))
 }
 
-// claimsPage writes the page, if one was asked for.
+// claimsPage writes the page if --markdown asked for it.
 func claimsPage(cmd *cobra.Command, all reports.Claims, path string) error {
 	switch {
 	case path == "":
@@ -123,7 +123,7 @@ func claimsPage(cmd *cobra.Command, all reports.Claims, path string) error {
 	return nil
 }
 
-// asTyped is the command line that measures the same again, without a password.
+// asTyped returns the command line that repeats the measurement, without passwords.
 func asTyped(args []string, quick bool, target string, named bool) string {
 	words := append([]string{"oversell claims"}, args...)
 	if quick {

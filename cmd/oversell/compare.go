@@ -27,20 +27,20 @@ func compareCommand(code *int) *cobra.Command {
 
 Contenders are combinations of variants; configurations are targets, faults, and
 values of a flag that has several, such as --clients 10,100,1000. In every round
-each contender runs once in each configuration, in an order of the round's own, so
-that noise hits all alike: a sale to its last piece, which shows whether promises
-are kept, and a second that is measured (--measure). In every configuration something
-that is known to break must be caught, or the absence of violations in it is
-inconclusive. A ratio is the throughput by that of one contender, the fastest over all
-rounds of those without a violation, in the same round. Contenders whose intervals
+each contender runs once in each configuration, in random order, so that noise
+affects all alike: first a sale to its last piece, which tests the promises, then
+a second of measurement (--measure). In every configuration a control, known to
+break, must be caught; otherwise the absence of violations there is inconclusive.
+A ratio divides a contender's throughput by the reference's in the same round; the
+reference is the fastest contender without a violation. Contenders whose intervals
 overlap have the same rank, marked with =.
 
 With no flags: a flash sale under every shipped lock, and without a lock where the
-sale needs none, for some minutes; with --quick under a few of them, within one.
+sale needs none, in some minutes; with --quick under a few locks, in less than one.
 
-The exit code is 0 when every outcome is the declared one, 1 when a promise was
-broken that no flaw explains, 2 for wrong usage, 3 when something was not decided, and
-5 when the environment failed. A declared flaw that did not show is "declared, not seen".`,
+The exit code is 0 when every outcome is as declared, 1 when a promise was broken
+that no flaw explains, 2 for wrong usage, 3 when something was not decided, and 5 for
+an environment error. A declared flaw that did not show is "declared, not seen".`,
 		Example: `  oversell compare --quick
   oversell compare --lock lua-release,redlock,fenced --clients 10,100,1000
   oversell compare --lock none --sale lua,watch,reserve --quantity 1,5
@@ -94,7 +94,7 @@ broken that no flaw explains, 2 for wrong usage, 3 when something was not decide
 	return cmd
 }
 
-// showComparison prints a comparison as JSON or for people.
+// showComparison prints a comparison as JSON or as text.
 func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error {
 	if asJSON {
 		return printing(reports.WriteJSON(cmd.OutOrStdout(), c))
@@ -103,12 +103,11 @@ func showComparison(cmd *cobra.Command, c reports.Comparison, asJSON bool) error
 	return printing(t.Comparison(c))
 }
 
-// rounds tells how a comparison goes on: on a terminal also of the run under way, and
-// everywhere in a line for each round.
+// rounds reports the progress of a comparison: one line per round, and on a terminal also the current run.
 type rounds struct {
 	*progress
 	told   map[string]bool
-	rounds int // that are over
+	rounds int // completed rounds
 }
 
 func newRounds(p *progress) *rounds {
@@ -117,7 +116,7 @@ func newRounds(p *progress) *rounds {
 	return &rounds{progress: p, told: map[string]bool{}}
 }
 
-// Target tells of a kind of servers once: a comparison starts many.
+// Target reports each kind of server once: a comparison starts many.
 func (r *rounds) Target(t *server.Target) {
 	what := fmt.Sprint(t.Kind, t.Topology)
 	if !r.told[what] {
@@ -126,7 +125,7 @@ func (r *rounds) Target(t *server.Target) {
 	r.told[what] = true
 }
 
-// Database tells of the database once.
+// Database reports the database once.
 func (r *rounds) Database(db *database.DB) {
 	if !r.told[db.Why] {
 		r.progress.Database(db)
@@ -134,13 +133,13 @@ func (r *rounds) Database(db *database.DB) {
 	r.told[db.Why] = true
 }
 
-// Start tells which run of the round is under way.
+// Start reports the current run of the round.
 func (r *rounds) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	r.did(0, fmt.Sprintf("round %d, run %d of %d", r.rounds+1, i+1, n))
 	r.progress.Start(i, n, c, live)
 }
 
-// Round tells how things stand.
+// Round reports the standing after a round.
 func (r *rounds) Round(c reports.Comparison) {
 	r.rounds = c.Rounds
 	count := map[string]int{}

@@ -62,7 +62,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 // TestCompareUndecided: the exit code is the comparison's.
 func TestCompareUndecided(t *testing.T) {
 	code, stdout, stderr := cli(t, "compare", "--target", "embedded", "--lock", "lua-release", "--clients", "1", "--stock", "10", "--rounds", "1", "--measure", "100ms", "--plain", "--out", filepath.Join(t.TempDir(), "out"))
-	if code != reports.ExitInconclusive || !strings.Contains(stdout, "too little happened") {
+	if code != reports.ExitInconclusive || !strings.Contains(stdout, "too few opportunities") {
 		t.Errorf("exit code %d, want 3\n%s\n%s", code, stdout, stderr)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// completed teaches the shell what the flags and arguments of all commands can be.
+// completed registers shell completions for the flags and arguments of all commands.
 func completed(root *cobra.Command) {
 	c := campaign.Catalogue()
 	values := map[string][]cobra.Completion{
@@ -29,7 +29,7 @@ func completed(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		for flag, all := range values {
 			if cmd.Flags().Lookup(flag) != nil {
-				// The flag is there and has no completions yet, so this cannot fail.
+				// The flag exists and has no completions yet, so this cannot fail.
 				_ = cmd.RegisterFlagCompletionFunc(flag, listed(all))
 			}
 		}
@@ -53,8 +53,8 @@ func variants(all []reports.VariantInfo) (names []cobra.Completion) {
 	return names
 }
 
-// sentences are the first words of the sentences that ask for faults. Several faults
-// share one, such as freeze, of a client and of a node.
+// sentences returns the first words of fault sentences. Several faults share one, such as freeze of a client and of
+// a node.
 func sentences(all []reports.FaultInfo) (words []cobra.Completion) {
 	syntax := map[string][]string{}
 	var order []string
@@ -71,7 +71,7 @@ func sentences(all []reports.FaultInfo) (words []cobra.Completion) {
 	return words
 }
 
-// listed completes one of these values, or the last of several behind commas.
+// listed completes a value, or the last one of a comma-separated list.
 func listed(all []cobra.Completion) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (matching []cobra.Completion, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]

@@ -10,21 +10,20 @@ import (
 	"oversell/internal/phrase"
 )
 
-// course is how far a command is that makes several runs, searches or measurements.
+// course is the progress of a command that makes several runs, searches or measurements.
 type course struct {
 	noun    string
 	n, done int
 	began   time.Time
-	takes   time.Duration // all of it is expected to take so long; 0: nobody knows
-	label   string        // what is under way, if that says more than done and n
-	said    time.Time     // when a line was last written
+	takes   time.Duration // expected duration of the whole; 0: unknown
+	label   string        // the current item, if it says more than done and n
+	said    time.Time     // when the last line was written
 }
 
-// quiet is after how long without a line on something that is no terminal one tells how
-// far it is.
+// quiet is the interval between progress lines when the output is not a terminal.
 const quiet = 15 * time.Second
 
-// announced says beforehand how much there is to do, and how long that will take.
+// announced describes the amount of work and its expected duration before the start.
 func (c *course) announced() string {
 	s := phrase.Count(c.n, c.noun)
 	if c.takes > 0 {
@@ -33,7 +32,7 @@ func (c *course) announced() string {
 	return s
 }
 
-// part is how much is done, from 0 to 1.
+// part returns the completed share, from 0 to 1.
 func (c *course) part(now time.Time) float64 {
 	switch {
 	case c.n > 0 && c.done > 0:
@@ -44,8 +43,7 @@ func (c *course) part(now time.Time) float64 {
 	return 0
 }
 
-// words say how far it is, and how long the rest will take: at the pace until now or, while
-// nothing is done, as expected.
+// words describes the progress and the remaining time: at the pace so far or, while nothing is done, as expected.
 func (c *course) words(now time.Time) string {
 	elapsed := now.Sub(c.began)
 	s := c.label
@@ -63,7 +61,7 @@ func (c *course) words(now time.Time) string {
 	return s
 }
 
-// due tells whether a line is due on something that is no terminal.
+// due reports whether a progress line is due when the output is not a terminal.
 func (c *course) due(now time.Time) bool {
 	since := c.said
 	if since.Before(c.began) {
@@ -72,7 +70,7 @@ func (c *course) due(now time.Time) bool {
 	return now.Sub(since) >= quiet
 }
 
-// roughly is a length of time to the second, or from two minutes on to the half minute.
+// roughly rounds a duration to the second, or from two minutes on to half a minute.
 func roughly(d time.Duration) string {
 	if d >= 2*time.Minute {
 		return fmt.Sprintf("%g min", d.Round(30*time.Second).Minutes())
@@ -80,12 +78,12 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// course is the line of the view that shows how far all is.
+// course draws the line that shows overall progress.
 func (s style) course(c *course, now time.Time) string {
 	return s.gauge(c.part(now), c.words(now), s.width)
 }
 
-// gauge is a text behind a bar, if there is room for one.
+// gauge puts a bar before a text if there is room for one.
 func (s style) gauge(part float64, text string, room int) string {
 	width := min(room-uniseg.StringWidth(text)-2, mostBar)
 	if width < leastBar {

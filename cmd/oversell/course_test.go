@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCourse: the time that is left goes by what is expected, and then by the pace.
+// TestCourse: the remaining time follows the expectation at first, then the pace.
 func TestCourse(t *testing.T) {
 	start := time.Now()
 	after := func(d time.Duration) time.Time { return start.Add(d) }
@@ -60,7 +60,7 @@ func TestALineIsDueAfterSilence(t *testing.T) {
 	}
 }
 
-// TestWidthOf: $COLUMNS goes first, and what is no terminal has no width.
+// TestWidthOf: $COLUMNS takes precedence, and an output that is not a terminal has no width.
 func TestWidthOf(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {

@@ -71,9 +71,8 @@ var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|ru
 // browser, or alter the home directory.
 var notRun = regexp.MustCompile(`^oversell (proxy|completion|man|version)\b|--open\b|--metrics|redis://|examples/shop/`)
 
-// TestCommandsOfTheDocumentsRun: every command that README.md and docs show runs as it is
-// shown, in a directory with the files that the documents name. What it decides is for other
-// tests; here it must not be refused, and must not fail.
+// TestCommandsOfTheDocumentsRun: every command in README.md and docs runs as shown, in a directory with the files
+// that the documents name. Other tests check the results; here it must not be refused, and must not fail.
 func TestCommandsOfTheDocumentsRun(t *testing.T) {
 	needRedis(t)
 	dir := documentsDirectory(t)

@@ -31,19 +31,19 @@ func exploreCommand(code *int) *cobra.Command {
 		Long: `Try every interleaving of the real code, within bounds.
 
 A few clients run the code of the lock, the sale or the queue, and a search tries
-every order of their commands and every expiry and, as far as the bounds allow,
-crashes, lost and late messages. It ends in the shortest schedule that breaks a
-promise, or in a proof, within these bounds, that none does.
+every order of their commands, every expiry and, within the bounds, crashes and lost
+and late messages. It ends with the shortest schedule that breaks a promise, or with
+a proof that within these bounds there is none.
 
-With no flags: every shipped lock, two clients that try twice, each with a section that
-lasts for more than half its lease; one of them may crash, one message may be lost and one
-be late, and the clock may move on twice while somebody could run. The exit code is 0
+With no flags: every shipped lock, two clients that each try twice, with sections that
+last longer than half the lease; one client may crash, one message may be lost and one be
+late, and time may pass twice while a client could run. The exit code is 0
 when no promise can be broken, 1 when one can, 2 for wrong usage, and 3 when the
 search could not decide.
 
 With --replay, the schedule that an earlier search found is driven against a real
-Redis, command by command. With --emit-test, it becomes a Go test that fails as long as
-the schedule breaks its promise.`,
+Redis, command by command. With --emit-test, it is written as a Go test that fails
+while the schedule breaks the promise.`,
 		Example: `  oversell explore
   oversell explore --lock php-lock-printed
   oversell explore --lock lua-release --clients 3 --crashes 2
@@ -61,8 +61,8 @@ the schedule breaks its promise.`,
 	f.SortFlags = false
 	e.o.BindSearch(f)
 	f.StringVar(&e.trace, "replay", "", "drive the schedule in this file, written by an earlier search, against a real Redis")
-	f.StringVar(&e.spec.Target, "target", "process", "what to replay on: process, container or embedded")
-	f.IntVar(&e.times, "times", 1, "how often to replay")
+	f.StringVar(&e.spec.Target, "target", "process", "server to replay on: process, container or embedded")
+	f.IntVar(&e.times, "times", 1, "number of replays")
 	f.StringVar(&e.emitTest, "emit-test", "", "write a Go test that replays the schedule to this file, …_test.go")
 	f.StringVar(&e.dest, "out", "", "directory for pages and traces (default: oversell-runs/ and the time)")
 	f.BoolVar(&e.asJSON, "json", false, "print one JSON document on stdout")
@@ -79,10 +79,10 @@ type exploreFlags struct {
 	spec     server.Spec
 	times    int
 	emitTest string
-	code     *int // of the process, to be set
+	code     *int // exit code of the process, to be set
 }
 
-// run searches, or replays, as the flags say.
+// run searches or replays, depending on the flags.
 func (e *exploreFlags) run(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("emit-test") {
 		if err := campaign.CheckTest(e.emitTest); err != nil {
@@ -102,7 +102,7 @@ func (e *exploreFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if e.emitTest != "" && len(cs) > 1 {
-		return fmt.Errorf("--emit-test takes the counterexample of one search, and these are %d: name one lock or queue", len(cs))
+		return fmt.Errorf("--emit-test needs a single search, and these are %d: name one lock or queue", len(cs))
 	}
 	for _, why := range skipped {
 		tellf(cmd.ErrOrStderr(), "left out: %s\n", why)
@@ -132,10 +132,10 @@ func (e *exploreFlags) run(cmd *cobra.Command) error {
 	return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), e.emitTest, all))
 }
 
-// replayFlags go with --replay only; what else does is emit-test.
+// replayFlags need --replay. emit-test works without it, too.
 var replayFlags = []string{"target", "times"}
 
-// emitted writes a test for the counterexample of a search, or says why not.
+// emitted writes a test for the counterexample of a search, or reports that there is none.
 func emitted(stderr io.Writer, path string, all reports.Explorations) error {
 	if path == "" {
 		return nil
@@ -153,7 +153,7 @@ func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	if err == nil {
 		told := "wrote " + path
 		if own := campaign.OwnPackage(path); own != "" {
-			told += ", of package " + own + ": Go of another package needs another directory"
+			told += ", of package " + own + ": Go files of another package need another directory"
 		}
 		tellf(stderr, "%s\n", told)
 	}
@@ -163,7 +163,7 @@ func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	return err
 }
 
-// told says after searches what there is now, and what to do with it.
+// told prints, after the searches, which files exist and how to replay them.
 func told(cmd *cobra.Command, all reports.Explorations, dest string) error {
 	if len(all.Explorations) > 1 {
 		if err := terminal(cmd).Explorations(all); err != nil {
@@ -178,12 +178,12 @@ func told(cmd *cobra.Command, all reports.Explorations, dest string) error {
 	return nil
 }
 
-// unsearched refuses a directory in which a search would overwrite an earlier one.
+// unsearched returns an error if a search in dir would overwrite an earlier one.
 func unsearched(dir string) error {
 	if err := campaign.Directory(dir); err != nil {
 		return err
 	}
-	files, _ := os.ReadDir(dir) // what cannot be read will not be written to either
+	files, _ := os.ReadDir(dir) // a directory that cannot be read fails again on writing
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), tracePrefix) {
 			return fmt.Errorf("%w: %s holds an earlier search: choose another --out", campaign.ErrUsed, filepath.Join(dir, f.Name()))
@@ -192,15 +192,15 @@ func unsearched(dir string) error {
 	return nil
 }
 
-// tracePrefix begins the names of all files of searches.
+// tracePrefix begins the names of all files that searches write.
 const tracePrefix = "explore-"
 
-// traceName is the name of the n-th search's files.
+// traceName returns the base name of the files of the n-th search.
 func traceName(n int, e reports.Exploration) string {
 	return fmt.Sprintf("%s%02d-%s", tracePrefix, n, fileName(e))
 }
 
-// searchAll makes the searches, shows each as it ends, and files them.
+// searchAll makes the searches, prints each as it ends, and writes their files.
 func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool) (all reports.Explorations, err error) {
 	all = reports.Explorations{Schema: reports.ExplorationsSchema, Explorations: []reports.Exploration{}}
 	if err := os.MkdirAll(dest, 0o777); err != nil {
@@ -238,18 +238,17 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 	return all, errors.Join(err, failed)
 }
 
-// longestSearch says how long searches take, which nobody knows beforehand: but there are
-// limits.
+// longestSearch describes how long the searches may take. Only their limits are known in advance.
 func longestSearch(cs []explore.Config) string {
 	longest := 0.0
 	for _, c := range cs {
 		if c.Bounds.TimeMS == 0 {
-			return "most take seconds, and none has a limit: --time sets one"
+			return "most take seconds, without a limit: --time sets one"
 		}
 		longest = max(longest, c.Bounds.TimeMS)
 	}
 	limit := time.Duration(longest * float64(time.Millisecond))
-	return fmt.Sprintf("most take seconds; each is ended after %s (--time), of which the last part is for random schedules, and all after %s at the latest", roughly(limit), roughly(limit*time.Duration(len(cs))))
+	return fmt.Sprintf("most take seconds; each ends after at most %s (--time), the last part of which is for random schedules, and all after at most %s", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
 func firstOf(names ...string) string {
@@ -261,7 +260,7 @@ func firstOf(names ...string) string {
 	return ""
 }
 
-// again is the command line as it was given, but for this one of its searches only.
+// again returns the command line as given, reduced to this one of its searches.
 func again(cmd *cobra.Command, e reports.Exploration) string {
 	words := []string{"oversell explore"}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -304,7 +303,7 @@ func toFile(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// replay drives a schedule that was found before against real servers.
+// replay drives a schedule from a file against real servers.
 func replay(cmd *cobra.Command, code *int, path string, spec server.Spec, times int, emitTest string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(append([]string{"replay", "emit-test"}, replayFlags...), f.Name) {

@@ -226,7 +226,7 @@ func TestExploreAgain(t *testing.T) {
 	}
 }
 
-// TestExploreInterrupted: what was found by then is told, and counts.
+// TestExploreInterrupted: results so far are reported, and count.
 func TestExploreInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		locks string
@@ -269,8 +269,8 @@ func TestExploreInterrupted(t *testing.T) {
 	}
 }
 
-// TestExploreThenReplay: what a search files, one search or several, can be replayed,
-// and comes to the same on a real server.
+// TestExploreThenReplay: the file of one search or of several can be replayed, with the same result on a real
+// server.
 func TestExploreThenReplay(t *testing.T) {
 	needRedis(t)
 	code, _, stderr, dir := exploring(t, "--lock", "set-nx-ex")
@@ -299,7 +299,7 @@ func TestExploreThenReplay(t *testing.T) {
 			t.Errorf("exit %d: %q %q; want 1, confirmed 2 of 2 times", code, stdout, stderr)
 		}
 	}
-	// With a sound lock in its place the schedule goes another way.
+	// With a sound lock in its place the code behaves differently.
 	text, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -346,9 +346,8 @@ func TestExploreEmitsTests(t *testing.T) {
 	}
 }
 
-// TestDrawings: the drawings in the documents match a search that is made now, and
-// nothing but the counterexample of one search is drawn. With OVERSELL_EXPLORE_DOCS=1
-// they are drawn anew.
+// TestDrawings: the drawings in the documents match a search that is made now, and only the counterexample of one
+// search can be drawn. With OVERSELL_EXPLORE_DOCS=1 they are redrawn.
 func TestDrawings(t *testing.T) {
 	dir := t.TempDir()
 	searched, drawn := filepath.Join(dir, "explore.json"), filepath.Join(dir, "drawn.svg")
@@ -387,7 +386,7 @@ func TestDrawings(t *testing.T) {
 		t.Errorf("exit %d, %q; want 2, since nothing was found", code, stderr)
 	}
 	search("--lock", "lua-release,fenced", "--sale", "plain", "--clients", "2", "--tries", "1")
-	if code, _, stderr := cli(t, "report", searched, "--out", drawn); code != reports.ExitUsage || !strings.Contains(stderr, "one search") {
+	if code, _, stderr := cli(t, "report", searched, "--out", drawn); code != reports.ExitUsage || !strings.Contains(stderr, "single search") {
 		t.Errorf("exit %d, %q; want 2, since there are two searches", code, stderr)
 	}
 }
@@ -433,7 +432,7 @@ func TestDocumentedSearches(t *testing.T) {
 			replays.Go(func() error { return replayed(t, all.Explorations[0], stdout, path) })
 			continue
 		}
-		// The time differs, and so may the number of situations.
+		// The time differs, and so may the number of states.
 		same := 4
 		if all.Explorations[0].Counterexample == nil {
 			same = 3

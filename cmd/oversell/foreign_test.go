@@ -40,15 +40,15 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 		{[]string{"--format", "jepsen-edn", lawful}, reports.ExitPass, "1 passed"},
 		{[]string{"--format", "jepsen-edn", stale}, reports.ExitViolated, "none that has the answer of line 6"},
 		{[]string{"--format", "jepsen-edn", lawful, stale}, reports.ExitViolated, "1 passed, 1 violated"},
-		{[]string{"--format", "jepsen-edn", short}, reports.ExitInconclusive, "too little happened"},
+		{[]string{"--format", "jepsen-edn", short}, reports.ExitInconclusive, "too few opportunities"},
 		{[]string{"--format", "jepsen-edn", "--initial", "2", "--model", "register", lawful}, reports.ExitPass, "1 passed"},
 		{[]string{"--format", "jepsen-edn", "--initial", "[1", lawful}, reports.ExitUsage, `a register cannot begin with "[1": 1:1: [ is not closed`},
-		{[]string{"--format", "porcupine-log", logged}, reports.ExitUsage, "reads alone suggest none: give --model"},
-		{[]string{"--format", "jepsen-edn", wrong}, reports.ExitUsage, wrong + ":3:1: an event of the type \"okay\""},
+		{[]string{"--format", "porcupine-log", logged}, reports.ExitUsage, "reads alone do not determine one: give --model"},
+		{[]string{"--format", "jepsen-edn", wrong}, reports.ExitUsage, wrong + ":3:1: the event has the type \"okay\""},
 		{[]string{"--format", "jepsen-edn", "--model", "mutex", lawful}, reports.ExitUsage, "a mutex has no operation write"},
 		{[]string{"--format", "jepsen-edn", "--model", "abacus", lawful}, reports.ExitUsage, `model "abacus" is not known`},
 		{[]string{"--format", "porcupine-log", "--model", "register", logged}, reports.ExitViolated, "`:ok :read 2`"},
-		{[]string{lawful}, reports.ExitUsage, "is read with --format jepsen-edn"},
+		{[]string{lawful}, reports.ExitUsage, "histories of Jepsen need --format jepsen-edn"},
 		{[]string{"--format", "xml", lawful}, reports.ExitUsage, `--format "xml" is not known: it is one of jsonl, jepsen-edn, porcupine-log`},
 		{[]string{"--map", with, orders}, reports.ExitViolated, "no-oversell"},
 		{[]string{"--map", orders, orders}, reports.ExitUsage, orders + ":1:"},
@@ -91,7 +91,7 @@ func TestExportedRun(t *testing.T) {
 		t.Errorf("exit code %d, was %d; %s:\n%.2000s\nwas\n%.2000s", isCode, wasCode, stderr, is, was)
 	}
 	for name, c := range map[string]struct{ alter, want string }{
-		"there is a file": {"", "there is such a file"},
+		"there is a file": {"", "the file exists"},
 		"damaged":         {`"history_sha256": "`, "written for another history"},
 	} {
 		files, err := filepath.Glob(filepath.Join(out, "*", "run.json"))

@@ -20,7 +20,7 @@ import (
 	"oversell/reports/text"
 )
 
-// gateFlags are what a user says of a gate.
+// gateFlags are the flags of gate.
 type gateFlags struct {
 	baseline, junit, markdown, out string
 	write, annotations, asJSON     bool
@@ -35,16 +35,15 @@ func gateCommand(code *int) *cobra.Command {
 		Short: "Guard a repository by what must hold, break and be fast",
 		Long: `Guard a repository by what must hold, break and be fast.
 
-The plan lists entries. Those under safety say what is run or searched, or which
-command of your own, and what must come of it; each has a control, something known to
-be broken that must be caught in the same configuration. Those under performance
-compare a candidate with a baseline in the same run, in turns, at a rate of false alarms
-of at most 1 %. docs/gate.md explains the plan, and examples/gate has one with a
-workflow for GitHub.
+The plan lists entries. Each entry under safety names a run, a search or a command of
+your own, and its expected outcome; its control, known to be broken, must be caught in
+the same configuration. Each entry under performance compares a candidate with a
+baseline in turns, with a false-alarm rate of at most 1 %. docs/gate.md explains the
+plan, and examples/gate has one with a workflow for GitHub.
 
-The exit code is 0 when all is as it must be, 1 when a promise was broken, 2 for wrong
+The exit code is 0 when all is as expected, 1 when a promise was broken, 2 for wrong
 usage or a wrong plan, 3 when something could not be decided or a control was not
-caught, 4 when something is slower than allowed, and 5 when the environment failed; of
+caught, 4 when something is slower than allowed, and 5 for an environment error; of
 several, 5 counts first, then 1, 3 and 4.`,
 		Example: `  oversell gate examples/gate/gate.yaml
   oversell gate gate.yaml --junit gate.xml --markdown gate.md
@@ -55,8 +54,8 @@ several, 5 counts first, then 1, 3 and 4.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.baseline, "baseline", "", "what an earlier gate has recorded")
-	flags.BoolVar(&f.write, "write-baseline", false, "record what this gate decided, unless a promise was broken, in the file of --baseline (default: beside the plan, with the ending .baseline.json)")
+	flags.StringVar(&f.baseline, "baseline", "", "baseline file of an earlier gate")
+	flags.BoolVar(&f.write, "write-baseline", false, "record the results of this gate, unless a promise was broken, in the file of --baseline (default: beside the plan, with the extension .baseline.json)")
 	flags.StringVar(&f.junit, "junit", "", "write JUnit XML to this file")
 	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown to this file (in GitHub Actions also to the step's summary)")
 	flags.BoolVar(&f.annotations, "annotations", false, "print annotations for GitHub (default: in GitHub Actions)")
@@ -96,7 +95,7 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 	return err
 }
 
-// options are those of the gate, and refuse what it could not use.
+// options returns the gate's options, or an error if one cannot be used.
 func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, err error) {
 	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write}
 	if o.Dir == "" {
@@ -107,7 +106,7 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	}
 	if _, err := os.Stat(o.Dir); err == nil && f.out != "" {
 		if entries, err := os.ReadDir(o.Dir); err != nil || len(entries) > 0 {
-			return o, fmt.Errorf("%w: %s is there and not empty: choose another --out", campaign.ErrUsed, o.Dir)
+			return o, fmt.Errorf("%w: %s exists and is not empty: choose another --out", campaign.ErrUsed, o.Dir)
 		}
 	}
 	if !cmd.Flags().Changed("seed") {
@@ -137,7 +136,7 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	return o, err
 }
 
-// again is the command line that makes the gate once more.
+// again returns the command line that repeats the gate.
 func (f gateFlags) again(path string, seed uint64) string {
 	words := []string{"oversell gate", quoted(path), fmt.Sprintf("--seed=%d", seed)}
 	if f.baseline != "" {
@@ -149,10 +148,10 @@ func (f gateFlags) again(path string, seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// inActions tells whether this runs in GitHub Actions.
+// inActions reports whether the program runs in GitHub Actions.
 func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
 
-// tell prints the gate, annotations first: the verdict is the last line.
+// tell prints the gate's annotations, then its report: the verdict is the last line.
 func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
 	annotations := cmd.OutOrStdout()
 	if f.asJSON {
@@ -173,7 +172,7 @@ func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
 	return nil
 }
 
-// inRepository is a path from the root of the repository that GitHub has checked out.
+// inRepository returns a path relative to the root of the repository that GitHub has checked out.
 func inRepository(path string) string {
 	root := os.Getenv("GITHUB_WORKSPACE")
 	whole, err := filepath.Abs(path)
@@ -186,7 +185,7 @@ func inRepository(path string) string {
 	return filepath.ToSlash(path)
 }
 
-// files writes what was asked for, and in GitHub Actions the step's summary.
+// files writes the requested files and, in GitHub Actions, the step's summary.
 func (f gateFlags) files(g reports.Gate) error {
 	markdown := func(w io.Writer) error { return text.GateMarkdown(w, g) }
 	var errs []error
@@ -213,13 +212,13 @@ func appended(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// record writes the baseline, or says why it is not written, or what it lacks.
+// record writes the baseline, or explains why it is not written or what is missing from it.
 func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) error {
 	if !f.write {
 		return nil
 	}
 	b, left, err := plan.Record(g, time.Now())
-	for _, sentence := range left { // of which the exit code tells, too
+	for _, sentence := range left { // the exit code reflects these, too
 		tellf(cmd.ErrOrStderr(), "%s\n", sentence)
 	}
 	if err != nil {
@@ -234,13 +233,13 @@ func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) e
 	return nil
 }
 
-// gateProgress tells on stderr how a gate goes on.
+// gateProgress reports the progress of a gate on stderr.
 type gateProgress struct{ *progress }
 
-// Entry tells which entry comes next.
+// Entry reports the next entry.
 func (p *gateProgress) Entry(i, n int, name string) {
 	p.say(fmt.Sprintf("entry %d/%d: %s", i+1, n, name))
 }
 
-// Said passes on what is worth knowing.
+// Said prints a note.
 func (p *gateProgress) Said(line string) { p.say(line) }

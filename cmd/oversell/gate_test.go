@@ -53,7 +53,7 @@ func TestGateBadInput(t *testing.T) {
 		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
 		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},
 		{[]string{"gate", good, "--baseline", filepath.Join(full, "none.json")}, "--write-baseline"},
-		{[]string{"gate", good, "--baseline", altered}, "is no slow-down: it must be above -1"},
+		{[]string{"gate", good, "--baseline", altered}, "is not a slow-down: it must be above -1"},
 		{[]string{"gate", good, "--junit", filepath.Join(full, "no", "such", "dir.xml")}, "no directory"},
 		{[]string{"gate", good, "--out", full}, "not empty"},
 	} {
@@ -131,7 +131,7 @@ func TestGateBaseline(t *testing.T) {
 	}
 	red := filepath.Join(dir, "red.json")
 	code, _, stderr = cli(t, "gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "3"), "--baseline", red, "--write-baseline")
-	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "nothing red is accepted") {
+	if _, err := os.Stat(red); code != reports.ExitViolated || err == nil || !strings.Contains(stderr, "which a baseline cannot accept") {
 		t.Errorf("a red gate: exit code %d, %v:\n%s", code, err, stderr)
 	}
 }

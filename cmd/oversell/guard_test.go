@@ -131,8 +131,8 @@ func different(was, is map[string]string) (names []string) {
 	return names
 }
 
-// What the server faults do to a server at an address is undone, however the program
-// ends, and no key of its is left.
+// The effects of server faults on a server at an address are undone, however the program ends, and no key of the
+// run is left.
 func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 	withoutMemory := func(ctx context.Context, c *redis.Client) bool {
 		return c.ConfigGet(ctx, "maxmemory").Val()["maxmemory"] == "1"
@@ -266,8 +266,8 @@ func killWithGuard(t *testing.T, cmd *exec.Cmd, c *redis.Client) {
 	})
 }
 
-// What a run that was killed together with its guard has left is told, and repaired when
-// that is asked for. The keys of a run that lives are left alone.
+// Leftovers of a run that was killed together with its guard are reported, and repaired on request. The keys of a
+// live run are left alone.
 func TestLeftoversAreToldAndMended(t *testing.T) {
 	t.Parallel()
 	c, ctx := somebodysServer(t), t.Context()
@@ -302,7 +302,7 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 			t.Errorf("after %q, mended, the server is not as it was: %v %s", x.sentence, err, strings.Join(left, "\n"))
 		}
 	}
-	// Beside a run that lives, and whose fault does nothing to others.
+	// Beside a live run whose fault does not affect others.
 	running := start("delay EVALSHA 1ms 1%", func() bool { return c.HLen(ctx, "oversell:undo").Val() > 0 })
 	if code, said := again("--mend"); code == 2 || code == 5 || strings.Contains(said, "mended") {
 		t.Errorf("beside a run that lives, it exits with %d and says %q", code, said)
@@ -317,7 +317,7 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 	}
 }
 
-// Too few files, or too few clients that the server takes, are told before the run.
+// Too few file descriptors, or too few clients that the server accepts, are reported before the run.
 func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 	t.Parallel()
 	c := somebodysServer(t, "--maxclients", "30")
@@ -334,9 +334,8 @@ func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 	}
 }
 
-// The tables of a run are dropped, however the program ends; what it left when it was
-// killed together with its guard is told and mended; and those of a run that lives are
-// left alone.
+// The tables of a run are dropped, however the program ends; leftovers of a run that was killed together with its
+// guard are reported and repaired; and those of a live run are left alone.
 func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 	needRedis(t)
 	for _, kind := range databasetest.Kinds {

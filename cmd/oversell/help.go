@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// helpWidth is how wide help is: as its output, but no wider than what is read well.
+// helpWidth returns the width of help text: that of its output, up to a readable maximum.
 func helpWidth(stdout io.Writer) int {
 	width := widthOf(stdout, os.Getenv("COLUMNS"))
 	if width == 0 || width > text.DefaultWidth {
@@ -23,8 +23,7 @@ func helpWidth(stdout io.Writer) int {
 	return width
 }
 
-// helpful has all commands fold their help to a width, and those that have commands below them
-// refuse what is none of these.
+// helpful makes all commands fold their help to a width, and commands with subcommands refuse unknown ones.
 func helpful(root *cobra.Command, width int) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -50,7 +49,7 @@ func each(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// unknownCommand refuses arguments of a command that takes only the commands below it.
+// unknownCommand refuses arguments of a command that takes only subcommands.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -67,7 +66,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q: it is one of %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
 }
 
-// help shows the help of the command that the arguments name.
+// help prints the help of the command that the arguments name.
 func help(cmd *cobra.Command, args []string) error {
 	of, rest, err := cmd.Root().Find(args)
 	if of.HasSubCommands() && len(rest) > 0 {
@@ -80,8 +79,7 @@ func help(cmd *cobra.Command, args []string) error {
 	return of.Help()
 }
 
-// foldedHelp folds the paragraphs of a text that are too wide. Lines that are indented stay as
-// they are.
+// foldedHelp folds paragraphs that are too wide. Indented lines stay as they are.
 func foldedHelp(long string, width int) string {
 	paragraphs := strings.Split(long, "\n\n")
 	for i, p := range paragraphs {
@@ -93,7 +91,7 @@ func foldedHelp(long string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// fits tells whether no line of a text is wider than width.
+// fits reports whether no line of a text is wider than width.
 func fits(text string, width int) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		if reports.Width(line) > width {

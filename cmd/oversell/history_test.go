@@ -127,7 +127,7 @@ func TestHistoriesOfStrangers(t *testing.T) {
 		{"too many of one product", header, append(buys(`,"key":"shoe"`, `,"key":"hat"`), op(7, "buy", "x", "ok", 60, 70, `,"key":"hat"`), op(8, "buy", "y", "ok", 60, 70, `,"key":"hat"`)), 1, "sold 3 of 2"},
 		{"times since 1970", header, strings.Split(epoch.Replace(strings.Join(append(buys(""), one), "\n")), "\n"), 1, "all times here count from it"},
 		{"a name and no promises", `{"schema":"oversell-history/1","stock":2,"sale":"ours","scenario":"our shop"}`, append(buys(""), one), 1, "our shop, sale ours: violated"},
-		{"one after the other", header, []string{op(1, "buy", "a", "ok", 1, 2, ""), op(2, "buy", "b", "ok", 3, 4, "")}, 3, "too little happened"},
+		{"one after the other", header, []string{op(1, "buy", "a", "ok", 1, 2, ""), op(2, "buy", "b", "ok", 3, 4, "")}, 3, "too few opportunities"},
 	} {
 		text := strings.Join(append(append([]string{c.header}, c.lines...), fmt.Sprintf(`{"trailer":{"operations":%d}}`, len(c.lines))), "\n") + "\n"
 		for how, written := range map[string]string{"as it is": text, "with CRLF": strings.ReplaceAll(text, "\n", "\r\n"), "with a byte order mark": "\ufeff" + text} {

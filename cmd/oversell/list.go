@@ -12,11 +12,11 @@ func listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [SECTION [NAME…]]",
 		Short: "List scenarios, variants, faults and properties",
-		Long: `List what there is, or one section of it: scenarios, locks, sales, queues, ids,
+		Long: `List everything, or one section: scenarios, locks, sales, queues, ids,
 dispatches, faults or properties.
 
-A section is an overview: what several variants share, such as a flaw, is said once below
-the table. With names, everything is told of these: source, promises, needs, and each flaw
+A section is an overview: what several variants share, such as a flaw, appears once below
+the table. With names, it shows these in full: source, promises, needs, and each flaw
 with its reason.`,
 		Example: `  oversell list
   oversell list locks

@@ -16,35 +16,35 @@ import (
 	"oversell/watch"
 )
 
-// about is what run is under way: i of n, counted from 0.
+// about identifies the current run: number i of n, counted from 0.
 type about struct {
 	i, n int
 	c    scenarios.Config
 }
 
-// number is the run's place among all.
+// number is the run's place among all runs, counted from 1.
 func (a about) number() string { return fmt.Sprintf("%2d/%d ", a.i+1, a.n) }
 
-// title says what runs, as the report will.
+// title describes the run as its report does.
 func (a about) title() string {
 	c := a.c
 	return reports.Run{Scenario: c.Scenario.Name, Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}.Title()
 }
 
-// broken is the sentence about a promise that was found broken.
+// broken describes a violation.
 func (a about) broken(v watch.Violation) string {
 	return fmt.Sprintf("%s%s of the %s broken within %s: %s", a.number(), v.Property, v.Of, span(v.Within), v.Why)
 }
 
-// done is how much of the run is done, from 0 to 1, and that in words: by what is sold,
-// or else by the rounds or the time that the run is limited to.
+// done returns the completed share, from 0 to 1, and describes it: by pieces sold, or else by the run's limit of
+// rounds or time.
 func (a about) done(f watch.Figures) (part float64, words string) {
 	switch c := a.c; {
 	case c.Scenario.Uses(variant.Sale) && c.Stock > 0:
 		return float64(f.Sold) / float64(c.Stock), fmt.Sprintf("sold %s of %s", humanize.Comma(f.Sold), humanize.Comma(c.Stock))
 	case c.Ops > 0:
 		rounds := min(f.Rounds, c.Ops)
-		if takes := c.Takes(); takes >= longRun { // by rounds alone it would seem to stand
+		if takes := c.Takes(); takes >= longRun { // rounds alone would not show progress
 			return min(f.Elapsed.Seconds()/takes.Seconds(), 0.99),
 				fmt.Sprintf("round %s of %s, of about %s", humanize.Comma(rounds), humanize.Comma(c.Ops), span(takes))
 		}
@@ -55,7 +55,7 @@ func (a about) done(f watch.Figures) (part float64, words string) {
 	return 0, ""
 }
 
-// fired tells how often a fault has fired.
+// fired describes how often a fault has fired.
 func fired(c history.FaultCount) string {
 	s := "has not fired"
 	switch {
@@ -71,7 +71,7 @@ func fired(c history.FaultCount) string {
 	return s
 }
 
-// span is a length of time, to three digits.
+// span formats a duration to three digits.
 func span(d time.Duration) string {
 	switch ms := float64(d) / 1e6; {
 	case ms < 999.5:
@@ -82,19 +82,18 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// number is a number to three digits, and at most three behind the point.
+// number formats a number to three digits, at most three after the point.
 func number(x float64) string {
 	digits := 0
 	if x > 0 {
-		digits = 2 - int(math.Floor(math.Log10(x*1.0005))) // of what it will be rounded to
+		digits = 2 - int(math.Floor(math.Log10(x*1.0005))) // of the rounded value
 	}
 	return fmt.Sprintf("%.*f", min(max(digits, 0), 3), x)
 }
 
 func perSecond(rate float64) string { return humanize.Comma(int64(math.Round(rate))) + " ops/s" }
 
-// quantiles are the latencies of the run's main operation, and what that is; empty when
-// none ended lately.
+// quantiles returns the name and the latencies of the run's main operation; empty if none ended recently.
 func quantiles(f watch.Figures) (of, text string) {
 	if f.P50 == 0 {
 		return "", ""
@@ -102,18 +101,17 @@ func quantiles(f watch.Figures) (of, text string) {
 	return f.Main.String() + " ", fmt.Sprintf("p50 %s, p99 %s", span(f.P50), span(f.P99))
 }
 
-// plain is what has been told of a run on something that is no terminal.
+// plain remembers what has been reported of a run when the output is not a terminal.
 type plain struct {
 	faults   map[string]bool
 	unjudged bool
 	last     time.Duration // when the last line of figures was due
 }
 
-// figuresEvery is how often there is a line of figures.
+// figuresEvery is the interval between lines of figures.
 const figuresEvery = 5 * time.Second
 
-// lines are what is to be told at a moment that has not been told before: a fault's first
-// fire and, of long runs, how they go on.
+// lines returns new information since the last call: a fault's first injection and, for long runs, figures.
 func (p *plain) lines(a about, f watch.Figures) (lines []string) {
 	for _, c := range f.Faults {
 		if c.Fired > 0 && !p.faults[c.Name] {
@@ -143,12 +141,12 @@ func (p *plain) lines(a about, f watch.Figures) (lines []string) {
 	return append(lines, a.number()+a.title()+": "+strings.Join(parts, ", "))
 }
 
-// unjudged says why nothing more will be found broken before the end.
+// unjudged names the promises that are judged only at the end.
 func unjudged(f watch.Figures) string {
 	return "judged at the end only: " + f.Unjudged
 }
 
-// glyphs are what bars and curves are drawn with.
+// glyphs are the characters that bars and curves are drawn with.
 type glyphs struct {
 	full, empty string
 	curve       []rune
@@ -159,9 +157,9 @@ var (
 	asciiGlyphs   = glyphs{"#", ".", []rune("_.-=+*%#")}
 )
 
-// glyphsOf chooses those that the environment says can be shown.
+// glyphsOf chooses the characters that the locale can show.
 func glyphsOf(env func(string) string) glyphs {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first that is set decides
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first one that is set decides
 		if value := strings.ToUpper(env(name)); value != "" {
 			if strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8") {
 				return unicodeGlyphs
@@ -172,17 +170,17 @@ func glyphsOf(env func(string) string) glyphs {
 	return asciiGlyphs
 }
 
-// style is how the view is drawn: how wide, with what.
+// style is the width of the view and the characters it is drawn with.
 type style struct {
 	width int
 	glyphs
 	colour bool
 }
 
-// mostFaults bounds how many lines the faults take.
+// mostFaults bounds the number of lines for faults.
 const mostFaults = 5
 
-// lines are the view of a run at one moment.
+// lines draws the view of a run at one moment.
 func (s style) lines(a about, f watch.Figures) []string {
 	lines := []string{a.number() + a.title(), s.indented(s.bar(a, f)), s.indented(s.pace(f))}
 	for i, c := range f.Faults {
@@ -212,7 +210,7 @@ func (s style) as(style, line string) string {
 	return styled(style, line)
 }
 
-// indented puts a line under the title, where there is room for that.
+// indented indents a line below the title if there is room.
 func (s style) indented(line string) string {
 	if s.width < 60 {
 		return "  " + line
@@ -220,16 +218,16 @@ func (s style) indented(line string) string {
 	return "      " + line
 }
 
-// room is what indented leaves.
+// room is the width that indented leaves.
 func (s style) room() int { return s.width - uniseg.StringWidth(s.indented("")) }
 
-// The widths of what is drawn.
+// Widths of the parts of a line.
 const (
 	leastBar, mostBar = 5, 30
 	mostCurve         = 30
 )
 
-// bar shows how much is done.
+// bar draws the completed share.
 func (s style) bar(a about, f watch.Figures) string {
 	if !f.Begun {
 		return fmt.Sprintf("connecting %s clients", humanize.Comma(int64(a.c.Clients)))
@@ -246,7 +244,7 @@ func (s style) bar(a about, f watch.Figures) string {
 	return s.gauge(part, text, s.room())
 }
 
-// pace shows how fast it goes, with what there is room for.
+// pace draws the current rate, and more if there is room.
 func (s style) pace(f watch.Figures) string {
 	rate := perSecond(f.Rate)
 	of, q := quantiles(f)
@@ -260,7 +258,7 @@ func (s style) pace(f watch.Figures) string {
 	return strings.TrimRight(rate+"  "+q, " ")
 }
 
-// curveOf draws the last of some rates, as many as have room.
+// curveOf draws the most recent rates, as many as fit.
 func (s style) curveOf(rates []float64, width int) string {
 	if width < leastBar {
 		return ""

@@ -146,8 +146,7 @@ func TestGlyphsFollowTheLocale(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfirmedIsTakenBack: it should never come to that, but if it does it is
-// said.
+// TestWhatIsNotConfirmedIsTakenBack: it should never happen, but if it does it is reported.
 func TestWhatIsNotConfirmedIsTakenBack(t *testing.T) {
 	broken := []watch.Violation{
 		{Verdict: checker.Verdict{Of: variant.Sale, Property: variant.NoOversell}},

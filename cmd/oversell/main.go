@@ -1,5 +1,5 @@
-// Command oversell tells whether a flash sale or a distributed lock on Redis
-// can go wrong, by driving many clients against it and judging what they saw.
+// Command oversell tests flash sales, distributed locks and task queues on Redis: it drives many clients against
+// them and judges what they observed.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	_ "time/tzdata" // $TZ works where no time zones are installed, as in an image from scratch
+	_ "time/tzdata" // $TZ works in images without time zone data, such as scratch
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -30,11 +30,11 @@ func main() {
 	if guard.Asked() {
 		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
 	}
-	logging.Disable() // the driver reports failed dials on stderr by itself; ours come as errors
+	logging.Disable() // the driver also prints failed dials to stderr; oversell reports them as errors
 	ignored := signal.Ignored(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	// The first signal asks for an orderly end. From a moment later on a second one kills:
-	// some send a signal to a process and again to its group.
+	// The first signal asks for an orderly end. A second one, a moment later, kills the process: some programs
+	// signal a process and then its group.
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(patience, func() {
 			if stop(); ignored {
@@ -45,9 +45,8 @@ func main() {
 	os.Exit(execute(guard.With(ctx), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// endOnInterrupt ends the process at the next interrupt. It is for one that was started with
-// interrupts ignored, as shells start what runs in the background: there the default, which
-// comes back once nobody waits for them, is to go on.
+// endOnInterrupt ends the process at the next interrupt, also if it was started with interrupts ignored, as shells
+// start background jobs. There the default action, which signal.Stop restores, is to ignore the signal.
 func endOnInterrupt(exit func(int)) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -57,8 +56,8 @@ func endOnInterrupt(exit func(int)) {
 	}()
 }
 
-// stopSignals are the signals that ask for an orderly end. SIGHUP is not one of them
-// where it was ignored from the start, as under nohup.
+// stopSignals returns the signals that ask for an orderly end. SIGHUP is not one of them if it was ignored at the
+// start, as under nohup.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -67,7 +66,7 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// patience is how long after the first signal another one counts as the same.
+// patience is how long after the first signal another one still counts as the same.
 const patience = time.Second
 
 // execute runs the command line and returns the exit code.
@@ -76,7 +75,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
 	root := &cobra.Command{
 		Use:           "oversell",
-		Short:         "Can we oversell? Runs locks, sales, queues and id generators on a real Redis and judges what happened",
+		Short:         "Can we oversell? Tests locks, sales, queues and id generators on a real Redis",
 		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -112,8 +111,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// output is stdout. It remembers the first error of a write: whoever prints a result need not
-// look at each, and no result is lost without a word.
+// output is stdout. It remembers the first write error, so that callers need not check each write and no lost
+// output goes unreported.
 type output struct {
 	io.Writer
 	err error
@@ -127,8 +126,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// weightier is the one of two exit codes that counts: what was found stands, also where
-// something else was called wrongly.
+// weightier returns the exit code that takes precedence: a finding outweighs a usage error.
 func weightier(a, b int) int {
 	for _, code := range []int{reports.ExitEnvironment, reports.ExitViolated, reports.ExitInconclusive, reports.ExitRegression, reports.ExitUsage} {
 		if a == code || b == code {
@@ -138,15 +136,14 @@ func weightier(a, b int) int {
 	return reports.ExitPass
 }
 
-// errorLines are the lines in which an error is told: one for each of the errors that
-// were joined, one only for what a library says in several, and one only for all that
-// did not fit on a full disk.
+// errorLines formats an error: one line for each joined error, one for a library's message of several lines, and
+// only one for all writes that failed on a full disk.
 func errorLines(err error) []string {
 	full := false
 	return linesOf(err, &full)
 }
 
-// linesOf is errorLines; full says that a full disk was told of.
+// linesOf implements errorLines; full records that a full disk was reported.
 func linesOf(err error, full *bool) (lines []string) {
 	whole, joined := err.Error(), joinedIn(err)
 	before, after, found := "", "", false
@@ -173,8 +170,7 @@ func linesOf(err error, full *bool) (lines []string) {
 	return lines
 }
 
-// joinedIn is the outermost error in err that errors.Join has made of several; nil if
-// there is none.
+// joinedIn returns the outermost error in err made by errors.Join; nil if there is none.
 func joinedIn(err error) error {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
@@ -194,8 +190,7 @@ func joinedIn(err error) error {
 	return nil
 }
 
-// exitCode is the code for an error: everything that is not about the
-// environment is about how the program was called.
+// exitCode returns the code for an error. Every error that is not an environment error is a usage error.
 func exitCode(err error) int {
 	if errors.Is(err, server.ErrEnvironment) || errors.Is(err, database.ErrEnvironment) || errors.Is(err, campaign.ErrUnwritable) || errors.As(err, new(environment)) {
 		return reports.ExitEnvironment

@@ -165,9 +165,8 @@ func TestControlIsCaughtAndSoundSalePasses(t *testing.T) {
 	}
 }
 
-// TestASweepIsADemonstration: without a lock or a queue that somebody named, broken locks
-// that break, and those that happen not to, are what is declared. The verdicts of the
-// histories are what they are.
+// TestASweepIsADemonstration: without a named lock or queue, broken locks are as declared whether they break or
+// not. The verdicts of the histories do not change.
 func TestASweepIsADemonstration(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, stdout, stderr := cli(t, "run", "--scenario", "queue", "--target", "embedded", "--clients", "8", "--ops", "100", "--out", dir)
@@ -227,7 +226,7 @@ func TestCheckGivesTheSameBytes(t *testing.T) {
 			t.Errorf("%s: the exported history is judged differently: %s", run, stderr)
 		}
 	}
-	// What is no history keeps nothing from being judged, wherever it stands.
+	// A path that is not a history does not prevent the others from being judged.
 	bad := filepath.Join(t.TempDir(), "bad.bin")
 	if err := os.WriteFile(bad, []byte("hello, this is no history\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -336,7 +335,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// recorded tells whether the history in dir has grown to some size.
+// recorded reports whether the history in dir has grown to some size.
 func recorded(dir string) func() bool {
 	return func() bool {
 		files, _ := filepath.Glob(filepath.Join(dir, "*", "history.bin"))

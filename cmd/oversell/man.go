@@ -25,7 +25,7 @@ func manCommand() *cobra.Command {
 				return environment{err}
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // it has the date again
+			root.DisableAutoGenTag = true // it would add the date a second time
 			header := &doc.GenManHeader{Section: "1", Source: "oversell " + buildVersion(), Manual: "Oversell Manual", Date: &date}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return environment{err}
@@ -36,8 +36,7 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// pageDate is the date that man pages bear: $SOURCE_DATE_EPOCH, by which packages are
-// built the same twice, or now.
+// pageDate returns the date of the man pages: $SOURCE_DATE_EPOCH, for reproducible builds, or now.
 func pageDate(now time.Time) (time.Time, error) {
 	epoch := os.Getenv("SOURCE_DATE_EPOCH")
 	if epoch == "" {

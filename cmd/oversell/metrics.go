@@ -19,11 +19,10 @@ import (
 	"oversell/watch"
 )
 
-// metrics serve a campaign's figures to Prometheus while it goes on. All runs of the
-// program count into the same series; oversell_run_info tells which one is under way.
-// Its methods are safe for concurrent use.
+// metrics serves the figures of a campaign to Prometheus while it runs. All runs of the program share the same
+// series; oversell_run_info identifies the current one. Its methods are safe for concurrent use.
 type metrics struct {
-	addr   string // where they are served
+	addr   string // listening address
 	server *http.Server
 
 	registry   *prometheus.Registry
@@ -36,10 +35,10 @@ type metrics struct {
 	info       *prometheus.GaugeVec
 	runs       *prometheus.CounterVec
 
-	// Of the run under way, for one goroutine at a time.
-	fired  map[string]int64           // as counted so far, by fault
-	broken map[history.Promise]bool   // counted once already
-	kinds  map[history.Kind]kindCount // of all runs
+	// State of the current run, for one goroutine at a time.
+	fired  map[string]int64           // counted so far, by fault
+	broken map[history.Promise]bool   // already counted
+	kinds  map[history.Kind]kindCount // over all runs
 }
 
 // kindCount are the series of one kind of operation.
@@ -48,7 +47,7 @@ type kindCount struct {
 	duration prometheus.Observer
 }
 
-// uncounted are the records that are no operations of clients.
+// uncounted are the records that are not operations of clients.
 var uncounted = []history.Kind{history.NoKind, history.Fault, history.ReadState, history.Join}
 
 var infoLabels = []string{"run", "runs", "scenario", "lock", "sale", "queue", "ids", "dispatch"}
@@ -61,18 +60,18 @@ func newMetrics() *metrics {
 	gauge := func(name, help string) prometheus.GaugeOpts {
 		return prometheus.GaugeOpts{Namespace: "oversell", Name: name, Help: help}
 	}
-	m.operations = counters("operations_total", "Operations of clients that have ended.", "kind", "outcome")
+	m.operations = counters("operations_total", "Finished operations of clients.", "kind", "outcome")
 	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "oversell", Name: "operation_duration_seconds",
-		Help: "How long operations of clients took, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
-	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the run under way, as the buyers were told."))
-	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the run under way."))
-	m.faults = counters("faults_fired_total", "How often a fault has fired.", "fault")
-	m.violations = counters("violations_total", "How often a promised property was broken: 1 as soon as that is found, the rest when the run is judged.", "of", "property")
-	m.info = prometheus.NewGaugeVec(gauge("run_info", "The run under way."), infoLabels)
-	m.runs = counters("runs_total", "Runs that have been judged.", "verdict")
+		Help: "Duration of client operations, from call to answer.", Buckets: prometheus.ExponentialBuckets(100e-6, 2, 18)}, []string{"kind"})
+	m.sold = prometheus.NewGauge(gauge("sold_pieces", "Pieces sold in the current run, as buyers were told."))
+	m.stock = prometheus.NewGauge(gauge("stock_pieces", "Pieces on sale in the current run."))
+	m.faults = counters("faults_fired_total", "Injections of a fault.", "fault")
+	m.violations = counters("violations_total", "Violations of promises: 1 as soon as one is found, the rest when the run is judged.", "of", "property")
+	m.info = prometheus.NewGaugeVec(gauge("run_info", "The current run."), infoLabels)
+	m.runs = counters("runs_total", "Judged runs.", "verdict")
 	m.registry.MustRegister(m.operations, m.durations, m.sold, m.stock, m.faults, m.violations, m.info, m.runs)
 	for _, verdict := range []string{reports.Pass, reports.Violated, reports.Inconclusive} {
-		m.runs.WithLabelValues(verdict) // so that there is a zero to rise from
+		m.runs.WithLabelValues(verdict) // so that the series start at zero
 	}
 	return m
 }
@@ -92,11 +91,11 @@ func serveMetrics(ctx context.Context, addr string, allowRemote bool) (*metrics,
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go m.server.Serve(listener) // until it is closed; a failure later is no reason to end a run
+	go m.server.Serve(listener) // until it is closed; a later failure does not end a run
 	return m, nil
 }
 
-// metricsAddress completes an address, and refuses one that lets other machines in.
+// metricsAddress completes an address, and refuses one that is open to other machines.
 func metricsAddress(ctx context.Context, addr string, allowRemote bool) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
@@ -112,10 +111,10 @@ func metricsAddress(ctx context.Context, addr string, allowRemote bool) (string,
 	return addr, nil
 }
 
-// close ends the serving.
+// close stops the server.
 func (m *metrics) close() { m.server.Close() }
 
-// start says which run is under way.
+// start sets the current run.
 func (m *metrics) start(a about) {
 	m.fired, m.broken = map[string]int64{}, map[history.Promise]bool{}
 	c := a.c
@@ -149,7 +148,7 @@ func (m *metrics) took(ops []history.Op) {
 	}
 }
 
-// kind are the series of a kind, looked up once.
+// kind returns the series of a kind, looked up once.
 func (m *metrics) kind(kind history.Kind) kindCount {
 	k, known := m.kinds[kind]
 	if !known {
@@ -162,12 +161,12 @@ func (m *metrics) kind(kind history.Kind) kindCount {
 	return k
 }
 
-// show brings up to date what is not counted by operations.
+// show updates the series that are not counted from operations.
 func (m *metrics) show(f watch.Figures) {
 	m.sold.Set(float64(f.Sold))
 	fired := map[string]int64{}
 	for _, c := range f.Faults {
-		fired[c.Name] += c.Fired // one sentence may have been given twice
+		fired[c.Name] += c.Fired // the same sentence may be given twice
 	}
 	for name, n := range fired {
 		m.faults.WithLabelValues(printable.Text(name)).Add(float64(n - m.fired[name]))
@@ -175,13 +174,13 @@ func (m *metrics) show(f watch.Figures) {
 	}
 }
 
-// found counts a promise that is broken.
+// found counts a broken promise.
 func (m *metrics) found(v watch.Violation) {
 	m.broken[history.Promise{Of: v.Of, Property: v.Property}] = true
 	m.violations.WithLabelValues(string(v.Of), string(v.Property)).Inc()
 }
 
-// done counts the verdict on a run, and what was not found before.
+// done counts the verdict of a run and the violations that were not counted before.
 func (m *metrics) done(r reports.Run) {
 	m.runs.WithLabelValues(r.Verdict).Inc()
 	for _, p := range r.Properties {

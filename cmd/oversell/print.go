@@ -7,8 +7,8 @@ import (
 	"oversell/internal/printable"
 )
 
-// tellf prints as fmt.Fprintf does, with every text among the arguments printable:
-// names of files, errors of servers, sentences about histories.
+// tellf is fmt.Fprintf with all text arguments made printable: file names, server errors, sentences about
+// histories.
 func tellf(w io.Writer, format string, args ...any) {
 	for i, a := range args {
 		if err, ok := a.(error); ok {
@@ -16,5 +16,5 @@ func tellf(w io.Writer, format string, args ...any) {
 		}
 		args[i] = printable.Of(a)
 	}
-	fmt.Fprintf(w, format, args...) // a terminal that is gone is no reason to end; of stdout, output remembers it
+	fmt.Fprintf(w, format, args...) // a closed terminal does not end the program; output remembers errors of stdout
 }

@@ -22,15 +22,14 @@ import (
 	"oversell/watch"
 )
 
-// showing is how a command shows its runs while they go on: on stderr, and as metrics if
-// it is asked to.
+// showing is how a command shows its runs while they go on: on stderr and, with --metrics, to Prometheus.
 type showing struct{ metrics string }
 
 func (s *showing) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at /metrics on this address while the program runs: :port, for this machine only, or host:port, which other machines need and which takes --allow-remote")
 }
 
-// open begins to show. The caller closes it, also when something fails.
+// open starts the display. The caller closes it, also after an error.
 func (s *showing) open(cmd *cobra.Command, allowRemote bool) (*progress, error) {
 	p := newProgress(cmd.ErrOrStderr())
 	if s.metrics == "" {
@@ -45,30 +44,28 @@ func (s *showing) open(cmd *cobra.Command, allowRemote bool) (*progress, error) 
 	return p, nil
 }
 
-// progress tells how a campaign goes on. On a terminal the last lines show the run under
-// way; elsewhere there is a line now and then. On both there is a line for what should
-// not be missed: a promise that is found broken, the end of a run. It is a
+// progress shows how a campaign goes on. On a terminal the last lines show the current run; elsewhere a line
+// appears now and then. In both cases a violation and the end of a run get a line of their own. It is a
 // campaign.Watcher; Close ends it.
 type progress struct {
 	w        io.Writer
 	terminal bool
-	metrics  *metrics // nil: nobody asked
-	// stopping stops each run at the first promise that is found broken.
+	metrics  *metrics // nil without --metrics
+	// stopping stops each run at its first violation.
 	stopping bool
-	// brief leaves no line of a run behind: whoever makes many runs into one result
-	// tells of them in other words.
+	// brief prints no line for a finished run: commands that combine many runs into one result print their own.
 	brief bool
 
-	searched time.Duration // when a line last told of the search under way, since that began
+	searched time.Duration // when the last line about the current search was due, since its start
 
-	mu     sync.Mutex // guards what is written while a run goes on, and the next four
+	mu     sync.Mutex // guards the output during a run, and the next four fields
 	view   *view      // nil unless terminal
 	colour bool
-	course *course  // nil: it is a single run
-	lines  []string // of the view, about the run or search under way
-	ended  func()   // ends the showing of the course
+	course *course  // nil for a single run
+	lines  []string // of the view, about the current run or search
+	ended  func()   // stops showing the course
 
-	// Of the run under way; nil and zero between two runs.
+	// Of the current run; nil and zero between runs.
 	run     *watch.Run
 	shown   about
 	started time.Time
@@ -85,16 +82,16 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// isTerminal tells whether colours are welcome.
+// isTerminal reports whether w is a terminal that may be coloured.
 func isTerminal(w io.Writer) bool { return draws(w) && os.Getenv("NO_COLOR") == "" }
 
-// draws tells whether w is a terminal on which lines can be drawn anew.
+// draws reports whether w is a terminal whose lines can be redrawn.
 func draws(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Target tells what was chosen, and why.
+// Target reports which target was chosen, and why.
 func (p *progress) Target(t *server.Target) {
 	p.say(t.Why)
 	if t.Caveat != "" {
@@ -109,36 +106,36 @@ func (p *progress) notes(notes []string) {
 	}
 }
 
-// Database tells which one was chosen.
+// Database reports which database was chosen.
 func (p *progress) Database(db *database.DB) {
 	p.say(db.Why)
 	p.notes(db.Notes)
 }
 
-// longRun is from when on a run is told to be long before it begins.
+// longRun is the duration from which a run is announced as long.
 const longRun = 10 * time.Second
 
-// willTake says how long a run will take, and what if that is too long.
+// willTake describes how long a run will take, and that it is cut off if that is too long.
 func willTake(takes, capped time.Duration) string {
 	s := fmt.Sprintf("will take about %s by its settings", span(takes))
 	if capped > 0 && takes > capped {
-		s += fmt.Sprintf(", and is ended after %s, undecided: use --duration to let it end", capped)
+		s += fmt.Sprintf(", and is cut off after %s, undecided: use --duration to let it end", capped)
 	}
 	return s
 }
 
-// refresh is how often the view is drawn, and metrics are brought up to date.
+// refresh is the interval at which the view and the metrics are updated.
 const refresh = 150 * time.Millisecond
 
 // Start begins to show a run.
 func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
-	p.end() // of a run that came to no judgement
+	p.end() // in case the last run was not judged
 	p.started, p.shown, p.told = time.Now(), about{i, n, c}, plain{}
 	if takes := c.Takes(); takes >= longRun && !p.brief {
 		p.say(p.shown.number() + p.shown.title() + ": " + willTake(takes, c.Capped()))
 	}
 	if p.brief && !p.terminal && p.metrics == nil {
-		return // there is nobody to watch for
+		return // nothing displays it
 	}
 	o := watch.Options{Found: p.broke, Stop: p.stopping}
 	if only := atEnd(c.Promises()); p.stopping && only != "" {
@@ -153,7 +150,7 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	go p.keepShowing(p.run, p.stop, p.stopped)
 }
 
-// atEnd names the promises whose violation nothing shows before the end of a run.
+// atEnd names the promises that are judged only at the end of a run.
 func atEnd(promises []history.Promise) string {
 	var names []string
 	for _, p := range promises {
@@ -164,7 +161,7 @@ func atEnd(promises []history.Promise) string {
 	return english.WordSeries(names, "and")
 }
 
-// keepShowing shows a run until it is told to stop.
+// keepShowing shows a run until stop is closed.
 func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
 	defer close(stopped)
 	tick := time.NewTicker(refresh)
@@ -179,7 +176,7 @@ func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
 	}
 }
 
-// show shows the figures of one moment.
+// show displays figures.
 func (p *progress) show(f watch.Figures) {
 	if p.metrics != nil {
 		p.metrics.show(f)
@@ -202,7 +199,7 @@ func (p *progress) show(f watch.Figures) {
 	p.draw()
 }
 
-// style is how the view is drawn now.
+// style returns the current style of the view.
 func (p *progress) style() style {
 	width, _ := p.view.size()
 	return style{width - 1, glyphsOf(os.Getenv), p.colour}
@@ -217,8 +214,7 @@ func (p *progress) draw() {
 	p.view.draw(lines)
 }
 
-// begin says how much there is to do and how long that will take, and shows from now on how
-// far it is.
+// begin announces the amount of work and its expected duration, and from then on shows progress.
 func (p *progress) begin(c *course) {
 	c.began = time.Now()
 	if c.n > 1 {
@@ -244,7 +240,7 @@ func (p *progress) begin(c *course) {
 	}()
 }
 
-// onward shows how far it is.
+// onward shows the progress.
 func (p *progress) onward(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +253,7 @@ func (p *progress) onward(now time.Time) {
 	}
 }
 
-// did counts what is done, and says what is under way, if that says more.
+// did counts finished work, and names the current item if that says more.
 func (p *progress) did(n int, label string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +263,7 @@ func (p *progress) did(n int, label string) {
 	}
 }
 
-// broke tells of a promise that is broken, as soon as that is known.
+// broke reports a violation as soon as it is found.
 func (p *progress) broke(v watch.Violation) {
 	if p.metrics != nil {
 		p.metrics.found(v)
@@ -277,7 +273,7 @@ func (p *progress) broke(v watch.Violation) {
 	}
 }
 
-// say writes a line that stays. It may be called while a run is shown.
+// say prints a line above the view. It may be called during a run.
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -291,7 +287,7 @@ func (p *progress) say(text string) {
 	p.view.above(text)
 }
 
-// Done tells how a run ended.
+// Done reports the end of a run.
 func (p *progress) Done(i, n int, r reports.Run) {
 	broken := p.end()
 	if p.metrics != nil {
@@ -301,19 +297,18 @@ func (p *progress) Done(i, n int, r reports.Run) {
 		return
 	}
 	for _, v := range unconfirmed(broken, r) {
-		p.say(p.shown.number() + fmt.Sprintf("taken back: that %s of the %s was broken is not confirmed by the whole history", v.Property, v.Of))
+		p.say(p.shown.number() + fmt.Sprintf("withdrawn: the whole history does not confirm that %s of the %s was broken", v.Property, v.Of))
 	}
 	p.did(1, "")
 	p.say(fmt.Sprintf("%2d/%d %s: %s (%.1f s)", i+1, n, r.Title(), r.Summary(), time.Since(p.started).Seconds()))
 }
 
-// end ends the showing of the run under way, if there is one. It returns what had been
-// found broken.
+// end stops showing the current run, if there is one. It returns the violations that were reported.
 func (p *progress) end() []watch.Violation {
 	if p.run == nil {
 		return nil
 	}
-	p.run.Stop() // which counts what is left in the history
+	p.run.Stop() // counts the rest of the history
 	close(p.stop)
 	<-p.stopped
 	f := p.run.Figures()
@@ -327,8 +322,8 @@ func (p *progress) end() []watch.Violation {
 	return f.Broken
 }
 
-// unconfirmed are the promises that were called broken and are not so in the verdict.
-// There should be none; but what was said must not be left standing.
+// unconfirmed returns the violations that were reported but are not in the verdict. There should be none; if there
+// are, they are withdrawn.
 func unconfirmed(broken []watch.Violation, r reports.Run) (vs []watch.Violation) {
 	confirmed := map[history.Promise]bool{}
 	for _, p := range r.Properties {
@@ -342,7 +337,7 @@ func unconfirmed(broken []watch.Violation, r reports.Run) (vs []watch.Violation)
 	return vs
 }
 
-// forget takes the run or search under way off the view; the caller holds the lock.
+// forget removes the current run or search from the view; the caller holds the lock.
 func (p *progress) forget() {
 	p.lines = nil
 	switch {
@@ -354,7 +349,7 @@ func (p *progress) forget() {
 	}
 }
 
-// Close ends the showing, also of a run that has not come to its end.
+// Close ends the display, also of an unfinished run.
 func (p *progress) Close() {
 	p.end()
 	if p.ended != nil {
@@ -369,14 +364,14 @@ func (p *progress) Close() {
 	}
 }
 
-// searching tells how far a search is: on a terminal in a line that is written anew, elsewhere
-// in a line now and then. limit is after how long the search is ended; 0: never.
+// searching shows the progress of a search: on a terminal in one line that is redrawn, elsewhere in a line now and
+// then. The search ends after limit; 0: never.
 func (p *progress) searching(e reports.Effort, limit time.Duration) {
 	took := time.Duration(e.ElapsedMS * float64(time.Millisecond))
-	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states wait", reports.Thousands(e.States), e.Depth,
+	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states waiting", reports.Thousands(e.States), e.Depth,
 		reports.Thousands(int64(float64(e.Transitions)/max(took.Seconds(), 0.001))), reports.Thousands(e.Waiting))
 	if limit > 0 {
-		line += fmt.Sprintf("; ends in %s at most", span(max(limit-took, 0).Round(time.Second)))
+		line += fmt.Sprintf("; ends in at most %s", span(max(limit-took, 0).Round(time.Second)))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -390,10 +385,10 @@ func (p *progress) searching(e reports.Effort, limit time.Duration) {
 	}
 }
 
-// searchLine is how often a line tells of a search that is not on a terminal.
+// searchLine is the interval between lines about a search when the output is not a terminal.
 const searchLine = 5 * time.Second
 
-// found takes the line of a search that has ended off the view.
+// found removes the line of a finished search from the view.
 func (p *progress) found() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,14 +26,14 @@ func proxyCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "proxy",
-		Short: "Lose or delay what any client and a Redis say",
-		Long: `Stand between any client, in any language, and a Redis, and lose, delay or
-garble what they say to each other. Have the client connect to the address that is
-printed. Every injection is a line on stdout; Ctrl-C ends the proxy, and tells how
+		Short: "Proxy a Redis and inject faults on the wire",
+		Long: `Proxy the connections of any client, in any language, to a Redis, and lose, delay
+or interrupt the traffic. Let the client connect to the printed address. Every
+injection prints a line on stdout; Ctrl-C ends the proxy, which then prints how
 often each fault fired.
 
-The faults are those of the wire, as oversell list faults shows them. What only
-the clients of oversell run can tell (holder, waiter, client N, in OPERATION) is
+The faults are those of the wire; see oversell list faults. Conditions that only
+the clients of oversell run know (holder, waiter, client N, in OPERATION) are
 refused. Times count from the start of the proxy. The exit code is 0 when every
 fault fired, and 3 when one never did.`,
 		Example: `  oversell proxy --listen 127.0.0.1:7000 --to 127.0.0.1:6379 --fault 'drop-reply DECR nth 7'
@@ -55,16 +55,16 @@ fault fired, and 3 when one never did.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where clients connect to; port 0: one that is free")
-	f.StringVar(&o.To, "to", "127.0.0.1:6379", "where the server is")
-	f.StringArrayVar(&sentences, "fault", nil, "what to do, as a sentence; may be given several times")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "address for clients to connect to; port 0: a free one")
+	f.StringVar(&o.To, "to", "127.0.0.1:6379", "address of the server")
+	f.StringArrayVar(&sentences, "fault", nil, "fault to inject, as a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
-	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses that are not of this machine")
+	f.BoolVar(&allowRemote, "allow-remote", false, "allow addresses of other machines")
 	limits.Proxy.Bind(f)
 	return cmd
 }
 
-// parseFaults reads the sentences and refuses what a proxy cannot do.
+// parseFaults parses the sentences and refuses faults that a proxy cannot inject.
 func parseFaults(sentences []string) (fs []faults.Fault, err error) {
 	for _, s := range sentences {
 		f, err := faults.Parse(s)
@@ -79,15 +79,15 @@ func parseFaults(sentences []string) (fs []faults.Fault, err error) {
 	return fs, nil
 }
 
-// checkAddresses refuses other machines, unless they are allowed: the proxy would
-// break what is not ours, or open a Redis to everybody.
+// checkAddresses refuses other machines unless they are allowed: the proxy would disturb a foreign server, or open
+// a Redis to the network.
 func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool) error {
 	for _, a := range []struct {
 		flag, addr string
 		least      int
 	}{{"--listen", o.Listen, 0}, {"--to", o.To, 1}} {
 		if _, port, err := net.SplitHostPort(a.addr); err != nil || port == "" {
-			if strings.Contains(a.addr, "@") || strings.Contains(a.addr, "://") { // it may hold a password
+			if strings.Contains(a.addr, "@") || strings.Contains(a.addr, "://") { // it may contain a password
 				return fmt.Errorf("%s must be host:port, as 127.0.0.1:6379, without redis:// and password: clients log in through the proxy", a.flag)
 			}
 			return fmt.Errorf("%s %q must be like 127.0.0.1:6379", a.flag, a.addr)
@@ -107,7 +107,7 @@ func checkAddresses(ctx context.Context, o faults.ProxyOptions, allowRemote bool
 	return nil
 }
 
-// opensLocally tells whether only this machine can connect to an address.
+// opensLocally reports whether an address accepts connections from this machine only.
 func opensLocally(ctx context.Context, addr string) bool {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -152,7 +152,7 @@ func serve(ctx context.Context, o faults.ProxyOptions, out io.Writer) (code int,
 	return code, nil
 }
 
-// injectionLine is one injection: when, what, where.
+// injectionLine describes one injection: when, what, where.
 func injectionLine(s faults.ProxyInjection) string {
 	line := fmt.Sprintf("%9.3fs  %s", s.At.Seconds(), s.Fault)
 	if s.Conn != 0 {
@@ -174,13 +174,12 @@ func countLine(c faults.Count) string {
 	return fmt.Sprintf("%s: fired %d times", c.Fault, c.Fired)
 }
 
-// lineWriter prints lines from several goroutines. Those do not wait for it, save
-// when it is thousands of lines behind: a terminal that stands still is no fault of
-// the wire.
+// lineWriter prints lines from several goroutines. They do not wait for it unless it is thousands of lines behind:
+// a stalled terminal must not delay the wire.
 type lineWriter struct {
 	lines chan string
 	done  chan struct{}
-	err   error // the first; valid when done is closed
+	err   error // the first error; valid when done is closed
 }
 
 func newLineWriter(w io.Writer) *lineWriter {

@@ -19,21 +19,21 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report PATH…",
 		Short: "Write a page about runs, a comparison or an exploration",
-		Long: `Write a page about runs, a comparison or an exploration: one HTML file that
-stands by itself and needs no network.
+		Long: `Write a page about runs, a comparison or an exploration: one self-contained HTML
+file that needs no network.
 
 Each path is a run directory, a directory of run directories, a history (binary or
 JSON lines), a comparison (its directory or comparison.json), or what explore wrote
 as JSON. Several become one page with a table. The page is report.html beside the
-first path unless --out says otherwise; a file that is no such page is never
-overwritten. A run's directory has its page from the beginning.
+first path unless --out says otherwise; a file that is not such a page is never
+overwritten. A run writes its own page into its directory.
 
 Two runs become a page of what changed from the first to the second: verdicts,
 throughput and latencies with intervals, and whether the runs are comparable at all.
 It is difference.html beside the first.
 
-With --out FILE.svg, the sequence diagram of a search's counterexample alone is
-written, to stand in a document.`,
+With --out FILE.svg, only the sequence diagram of a search's counterexample is
+written, for use in a document.`,
 		Example: `  oversell report oversell-runs/20260102-150405
   oversell report before/01-seckill-lua-release-plain after/01-seckill-lua-release-plain
   oversell report trace.jsonl --out trace.html --open`,
@@ -60,7 +60,7 @@ written, to stand in a document.`,
 	return cmd
 }
 
-// openers are the commands that open a file with what the user has chosen for it.
+// openers are the commands that open a file with the user's default application.
 var openers = map[string][]string{
 	"darwin":  {"open"},
 	"windows": {"rundll32", "url.dll,FileProtocolHandler"},

@@ -22,14 +22,14 @@ func runCommand(code *int) *cobra.Command {
 		Long: `Run a scenario under load and judge what happened.
 
 With no flags: a flash sale of 500 pieces to 64 clients under every shipped lock,
-on a redis-server started for it, or of 200 pieces to 16 clients on an embedded
-emulation where none is installed. A run that names neither a lock, a queue nor a
-system is a demonstration: the exit code is 0 when nothing broke that no flaw declares
-broken, 1 when something did, and 3 when a run decided nothing.
+on a redis-server started for it; or of 200 pieces to 16 clients on an embedded
+emulation if none is installed. A run that names no lock, queue or system is a
+demonstration: the exit code is 0 when every violation is declared as a flaw,
+1 when one is not, and 3 when a run decided nothing.
 
 With --lock, --queue or --system the exit code is the verdict's: 0 when no violation was
 seen, 1 when a promise was broken, 3 when the run could not decide. It is 2 for wrong
-usage, and 5 when the environment failed.`,
+usage, and 5 for an environment error.`,
 		Example: `  oversell run
   oversell run --lock php-lock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms
@@ -45,7 +45,7 @@ usage, and 5 when the environment failed.`,
 	f.SortFlags = false
 	r.o.Bind(f)
 	f.StringVar(&r.dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises while the run goes on, and stop it at the first that is broken, as Ctrl-C would; of several runs, each stops at its own")
+	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises during the run, and stop it at the first violation, like Ctrl-C; with several runs, each stops at its own")
 	f.BoolVar(&r.asJSON, "json", false, "print one JSON document on stdout")
 	r.live.bind(f)
 	return cmd
@@ -58,10 +58,10 @@ type runFlags struct {
 	stop   bool
 	dest   string
 	live   showing
-	code   *int // of the process, to be set
+	code   *int // exit code of the process, to be set
 }
 
-// run plans the runs, makes them, and tells what came of them.
+// run plans the runs, makes them, and prints the results.
 func (r *runFlags) run(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("seed") {
 		r.o.Seed = uint64(time.Now().UnixNano() % 1e9)
@@ -114,7 +114,7 @@ func (r *runFlags) run(cmd *cobra.Command) error {
 	return whileRunning(runErr)
 }
 
-// quoted is a path as a shell takes it. Control characters are spelled out, as bash and zsh read them.
+// quoted quotes a path for a shell. Control characters are escaped as bash and zsh read them.
 func quoted(path string) string {
 	if text := printable.Text(path); text != path {
 		return "$'" + strings.ReplaceAll(text, "'", `\'`) + "'"
@@ -122,8 +122,7 @@ func quoted(path string) string {
 	return phrase.ShellWord(path)
 }
 
-// interrupted is the exit code of a campaign that was stopped: what it left out
-// was not decided.
+// interrupted returns the exit code of a campaign that was stopped: the remaining runs are undecided.
 func interrupted(outcome int) int {
 	if outcome == reports.ExitViolated {
 		return reports.ExitViolated
@@ -131,8 +130,7 @@ func interrupted(outcome int) int {
 	return reports.ExitInconclusive
 }
 
-// whileRunning marks an error that came up while running: unless it says that
-// the call was wrong, the environment failed.
+// whileRunning classifies an error during a run: unless it is a usage error, it is an environment error.
 func whileRunning(err error) error {
 	if err == nil || errors.Is(err, server.ErrUsage) || errors.Is(err, campaign.ErrUsed) {
 		return err

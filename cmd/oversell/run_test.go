@@ -31,8 +31,8 @@ for line in sys.stdin:
     print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// TestRunsOfASystemExitWithTheirVerdict: that a flaw of the shipped sale explains what broke under
-// a system's lock makes no demonstration of it.
+// TestRunsOfASystemExitWithTheirVerdict: a flaw of the shipped sale that explains a violation under a system's lock
+// does not make the run a demonstration.
 func TestRunsOfASystemExitWithTheirVerdict(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		servertest.Unable(t, err)

@@ -45,7 +45,7 @@ func TestStopOnViolation(t *testing.T) {
 	}
 }
 
-// TestStopOnViolationLetsSoundRunsEnd: who keeps its promises is not stopped.
+// TestStopOnViolationLetsSoundRunsEnd: runs without a violation are not stopped.
 func TestStopOnViolationLetsSoundRunsEnd(t *testing.T) {
 	for _, args := range []string{
 		"--scenario mutex --lock lua-release --clients 8 --duration 300ms",
@@ -68,7 +68,7 @@ func TestStopOnViolationLetsSoundRunsEnd(t *testing.T) {
 	}
 }
 
-// TestStopOnViolationEndsEachRunAtItsOwn: of several runs those that break nothing go on.
+// TestStopOnViolationEndsEachRunAtItsOwn: of several runs those without a violation go on.
 func TestStopOnViolationEndsEachRunAtItsOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, stdout, stderr := cli(t, strings.Fields("run --target embedded --scenario mutex --lock incr-max,lua-release --clients 8 --duration 2s --stop-on-violation --json --out "+dir)...)

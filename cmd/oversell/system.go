@@ -21,7 +21,7 @@ import (
 func systemCommand(code *int) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "system",
-		Short: "Try a system outside of oversell that a file describes",
+		Short: "Check a system outside of oversell that a file describes",
 	}
 	cmd.AddCommand(systemCheckCommand(code))
 	return cmd
@@ -34,13 +34,13 @@ func systemCheckCommand(code *int) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Try each operation of a system, and say what is missing",
-		Long: `Try each operation of a system, and say what is missing.
+		Short: "Try each operation of a system, and report what is missing",
+		Long: `Try each operation of a system, and report what is missing.
 
-The file is that of oversell run --system; docs/systems.md explains it and the
-protocol. The exit code is 0 when every answer is one that a run can use, 1 when one
-is not, 2 when the file is wrong, 3 when it was stopped before everything was tried, and 5
-when there is no server, or the system cannot start.`,
+The file is the one for oversell run --system; docs/systems.md explains it and the
+protocol. The exit code is 0 when a run can use every answer, 1 when it cannot use
+one, 2 when the file is wrong, 3 when the check was stopped early, and 5 when there is
+no server, or the system cannot start.`,
 		Example: `  oversell system check examples/python/lock.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,7 +72,7 @@ when there is no server, or the system cannot start.`,
 	return cmd
 }
 
-// showFindings prints what came of a check.
+// showFindings prints the result of a check.
 func showFindings(cmd *cobra.Command, findings []system.Finding, asJSON bool) error {
 	if asJSON {
 		encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -93,7 +93,7 @@ func showFindings(cmd *cobra.Command, findings []system.Finding, asJSON bool) er
 	return nil
 }
 
-// findingWords are the word for a finding, with which its lines begin, and what it says.
+// findingWords returns the word that begins the line of a finding, and its text.
 func findingWords(f system.Finding) (word, said string) {
 	switch {
 	case f.OK:

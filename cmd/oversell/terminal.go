@@ -11,8 +11,7 @@ import (
 	"oversell/reports/text"
 )
 
-// terminal draws documents on a command's output: as wide as that is, and in colour where
-// colours are welcome.
+// terminal draws documents on a command's output, as wide as the output is, and in colour if it supports colour.
 func terminal(cmd *cobra.Command) text.Terminal {
 	out := cmd.OutOrStdout()
 	if o, ok := out.(*output); ok {
@@ -21,8 +20,7 @@ func terminal(cmd *cobra.Command) text.Terminal {
 	return text.Terminal{W: cmd.OutOrStdout(), Color: isTerminal(out), Width: widthOf(out, os.Getenv("COLUMNS"))}
 }
 
-// widthOf is how many columns an output has: as many as $COLUMNS says, or as the terminal
-// has; 0 if it is none.
+// widthOf returns the number of columns of an output: $COLUMNS, or the terminal's width; 0 if it is not a terminal.
 func widthOf(w io.Writer, columns string) int {
 	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
 		return n

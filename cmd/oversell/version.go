@@ -17,7 +17,7 @@ var version, commit string
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and those of the formats it reads and writes",
+		Short: "Print the version, and the versions of file formats",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (commit %s, %s %s/%s), %s, %s\n",
@@ -27,7 +27,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is the version of a release, or what the go command recorded.
+// buildVersion returns the version of a release, or the one that the go command recorded.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -38,8 +38,7 @@ func buildVersion() string {
 	return "(devel)"
 }
 
-// buildCommit is the commit of a release, or what the go command recorded, which is
-// nothing outside a repository.
+// buildCommit returns the commit of a release, or the one that the go command recorded: none outside a repository.
 func buildCommit() string {
 	if commit != "" {
 		return commit

@@ -13,22 +13,21 @@ import (
 	"oversell/internal/printable"
 )
 
-// view keeps a few lines at the end of a terminal up to date, with other lines going by
-// above. It is not safe for concurrent use.
+// view keeps a few lines at the end of a terminal up to date, while other lines scroll past above. It is not safe
+// for concurrent use.
 //
-// It changes no mode of the terminal: the cursor stays visible and rests at the start of
-// the line below the view, and no line is as long as the terminal is wide. So there is
-// nothing to restore, however the program ends, even by kill -9. Each change is one
-// write, which overwrites before it erases, so that nothing flickers.
+// It changes no terminal mode: the cursor stays visible at the start of the line below the view, and no line is as
+// wide as the terminal. So nothing needs restoring, however the program ends, even by kill -9. Each update is one
+// write, which overwrites before it erases and so does not flicker.
 //
-// This is not a library's because those at hand draw something else: progressbar and mpb
-// draw bars, and bubbletea and tcell take over the terminal and its signals.
+// No library at hand fits: progressbar and mpb draw bars, and bubbletea and tcell take over the terminal and its
+// signals.
 type view struct {
 	w      io.Writer
 	size   func() (width, height int)
-	lines  []string // that are there now
-	widths []int    // of these
-	wide   int      // the terminal, when they were drawn
+	lines  []string // on the screen now
+	widths []int    // their widths
+	wide   int      // width of the terminal when they were drawn
 }
 
 // sizeOf asks a terminal for its size.
@@ -42,15 +41,15 @@ func sizeOf(f *os.File) func() (int, int) {
 	}
 }
 
-// draw shows other lines from now on; none that has no room is shown.
+// draw replaces the lines; lines that do not fit are dropped.
 func (v *view) draw(lines []string) {
 	var b bytes.Buffer
 	v.up(&b)
 	v.put(&b, lines)
-	_, _ = v.w.Write(b.Bytes()) // a terminal that is gone is no reason to end a run
+	_, _ = v.w.Write(b.Bytes()) // a closed terminal does not end a run
 }
 
-// above writes a text that stays, before the view.
+// above prints a text above the view.
 func (v *view) above(text string) {
 	width, _ := v.size()
 	var b bytes.Buffer
@@ -69,8 +68,7 @@ func (v *view) clear() {
 	}
 }
 
-// up goes to where the view begins. A terminal that has become narrower since has
-// broken its lines.
+// up moves the cursor to the start of the view. A terminal that has become narrower has wrapped its lines.
 func (v *view) up(b *bytes.Buffer) {
 	width, _ := v.size()
 	rows := 0
@@ -81,13 +79,13 @@ func (v *view) up(b *bytes.Buffer) {
 	if rows > 0 {
 		fmt.Fprintf(b, "\x1b[%dA", rows)
 	}
-	if width != v.wide { // or the terminal would remember where lines were broken
+	if width != v.wide { // or the terminal would remember where it wrapped lines
 		b.WriteString("\x1b[J")
 	}
 	v.wide = width
 }
 
-// put writes the view's lines, and erases what is left of earlier ones.
+// put writes the view's lines, and erases the rest of earlier ones.
 func (v *view) put(b *bytes.Buffer, lines []string) {
 	width, height := v.size()
 	lines = lines[:min(len(lines), height-1)]
@@ -101,7 +99,7 @@ func (v *view) put(b *bytes.Buffer, lines []string) {
 	v.lines = lines
 }
 
-// The ways in which a line is set off. Only whole lines are, and only by these.
+// The styles of a line. Only whole lines are styled.
 const (
 	plainly = ""
 	dimly   = "\x1b[2m"
@@ -109,7 +107,7 @@ const (
 	asUsual = "\x1b[0m"
 )
 
-// styled is a line in one style.
+// styled returns a line in a style.
 func styled(style, line string) string {
 	if style == plainly {
 		return line
@@ -117,7 +115,7 @@ func styled(style, line string) string {
 	return style + line + asUsual
 }
 
-// bare takes a line's style off.
+// bare splits a line into its style and its text.
 func bare(line string) (style, text string) {
 	for _, style := range []string{dimly, loudly} {
 		if text, ok := strings.CutPrefix(line, style); ok {
@@ -127,13 +125,13 @@ func bare(line string) (style, text string) {
 	return plainly, line
 }
 
-// visible is how many columns a line takes.
+// visible returns the number of columns that a line takes.
 func visible(line string) int {
 	_, text := bare(line)
 	return uniseg.StringWidth(text)
 }
 
-// cut shortens a line to a width, and marks that.
+// cut shortens a line to a width, and marks the cut.
 func cut(line string, width int) string {
 	style, text := bare(line)
 	if uniseg.StringWidth(text) <= width {
@@ -145,7 +143,7 @@ func cut(line string, width int) string {
 	return styled(style, head(text, width-1)+"~")
 }
 
-// head is as much of a text as has room.
+// head returns the beginning of a text that fits.
 func head(text string, width int) string {
 	end := 0
 	for g := uniseg.NewGraphemes(text); g.Next() && g.Width() <= width; {
@@ -155,8 +153,7 @@ func head(text string, width int) string {
 	return text[:end]
 }
 
-// wrap breaks a text into lines of a width, at spaces if possible; all but the first
-// are indented.
+// wrap breaks a text into lines of a width, at spaces if possible; all but the first are indented.
 func wrap(text string, width int, indent string) (lines []string) {
 	if width <= 2*len(indent) {
 		indent = ""
@@ -167,10 +164,10 @@ func wrap(text string, width int, indent string) (lines []string) {
 			lines = append(lines, strings.TrimRight(line, " "))
 			line, begun = indent, false
 		}
-		for uniseg.StringWidth(line+strings.TrimRight(word, " ")) > width { // a word that is longer than a line
+		for uniseg.StringWidth(line+strings.TrimRight(word, " ")) > width { // a word longer than a line
 			part := head(line+word, width)
 			if len(part) <= len(line) {
-				break // not even a character has room
+				break // not even one character fits
 			}
 			lines = append(lines, part)
 			word, line = (line + word)[len(part):], indent

@@ -15,8 +15,8 @@ import (
 	"oversell/internal/printable"
 )
 
-// screen is a terminal that takes nothing amiss but what a view must not do: writing
-// beyond a line's end, and anything but the few sequences that it needs.
+// screen is a terminal that accepts everything except what a view must not do: writing beyond the end of a line,
+// and other escape sequences than the few it needs.
 type screen struct {
 	width   int
 	rows    [][]string // of cells

@@ -4,5 +4,5 @@ package databasetest
 
 import "os/exec"
 
-// runAs does nothing: here servers run as ourselves.
+// runAs does nothing: here servers run under the current account.
 func runAs(*exec.Cmd, account) {}

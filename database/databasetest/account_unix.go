@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// runAs has a command run as an account.
+// runAs makes a command run under an account.
 func runAs(cmd *exec.Cmd, as account) {
 	if as.other {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}}

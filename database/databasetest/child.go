@@ -18,11 +18,11 @@ func startChild(as account, dir, binary string, args ...string) (*child.Process,
 	return child.Start(cmd)
 }
 
-// stopChild ends a server as fast as it ends in good order, and waits for that.
-// PostgreSQL takes SIGINT for: disconnect everybody and stop. MariaDB ignores it.
+// stopChild stops a server as fast as it can shut down cleanly, and waits for that. On SIGINT PostgreSQL
+// disconnects all clients and stops. MariaDB ignores it.
 func stopChild(c *child.Process) { c.Stop(5*time.Second, syscall.SIGINT, syscall.SIGTERM) }
 
-// await asks a server until there is an answer.
+// await queries a server until it answers.
 func await(ctx context.Context, c *child.Process, ask func() (string, error)) (string, error) {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()

@@ -11,9 +11,9 @@
 //		}
 //	}
 //
-// PostgreSQL and MariaDB are children of the test on free ports, with their data
-// in a temporary directory; nothing of the machine's own is touched. A test of a
-// kind that is not installed is skipped, and fails if OVERSELL_REQUIRE_ALL=1.
+// PostgreSQL and MariaDB are child processes of the test on free ports, with their data in a temporary directory;
+// the machine's own databases are not touched. A test of a kind that is not installed is skipped, or fails if
+// OVERSELL_REQUIRE_ALL=1.
 package databasetest
 
 import (
@@ -25,18 +25,18 @@ import (
 	"oversell/database"
 )
 
-// The kinds of databases that tests can ask for.
+// Kinds of databases for tests.
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"
 	MariaDB  = "mariadb"
 )
 
-// Kinds lists them all.
+// Kinds lists all of them.
 var Kinds = []string{SQLite, Postgres, MariaDB}
 
-// Servers are the databases of one test binary. Its methods are safe for
-// concurrent use. The zero value is ready; end it with Close, or use Run.
+// Servers holds the databases of one test binary. Its methods are safe for concurrent use. The zero value is ready;
+// end it with Close, or use Run.
 type Servers struct {
 	mu     sync.Mutex
 	opened map[string]opened
@@ -47,13 +47,13 @@ type opened struct {
 	err    error
 }
 
-// Run runs the tests, ends the servers, and returns the exit code.
+// Run runs the tests, stops the servers, and returns the exit code.
 func (s *Servers) Run(m *testing.M) int {
 	defer s.Close()
 	return m.Run()
 }
 
-// Close ends the servers and removes their data.
+// Close stops the servers and removes their data.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *Servers) Close() {
 	s.opened = nil
 }
 
-// DSN is the address of a database of this kind. For SQLite it is a new one each
-// time; a server is started once and shared, so tests use names of their own.
+// DSN returns the address of a database of this kind: for SQLite a new one each time; a server is started once and
+// shared, so tests use names of their own.
 func (s *Servers) DSN(t testing.TB, kind string) string {
 	t.Helper()
 	if kind == SQLite {
@@ -75,7 +75,7 @@ func (s *Servers) DSN(t testing.TB, kind string) string {
 	return s.server(t, kind).dsn
 }
 
-// AdminDSN is DSN for an account that may do anything.
+// AdminDSN is like DSN, for an account with all privileges.
 func (s *Servers) AdminDSN(t testing.TB, kind string) string {
 	t.Helper()
 	return s.server(t, kind).admin

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// connector makes connections whose statements are held back. Its driver is the
-// real one, so that a variant can tell which database it talks to.
+// connector opens connections that stop before each statement. Its driver is the real one, so that a variant can
+// tell which database it uses.
 type connector struct {
 	driver.Connector
 	client *Client
@@ -21,7 +21,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{Conn: base, client: c.client}, nil
 }
 
-// conn passes on what the three drivers can do.
+// conn forwards the interfaces that the three drivers implement.
 type conn struct {
 	driver.Conn
 	client *Client

@@ -23,7 +23,7 @@ var recipes = map[string]recipe{
 	},
 }
 
-// postgresFolders is where Debian has the programs that are not on the PATH.
+// postgresFolders is where Debian installs the programs that are not on the PATH.
 const postgresFolders = "/usr/lib/postgresql/*/bin"
 
 func installPostgres(ctx context.Context, as account, dir string) error {
@@ -86,7 +86,7 @@ func commandMariaDB(dir string, port int) (string, []string, error) {
 	}, err
 }
 
-// adminMariaDB goes through the socket: root has no password, and is known there only.
+// adminMariaDB uses the socket: root has no password, and can only log in there.
 func adminMariaDB(ctx context.Context, dir string, _ int) (string, error) {
 	dsn := "mysql://root@unix(" + filepath.Join(dir, "socket") + ")/mysql"
 	return dsn, isOurs(ctx, dsn, "SELECT @@datadir", filepath.Join(dir, "data")+"/")
@@ -101,8 +101,7 @@ func prepareMariaDB(ctx context.Context, admin string, port int) (string, error)
 	)
 }
 
-// isOurs checks that the server that answers is the child, and not somebody
-// else's on the same port.
+// isOurs checks that the answering server is the child, not another one on the same port.
 func isOurs(ctx context.Context, dsn, query, want string) error {
 	return with(ctx, dsn, func(db *sql.DB) error {
 		var got string

@@ -17,19 +17,19 @@ import (
 	"oversell/internal/freeport"
 )
 
-// errNotInstalled: the machine has no such server.
+// errNotInstalled means that the machine has no such server.
 var errNotInstalled = errors.New("is not installed")
 
 const (
-	// startAttempts is how many ports are tried, as others take ports, too.
+	// startAttempts is how many ports are tried, because other programs may take one.
 	startAttempts = 3
-	// startTimeout is how long a server may take until it answers; a second is usual.
+	// startTimeout is how long a server may take to answer; a second is usual.
 	startTimeout = 30 * time.Second
-	// testPassword is that of the test's own accounts.
+	// testPassword is the password of the test accounts.
 	testPassword = "correct-horse"
 )
 
-// server is one database server that we started.
+// server is one database server started by the tests.
 type server struct {
 	dsn, admin string
 	child      *child.Process
@@ -38,21 +38,21 @@ type server struct {
 
 func (s *server) stop() {
 	stopChild(s.child)
-	_ = os.RemoveAll(s.dir) // what is left is in the temporary directory
+	_ = os.RemoveAll(s.dir) // the rest stays in the temporary directory
 }
 
-// recipe is how to make one kind of server.
+// recipe describes how to start one kind of server.
 type recipe struct {
-	// account is whom the server runs as when we are root, which it refuses to be.
+	// account is the account that runs the server if the test runs as root, which servers refuse.
 	account []string
-	// install fills an empty data directory.
+	// install initializes an empty data directory.
 	install func(ctx context.Context, as account, dir string) error
-	// command starts a server on a port.
+	// command returns the command that starts a server on a port.
 	command func(dir string, port int) (binary string, args []string, err error)
-	// admin is the DSN of the account that the installation made, and answers
-	// whether the server there has its data in dir.
+	// admin returns the DSN of the account created by the installation, and checks that the server there has its
+	// data in dir.
 	admin func(ctx context.Context, dir string, port int) (dsn string, err error)
-	// prepare makes the account of the tests and returns its DSN.
+	// prepare creates the account of the tests and returns its DSN.
 	prepare func(ctx context.Context, admin string, port int) (dsn string, err error)
 }
 
@@ -90,7 +90,7 @@ func startServer(kind string) (*server, error) {
 	}
 }
 
-// start starts the server once and waits until it, and nobody else, answers.
+// start starts the server once and waits until it, and no other, answers.
 func (r recipe) start(ctx context.Context, as account, dir string) (*server, error) {
 	port, err := freeport.One()
 	if err != nil {
@@ -115,8 +115,8 @@ func (r recipe) start(ctx context.Context, as account, dir string) (*server, err
 	return s, nil
 }
 
-// find is the first of these programs that is on the PATH or in one of the
-// folders, the last of which is the newest.
+// find returns the first of these programs that is on the PATH or in one of the folders, the last of which is the
+// newest.
 func find(folders string, names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
@@ -133,13 +133,13 @@ func find(folders string, names ...string) (string, error) {
 	return "", fmt.Errorf("%s %w", strings.Join(names, " or "), errNotInstalled)
 }
 
-// account is whom a server runs as.
+// account is an account that a server runs under.
 type account struct {
-	other    bool // another than ourselves
+	other    bool // different from the current account
 	uid, gid int
 }
 
-// lookUp finds the first of these accounts. We are one ourselves unless we are root.
+// lookUp returns the first of these accounts. Unless the test runs as root, it returns the current one.
 func lookUp(names []string) (account, error) {
 	if os.Getuid() != 0 {
 		return account{}, nil
@@ -156,7 +156,7 @@ func lookUp(names []string) (account, error) {
 	return account{}, fmt.Errorf("root cannot run it, and none of the accounts %v exists", names)
 }
 
-// run runs a program to its end.
+// run runs a program until it ends.
 func run(ctx context.Context, as account, dir, binary string, args ...string) error {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir

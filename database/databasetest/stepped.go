@@ -13,11 +13,9 @@ import (
 	"oversell/internal/stepped"
 )
 
-// Client is client code under way that stops before each statement, and each
-// command to Redis, until it is told to go on: the same as internal/stepped does
-// for Redis alone. A transaction is one step, "begin": on SQLite nobody else
-// could write while it stands still. Its methods belong to one goroutine, that of
-// the schedule.
+// Client is running client code that stops before each statement, and each command to Redis, until it is told to
+// continue, like internal/stepped for Redis alone. A transaction is one step, "begin": on SQLite no other client
+// could write while it is stopped. Only the goroutine of the schedule may call its methods.
 type Client struct {
 	// SQL is the client's own pool.
 	SQL *sql.DB
@@ -25,15 +23,14 @@ type Client struct {
 	ctx     context.Context
 	crash   context.CancelFunc
 	running atomic.Bool
-	parked  chan string // what it stands before; closed at the end
+	parked  chan string // what it is stopped before; closed at the end
 	pass    chan struct{}
 	next    string
 	err     error
 }
 
-// NewClient makes a client of db that is not under way yet: until Start nothing
-// is held back. Its commands to rdb, unless that is nil, are held back as well;
-// rdb must be the client's own.
+// NewClient creates a client of db that is not started: until Start it does not stop. It stops before commands to
+// rdb, too, unless that is nil; rdb must belong to the client.
 func NewClient(t testing.TB, db *database.DB, rdb *redis.Client) *Client {
 	t.Helper()
 	c := &Client{parked: make(chan string), pass: make(chan struct{})}
@@ -55,7 +52,7 @@ func NewClient(t testing.TB, db *database.DB, rdb *redis.Client) *Client {
 	return c
 }
 
-// Start runs do up to its first statement or command. A client starts once.
+// Start runs do up to its first statement or command. It is called once.
 func (c *Client) Start(do func(context.Context) error) {
 	c.running.Store(true)
 	go func() {
@@ -65,17 +62,17 @@ func (c *Client) Start(do func(context.Context) error) {
 	c.next = <-c.parked
 }
 
-// Next is what the client stands before: the first word of a statement or the
-// name of a command, in lower case. It is empty when the client has ended.
+// Next returns what the client is stopped before: the first word of a statement or the name of a command, in lower
+// case. It is empty after the client has ended.
 func (c *Client) Next() string { return c.next }
 
-// Step lets that take effect and brings the client to what comes after it.
+// Step executes that and runs the client to its next stop.
 func (c *Client) Step() {
 	c.pass <- struct{}{}
 	c.next = <-c.parked
 }
 
-// Steps lets these pass, which must be the client's next ones.
+// Steps executes these, which must be the client's next ones.
 func (c *Client) Steps(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -86,7 +83,7 @@ func (c *Client) Steps(t testing.TB, names ...string) {
 	}
 }
 
-// Ended expects that the client is done, and returns what its code returned.
+// Ended expects that the client has ended, and returns the error of its code.
 func (c *Client) Ended(t testing.TB) error {
 	t.Helper()
 	if c.next != "" {
@@ -95,8 +92,7 @@ func (c *Client) Ended(t testing.TB) error {
 	return c.err
 }
 
-// Crash ends the client where it stands: nothing more of it takes effect. It
-// waits for the code to end.
+// Crash ends the client where it is stopped: nothing more takes effect. It waits for the code to end.
 func (c *Client) Crash() {
 	c.crash()
 	for c.next != "" {

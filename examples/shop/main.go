@@ -1,8 +1,8 @@
-// Command shop is a small web shop that sells one product from a stock in Redis, as an example
-// of a system for oversell: see docs/systems.md and shop.yaml.
+// Command shop is a small web shop that sells one product from a stock in Redis. It is an example of a system for
+// oversell: see docs/systems.md and shop.yaml.
 //
-// With -flawed it reads the stock, decides, and writes it back, as many shops do; otherwise a
-// script decides and subtracts in one step, once for each order.
+// With -flawed it reads the stock, decides, and writes it back, as many shops do; otherwise a script checks and
+// decrements the stock atomically, once for each order.
 package main
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shop sells one product. Orders are kept in a hash, by id, with their pieces.
+// shop sells one product. A hash holds the orders, by id, with their pieces.
 type shop struct {
 	redis         *redis.Client
 	stock, orders string // keys
 	flawed        bool
 }
 
-// sell subtracts an order's pieces and enters the order, unless it is there already.
+// sell decrements the stock by an order's pieces and records the order, unless it is recorded already.
 var sell = redis.NewScript(`
 if redis.call('hexists', KEYS[2], ARGV[1]) == 1 then return 'repeated' end
 if tonumber(redis.call('get', KEYS[1]) or '0') < tonumber(ARGV[2]) then return 'sold-out' end
@@ -38,7 +38,7 @@ redis.call('decrby', KEYS[1], ARGV[2])
 redis.call('hset', KEYS[2], ARGV[1], ARGV[2])
 return 'ok'`)
 
-// order is what a buyer sends.
+// order is a buyer's order.
 type order struct {
 	ID       string `json:"id"`
 	Quantity int    `json:"quantity"`
@@ -65,7 +65,7 @@ func (s *shop) buy(ctx context.Context, o order) (string, error) {
 	return "ok", s.redis.HSet(ctx, s.orders, o.ID, o.Quantity).Err()
 }
 
-// statuses are the answers to an order.
+// statuses are the HTTP statuses of the results.
 var statuses = map[string]int{"ok": http.StatusCreated, "repeated": http.StatusOK, "sold-out": http.StatusConflict}
 
 func (s *shop) placeOrder(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func (s *shop) reset(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a buyer who is gone gets no answer
+	_ = json.NewEncoder(w).Encode(body) // the buyer may be gone
 }
 
 func serve(listen, address string, flawed bool) error {
@@ -134,7 +134,7 @@ func serve(listen, address string, flawed bool) error {
 		return fmt.Errorf("REDIS_URL: %w", err)
 	}
 	options.MaxRetries = -1
-	// The keys begin with a name of this process's own, and are removed at its end.
+	// The keys begin with a name unique to this process, and are removed at its end.
 	prefix := "shop:" + strconv.Itoa(os.Getpid()) + ":"
 	s := &shop{redis: redis.NewClient(options), stock: prefix + "stock", orders: prefix + "orders", flawed: flawed}
 	mux := http.NewServeMux()

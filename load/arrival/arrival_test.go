@@ -52,8 +52,8 @@ func TestParseStages(t *testing.T) {
 		"0:1,25h:2":            "must be stages like",
 		"-1s:1":                "must be stages like",
 		"1s:1":                 "must be at 0",
-		"0:1,2s:1,1s:1":        "in the order of time",
-		"0:1,1s:1,1s:2,1s:3":   "a step takes two",
+		"0:1,2s:1,1s:1":        "in order of time",
+		"0:1,1s:1,1s:2,1s:3":   "a step has two",
 		"0:0,1s:0":             "nothing would arrive",
 		"0:1k,10s:20000000000": "at most 1M",
 	} {

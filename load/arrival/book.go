@@ -9,22 +9,21 @@ import (
 	"oversell/history"
 )
 
-// Book hands the arrivals of a run out to its clients, each once and in order, and notes
-// how they were begun. It is safe for concurrent use. All times are since the start of the
-// run.
+// Book hands out the arrivals of a run to its clients, each once and in order, and records how they were begun. It
+// is safe for concurrent use. All times are since the start of the run.
 type Book struct {
 	rate Rate
-	ends time.Duration // of the load, since it began; 0: no arrival is too late
-	most int64         // arrivals; 0: as many as come
+	ends time.Duration // end of the load, since its start; 0: no end
+	most int64         // maximum number of arrivals; 0: no limit
 
 	mu    sync.Mutex
 	began bool
 	zero  time.Duration // when the load began
 	times *Sequence
-	next  time.Duration // since the load began, of the next arrival to be handed out
-	comes bool          // there is one
+	next  time.Duration // the next arrival, since the load began
+	comes bool          // whether there is a next arrival
 	taken int64
-	under int64 // steps that have begun and not ended
+	under int64 // steps in progress
 
 	seen    history.Arrivals
 	lastDue time.Duration
@@ -35,24 +34,23 @@ type Book struct {
 	steps   *hdrhistogram.Histogram
 }
 
-// NewBook opens a book of arrivals that come until the load ends (0: it does not) and are so
-// many at the most (0: any number).
+// NewBook creates a book of arrivals until the load ends (0: no end), at most a given number (0: no limit).
 func NewBook(r Rate, p Process, seed uint64, ends time.Duration, most int64) *Book {
 	b := &Book{rate: r, ends: ends, most: most, times: r.Sequence(p, seed), late: spans(), waited: spans(), driver: spans(), steps: spans()}
 	b.next, b.comes = b.times.Next()
 	return b
 }
 
-// spans counts times from a microsecond to an hour.
+// spans returns a histogram from a microsecond to an hour.
 func spans() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(time.Microsecond), int64(time.Hour), 3)
 }
 
 func count(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(int64(d), 0), int64(time.Hour))) // within its range
+	_ = h.RecordValue(min(max(int64(d), 0), int64(time.Hour))) // always in range
 }
 
-// Arrival is one that was handed out.
+// Arrival is an arrival that was handed out.
 type Arrival struct {
 	// Due is when the step should begin.
 	Due   time.Duration
@@ -60,9 +58,8 @@ type Arrival struct {
 	call  time.Duration // when the step began
 }
 
-// Take hands out the next arrival to a client that is free. It is false when there is none,
-// which the limits of the load do not decide if beyond is true. The load begins with the
-// first call.
+// Take hands out the next arrival to a client that is free. It returns false if there is none; with beyond, it
+// ignores the limits of the load. The load begins with the first call.
 func (b *Book) Take(now time.Duration, beyond bool) (Arrival, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,10 +75,10 @@ func (b *Book) Take(now time.Duration, beyond bool) (Arrival, bool) {
 	return a, true
 }
 
-// past tells whether the next arrival is beyond the limits of the load.
+// past reports whether the next arrival is beyond the limits of the load.
 func (b *Book) past() bool { return b.ends > 0 && b.next >= b.ends || b.most > 0 && b.taken >= b.most }
 
-// Begin notes that the step of an arrival begins now.
+// Begin records that the step of an arrival begins now.
 func (b *Book) Begin(a *Arrival, now time.Duration) {
 	a.call = now
 	b.mu.Lock()
@@ -97,11 +94,11 @@ func (b *Book) Begin(a *Arrival, now time.Duration) {
 	}
 }
 
-// noticeable is how long an arrival must have waited for a client to be counted among those that
-// did: less is how long a client takes from one step to the next.
+// noticeable is the minimum wait for a client to be counted: a client takes less than this from one step to the
+// next.
 const noticeable = time.Millisecond
 
-// End notes that the step of an arrival that was begun has ended.
+// End records that the step of an arrival has ended.
 func (b *Book) End(a Arrival, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +106,7 @@ func (b *Book) End(a Arrival, now time.Duration) {
 	count(b.steps, now-a.call)
 }
 
-// Drop gives an arrival up that was handed out and not begun.
+// Drop gives up an arrival that was handed out and not begun.
 func (b *Book) Drop(a Arrival, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,23 +115,22 @@ func (b *Book) Drop(a Arrival, now time.Duration) {
 	}
 }
 
-// Served tells whether every arrival within the limits of the load was begun, and its step has
-// ended.
+// Served reports whether every arrival within the limits of the load was begun, and its step has ended.
 func (b *Book) Served() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.under == 0 && (!b.comes || b.past())
 }
 
-// Over tells whether no arrival is left within the limits of the load.
+// Over reports whether no arrival is left within the limits of the load.
 func (b *Book) Over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.comes || b.past()
 }
 
-// Close sums the book up when all clients have ended. If the run was stopped, arrivals that
-// were due by then and were not handed out have been missed.
+// Close returns the totals after all clients have ended. If the run was stopped, arrivals that were due by then and
+// were not handed out count as missed.
 func (b *Book) Close(now time.Duration, stopped bool) history.Arrivals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +146,7 @@ func (b *Book) Close(now time.Duration, stopped bool) history.Arrivals {
 	return s
 }
 
-// perSecond is the rate of n arrivals, the first at the beginning of a time and the last at its end.
+// perSecond returns the rate of n arrivals, the first at the beginning of a period and the last at its end.
 func perSecond(n int64, in time.Duration) float64 {
 	if n < 2 || in <= 0 {
 		return 0

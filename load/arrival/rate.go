@@ -1,10 +1,9 @@
-// Package arrival says when the steps of an open load begin.
+// Package arrival determines when the steps of an open load begin.
 //
-// In a closed load a client begins its next step when the one before has ended, so a
-// server that is slow is asked less. In an open load steps begin when they are due,
-// whatever the server does, as customers of a shop do. The times are fixed in advance:
-// a [Rate] and a seed give a [Sequence], and a [Book] hands its arrivals out to whichever
-// client is free. Nothing here reads a clock or waits.
+// In a closed load a client begins its next step when the previous one has ended, so a slow server gets fewer
+// requests. In an open load steps begin when they are due, whatever the server does, like customers of a shop. The
+// times are fixed in advance: a [Rate] and a seed give a [Sequence], and a [Book] hands out its arrivals to clients
+// that are free. This package neither reads a clock nor waits.
 package arrival
 
 import (
@@ -16,25 +15,24 @@ import (
 	"time"
 )
 
-// Stage is the rate at one moment of the load.
+// Stage is the rate at one time of the load.
 type Stage struct {
 	At time.Duration // since the load began
-	// Rate is how many arrivals a second there are.
+	// Rate is the number of arrivals per second.
 	Rate float64
 }
 
-// Rate is how the rate of arrivals changes: from each stage to the next it does so
-// linearly, and after the last it stays. Two stages at one moment are a step. The first
-// stage is at 0. The nil Rate is a closed load.
+// Rate is a rate of arrivals over time: it changes linearly between stages, and is constant after the last. Two
+// stages at one time are a step. The first stage is at 0. The nil Rate is a closed load.
 type Rate []Stage
 
-// The limits of what is read.
+// Limits of the input.
 const (
 	highest = 1e6
 	longest = 24 * time.Hour
 )
 
-// ParseRate reads a rate that does not change, such as 500, 20k or 2.5/s.
+// ParseRate parses a constant rate, such as 500, 20k or 2.5/s.
 func ParseRate(text string) (Rate, error) {
 	rate, err := number(text)
 	if err != nil || rate == 0 {
@@ -43,7 +41,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{{0, rate}}, nil
 }
 
-// ParseStages reads a rate that changes, such as 0:1k,30s:20k.
+// ParseStages parses a changing rate, such as 0:1k,30s:20k.
 func ParseStages(text string) (Rate, error) {
 	var r Rate
 	for part := range strings.SplitSeq(text, ",") {
@@ -56,7 +54,7 @@ func ParseStages(text string) (Rate, error) {
 	return r, r.check()
 }
 
-// stage reads a moment and its rate.
+// stage parses a time and its rate.
 func stage(text string) (s Stage, err error) {
 	at, rate, two := strings.Cut(text, ":")
 	if s.At, err = time.ParseDuration(at); two && err == nil {
@@ -68,7 +66,7 @@ func stage(text string) (s Stage, err error) {
 	return s, nil
 }
 
-// check refuses stages that tell no rate.
+// check returns an error for invalid stages.
 func (r Rate) check() error {
 	if r[0].At != 0 {
 		return fmt.Errorf("the first stage is at %v: it must be at 0, as in 0:1k,30s:20k", r[0].At)
@@ -77,9 +75,9 @@ func (r Rate) check() error {
 	for i := 1; i < len(r); i++ {
 		switch before := r[i-1].At; {
 		case r[i].At < before:
-			return fmt.Errorf("stage %v comes after stage %v: stages must be in the order of time", r[i].At, before)
+			return fmt.Errorf("stage %v comes after stage %v: stages must be in order of time", r[i].At, before)
 		case i > 1 && r[i].At == r[i-2].At:
-			return fmt.Errorf("three stages are at %v: a step takes two", r[i].At)
+			return fmt.Errorf("three stages are at %v: a step has two", r[i].At)
 		}
 		most = max(most, r[i].Rate)
 	}
@@ -89,7 +87,7 @@ func (r Rate) check() error {
 	return nil
 }
 
-// number reads arrivals a second.
+// number parses arrivals per second.
 func number(text string) (float64, error) {
 	text = strings.TrimSuffix(strings.TrimSpace(text), "/s")
 	unit := 1.0
@@ -105,10 +103,10 @@ func number(text string) (float64, error) {
 	return n, err
 }
 
-// Changes tells whether the rate changes.
+// Changes reports whether the rate changes.
 func (r Rate) Changes() bool { return len(r) > 1 }
 
-// String is what [ParseRate] or, if the rate changes, [ParseStages] reads.
+// String formats the rate for [ParseRate] or, if it changes, [ParseStages].
 func (r Rate) String() string {
 	if len(r) == 1 {
 		return short(r[0].Rate)
@@ -122,10 +120,10 @@ func (r Rate) String() string {
 
 func short(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// Ends is when the last stage is reached.
+// Ends returns the time of the last stage.
 func (r Rate) Ends() time.Duration { return r[len(r)-1].At }
 
-// Highest is the highest rate until a moment.
+// Highest returns the highest rate up to a time.
 func (r Rate) Highest(until time.Duration) float64 {
 	most := r[0].Rate
 	for i := 1; i < len(r); i++ {
@@ -137,8 +135,8 @@ func (r Rate) Highest(until time.Duration) float64 {
 	return most
 }
 
-// When is the time by which n arrivals have come at this rate: the inverse of the integral
-// of the rate. It is false if that many never come.
+// When returns the time by which n arrivals have come at this rate: the inverse of the integral of the rate. It
+// returns false if that many never come.
 func (r Rate) When(n float64) (time.Duration, bool) {
 	for i := range r {
 		if i+1 == len(r) {
@@ -161,7 +159,7 @@ func (r Rate) When(n float64) (time.Duration, bool) {
 	return last.At + span(n/last.Rate), true
 }
 
-// slope is by how much the rate changes a second from one stage to the next.
+// slope returns the change of the rate per second between two stages.
 func slope(a, b Stage) float64 {
 	if a.At == b.At {
 		return 0
@@ -169,8 +167,8 @@ func slope(a, b Stage) float64 {
 	return (b.Rate - a.Rate) / (b.At - a.At).Seconds()
 }
 
-// solve is the time in seconds after which n arrivals have come at a rate that changes:
-// the smaller root of rate·t + slope/2·t² = n, written so that nothing cancels.
+// solve returns the time in seconds after which n arrivals have come at a changing rate: the smaller root of rate·t
+// + slope/2·t² = n, in a form without cancellation.
 func solve(rate, slope, n float64) float64 {
 	if n <= 0 {
 		return 0

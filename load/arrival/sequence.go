@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Process is how arrivals are spread at a rate.
+// Process is the distribution of arrivals at a rate.
 type Process string
 
 // The processes.
 const (
-	// Constant spreads them evenly.
+	// Constant spaces arrivals evenly.
 	Constant Process = "constant"
-	// Poisson has them come independently of each other, as customers do: the gaps at a rate
-	// that does not change are exponentially distributed.
+	// Poisson makes arrivals independent of each other, like customers: at a constant rate the gaps are
+	// exponentially distributed.
 	Poisson Process = "poisson"
 )
 
-// ParseProcess reads the name of a process.
+// ParseProcess parses the name of a process.
 func ParseProcess(text string) (Process, error) {
 	if p := Process(text); p == Constant || p == Poisson {
 		return p, nil
@@ -26,19 +26,19 @@ func ParseProcess(text string) (Process, error) {
 	return "", fmt.Errorf("must be %s or %s", Constant, Poisson)
 }
 
-// Sequence is the times of all arrivals of a load, in order. Equal rates, processes and
-// seeds give equal sequences. One goroutine uses it at a time.
+// Sequence yields the times of all arrivals of a load, in order. Equal rates, processes and seeds give equal
+// sequences. It is not safe for concurrent use.
 type Sequence struct {
 	rate  Rate
-	draw  *rand.Rand // nil: of a constant process
-	n     int64      // arrivals until now
-	units float64    // of a Poisson process: when the last one came, at a rate of one
+	draw  *rand.Rand // nil for a constant process
+	n     int64      // arrivals so far
+	units float64    // for a Poisson process: time of the last arrival at rate 1
 }
 
-// Sequence begins the times of arrivals at this rate.
+// Sequence returns the arrivals at this rate.
 //
-// An arrival of a Poisson process at a rate that changes is one at a rate of 1, moved to
-// where the integral of the rate is that large. That is exact, and takes one draw each.
+// Arrivals of a Poisson process at a changing rate are those at rate 1, moved to where the integral of the rate has
+// the same value. This is exact, and takes one random number each.
 func (r Rate) Sequence(p Process, seed uint64) *Sequence {
 	s := &Sequence{rate: r}
 	if p == Poisson {
@@ -47,11 +47,11 @@ func (r Rate) Sequence(p Process, seed uint64) *Sequence {
 	return s
 }
 
-// ofArrivals keeps their draws apart from those of clients, which have their numbers there.
+// ofArrivals separates their random stream from those of clients, whose numbers are small.
 const ofArrivals = 1 << 63
 
-// Next is the time of the next arrival since the load began; false: no more come. At a
-// constant rate arrival i, from 0 on, is at i/rate.
+// Next returns the time of the next arrival since the load began; false if there are no more. At a constant rate
+// arrival i, from 0 on, is at i/rate.
 func (s *Sequence) Next() (time.Duration, bool) {
 	n := float64(s.n)
 	s.n++

@@ -10,13 +10,13 @@ import (
 	"oversell/internal/coro"
 )
 
-// why says what lets a coroutine go on.
+// why is the reason why a coroutine continues.
 type why uint8
 
 const (
 	began     why = iota
 	answered      // its command has its reply
-	elapsed       // its time is over
+	elapsed       // its time has passed
 	cancelled     // its context ended
 	told          // another coroutine, or a channel, woke it
 	stopped       // the run is stopping
@@ -29,17 +29,17 @@ type coroutine struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 
-	// root is the client's own thread, itself or the one that started it.
+	// root is the client's main thread: this coroutine or the one that started it.
 	root    *coroutine
-	holding bool // of a root: the client holds a lock
+	holding bool // for a root: the client holds a lock
 
-	// ticket numbers its stops: what was to end an earlier one comes too late.
+	// ticket numbers the stops of the coroutine; an event for an earlier stop is ignored.
 	ticket uint32
 	parked bool
-	// mayStop says that it goes on when the run is stopped.
+	// mayStop means that it continues when the run is stopped.
 	mayStop bool
-	// fresh says that it was woken by its own time, and not by a reply: what it asks now
-	// takes the place of a wake-up in a batch.
+	// fresh means that its timer woke it, not a reply: its next request takes one of the places reserved for woken
+	// clients in a batch.
 	fresh bool
 	why   why
 	timer timer
@@ -50,13 +50,13 @@ type coroutine struct {
 	group   *Group
 }
 
-// ticket is one stop of a coroutine.
+// ticket identifies one stop of a coroutine.
 type ticket struct {
 	co     *coroutine
 	number uint32
 }
 
-// start makes a coroutine of body. It runs when the worker first resumes it.
+// start creates a coroutine that runs body. It runs when the worker first resumes it.
 func (w *worker) start(parent *coroutine, body func()) *coroutine {
 	co := &coroutine{w: w, fresh: true}
 	co.timer.co, co.req.co = co, co
@@ -78,15 +78,15 @@ func (w *worker) start(parent *coroutine, body func()) *coroutine {
 	return co
 }
 
-// crash ends the panic of a coroutine that was crashed. Any other goes on to whoever
-// resumed it, and ends the program like a panic of any goroutine.
+// crash recovers the panic of a coroutine that was crashed. Any other panic passes to the goroutine that resumed
+// it, and ends the program like any panic.
 func (co *coroutine) crash() {
 	if co.w.m.dead.Load() {
 		_ = recover()
 	}
 }
 
-// stand readies the current coroutine for a stop.
+// stand prepares the current coroutine for a stop.
 func (w *worker) stand() ticket {
 	co := w.current
 	co.ticket++
@@ -94,7 +94,7 @@ func (w *worker) stand() ticket {
 	return ticket{co, co.ticket}
 }
 
-// park stops the current coroutine until something lets it go on.
+// park stops the current coroutine until an event resumes it.
 func (w *worker) park() why {
 	co := w.current
 	co.parked = true
@@ -103,15 +103,15 @@ func (w *worker) park() why {
 	return co.why
 }
 
-// alive panics in the coroutines of a worker that is dead.
+// alive panics in the coroutines of a dead worker.
 func (w *worker) alive() {
 	if w.m.dead.Load() {
 		panic(coro.Crashed{})
 	}
 }
 
-// caller is the coroutine that calls, which must be the one that this worker runs. A
-// helper, which is none, gets errHelper.
+// caller returns the calling coroutine, which must be the one that this worker runs. For a helper, which is not a
+// coroutine, it returns errHelper.
 func (w *worker) caller(ctx context.Context) (*coroutine, error) {
 	if !coro.Marked() {
 		if ctx.Value(helping{}) != nil {
@@ -128,8 +128,8 @@ func (w *worker) caller(ctx context.Context) (*coroutine, error) {
 	return w.current, nil
 }
 
-// until parks the caller for a time, or until its context ends, the channel is closed or,
-// if it mayStop, the run is stopped.
+// until parks the caller for a duration, or until its context ends, the channel is closed or, with mayStop, the run
+// is stopped.
 func (w *worker) until(ctx context.Context, d time.Duration, closed <-chan struct{}, mayStop bool) why {
 	co := w.current
 	t := w.stand()
@@ -153,18 +153,18 @@ func (w *worker) until(ctx context.Context, d time.Duration, closed <-chan struc
 	return w.park()
 }
 
-// request is what a coroutine asks a server.
+// request is a request of a coroutine to a server.
 type request struct {
 	co   *coroutine
-	one  redis.Cmder   // nil: many
+	one  redis.Cmder   // nil: a pipeline
 	many []redis.Cmder // a pipeline
 	call time.Duration
-	// abandoned says that the coroutine has gone on without the reply.
+	// abandoned means that the coroutine has continued without the reply.
 	abandoned bool
 	sent      uint32 // the ticket of the stop
 }
 
-// err is the first error of the commands.
+// err returns the first error of the commands.
 func (r *request) err() error {
 	if r.one != nil {
 		return r.one.Err()

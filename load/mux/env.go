@@ -10,14 +10,14 @@ import (
 	"oversell/variant"
 )
 
-// Redis are the redis clients of the worker's clients, one per node. They may be used by
-// their coroutines only, which must not close them or add hooks.
+// Redis returns the redis clients of the worker's clients, one per node. Only their coroutines may use them; they
+// must not close them or add hooks.
 func (w *Worker) Redis() []redis.UniversalClient { return w.fronts }
 
-// Clock is the machine's clock, on which sleeping parks.
+// Clock returns the machine's clock; its Sleep parks.
 func (w *Worker) Clock() clock.Clock { return ticker{clock.Real{}, w} }
 
-// ticker is a clock that parks.
+// ticker is a clock whose Sleep parks.
 type ticker struct {
 	clock.Real
 	w *Worker
@@ -37,8 +37,8 @@ func (t ticker) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Sleep parks for d and reports true. It ends early, and reports false, when until is
-// closed; when the run is stopping or ctx ends it just ends early.
+// Sleep parks for d and reports true. It ends early, and reports false, when until is closed. If the run is
+// stopping or ctx ends, it ends early and reports true.
 func (w *Worker) Sleep(ctx context.Context, d time.Duration, until <-chan struct{}) bool {
 	if _, err := w.caller(context.Background()); err != nil || w.m.stopping.Load() {
 		return true
@@ -58,7 +58,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Wait parks a client that waits for a lock. It goes on when a batch has room for it.
+// Wait parks a client that waits for a lock. It continues when a batch has room for it.
 func (w *Worker) Wait(ctx context.Context, d time.Duration) error {
 	co, err := w.caller(context.Background())
 	switch {
@@ -82,8 +82,7 @@ func (w *Worker) Wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Turn says that the client of the calling coroutine begins something new. It stands in line
-// behind those whose pause is over.
+// Turn begins a new round of the calling coroutine's client. It queues behind clients whose pause has ended.
 func (w *Worker) Turn() {
 	co := w.current
 	if co == nil {
@@ -98,14 +97,14 @@ func (w *Worker) Turn() {
 	}
 }
 
-// Hold tells whether the client whose coroutine calls holds a lock from now on.
+// Hold sets whether the client of the calling coroutine holds a lock.
 func (w *Worker) Hold(holds bool) {
 	if w.current != nil {
 		w.current.root.holding = holds
 	}
 }
 
-// Group counts the threads that a client runs beside itself.
+// Group counts the additional threads of a client.
 type Group struct {
 	n       int
 	waiting ticket
@@ -122,7 +121,7 @@ func (w *Worker) Go(g *Group, f func()) (join func(context.Context) error) {
 	return w.spawn(g, f, false)
 }
 
-// Beside is Go for the thread of another client, which holds locks of its own.
+// Beside is like Go, for the thread of another client, which holds locks of its own.
 func (w *Worker) Beside(g *Group, f func()) (join func(context.Context) error) {
 	return w.spawn(g, f, true)
 }
@@ -142,7 +141,7 @@ func (w *Worker) spawn(g *Group, f func(), another bool) (join func(context.Cont
 	return func(ctx context.Context) error { return w.join(ctx, co) }
 }
 
-// join parks until a coroutine has ended, or ctx.
+// join parks until a coroutine or ctx ends.
 func (w *Worker) join(ctx context.Context, co *coroutine) error {
 	if _, err := w.caller(context.Background()); err != nil {
 		return err

@@ -8,20 +8,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hook parks every command with the worker of its client. It is the innermost hook.
+// hook parks every command in the worker of its client. It is the innermost hook.
 type hook struct {
 	w    *worker
 	node int
-	// whole is set when the redis client has all its hooks. What is derived from it then is
-	// a transaction or a connection of its own, whose commands cannot go through a lane.
+	// whole is set when the redis client has all its hooks. What is later derived from it is a transaction or a
+	// dedicated connection, whose commands cannot use a lane.
 	whole bool
 }
 
-// helping is in the contexts of goroutines that wait for a connection on behalf of a
-// coroutine. Their commands go straight to the connection.
+// helping marks the contexts of goroutines that wait for a connection for a coroutine. Their commands go directly
+// to the connection.
 type helping struct{}
 
-// errHelper is no failure: a helper goes straight to its connection.
+// errHelper marks a helper, which goes directly to its connection.
 var errHelper = errors.New("a helper")
 
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -66,8 +66,8 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// lane is the one of a coroutine: holders have their own, so that what they ask does not
-// stand in line behind those who wait for them.
+// lane returns the lane of a coroutine: holders have their own, so that their commands do not queue behind those of
+// waiters.
 func (h *hook) lane(co *coroutine) *lane {
 	if co.root.holding {
 		return h.w.lanes[2*h.node+1]
@@ -84,18 +84,18 @@ func (w *worker) allShare(cmds []redis.Cmder) bool {
 	return true
 }
 
-// ask sends what the current coroutine asks, and returns when it is answered.
+// ask sends a request of the current coroutine, and returns when it is answered.
 func (w *worker) ask(l *lane, r *request) why {
 	r.call, r.abandoned = w.now, false
 	r.sent = w.stand().number
 	l.ask(r)
 	why := w.park()
-	w.widths.RecordValue(int64(w.now - r.call)) //nolint:errcheck // what is off the scale is not counted
+	w.widths.RecordValue(int64(w.now - r.call)) //nolint:errcheck // values off the scale are not counted
 	return why
 }
 
-// askUntil is ask for commands whose context may end. What is sent is a copy, since it may
-// be under way when the caller has long gone on.
+// askUntil is ask for commands whose context may end. It sends a copy, because the command may still be in flight
+// when the caller has continued.
 func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []redis.Cmder) error {
 	if err := ctx.Err(); err != nil {
 		return failAll(many, err)
@@ -108,7 +108,7 @@ func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []
 	for _, cmd := range many {
 		r.many = append(r.many, copyOf(cmd))
 	}
-	t := ticket{co, co.ticket + 1} // of the stop to come
+	t := ticket{co, co.ticket + 1} // the next stop
 	stop := context.AfterFunc(ctx, func() { w.post(mail{wake: t, why: cancelled}) })
 	why := w.ask(l, r)
 	stop()
@@ -125,9 +125,8 @@ func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []
 	return r.err()
 }
 
-// alone has a helper wait for what needs a connection of its own. There are as many helpers
-// as such commands under way: were there fewer, those who have a connection could wait for
-// those who have none.
+// alone makes a helper wait for a command that needs a connection of its own. There are as many helpers as such
+// commands in flight; with fewer, clients with a connection could wait for clients without one.
 func (w *worker) alone(ctx context.Context, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -145,14 +144,14 @@ func (w *worker) alone(ctx context.Context, do func(context.Context) error) erro
 	return err
 }
 
-// copyOf is a copy of a command, which has the same arguments.
+// copyOf returns a copy of a command with the same arguments.
 func copyOf(cmd redis.Cmder) redis.Cmder {
 	c := reflect.New(reflect.TypeOf(cmd).Elem())
 	c.Elem().Set(reflect.ValueOf(cmd).Elem())
 	return c.Interface().(redis.Cmder)
 }
 
-// assign gives a command what its copy was answered.
+// assign copies a reply from the copy to the command.
 func assign(cmd, copied redis.Cmder) {
 	reflect.ValueOf(cmd).Elem().Set(reflect.ValueOf(copied).Elem())
 }

@@ -6,53 +6,50 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batch is how many commands go into one pipeline: more adds latency and no throughput.
+// batch is the maximum number of commands in a pipeline: more adds latency but no throughput.
 const batch = 64
 
-// wakes is how many places of a batch are kept for clients whose pause is over, while
-// there are any: without, clients that go on asking would keep those who wait from ever
-// asking again.
+// wakes is the number of places in a batch reserved for clients whose pause has ended, if there are any. Without
+// it, clients that keep sending would starve those that wait.
 const wakes = batch / 2
 
-// pollPipes is how many connections a worker has to a server for clients that hold no lock.
-// While the server executes what came by one, replies of another are handed out and the next
-// batch is gathered. With one alone, the server and the worker wait for one another, and reach
-// two thirds of the commands.
+// pollPipes is the number of connections from a worker to a server for clients that hold no lock. While the server
+// executes one batch, the replies of another are delivered and the next is filled. With one connection the server
+// and the worker wait for each other, and reach two thirds of the throughput.
 const pollPipes = 3
 
-// PipesPerNode is how many connections a worker has to each server.
+// PipesPerNode is the number of connections from a worker to each server.
 const PipesPerNode = pollPipes + 1
 
-// backlog is how many requests may wait in a worker's lanes before nobody is resumed whose
-// pause is over: what clients ask then would only wait in a line, and its interval would be
-// the wider for it.
+// backlog is the number of queued requests at which clients whose pause has ended are no longer resumed: their
+// requests would only queue, and their intervals become wider.
 const backlog = 4 * batch
 
-// lane is what some of the clients of a worker share to one server.
+// lane is a shared path from some of the clients of a worker to one server.
 type lane struct {
 	w *worker
-	// poll: the lane is for clients that hold no lock. Clients whose pause is over are resumed
-	// to fill its batches.
+	// poll: the lane is for clients that hold no lock. Clients whose pause has ended are resumed to fill its
+	// batches.
 	poll bool
 
-	replied fifo[*request] // asked by those who had a reply
-	woken   fifo[*request] // asked by those whose pause was over
+	replied fifo[*request] // from clients that had a reply
+	woken   fifo[*request] // from clients whose pause had ended
 
 	pipes []*pipe
-	busy  int // how many of them have a batch under way
+	busy  int // pipes with a batch in flight
 }
 
-// pipe is one connection, with one batch under way at a time.
+// pipe is one connection, with one batch in flight at a time.
 type pipe struct {
 	lane  *lane
-	conn  redis.UniversalClient // without the hook, and with one connection
+	conn  redis.UniversalClient // without the hook, with one connection
 	busy  bool
-	reqs  []*request // under way
+	reqs  []*request // in flight
 	cmds  []redis.Cmder
 	begin chan struct{} // closed at the end
 }
 
-// lane makes one of these connections.
+// lane creates a lane.
 func (w *worker) lane(poll bool, conns ...redis.UniversalClient) *lane {
 	l := &lane{w: w, poll: poll}
 	for _, c := range conns {
@@ -68,12 +65,12 @@ func (p *pipe) serve() {
 	for range p.begin {
 		batch := p.conn.Pipeline()
 		_ = batch.BatchProcess(context.Background(), p.cmds...) // cannot fail
-		_, _ = batch.Exec(context.Background())                 // each command holds its error
+		_, _ = batch.Exec(context.Background())                 // each command holds its own error
 		p.lane.w.post(mail{done: p})
 	}
 }
 
-// ask enters a request.
+// ask queues a request.
 func (l *lane) ask(r *request) {
 	l.w.asked++
 	if r.co.fresh {
@@ -84,11 +81,11 @@ func (l *lane) ask(r *request) {
 	}
 }
 
-// fills reports whether there is enough for a whole batch.
+// fills reports whether there are enough requests for a full batch.
 func (l *lane) fills() bool { return l.replied.len()+l.woken.len() >= batch }
 
-// sends reports whether the lane may begin a batch: there is a connection for it and anything
-// to send, which is enough for a whole batch if another one is under way.
+// sends reports whether the lane may send a batch: a connection is free and there are requests, enough for a full
+// batch if another batch is in flight.
 func (l *lane) sends() bool {
 	if l.busy == len(l.pipes) {
 		return false
@@ -100,13 +97,13 @@ func (l *lane) sends() bool {
 	return waiting >= batch || waiting > 0 && l.busy == 0
 }
 
-// send begins batches, as many as the lane may.
+// send sends as many batches as the lane may.
 func (l *lane) send() {
 	for l.sends() && l.fill() {
 	}
 }
 
-// fill begins one batch. It reports whether there was anything for it.
+// fill sends one batch. It reports whether there were any requests.
 func (l *lane) fill() bool {
 	p := l.free()
 	p.reqs, p.cmds = p.reqs[:0], p.cmds[:0]
@@ -135,7 +132,7 @@ func (l *lane) fill() bool {
 	return true
 }
 
-// free is a connection without a batch under way.
+// free returns a connection without a batch in flight.
 func (l *lane) free() *pipe {
 	for _, p := range l.pipes {
 		if !p.busy {
@@ -145,7 +142,7 @@ func (l *lane) free() *pipe {
 	return nil
 }
 
-// take moves requests into the batch, up to a size of it.
+// take moves requests into the batch, up to its size.
 func (p *pipe) take(from *fifo[*request], most int) {
 	for len(p.cmds) < most {
 		r, any := from.pop()
@@ -165,7 +162,7 @@ func (p *pipe) take(from *fifo[*request], most int) {
 	}
 }
 
-// fifo is a queue in a ring that grows.
+// fifo is a queue in a growing ring buffer.
 type fifo[T any] struct {
 	ring  []T
 	first int

@@ -1,16 +1,14 @@
 // Package mux runs tens of thousands of clients as coroutines on a few connections.
 //
-// A client is the same code that runs as a goroutine elsewhere: a hook of go-redis parks
-// each command with the client's worker. A worker runs one coroutine at a time. It gathers
-// what they ask into pipelines of at most 64 commands, and lets each go on when its reply
-// is there. So the cost of a command is that of switching between two coroutines and a
-// share of two system calls, and the memory of a client is that of its stack.
+// A client runs the same code as in a goroutine: a hook of go-redis parks each command in the client's worker. A
+// worker runs one coroutine at a time. It collects commands into pipelines of at most 64, and resumes each
+// coroutine when its reply arrives. So a command costs a switch between two coroutines and a share of two system
+// calls, and a client costs the memory of its stack.
 //
-// The engine is part of the experiment. Replies come in batches, so that an operation's
-// interval is wider than the operation: a check of such a history is weaker, and reports
-// say how wide the intervals are. Round trips are shorter than those of clients with
-// connections of their own, which hides races: so every reply can be held back for a
-// virtual round-trip time.
+// The engine is part of the experiment. Replies come in batches, so the interval of an operation is wider than the
+// operation: a check of such a history is weaker, and reports show the widths. Round trips are shorter than those
+// of clients with their own connections, which hides races; so every reply can be delayed by a virtual round-trip
+// time.
 package mux
 
 import (
@@ -31,25 +29,25 @@ import (
 	"oversell/internal/errclass"
 )
 
-// Options say how clients are driven.
+// Options describe how to drive the clients.
 type Options struct {
-	// Workers is how many clients run at the same time, each on lanes of its own; at least 1.
+	// Workers is the number of workers, each with its own lanes, which run concurrently; at least 1.
 	Workers int
-	// Lane makes one redis client per node, with one connection each. It is called PipesPerNode
-	// times for each worker.
+	// Lane creates one redis client per node, with one connection each. It is called PipesPerNode times for each
+	// worker.
 	Lane func() []redis.UniversalClient
-	// Alone makes one *redis.Client per node for commands that need a connection of their own:
-	// transactions, and those that block. It is called once for each worker.
+	// Alone creates one *redis.Client per node for commands that need a dedicated connection: transactions, and
+	// commands that block. It is called once for each worker.
 	Alone func() []redis.UniversalClient
-	// Hooks are hooks of every redis client that clients are given.
+	// Hooks are added to every redis client of the clients.
 	Hooks []redis.Hook
-	// RTT is the mean of the virtual round-trip time by which every reply is held back; 0:
-	// none. It is distributed exponentially.
+	// RTT is the mean of the virtual round-trip time that delays every reply; 0: none. It is exponentially
+	// distributed.
 	RTT time.Duration
 	// Seed fixes the virtual round-trip times.
 	Seed uint64
-	// Patience is for how long a client may run without coming to anything that parks it; 0
-	// means 5 s. It is noticed after twice that at most.
+	// Patience is how long a client may run without parking; 0 means 5 s. It is detected after at most twice that
+	// time.
 	Patience time.Duration
 }
 
@@ -58,9 +56,9 @@ type Mux struct {
 	o       Options
 	epoch   time.Time
 	workers []*Worker
-	ran     int // clients
+	ran     int // number of clients
 	closed  atomic.Bool
-	dead    atomic.Bool // nothing reaches the world any more
+	dead    atomic.Bool // commands no longer take effect
 
 	stopOnce sync.Once
 	stopping atomic.Bool
@@ -69,11 +67,10 @@ type Mux struct {
 	err      error
 }
 
-// Worker is where some of the clients live. Its methods are for their coroutines, where
-// nothing else is said.
+// Worker runs some of the clients. Unless documented otherwise, only their coroutines may call its methods.
 type Worker struct{ worker }
 
-// New makes a Mux. Close it after use.
+// New creates a Mux. The caller closes it.
 func New(o Options) *Mux {
 	if o.Patience <= 0 {
 		o.Patience = 5 * time.Second
@@ -106,13 +103,13 @@ func (m *Mux) worker(number int) *Worker {
 	return w
 }
 
-// Hooked returns redis clients for clients of this worker, one per node, which have these
-// hooks besides. It may be called by any goroutine.
+// Hooked returns redis clients for clients of this worker, one per node, with additional hooks. Any goroutine may
+// call it.
 func (w *Worker) Hooked(hooks ...redis.Hook) []redis.UniversalClient {
 	all := make([]redis.UniversalClient, len(w.apart))
 	for i, c := range w.apart {
 		c := c.(*redis.Client)
-		front := c.WithTimeout(c.Options().ReadTimeout) // the way to share its connections
+		front := c.WithTimeout(c.Options().ReadTimeout) // shares its connections
 		for _, h := range hooks {
 			front.AddHook(h)
 		}
@@ -124,10 +121,10 @@ func (w *Worker) Hooked(hooks ...redis.Hook) []redis.UniversalClient {
 	return all
 }
 
-// Workers are the workers, in which clients are to be spread evenly.
+// Workers returns the workers; spread clients evenly over them.
 func (m *Mux) Workers() []*Worker { return m.workers }
 
-// Number is the worker's, from 0.
+// Number returns the worker's number, from 0.
 func (w *Worker) Number() int { return w.number }
 
 // Thread is the body of a client in its worker.
@@ -136,8 +133,8 @@ type Thread struct {
 	Body   func()
 }
 
-// Run starts all threads at one instant and returns when all have ended, or when one blocks
-// its worker: see Err. It is called by one goroutine at a time.
+// Run starts all threads at the same time and returns when all have ended, or when one blocks its worker: see Err.
+// It is not safe for concurrent use.
 func (m *Mux) Run(threads []Thread) {
 	m.ran = len(threads)
 	defer collectLess(len(threads))()
@@ -163,10 +160,9 @@ func (m *Mux) Run(threads []Thread) {
 	}
 }
 
-// collectLess has garbage collected less often than by default, until it is undone: a command
-// leaves some 600 bytes, and each collection looks at the stacks of all clients. Garbage may take
-// about memoryForSpeed before it is collected, which with very many clients is more often than by
-// default. If GOGC is set in the environment, it applies.
+// collectLess reduces the frequency of garbage collection until undo is called: a command leaves some 600 bytes,
+// and each collection scans the stacks of all clients. It lets garbage grow to about memoryForSpeed, which with
+// very many clients is less than the default. If GOGC is set in the environment, it applies instead.
 func collectLess(clients int) (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -181,8 +177,7 @@ const (
 	memoryForSpeed = 256 << 20
 )
 
-// abandon waits until the coroutines have ended by themselves after a failure, but not for
-// one that blocks.
+// abandon waits until the coroutines have ended after a failure, except for one that blocks.
 func (m *Mux) abandon(over <-chan struct{}) {
 	m.Stop()
 	select {
@@ -196,11 +191,11 @@ func (m *Mux) abandon(over <-chan struct{}) {
 	}
 	select {
 	case <-over:
-	case <-time.After(m.o.Patience): // one is blocked, and stays behind
+	case <-time.After(m.o.Patience): // one blocks and is left behind
 	}
 }
 
-// watch looks whether every worker gets on.
+// watch checks that every worker makes progress.
 func (m *Mux) watch(over <-chan struct{}) {
 	tick := time.NewTicker(m.o.Patience)
 	defer tick.Stop()
@@ -214,14 +209,14 @@ func (m *Mux) watch(over <-chan struct{}) {
 		for i, w := range m.workers {
 			now := w.step.Load()
 			if now%2 == 1 && now == seen[i] {
-				m.fail(errclass.Usagef("a client blocks, or computes, for more than %v outside of its Env, which --engine mux cannot park: use --engine goroutine", m.o.Patience))
+				m.fail(errclass.Usagef("a client blocks, or computes, for more than %v outside of its Env, so --engine mux cannot park it: use --engine goroutine", m.o.Patience))
 			}
 			seen[i] = now
 		}
 	}
 }
 
-// Stop asks the clients to end: those who wait for a lock or rest in a section go on.
+// Stop asks the clients to end: those that wait for a lock or pause in a section continue.
 func (m *Mux) Stop() {
 	m.stopOnce.Do(func() {
 		m.stopping.Store(true)
@@ -231,8 +226,8 @@ func (m *Mux) Stop() {
 	})
 }
 
-// Err says why the clients cannot be run by this engine: one did something that cannot be
-// parked. It is of class errclass.ErrUsage.
+// Err explains why this engine cannot run the clients: one did something that cannot be parked. The error is of
+// class errclass.ErrUsage.
 func (m *Mux) Err() error {
 	select {
 	case <-m.failed:
@@ -242,7 +237,7 @@ func (m *Mux) Err() error {
 	}
 }
 
-// fail notes the first reason for which clients cannot be run.
+// fail records the first reason why clients cannot be run.
 func (m *Mux) fail(err error) {
 	m.failOnce.Do(func() {
 		m.err = err
@@ -250,13 +245,13 @@ func (m *Mux) fail(err error) {
 	})
 }
 
-// errAlone is what goroutines get that no worker knows.
+// errAlone is the error for goroutines that belong to no worker.
 var errAlone = errclass.Usagef("%w, or be run with --engine goroutine", coro.ErrAlone)
 
-// errOther is what a client gets that uses what belongs to a client of another worker.
+// errOther is the error for a client that uses a redis client of another worker.
 var errOther = errors.New("a redis client was used outside of the client that it belongs to")
 
-// Commands is how many commands were sent until now.
+// Commands returns the number of commands sent so far.
 func (m *Mux) Commands() (n int64) {
 	for _, w := range m.workers {
 		n += w.counted.Load()
@@ -264,8 +259,8 @@ func (m *Mux) Commands() (n int64) {
 	return n
 }
 
-// Close abandons every client where it stands, as a crash would: its deferred functions
-// run, and reach nothing. Then it closes the connections.
+// Close stops every client where it is, like a crash: its deferred functions run, but have no effect outside. Then
+// it closes the connections.
 func (m *Mux) Close() error {
 	m.Stop()
 	if m.closed.Swap(true) {
@@ -277,12 +272,12 @@ func (m *Mux) Close() error {
 		errs = append(errs, w.close())
 	}
 	if m.ran >= many {
-		debug.FreeOSMemory() // their stacks; what judges the run needs memory, too
+		debug.FreeOSMemory() // frees their stacks; judging the run needs memory, too
 	}
 	return errors.Join(errs...)
 }
 
-// many is how many clients leave enough memory behind for it to be given back at once.
+// many is the number of clients from which memory is returned to the system at once.
 const many = 10_000
 
 func (w *Worker) close() error {
@@ -304,8 +299,8 @@ func (w *Worker) close() error {
 	return errors.Join(errs...)
 }
 
-// Widths are how long commands took, from when they were asked for until their replies were
-// delivered: the median and the 99th percentile. Call it when the clients have ended.
+// Widths returns how long commands took, from the call to the delivery of the reply: the median and the 99th
+// percentile. Call it after the clients have ended.
 func (m *Mux) Widths() (p50, p99 time.Duration) {
 	all := hdrhistogram.New(1, int64(time.Hour), 2)
 	for _, w := range m.workers {
@@ -314,7 +309,7 @@ func (m *Mux) Widths() (p50, p99 time.Duration) {
 	return time.Duration(all.ValueAtQuantile(50)), time.Duration(all.ValueAtQuantile(99))
 }
 
-// Pipelines is how many connections the clients share, to all servers together.
+// Pipelines returns the number of connections that the clients share, over all servers.
 func (m *Mux) Pipelines() (n int) {
 	for _, w := range m.workers {
 		for _, l := range w.lanes {
@@ -324,14 +319,13 @@ func (m *Mux) Pipelines() (n int) {
 	return n
 }
 
-// here is the key under which a context tells its worker.
+// here is the context key of the worker.
 type here struct{}
 
 // Context returns the context of the clients of this worker, which never ends.
 func (w *Worker) Context() context.Context { return w.ctx }
 
-// Of returns the worker whose client has ctx as its Context, or a context derived from it; nil if
-// ctx is no client's.
+// Of returns the worker of the client whose Context is ctx or a parent of it; nil if there is none.
 func Of(ctx context.Context) *Worker {
 	w, _ := ctx.Value(here{}).(*Worker)
 	return w

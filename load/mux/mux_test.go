@@ -117,7 +117,7 @@ func add(ctx context.Context, c redis.UniversalClient) error {
 	}, "n")
 }
 
-// A command that blocks holds nobody else up, however many do.
+// A command that blocks does not delay other clients, however many there are.
 func TestBlockingCommands(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 1}, addr)
@@ -179,8 +179,8 @@ func TestPipelines(t *testing.T) {
 	})
 }
 
-// A command whose context ends returns, whether it waits in a lane or for its reply; its
-// answer reaches nobody, and no other command gets it.
+// A command whose context ends returns, whether it is queued in a lane or in flight; its reply is dropped, and no
+// other command gets it.
 func TestCancelledCommands(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 1, RTT: 50 * time.Millisecond}, addr)
@@ -204,8 +204,7 @@ func TestCancelledCommands(t *testing.T) {
 	})
 }
 
-// What is under way when a connection breaks ends in an error, and clients go on with the
-// next one.
+// Commands in flight when a connection breaks end in an error, and clients continue with the next connection.
 func TestBrokenConnections(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -235,7 +234,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// One that starts a goroutine of its own is found out, and told what to do.
+// A client that starts a goroutine of its own is detected, with advice.
 func TestForeignGoroutine(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	for name, use := range map[string]func(w *Worker) error{
@@ -260,7 +259,7 @@ func TestForeignGoroutine(t *testing.T) {
 	}
 }
 
-// One that blocks is found out.
+// A client that blocks is detected.
 func TestBlockingCode(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Patience: 20 * time.Millisecond}, addr)
@@ -273,7 +272,7 @@ func TestBlockingCode(t *testing.T) {
 	close(forever)
 }
 
-// A crash answers nobody any more, not even deferred code, nor code that recovers.
+// After a crash no code gets a reply, neither deferred code nor code that recovers.
 func TestCrash(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{}, addr)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A wheel has levels of slots: one slot of level 0 is a tick, and one of each other level
-// is a whole turn of the level below. Setting and cancelling a timer take a few
-// nanoseconds, however many there are.
+// A wheel has levels of slots: one slot of level 0 is a tick, and one slot of each higher level is a full turn of
+// the level below. Setting and cancelling a timer takes a few nanoseconds, however many timers there are.
 const (
 	tickBits  = 16 // a tick is 65.5 µs
 	slotBits  = 8
@@ -37,10 +36,10 @@ type wheel struct {
 	count int
 }
 
-// ticks is the first tick that is not before at.
+// ticks returns the first tick not before at.
 func ticks(at time.Duration) int64 { return (int64(at) + 1<<tickBits - 1) >> tickBits }
 
-// add sets t to fire at a time, and never before.
+// add sets t to fire at a time, and never earlier.
 func (w *wheel) add(t *timer, at time.Duration) {
 	t.due = max(ticks(at), w.now+1)
 	w.put(t)
@@ -50,7 +49,7 @@ func (w *wheel) add(t *timer, at time.Duration) {
 func (w *wheel) put(t *timer) {
 	ahead := t.due - w.now
 	if ahead > furthest {
-		ahead = furthest // it is put again when its slot comes
+		ahead = furthest // it is added again when its slot comes
 	}
 	level := max(0, bits.Len64(uint64(ahead))-1) / slotBits
 	slot := (w.now + ahead) >> (level * slotBits) & slotsMask
@@ -80,7 +79,7 @@ func (w *wheel) unlink(t *timer) {
 	}
 }
 
-// advance fires every timer that is due at a time or before.
+// advance fires every timer due at a time or before.
 func (w *wheel) advance(to time.Duration, fire func(*timer)) {
 	last := int64(to) >> tickBits
 	for w.now < last {
@@ -99,7 +98,7 @@ func (w *wheel) advance(to time.Duration, fire func(*timer)) {
 	}
 }
 
-// each takes every timer out of a slot and hands it to f.
+// each removes every timer from a slot and passes it to f.
 func (w *wheel) each(level, slot int, f func(*timer)) {
 	if w.full[level][slot/64]&(1<<(slot%64)) == 0 {
 		return
@@ -111,7 +110,7 @@ func (w *wheel) each(level, slot int, f func(*timer)) {
 	}
 }
 
-// next is a time until which no timer is due; ok is false when none is set.
+// next returns a time before which no timer is due; ok is false if none is set.
 func (w *wheel) next() (at time.Duration, ok bool) {
 	if w.count == 0 {
 		return 0, false
@@ -125,7 +124,7 @@ func (w *wheel) next() (at time.Duration, ok bool) {
 	return time.Duration(first << tickBits), true
 }
 
-// nextSlot is the tick at which the next slot of a level that holds timers begins.
+// nextSlot returns the tick at which the next occupied slot of a level begins.
 func (w *wheel) nextSlot(level int) (tick int64, any bool) {
 	shift := level * slotBits
 	present := w.now >> shift

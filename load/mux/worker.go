@@ -13,31 +13,31 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// worker runs many clients, one at a time, and owns a lane for those that hold a lock and
-// one for all others, to each server. All fields but the last ones belong to whoever runs
-// the worker: its loop, or the coroutine that the loop has resumed.
+// worker runs many clients, one at a time. For each server it has a lane for clients that hold a lock and one for
+// all others. All fields but the last ones belong to whoever runs the worker: its loop, or the coroutine that the
+// loop has resumed.
 type worker struct {
 	m      *Mux
 	number int
 	ctx    context.Context
 
-	fronts []redis.UniversalClient // what clients are given, with the hook
+	fronts []redis.UniversalClient // given to clients, with the hook
 	apart  []redis.UniversalClient // the same connections without it
 	lanes  []*lane                 // of server i: 2*i, and 2*i+1 for holders
 
 	current *coroutine
-	all     []*coroutine     // that have not ended
-	ready   fifo[*coroutine] // go on at once
-	due     fifo[*coroutine] // their pause is over: they go on when a batch has room
+	all     []*coroutine     // not ended
+	ready   fifo[*coroutine] // resumed at once
+	due     fifo[*coroutine] // pause has ended: resumed when a batch has room
 	wheel   wheel
-	now     time.Duration // since the Mux was made; of the last reading
+	now     time.Duration // since the Mux was created; last reading
 	rand    *rand.Rand
 
-	asked     int // requests that wait in lanes
+	asked     int // requests queued in lanes
 	sent      int64
-	delivered []*request              // room for those of the batch that is handed out
+	delivered []*request              // buffer for the batch being delivered
 	widths    *hdrhistogram.Histogram // of commands, from call to return, in ns
-	sharable  map[string]bool         // by name of a command
+	sharable  map[string]bool         // by command name
 
 	step    atomic.Uint64 // odd while a coroutine runs
 	counted atomic.Int64  // commands sent
@@ -45,18 +45,18 @@ type worker struct {
 
 	mu      sync.Mutex
 	letters []mail
-	arrived atomic.Bool // there are letters
+	arrived atomic.Bool // there is mail
 	signal  chan struct{}
 }
 
-// mail is what happened outside of the worker.
+// mail is an event from outside of the worker.
 type mail struct {
-	done *pipe  // its batch is over; nil: no such
-	wake ticket // of a coroutine to go on
+	done *pipe  // its batch has ended; may be nil
+	wake ticket // of a coroutine to resume
 	why  why
 }
 
-// post hands a letter to the worker. It may be called by any goroutine.
+// post delivers an event to the worker. Any goroutine may call it.
 func (w *worker) post(l mail) {
 	w.mu.Lock()
 	w.letters = append(w.letters, l)
@@ -104,10 +104,10 @@ func (w *worker) loop() {
 	w.over.Store(true)
 }
 
-// crowded reports whether enough is asked for to go on without those whose pause is over.
+// crowded reports whether enough requests are queued to go on without clients whose pause has ended.
 func (w *worker) crowded() bool { return w.asked >= backlog }
 
-// starving reports whether somebody whose pause is over could be resumed.
+// starving reports whether a client whose pause has ended could be resumed.
 func (w *worker) starving() bool {
 	if w.due.len() == 0 || w.crowded() {
 		return false
@@ -120,7 +120,7 @@ func (w *worker) starving() bool {
 	return false
 }
 
-// idle waits until something happens.
+// idle waits for an event.
 func (w *worker) idle(t *time.Timer) {
 	if at, any := w.wheel.next(); any {
 		left := at - w.now
@@ -137,7 +137,7 @@ func (w *worker) idle(t *time.Timer) {
 	<-w.signal
 }
 
-// receive acts on what has happened outside.
+// receive handles events from outside.
 func (w *worker) receive(spare []mail) []mail {
 	if !w.arrived.Load() {
 		return spare
@@ -162,13 +162,13 @@ func (w *worker) receive(spare []mail) []mail {
 	return letters
 }
 
-// deliver hands out the replies of a batch.
+// deliver delivers the replies of a batch.
 func (w *worker) deliver(p *pipe) {
 	p.busy = false
 	p.lane.busy--
 	reqs := append(w.delivered[:0], p.reqs...)
 	if p.lane.fills() {
-		p.lane.send() // the server is not to wait for what the replies lead to
+		p.lane.send() // keep the server busy while replies are handled
 	}
 	for i, r := range reqs {
 		reqs[i] = nil
@@ -179,7 +179,7 @@ func (w *worker) deliver(p *pipe) {
 	w.delivered = reqs
 }
 
-// answer lets a coroutine go on with its reply, after the round trip.
+// answer resumes a coroutine with its reply, after the virtual round trip.
 func (w *worker) answer(co *coroutine, number uint32) {
 	if !co.parked || co.ticket != number {
 		return
@@ -192,31 +192,31 @@ func (w *worker) answer(co *coroutine, number uint32) {
 	w.wheel.add(&co.timer, w.now+w.roundTrip())
 }
 
-// roundTrip is a virtual one: exponentially distributed, and 20 times the mean at most.
+// roundTrip returns a virtual round-trip time: exponentially distributed, at most 20 times the mean.
 func (w *worker) roundTrip() time.Duration {
 	return time.Duration(min(w.rand.ExpFloat64(), 20) * float64(w.m.o.RTT))
 }
 
-// wake ends a stop of a coroutine, unless it is over.
+// wake ends a stop of a coroutine, unless it has ended.
 func (w *worker) wake(t ticket, why why) {
 	if t.co == nil || !t.co.parked || t.co.ticket != t.number {
 		return
 	}
-	if why == answered { // by a connection of its own
+	if why == answered { // on a dedicated connection
 		w.answer(t.co, t.number)
 		return
 	}
 	t.co.goOn(why)
 }
 
-// goOn has a coroutine resumed at once.
+// goOn resumes a coroutine at once.
 func (co *coroutine) goOn(why why) {
 	co.w.wheel.remove(&co.timer)
 	co.parked, co.why = false, why
 	co.w.ready.push(co)
 }
 
-// fire is told of a timer that is due.
+// fire handles a timer that is due.
 func (w *worker) fire(t *timer) {
 	co := t.co
 	if !co.parked {
@@ -234,7 +234,7 @@ func (w *worker) fire(t *timer) {
 	w.ready.push(co)
 }
 
-// stop lets everyone go on who waits for something that the end of the run ends.
+// stop resumes all coroutines whose wait ends with the run.
 func (w *worker) stop() {
 	for _, co := range w.all {
 		if co.parked && co.mayStop {
@@ -272,8 +272,8 @@ func (w *worker) forget(co *coroutine) {
 	w.all = w.all[:n]
 }
 
-// shares reports whether a command can go through a lane: its reply comes at once, and it
-// changes nothing on its connection.
+// shares reports whether a command can use a lane: it replies at once, and does not change the state of its
+// connection.
 func (w *worker) shares(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if len(args) == 0 {
@@ -288,7 +288,7 @@ func (w *worker) shares(cmd redis.Cmder) bool {
 	return shares || waitsNot(name, args)
 }
 
-// waitsNot reports whether a command that can block was not told to.
+// waitsNot reports whether a command that can block does not block with these arguments.
 func waitsNot(name string, args []any) bool {
 	switch name {
 	case "xread", "xreadgroup":

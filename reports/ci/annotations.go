@@ -9,8 +9,8 @@ import (
 	"oversell/reports"
 )
 
-// Annotations writes a line for each red entry that GitHub Actions shows at the entry's
-// place in the plan. file is the plan's path from the root of the repository.
+// Annotations writes a line for each red entry, which GitHub Actions shows at the entry's position in the plan.
+// file is the plan's path from the root of the repository.
 func Annotations(w io.Writer, g reports.Gate, file string) error {
 	g = printable.Of(g)
 	var b strings.Builder
@@ -69,8 +69,8 @@ func performanceMessage(p reports.GatePerformance) string {
 	return strings.Join(lines, "\n")
 }
 
-// data escapes a workflow command's message, and property one of its properties, as
-// the toolkit of GitHub Actions does.
+// data escapes the message of a workflow command, and property one of its properties, like the toolkit of GitHub
+// Actions.
 func data(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }

@@ -1,5 +1,5 @@
-// Package ci draws a gate for continuous integration: as a JUnit file and as annotations
-// that GitHub Actions shows beside the plan. The sentences are those of package reports.
+// Package ci writes a gate for continuous integration: as a JUnit file and as annotations that GitHub Actions shows
+// beside the plan. The sentences come from package reports.
 package ci
 
 import (
@@ -13,7 +13,7 @@ import (
 	"oversell/reports"
 )
 
-// The elements of a JUnit file, as Jenkins and Surefire have them.
+// The elements of a JUnit file, as Jenkins and Surefire define them.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -48,10 +48,9 @@ type (
 	}
 )
 
-// JUnit writes the gate as JUnit XML: a suite for each entry, and in it a case for each
-// combination of variants × property × fault, with the witness in the body of a failure. An
-// inconclusive entry is an error, so that it is not taken for passed. Characters that XML
-// has not become U+FFFD, as encoding/xml does it.
+// JUnit writes the gate as JUnit XML: a suite for each entry, with a case for each combination of variants ×
+// property × fault, and the witness in the body of a failure. An inconclusive entry is an error, so that it does
+// not count as passed. Characters that XML does not allow become U+FFFD, as in encoding/xml.
 func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
 	all := junitSuites{Name: "oversell gate " + g.Plan, Time: inSeconds(g.ElapsedMS)}
@@ -78,7 +77,7 @@ func JUnit(w io.Writer, g reports.Gate) error {
 
 func inSeconds(ms float64) string { return fmt.Sprintf("%.3f", ms/1000) }
 
-// add counts a suite.
+// add adds a suite to the totals.
 func (all *junitSuites) add(s junitSuite) {
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -121,8 +120,8 @@ func undecidedCase(why string) *junitReason {
 	return &junitReason{Type: reports.Inconclusive, Message: why, Text: why}
 }
 
-// caseResults are the cases of a combination: its properties, its faults, its control, its
-// limits, and whether it decided anything at all.
+// caseResults returns the cases of a combination: its properties, its faults, its control, its limits, and whether
+// it decided anything at all.
 func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 	name := func(what string) string { return fmt.Sprintf("%s: %s under %s", c.Title, what, c.Under()) }
 	add := func(what, out string, failure, error *junitReason) {
@@ -134,7 +133,7 @@ func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 	}
 	for _, f := range c.Faults {
 		var error *junitReason
-		if c.Verdict == reports.Pass { // what became of it did not matter
+		if c.Verdict == reports.Pass { // no injection was needed
 		} else if f.Fired == 0 {
 			error = undecidedCase(fmt.Sprintf("the fault %q never fired", f.Name))
 		} else if f.Failed != "" {
@@ -172,7 +171,7 @@ func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 	return cases
 }
 
-// propertyReason is what a property of an entry came to. Of one that must break, any may.
+// propertyReason returns the result of an entry's property. In an entry that must break, any property may break.
 func propertyReason(e reports.GateEntry, p reports.GateProperty) (failure, error *junitReason) {
 	switch {
 	case e.Expect == reports.Violated:
@@ -209,7 +208,7 @@ func performanceSuite(p reports.GatePerformance) junitSuite {
 	return s
 }
 
-// gateSuite is what concerns the gate as a whole.
+// gateSuite returns the suite of the gate as a whole.
 func gateSuite(g reports.Gate) (s junitSuite) {
 	s = junitSuite{Name: "the gate itself", Time: inSeconds(0)}
 	for _, m := range g.Missing {

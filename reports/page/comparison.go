@@ -13,11 +13,11 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// comparison is one as its page tells it.
+// comparison adds the methods of the page to a comparison.
 type comparison struct{ reports.Comparison }
 
-// Comparison writes the page of a comparison, which stands by itself. The run
-// directories that it links to are where the comparison says, relative to the page.
+// Comparison writes the self-contained page of a comparison. Its links to the run directories are those in the
+// comparison, relative to the page.
 func Comparison(w io.Writer, c reports.Comparison) error {
 	p := comparison{c}.page()
 	var err error
@@ -27,7 +27,7 @@ func Comparison(w io.Writer, c reports.Comparison) error {
 	return writePage(w, "comparison.html.tmpl", p)
 }
 
-// comparisonPage is what the template shows.
+// comparisonPage is the data of the template.
 type comparisonPage struct {
 	Frame                 frame
 	Class, Icon, Headline string
@@ -46,12 +46,11 @@ type comparisonPage struct {
 type matrixRow struct {
 	Name  string
 	Cells []matrixCell
-	// Untried is what is known to break it and no configuration brought.
+	// Untried are conditions that are known to break it and that no configuration included.
 	Untried string
 }
 
-// matrixCell is an outcome, and where more is told of it; its zero value stands for
-// what could not run.
+// matrixCell is an outcome with a link to its details; the zero value is for a contender that could not run.
 type matrixCell struct {
 	Link, Icon, Class, Outcome, Note, Column string
 }
@@ -64,16 +63,16 @@ type comparedSection struct {
 	Latencies         []panels
 	Rows              []comparedRow
 	Work              string
-	Commands          string // the title of the column of commands
+	Commands          string // title of the commands column
 	Cells             []comparedDetail
 }
 
-// ratioBar is a throughput by that of the fastest contender without a violation.
+// ratioBar is a throughput relative to the fastest contender without a violation.
 type ratioBar struct {
 	Place, Name, Class, Text, Label string
-	// W, Low and High are in per cent of the widest.
+	// W, Low and High are in percent of the widest bar.
 	W, Low, Long string
-	// One is where a ratio of 1 is.
+	// One is the position of ratio 1.
 	One string
 }
 
@@ -85,7 +84,7 @@ type comparedRow struct {
 	Commands, Fairness                    string
 }
 
-// comparedDetail is what is told of a cell when it is unfolded.
+// comparedDetail is the unfolded description of a cell.
 type comparedDetail struct {
 	ID, Name, Icon, Class, Outcome string
 	Open                           bool
@@ -97,10 +96,10 @@ type comparedLink struct {
 	Address, Name, Verdict string
 }
 
-// outcomeLooks are the classes and icons of outcomes.
+// outcomeLooks maps outcomes to their CSS classes and icons.
 var outcomeLooks = map[string]struct{ class, icon string }{reports.NoViolation: {"holds", "✓"}, reports.NotSeen: {"unknown", "–"}, reports.Broke: {"violated", "✗"}, reports.Undecided: {"unknown", "?"}}
 
-// cellID names the place in the page where a cell is told of.
+// cellID returns the ID of a cell's description in the page.
 func cellID(x reports.ComparisonCell) string {
 	return fmt.Sprintf("c%d-%d", x.Configuration, x.Contender)
 }
@@ -134,19 +133,19 @@ func (c comparison) page() comparisonPage {
 	return p
 }
 
-// untriedWords are the conditions that untried names, or why there are none.
+// untriedWords formats the conditions of untried, or explains why there are none.
 func (c comparison) untriedWords(contender int) string {
 	switch all := c.untried(contender); {
 	case len(all) > 0:
 		return reports.Conditions(all)
 	case slices.ContainsFunc(c.Cells, func(x reports.ComparisonCell) bool { return x.Contender == contender && x.Outcome == reports.Broke }):
-		return "it broke in what was tried"
+		return "it broke under the tried conditions"
 	}
 	return "nothing is known"
 }
 
-// untried returns, for a contender that broke no promise, the conditions that are known to
-// break it and that no configuration of its runs included.
+// untried returns, for a contender without a violation, the conditions that are known to break it and that no
+// configuration of its runs included.
 func (c comparison) untried(contender int) (all []history.Untried) {
 	first := true
 	for _, x := range c.Cells {
@@ -165,8 +164,8 @@ func (c comparison) untried(contender int) (all []history.Untried) {
 	return all
 }
 
-// bestFirst returns all contenders: first those that broke no promise, then the others, each
-// group sorted by speed in the first configuration in which they ran.
+// bestFirst returns all contenders: first those without a violation, then the others, each group sorted by speed in
+// the first configuration in which they ran.
 func (c comparison) bestFirst() (all []int) {
 	for _, recommended := range []bool{true, false} {
 		for i := range c.Configurations {
@@ -181,8 +180,8 @@ func (c comparison) bestFirst() (all []int) {
 	return all
 }
 
-// answer returns the headline, for a reader who has to choose a variant, and the lead: whether
-// the outcomes are the ones that the variants declare.
+// answer returns the headline, which helps to choose a variant, and the lead: whether the outcomes are as the
+// variants declare.
 func (c comparison) answer() (class, headline, lead string) {
 	class, verdict := c.verdict()
 	if len(c.Cells) == 0 {
@@ -194,7 +193,7 @@ func (c comparison) answer() (class, headline, lead string) {
 	return class, c.Choice(), verdict + ": " + c.Sum() + "."
 }
 
-// verdict returns the outcome of a comparison in words, for the maintainers of the variants.
+// verdict returns the outcome of a comparison, for the maintainers of the variants.
 func (c comparison) verdict() (class, headline string) {
 	surprises, undecided, powerless := len(c.Surprises()), 0, 0
 	for _, x := range c.Cells {
@@ -220,12 +219,12 @@ func (c comparison) verdict() (class, headline string) {
 		return reports.Inconclusive, "Inconclusive: nothing was compared"
 	}
 	if len(c.Cells) == 1 {
-		return reports.Pass, "The outcome is the one that promises and flaws declare"
+		return reports.Pass, "The outcome is as promises and flaws declare"
 	}
 	return reports.Pass, fmt.Sprintf("All %s are as promises and flaws declare", reports.Count(int64(len(c.Cells)), "outcome"))
 }
 
-// column is a configuration's name, without what all of them share.
+// column returns a configuration's name, without what all configurations share.
 func (c comparison) column(i int) string {
 	f := c.Configurations[i]
 	parts := slices.Clone(f.Swept)
@@ -267,14 +266,14 @@ func (c comparison) matrixCell(contender, configuration int) matrixCell {
 	return m
 }
 
-// section tells of a configuration.
+// section describes a configuration.
 func (c comparison) section(i int, f reports.Configuration) comparedSection {
 	s := comparedSection{ID: fmt.Sprintf("f%d", i), Name: f.String(), Control: f.Control.String(), ControlClass: "holds", Work: c.Work}
 	if !f.Control.Power() {
 		s.ControlClass = "unknown"
 	}
 	cells := c.In(i)
-	s.Commands = "commands an acquisition"
+	s.Commands = "commands per acquisition"
 	if reports.ByWork(cells) {
 		s.Commands = "commands each"
 	}
@@ -287,8 +286,8 @@ func (c comparison) section(i int, f reports.Configuration) comparedSection {
 	return s
 }
 
-// ratios are the bars of a configuration, on one scale. An interval that goes beyond it is cut:
-// one of few rounds may be very wide.
+// ratios returns the bars of a configuration on one scale. An interval beyond the scale is cut, because after few
+// rounds it may be very wide.
 func (c comparison) ratios(cells []reports.ComparisonCell) (bars []ratioBar) {
 	widest := 1.0
 	for _, x := range cells {
@@ -347,7 +346,7 @@ func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedR
 	return r
 }
 
-// detail tells all of a cell.
+// detail describes a cell in full.
 func (c comparison) detail(x reports.ComparisonCell) comparedDetail {
 	look := outcomeLooks[x.Outcome]
 	d := comparedDetail{ID: cellID(x), Name: c.Contenders[x.Contender].String(), Icon: look.icon, Class: look.class, Outcome: x.Words()}

@@ -14,17 +14,17 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// diagram is a schedule drawn: a lifeline per client and per node, time running
-// down. It consists of what a template puts on the page without a thought.
+// diagram is a drawn schedule: a lifeline per client and per node, with time running down. It holds only what the
+// template writes out unchanged.
 type diagram struct {
-	// ID is "wide" or "narrow", for the screen it is for.
+	// ID is "wide" or "narrow", by the screen.
 	ID            string
 	Width, Height int
 	Label         string
-	// Style is that of a diagram in a file of its own; a page has it already.
+	// Style is for a diagram in a file of its own; a page already has it.
 	Style template.CSS
 
-	// Under are below the lifelines, Over on them.
+	// Under are drawn below the lifelines, Over on top.
 	Under, Over []chart.Rect
 
 	Lines  []segment
@@ -39,7 +39,7 @@ type segment struct {
 	Class          string
 }
 
-// arrow is a segment with a head, which is a path.
+// arrow is a line with a head, which is a path.
 type arrow struct {
 	segment
 	Head string
@@ -51,26 +51,26 @@ type label struct {
 	Text          string
 }
 
-// row is where a step stands, to be hovered over and focused.
+// row is the area of a step, which reacts to the pointer and takes focus.
 type row struct {
 	Top, Height int
-	// Up says that what is told of the step is to stand above it.
+	// Up means that the step's description is shown above it.
 	Up bool
 	Entry
 }
 
-// geometry is what differs between wide screens and narrow ones.
+// geometry holds the differences between wide and narrow screens.
 type geometry struct {
 	id    string
 	width int
-	// first is the first client's lifeline, gap the distance between clients', node
-	// the first node's and nodeGap between nodes'.
+	// first is the position of the first client's lifeline, gap the distance between clients, node the position of
+	// the first node and nodeGap the distance between nodes.
 	first, gap, node, nodeGap int
-	// holds is where what the server holds is written; 0: below the step.
+	// holds is the position of the server's contents; 0: below the step.
 	holds int
-	// char is the width of a character in pixels, estimated on the high side.
+	// char is the width of a character in pixels, estimated generously.
 	char float64
-	// leftmost is where texts may begin.
+	// leftmost is the leftmost position of a text.
 	leftmost int
 }
 
@@ -86,8 +86,7 @@ const (
 	arrow2     = 49
 )
 
-// wide fills the page. Commands are written between the last client and the nodes,
-// so that is where the room is.
+// wide fills the page. Most room is between the last client and the nodes, where commands are written.
 func wide(clients, masters int) geometry {
 	g := geometry{id: "wide", width: 1086, char: 7.3, first: 154, leftmost: 128}
 	g.nodeGap = min(84, 240/max(1, masters-1))
@@ -97,7 +96,7 @@ func wide(clients, masters int) geometry {
 	return g
 }
 
-// narrow fits a telephone held upright.
+// narrow fits a phone in portrait orientation.
 func narrow(clients, masters int) geometry {
 	g := geometry{id: "narrow", width: 340, char: 6.7, first: 92, leftmost: 58}
 	g.nodeGap = min(34, 120/masters)
@@ -106,22 +105,22 @@ func narrow(clients, masters int) geometry {
 	return g
 }
 
-// drawing is a diagram while it is made.
+// drawing is a diagram under construction.
 type drawing struct {
 	diagram
 	geometry
 	c       counterexample
 	masters int
-	// tops are the rows' upper edges, and the last one's lower.
+	// tops are the upper edges of the rows, and the lower edge of the last one.
 	tops []int
-	// ends are where the lifelines of crashed clients end.
+	// ends are the ends of the lifelines of crashed clients.
 	ends map[int]int
 	bars []bar
-	// tinted is where the step begins that breaks the promise; 0: not yet known.
+	// tinted is the top of the step that breaks the promise; 0: not yet known.
 	tinted int
 }
 
-// bar is a stay in the critical section.
+// bar is the time that a client spends in the critical section.
 type bar struct {
 	client, from, to int
 }
@@ -142,12 +141,11 @@ func (c counterexample) draw(masters int, layout func(clients, masters int) geom
 	return d.diagram
 }
 
-// ErrNoSchedule is the error of a search that found no schedule to draw.
+// ErrNoSchedule means that a search found no schedule to draw.
 var ErrNoSchedule = errors.New("the search found no counterexample, so there is no schedule to draw")
 
-// Diagram writes the sequence diagram of a search's counterexample as an SVG file, which
-// stands by itself and follows the reader's choice of light or dark. It returns
-// ErrNoSchedule if there is none.
+// Diagram writes the sequence diagram of a search's counterexample as a self-contained SVG file that follows the
+// reader's choice of light or dark. It returns ErrNoSchedule if there is none.
 func Diagram(w io.Writer, e reports.Exploration) error {
 	if e.Counterexample == nil || len(e.Counterexample.Steps) == 0 {
 		return ErrNoSchedule
@@ -161,7 +159,7 @@ func Diagram(w io.Writer, e reports.Exploration) error {
 	return writePage(w, "diagram", d)
 }
 
-// place finds room for each step.
+// place allocates the rows of the steps.
 func (d *drawing) place() {
 	y := firstRow
 	for i, s := range d.c.Steps {
@@ -174,7 +172,7 @@ func (d *drawing) place() {
 	d.tops = append(d.tops, y)
 	d.Height = y + 14
 	if slices.ContainsFunc(d.c.Steps, func(s reports.Step) bool { return s.Has(reports.MarkEnter) }) {
-		d.Height = y + tail // to see which clients are in the section after the last step
+		d.Height = y + tail // to show which clients are in the section after the last step
 	}
 }
 
@@ -193,7 +191,7 @@ func (d *drawing) height(i int) int {
 	return h
 }
 
-// changed tells whether the server holds something else than before the step.
+// changed reports whether the server's contents changed in the step.
 func (d *drawing) changed(i int) bool {
 	return i == 0 || d.c.Steps[i].Redis != d.c.Steps[i-1].Redis
 }
@@ -258,7 +256,7 @@ func (d *drawing) text(x, y int, anchor, class, s string) {
 	d.Texts = append(d.Texts, label{x, y, anchor, class, s})
 }
 
-// sections draws the stays in the critical section, and where they overlap.
+// sections draws the times in the critical section, and where they overlap.
 func (d *drawing) sections() {
 	open := map[int]int{}
 	leave := func(client, y int) {
@@ -295,13 +293,13 @@ func (d *drawing) sections() {
 	}
 }
 
-// shared is a time in which several clients are inside.
+// shared is a time with several clients in the section.
 type shared struct {
 	clients  []int
 	from, to int
 }
 
-// overlaps finds the times in which more than one client is inside.
+// overlaps finds the times with more than one client in the section.
 func overlaps(bars []bar) (out []shared) {
 	var at []int
 	for _, b := range bars {
@@ -324,8 +322,8 @@ func overlaps(bars []bar) (out []shared) {
 	return out
 }
 
-// overlap marks where several are inside, between their lifelines. Its words stand
-// below the last step, or else between two steps, where there is room.
+// overlap marks a time with several clients in the section, between their lifelines. Its label is below the last
+// step, or else between two steps, if there is room.
 func (d *drawing) overlap(o shared) {
 	left, right := d.clientX(o.clients[0]), d.clientX(o.clients[len(o.clients)-1])
 	d.Under = append(d.Under, chart.Rect{X: left, Y: o.from, W: right - left, H: o.to - o.from, Class: "between"})
@@ -394,7 +392,7 @@ func (d *drawing) margin(i, y int) {
 	d.text(116, y+line1+4, "end", class, reports.Millis(s.AtMS))
 }
 
-// contents writes what the server holds after a step.
+// contents writes the server's contents after a step.
 func (d *drawing) contents(i, y int) {
 	s := d.c.Steps[i]
 	if d.holds == 0 {
@@ -417,12 +415,12 @@ func (d *drawing) contents(i, y int) {
 	}
 }
 
-// nobodys tells whether a step belongs to no client's lifeline.
+// nobodys reports whether a step belongs to no client's lifeline.
 func (d *drawing) nobodys(s reports.Step) bool {
 	return s.Kind == reports.StepAdvance || d.c.By(s) == ""
 }
 
-// bandEdges are the ends of a band across the lifelines.
+// bandEdges returns the ends of a band across the lifelines.
 func (d *drawing) bandEdges() (left, right int) {
 	if d.holds > 0 {
 		return d.leftmost - 4, d.holds - 14
@@ -430,7 +428,7 @@ func (d *drawing) bandEdges() (left, right int) {
 	return d.leftmost - 4, d.width
 }
 
-// bandLines are the words of such a step, in the lines that a band has room for.
+// bandLines wraps the text of such a step to the band.
 func (d *drawing) bandLines(s reports.Step) []string {
 	left, right := d.bandEdges()
 	return reports.Folded(s.Words(d.masters).Command, int(float64(right-left-16)/d.char))
@@ -450,7 +448,7 @@ func (d *drawing) band(s reports.Step, y int) {
 	}
 }
 
-// alone draws a step in which a client asks nothing of a server.
+// alone draws a step in which a client sends nothing to a server.
 func (d *drawing) alone(s reports.Step, y int) {
 	x := d.clientX(s.Client)
 	text := s.Words(d.masters).Command
@@ -464,9 +462,8 @@ func (d *drawing) alone(s reports.Step, y int) {
 	d.marks(s, end, y+line1-4)
 }
 
-// words writes text that is to begin at x, or further left if that takes it to
-// fit, and returns where it ends.
-// Marks that are to follow have room as well.
+// words writes text beginning at x, or further left if it would not fit otherwise, and returns where it ends. It
+// leaves room for marks.
 func (d *drawing) words(x, y int, class, text string, marks []string) int {
 	right := d.width
 	if d.holds > 0 {
@@ -478,7 +475,7 @@ func (d *drawing) words(x, y int, class, text string, marks []string) int {
 	text = reports.Cut(text, int(float64(right-d.leftmost)/d.char))
 	w := int(math.Ceil(float64(utf8.RuneCountInString(text)) * d.char))
 	if class == "note" {
-		w = w * 7 / 8 // not in the wider letters of commands
+		w = w * 7 / 8 // the letters are narrower than those of commands
 	}
 	x = max(d.leftmost, min(x, right-w))
 	d.text(x, y, "", class, text)
@@ -489,7 +486,7 @@ func (d *drawing) markWidth(text string) int {
 	return int(float64(utf8.RuneCountInString(text))*d.char) + 12
 }
 
-// marks draws what the client's operation came to.
+// marks draws the results of the client's operation.
 func (d *drawing) marks(s reports.Step, x, y int) {
 	for _, m := range s.Marks {
 		w := d.markWidth(m)
@@ -499,7 +496,7 @@ func (d *drawing) marks(s reports.Step, x, y int) {
 	}
 }
 
-// request draws a request and what came back.
+// request draws a request and its reply.
 func (d *drawing) request(i, y int) {
 	s := d.c.Steps[i]
 	class := clientClass(s.Client)
@@ -539,7 +536,7 @@ func (d *drawing) arrow(x1, y1, x2, y2 int, class string) {
 	d.Arrows = append(d.Arrows, arrow{segment{x1, y1, x2, y2, class}, head})
 }
 
-// loses draws a message that ends on its way.
+// loses draws a message that is lost.
 func (d *drawing) loses(from, to, y int, class string) {
 	d.Lines = append(d.Lines, segment{from, y, to, y, "message " + class},
 		segment{to - 6, y - 6, to + 6, y + 6, "lost"}, segment{to - 6, y + 6, to + 6, y - 6, "lost"})
@@ -556,7 +553,7 @@ func (d *drawing) underWay(i, x, node, y int, class string) {
 	d.Lines = append(d.Lines, segment{x, y, x + (node-x)*3/4, y + 14, "message slow " + class})
 }
 
-// arrives words the end of such a request's way, beside the node's lifeline.
+// arrives labels the arrival of such a request, beside the node's lifeline.
 func (d *drawing) arrives(s reports.Step, y int) {
 	node := d.nodeX(s)
 	t := s.Words(d.masters)

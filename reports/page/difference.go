@@ -11,7 +11,7 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// DifferenceInput is the content of a page that compares two runs.
+// DifferenceInput is the input of a page that compares two runs.
 type DifferenceInput struct {
 	Difference reports.Difference
 	// Runs are A and B.
@@ -22,13 +22,11 @@ type DifferenceInput struct {
 type DifferenceRun struct {
 	History   *history.History
 	Latencies *reports.Latencies
-	// Name is the path of the run, and Page the address of its own page, relative to this
-	// one; empty if there is none.
+	// Name is the path of the run, and Page the link to its own page, relative to this one; may be empty.
 	Name, Page string
 }
 
-// Difference writes the page of what changed from one run to another. It stands by itself,
-// as all pages do.
+// Difference writes the self-contained page about what changed from one run to another.
 func Difference(w io.Writer, in DifferenceInput) error {
 	if in.Runs[0].History == nil || in.Runs[1].History == nil {
 		return errors.New("the page of two runs needs their histories")
@@ -41,7 +39,7 @@ func Difference(w io.Writer, in DifferenceInput) error {
 	return writePage(w, "difference.html.tmpl", p)
 }
 
-// differencePage is what the template shows.
+// differencePage is the data of the template.
 type differencePage struct {
 	Frame                 frame
 	Class, Icon, Headline string
@@ -71,8 +69,8 @@ type propertyPairRow struct {
 	Changed                             bool
 }
 
-// measureRow is a measure in both runs; the bar of its ratio is in per cent of the width,
-// from a quarter to four times, with One in the middle.
+// measureRow is a measure of both runs; the bar of its ratio is in percent of the width, from a quarter to four
+// times, with One in the middle.
 type measureRow struct {
 	Name, A, SpreadA, B, SpreadB, Ratio, SpreadR, Class, Says string
 	From, Long, At                                            string
@@ -83,7 +81,7 @@ func (in DifferenceInput) page() differencePage {
 	p := differencePage{Headline: d.Headline(), Method: reports.DifferenceMethod, Class: d.B.Verdict, Icon: icons[d.B.Verdict]}
 	if !d.Alike() {
 		p.Class, p.Icon = reports.Inconclusive, icons[reports.Inconclusive]
-		p.Leads = append(p.Leads, "What differs below may come from that as well as from what was tried, so no ratios are given")
+		p.Leads = append(p.Leads, "These differences may have caused the changes below, so no ratios are given")
 	}
 	p.Leads = append(p.Leads, d.Moved()...)
 	if d.Alike() && len(d.Measures) > 0 && len(d.Moved()) == 0 {
@@ -127,7 +125,7 @@ func propertyPairRowOf(pair reports.PropertyPair, d *reports.Difference) propert
 	return row
 }
 
-// resultIn is what became of a property in a run, and its class.
+// resultIn returns the result of a property in a run, and its CSS class.
 func resultIn(p *reports.Property, r *reports.Run) (result, class string) {
 	if p == nil {
 		return "not judged", "plain"
@@ -162,7 +160,7 @@ func measureRowOf(m reports.Measure) measureRow {
 	return row
 }
 
-// charts are those of both runs, drawn together from the start of each.
+// charts draws both runs together, each from its start.
 func (in DifferenceInput) charts() (all []chart.Chart) {
 	d := &in.Difference
 	if d.A.Scenario != d.B.Scenario {
@@ -182,7 +180,7 @@ func (in DifferenceInput) charts() (all []chart.Chart) {
 	}
 	add := func(title, unit string, lines []chart.Line, y chart.Scale, format func(float64) string) {
 		c := chart.New(title, unit, lines, x, chart.Axis{Scale: y, Format: format})
-		c.Label = fmt.Sprintf("%s of A and of B over time: %s and %s at the most", title, format(highest(lines[:1])), format(highest(lines[1:])))
+		c.Label = fmt.Sprintf("%s of A and of B over time: at most %s and %s", title, format(highest(lines[:1])), format(highest(lines[1:])))
 		c.XTicks, c.XName = chart.TimeTicks(0, end), "time"
 		all = append(all, c)
 	}

@@ -9,15 +9,14 @@ import (
 	"oversell/reports"
 )
 
-// exploration is one as its page tells it, and counterexample that of one.
+// exploration and counterexample add the methods of the page.
 type (
 	exploration    struct{ reports.Exploration }
 	counterexample struct{ reports.Counterexample }
 )
 
-// Exploration writes the page of a search, which stands by itself: it needs no
-// network and no other file. replay is the command line that drives the schedule
-// that was found on a real Redis; empty if there is none.
+// Exploration writes the self-contained page of a search. replay is the command line that replays the
+// counterexample on a real Redis; may be empty.
 func Exploration(w io.Writer, e reports.Exploration, replay string) error {
 	p := exploration{e}.page()
 	if len(p.Entries) > 0 {
@@ -30,7 +29,7 @@ func Exploration(w io.Writer, e reports.Exploration, replay string) error {
 	return writePage(w, "exploration.html.tmpl", p)
 }
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	reports.Exploration
 	Frame       frame
@@ -39,32 +38,32 @@ type page struct {
 	Promise     string
 	Diagrams    []diagram
 	Entries     []Entry
-	// Breaking is the last step, which is the one that broke the promise.
+	// Breaking is the last step, which breaks the promise.
 	Breaking *Entry
 	Limits   []string
 	Numbers  []number
 	// Replay is a command line.
 	Replay string
-	// Has are the kinds of steps that occur, for the legend.
+	// Has are the kinds of steps in the schedule, for the legend.
 	Has map[string]bool
 }
 
 // number is one measure of the search.
 type number struct{ Name, Value string }
 
-// Entry is a step in words, as the page shows it.
+// Entry is a step as the page describes it.
 type Entry struct {
 	Number                       int
 	At, Who, Class               string
 	Command, Answer, Note, Redis string
 	Changed, Breaks              bool
 	Marks                        []string
-	// Sent and Reply are the words on the wire; empty if they are not known.
+	// Sent and Reply are the request and the reply on the wire; empty if unknown.
 	Sent  []string
 	Reply string
 }
 
-// Name is the step in a sentence, for those who do not see it.
+// Name describes the step in a sentence, for screen readers.
 func (e Entry) Name() string {
 	s := fmt.Sprintf("Step %d, at %s", e.Number, e.At)
 	if e.Who != "" {
@@ -109,18 +108,18 @@ func (e exploration) page() page {
 	return p
 }
 
-// Sentence names the mistake or says what was proved.
+// Sentence describes the violation or what was proved.
 func (p page) Sentence() string {
 	if p.Counterexample == nil {
 		if p.Verdict == reports.Inconclusive {
-			return "" // the headline has it
+			return "" // it is in the headline
 		}
 		return p.Why
 	}
 	return p.Counterexample.Sentence
 }
 
-// numbers are the measures of the search.
+// numbers returns the measures of the search.
 func (e exploration) numbers() []number {
 	s := e.Stats
 	list := []number{
@@ -130,7 +129,7 @@ func (e exploration) numbers() []number {
 		{"transitions a second", reports.PerSecond(s)},
 		{"longest schedule", reports.Count(int64(s.Depth), "step")},
 		{"runs of the real code", reports.Thousands(s.Executions)},
-		{"different things seen by it", reports.Thousands(s.Observed)},
+		{"different observations", reports.Thousands(s.Observed)},
 		{phrase.Plural(e.Entries()), reports.Thousands(s.Entered)},
 	}
 	if e.Sale != "" {
@@ -147,7 +146,7 @@ func (e exploration) numbers() []number {
 		list = append(list, number{"chance that two states were taken for one, at most", reports.Chance(s.Collision)})
 	}
 	if s.BytesPerState > 0 {
-		list = append(list, number{"memory a state", reports.Size(s.BytesPerState)})
+		list = append(list, number{"memory per state", reports.Size(s.BytesPerState)})
 	}
 	if s.Random != nil {
 		list = append(list, number{"schedules at random", reports.Thousands(s.Random.Schedules)})
@@ -155,7 +154,7 @@ func (e exploration) numbers() []number {
 	return list
 }
 
-// entry puts a step into the page's words.
+// entry describes a step.
 func (c counterexample) entry(i, masters int) Entry {
 	s := c.Steps[i]
 	t := s.Words(masters)

@@ -1,5 +1,4 @@
-// Package page draws the documents of package reports as HTML pages, each of which
-// stands by itself and loads nothing from anywhere.
+// Package page renders the documents of package reports as self-contained HTML pages, which load nothing.
 package page
 
 import (
@@ -13,30 +12,27 @@ import (
 	"oversell/internal/printable"
 )
 
-// The charts are SVG of our own: of the modules for Go, gonum/plot writes pictures
-// whose colours and sizes are fixed (no dark mode, no telephone, nothing on hover),
-// and go-echarts writes pages that fetch a script from the network and draw on a
-// canvas, which a screen reader cannot see.
+// The charts are our own SVG. Of the Go modules, gonum/plot writes images with fixed colours and sizes (no dark
+// mode, no phones, nothing on hover), and go-echarts writes pages that fetch a script from the network and draw on
+// a canvas, which a screen reader cannot read.
 
 //go:embed *.tmpl *.css page.js
 var pageFiles embed.FS
 
-// Mark stands in the head of every page and drawing, by which it is known as one of this
-// program's.
+// Mark is in the head of every page and drawing, and identifies it as one of this program's.
 const Mark = `name="generator" content="oversell"`
 
-// frame is what all pages have round what they tell: they stand by themselves, and
-// load nothing from anywhere.
+// frame is what all pages have in common: they are self-contained, and load nothing.
 type frame struct {
 	Title  string
 	Style  template.CSS
 	Script template.JS
-	// Policy is the page's own rule of what it may do: its style, the one script
-	// whose hash it states, and nothing else.
+	// Policy is the page's content security policy: it allows its style, the one script with the given hash, and
+	// nothing else.
 	Policy template.HTMLAttr
 }
 
-// framed is the frame of a page with this title.
+// framed returns the frame of a page with this title.
 func framed(title string) (frame, error) {
 	css, err := style("colours.css", "diagram.css", "page.css")
 	if err != nil {
@@ -54,7 +50,7 @@ func framed(title string) (frame, error) {
 	return f, nil
 }
 
-// style is what style sheets say together.
+// style returns the style sheets joined.
 func style(names ...string) (template.CSS, error) {
 	var all template.CSS
 	for _, name := range names {
@@ -67,8 +63,7 @@ func style(names ...string) (template.CSS, error) {
 	return all, nil
 }
 
-// writePage writes the page of a template, with what it shows, in which every text is
-// printable.
+// writePage executes a template with data whose texts are made printable.
 func writePage(w io.Writer, name string, data any) error {
 	t, err := template.ParseFS(pageFiles, "*.tmpl")
 	if err == nil {

@@ -9,32 +9,30 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// glance are several runs drawn side by side, the fastest first: how fast each was, how
-// long its operations took, and how much it sold of how much.
+// glance shows several runs side by side, the fastest first: throughput, latency, and pieces sold of the stock.
 type glance struct {
 	Label string
-	// Latency says what the latencies are of, and Scale what its ends stand for.
+	// Latency names the operation of the latencies, and Scale the ends of their scale.
 	Latency, Scale string
 	Sales          bool
 	Rows           []glanceRow
 }
 
-// glanceRow is one run; all places are in per cent of the width.
+// glanceRow is one run; all positions are in percent of the width.
 type glanceRow struct {
 	Link, Name, Class, Icon string
 	Rate, RateW             string
 	// From to To is p50 to p99.9 on a logarithmic scale, with p99 at Middle.
 	From, Long, Middle, Latency string
-	// Sold is drawn up to the stock, which stands at Stock, and Over beyond it, at most to
-	// the edge.
+	// Sold is drawn up to the stock, at position Stock, and Over beyond it, at most to the edge.
 	Sold, Over, Stock, SoldText string
 	Label                       string
 }
 
-// stockAt is where the stock stands, so that there is room for as much again and a half.
+// stockAt is the position of the stock, which leaves room for one and a half times as much beyond it.
 const stockAt = 40
 
-// glanceOf draws runs; nil of fewer than two, which need no comparison.
+// glanceOf draws runs; nil for fewer than two.
 func glanceOf(rows []overviewRow, runs []OverviewRun) *glance {
 	if len(runs) < 2 {
 		return nil
@@ -62,9 +60,8 @@ func glanceOf(rows []overviewRow, runs []OverviewRun) *glance {
 	return &g
 }
 
-// compared is what the latencies of several runs are of: the kind that tells most of each
-// where that is the same for all, else the requests, which are of all that a client waits for.
-// Where a run does not tell of requests, each is of a kind of its own, and says so.
+// compared is the operation whose latencies several runs show: the main kind if all runs have the same; otherwise
+// requests, which include all waiting. If a run has no requests, each run shows its own kind, and names it.
 type compared struct {
 	kind     string
 	requests bool
@@ -87,7 +84,7 @@ func timedIn(runs []OverviewRun) (c compared) {
 	return compared{requests: c.requests}
 }
 
-// latency is that of a run; nil if it has none.
+// latency returns the latency of a run; nil if it has none.
 func (c compared) latency(r *reports.Run) *reports.Latency {
 	if c.requests {
 		return r.Request
@@ -98,7 +95,7 @@ func (c compared) latency(r *reports.Run) *reports.Latency {
 	return nil
 }
 
-// heading says what all latencies are of.
+// heading names the operation of the latencies.
 func (c compared) heading() string {
 	switch {
 	case c.requests:
@@ -109,7 +106,7 @@ func (c compared) heading() string {
 	return "latency, of what is named"
 }
 
-// of names what the latency of a run is of.
+// of names the operation of a run's latency.
 func (c compared) of(r *reports.Run) string {
 	if c.requests {
 		return "a request"

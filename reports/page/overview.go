@@ -9,24 +9,23 @@ import (
 	"oversell/reports"
 )
 
-// OverviewInput is what a page about several things tells of.
+// OverviewInput is the input of a page about several runs or searches.
 type OverviewInput struct {
 	Runs         []OverviewRun
 	Explorations []reports.Exploration
-	// Unreadable are sentences about what was there and could not be read.
+	// Unreadable are sentences about files that could not be read.
 	Unreadable []string
 }
 
 // OverviewRun is one of several runs.
 type OverviewRun struct {
 	Run reports.Run
-	// Name is where it is, and Page the address of its own page, relative to the
-	// overview; empty if there is none.
+	// Name is the path of the run, and Page the link to its own page, relative to the overview; may be empty.
 	Name, Page string
 }
 
-// Overview writes a page with a table of runs or searches, and a section for each with
-// what it broke. It stands by itself, as all pages do.
+// Overview writes a self-contained page with a table of runs or searches, and a section for each with its
+// violations.
 func Overview(w io.Writer, in OverviewInput) error {
 	p := overviewPage{Runs: in.runs(), Searches: in.searches(), Unreadable: in.Unreadable}
 	p.Class, p.Headline, p.Lead = in.sum()
@@ -48,7 +47,7 @@ type overviewPage struct {
 	Unreadable                  []string
 }
 
-// overviewRow is a run or a search in the table, with the section that tells of it.
+// overviewRow is a run or a search in the table, with a link to its section.
 type overviewRow struct {
 	ID, Name, Page, Title     string
 	Class, Icon, Verdict      string
@@ -84,7 +83,7 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 	return rows
 }
 
-// titles say what ran. Where several runs say the same, or nothing, they say where each is.
+// titles describe what ran. Equal or empty titles are replaced by paths.
 func (in OverviewInput) titles() []string {
 	titles, same, bases := make([]string, len(in.Runs)), map[string]int{}, map[string]int{}
 	for _, o := range in.Runs {
@@ -127,7 +126,7 @@ func (in OverviewInput) searches() (rows []overviewRow) {
 	return rows
 }
 
-// sum is the outcome of it all in words.
+// sum summarizes the outcomes.
 func (in OverviewInput) sum() (class, headline, lead string) {
 	d := reports.Document{}
 	for _, o := range in.Runs {

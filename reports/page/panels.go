@@ -11,22 +11,22 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// panels are small multiples: a small picture for each contender, all on the same scales, with
-// the curves of all the others faint behind its own. Nineteen curves in one picture would need
-// nineteen colours and a legend that nobody reads.
+// panels are small multiples: a small chart for each contender, all on the same scales, with the curves of the
+// others faint in the background. One chart with nineteen curves would need nineteen colours and an unreadable
+// legend.
 type panels struct {
-	// ID names the curves of all, which are written once.
+	// ID identifies the curves of all contenders, which are written once.
 	ID, Title, Unit, Foot string
 	Behind                []chart.Plotted
 	Panels                []panel
 	Height, Base, Bottom  int
 }
 
-// panel is the picture of one contender.
+// panel is the chart of one contender.
 type panel struct {
 	Name, Class, Icon, Text, Label string
 	Own                            []chart.Curve
-	Behind                         string // the ID of the curves of all
+	Behind                         string // ID of all contenders' curves
 	XTicks, YTicks                 []chart.Tick
 	Height, Base, Bottom           int
 }
@@ -34,7 +34,7 @@ type panel struct {
 // panelHeight is the height of the plot of a panel, in pixels.
 const panelHeight = 96
 
-// pictured is a contender with its curves, the first of which stands behind the others' too.
+// pictured is a contender with its curves, the first of which also appears behind the others.
 type pictured struct {
 	name, outcome, text string
 	lines               []chart.Line
@@ -43,7 +43,7 @@ type pictured struct {
 // newPanels draws contenders on common scales.
 func newPanels(p panels, all []pictured, x, y chart.Scale, xticks []chart.Tick, format func(float64) string) panels {
 	ticks := chart.Ticks(y)
-	if len(ticks) > 4 { // every second one has room
+	if len(ticks) > 4 { // there is room for every second one
 		ticks = slices.DeleteFunc(ticks, func(v float64) bool { return slices.Index(ticks, v)%2 == len(ticks)%2 })
 	}
 	var yticks []chart.Tick
@@ -66,8 +66,7 @@ func newPanels(p panels, all []pictured, x, y chart.Scale, xticks []chart.Tick, 
 	return p
 }
 
-// latencies are the percentile curves of a configuration's contenders, and those of one client
-// alone beside them.
+// latencies draws the percentile curves of a configuration's contenders, and those of a single client beside them.
 func (c comparison) latencies(configuration int, cells []reports.ComparisonCell) []panels {
 	var all []pictured
 	nines := 1.0
@@ -105,7 +104,7 @@ func (c comparison) latencies(configuration int, cells []reports.ComparisonCell)
 	return []panels{newPanels(p, all, x, chart.LogScale(values), xticks, millisAxis)}
 }
 
-// anchored is how a label stands that is at this share of the width.
+// anchored returns the text anchor of a label at this percentage of the width.
 func anchored(share float64) string {
 	switch {
 	case share < 0.04:
@@ -116,7 +115,7 @@ func anchored(share float64) string {
 	return "middle"
 }
 
-// sweep is a set of configurations that differ in the number of clients alone.
+// sweep is a set of configurations that differ only in the number of clients.
 type sweep struct {
 	name    string // what they have in common
 	indexes []int  // of the configurations, by number of clients
@@ -125,7 +124,7 @@ type sweep struct {
 
 const clientsFlag = "--clients="
 
-// sweeps are those with two numbers of clients or more.
+// sweeps returns those with at least two numbers of clients.
 func (c comparison) sweeps() (all []sweep) {
 	type point struct {
 		clients float64
@@ -163,7 +162,7 @@ func (c comparison) sweeps() (all []sweep) {
 	return all
 }
 
-// sweptSection is what is pictured against the number of clients.
+// sweptSection shows a sweep by the number of clients.
 type sweptSection struct {
 	Name   string
 	Panels []panels
@@ -202,14 +201,14 @@ func (c comparison) swept(i int, s sweep) sweptSection {
 	return out
 }
 
-// figure is one of a cell that had requests.
+// figure returns a figure of a cell with requests.
 type figure struct {
 	name, class string
 	of          func(reports.ComparisonCell) float64
 }
 
-// against are contenders with measures of theirs by the number of clients. What broke anywhere in
-// the sweep is marked so. Words tells of the first measure at the ends.
+// against returns contenders with their measures by the number of clients. A contender with a violation anywhere in
+// the sweep is marked. words formats the first measure at both ends.
 func (c comparison) against(s sweep, measures []figure, words func(float64) string) (all []pictured) {
 	for _, i := range c.bestFirst() {
 		d := pictured{name: c.Contenders[i].String(), outcome: reports.NoViolation}

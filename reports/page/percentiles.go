@@ -9,15 +9,14 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// percentileCurve is the latency of one thing by how many operations are faster.
+// percentileCurve is a latency distribution as a curve.
 type percentileCurve struct {
 	name, class string
 	points      []reports.Quantile
 	exact       reports.Percentiles
 }
 
-// percentileChart draws curves over 1/(1-q), so that every nine there is more of has
-// as much room as the one before.
+// percentileChart draws curves over 1/(1-q) on a logarithmic scale, so that every further nine has the same width.
 func percentileChart(title string, curves []percentileCurve) (chart.Chart, bool) {
 	var lines []chart.Line
 	nines := 1.0
@@ -51,26 +50,26 @@ func percentileChart(title string, curves []percentileCurve) (chart.Chart, bool)
 	return c, true
 }
 
-// percentileLine is a distribution as a curve, and the largest place in it.
+// percentileLine returns a distribution as a curve, and its largest x.
 func percentileLine(name, class string, points []reports.Quantile) (l chart.Line, most float64) {
 	l = chart.Line{Name: name, Class: class}
 	for _, p := range points {
 		if p.Percent < 100 {
 			most = rarity(p.Percent)
 		} else {
-			most += 0.15 // the largest value, of which there is one
+			most += 0.15 // the maximum, a single value
 		}
 		l.Points = append(l.Points, chart.Point{X: most, Y: max(p.MS, 0.001)})
 	}
 	return l, most
 }
 
-// rarity is log10 of 1/(1-q): 1 for 90 %, 2 for 99 %.
+// rarity returns log10 of 1/(1-q): 1 for 90 %, 2 for 99 %.
 func rarity(percent float64) float64 {
 	return -math.Log10(1 - min(percent/100, 1-1e-12))
 }
 
-// quantileName writes a place on the axis as a share.
+// quantileName formats a position on the axis as a percentage.
 func quantileName(x float64) string {
 	if x <= 0 {
 		return "0 %"
@@ -93,7 +92,7 @@ func listed(lines []chart.Line) (s string) {
 	return s
 }
 
-// percentileRows are the usual percentiles of curves.
+// percentileRows returns the usual percentiles of curves.
 func percentileRows(curves []percentileCurve) (rows [][]string) {
 	for _, row := range []struct {
 		name string

@@ -30,7 +30,7 @@ func TestStaysEndUnderNewNumbers(t *testing.T) {
 		at(2, history.Acquire, 1*ms, 6*ms, session(2)), at(2, history.Release, 8*ms, 9*ms, func(op *history.Op) { session(2)(op); op.Outcome = history.Unknown }),
 	).judged(reports.Pass, kept(variant.Lock, variant.MutualExclusion))
 	got := labels(drawn(in))
-	for _, want := range []string{"; client 8 gave it back at 4.000 ms", "; it wanted to give it back at 8.000 ms and had no answer"} {
+	for _, want := range []string{"; client 8 released it at 4.000 ms", "; it tried to release it at 8.000 ms and had no answer"} {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, want) }) {
 			t.Errorf("no bar ends with %q: %q", want, got)
 		}
@@ -42,7 +42,7 @@ func TestStaysEndUnderNewNumbers(t *testing.T) {
 	in = recording(promising("dispatch", history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask}),
 		at(1, history.Take, 1*ms, 2*ms, hold(7)),
 		at(9, history.Submit, 4*ms, 5*ms, func(op *history.Op) { op.Arg, op.Session = history.Int(5), history.Int(7) })).judged(reports.Pass)
-	if got := labels(drawn(in)); len(got) != 1 || !strings.HasSuffix(got[0], "client 9 gave it back at 4.000 ms") {
+	if got := labels(drawn(in)); len(got) != 1 || !strings.HasSuffix(got[0], "client 9 released it at 4.000 ms") {
 		t.Errorf("the bars of a dispatch: %q", got)
 	}
 
@@ -91,7 +91,7 @@ func TestNumbersAreExplained(t *testing.T) {
 		in := recording(h, at(1, history.Buy, 1*ms, 2*ms, nil), at(highest, history.Buy, 1*ms, 2*ms, nil)).judged(reports.Pass)
 		return drawn(in).Numbers
 	}
-	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or has no answer goes on under a new number, above "
+	again, renamed := "Clients 8 to 15 send orders of clients 0 to 7 a second time.", "A client that dies or gets no answer continues under a new number, above "
 	for _, test := range []struct {
 		highest int
 		resend  float64

@@ -14,24 +14,21 @@ import (
 	"oversell/variant"
 )
 
-// RunInput is what a run's page tells of.
+// RunInput is the input of a run's page.
 type RunInput struct {
 	History *history.History
 	// Run and Latencies are its judgement.
 	Run       reports.Run
 	Latencies *reports.Latencies
-	// Command is a command line that repeats the run, and Check one that judges this
-	// run again; empty if there is none.
+	// Command is a command line that repeats the run, and Check one that judges this run again; may be empty.
 	Command, Check string
-	// Picture is where the picture of the violation is, relative to the page; empty
-	// if there is none.
+	// Picture is the path of the violation's picture, relative to the page; may be empty.
 	Picture string
 }
 
-// Run writes the page of a run: the verdict, the story of the violation, a
-// timeline of the time round it, the stock, the load and the latency over time, and
-// all that was measured. It stands by itself, whatever the size of the history: it
-// loads nothing, and holds a summary of the operations, not all of them.
+// Run writes the page of a run: the verdict, the story of the violation, a timeline around it, stock, load and
+// latency over time, and all measures. It is self-contained: it loads nothing and, however large the history, holds
+// only a summary of the operations.
 func Run(w io.Writer, in RunInput) error {
 	if in.History == nil {
 		return errors.New("the page of a run needs its history")
@@ -43,19 +40,19 @@ func Run(w io.Writer, in RunInput) error {
 	return writePage(w, "run.html.tmpl", p)
 }
 
-// runPage is what the template shows.
+// runPage is the data of the template.
 type runPage struct {
 	Frame       frame
 	Run         reports.Run
 	Class, Icon string
 	Headline    string
-	// Leads tell the violation, the cause first.
+	// Leads describe the violation, the cause first.
 	Leads    []string
 	Facts    []fact
 	Steps    []narrated
 	Timeline *timeline
 	Charts   []chart.Chart
-	// Percentiles is the picture of the latencies, if there are any.
+	// Percentiles is the chart of the latencies, if there are any.
 	Percentiles []chart.Chart
 	Properties  []propertyRow
 	Faults      []faultRow
@@ -71,8 +68,8 @@ type runPage struct {
 // fact is a line of the verdict.
 type fact struct {
 	Name, Text string
-	// Of is a name given by the user at the beginning of the text. It may be in a
-	// script that is written from right to left, so it keeps its own direction.
+	// Of is a user-given name at the beginning of the text. It may be in a right-to-left script, so it keeps its
+	// own direction.
 	Of string
 }
 
@@ -80,8 +77,8 @@ type fact struct {
 type propertyRow struct {
 	Name, Of, Result, Class, Why string
 	Count                        string
-	// Opportunities is how many there were to break it, and Bound bounds how often it
-	// breaks if it was not seen to.
+	// Opportunities is the number of opportunities to break it; Bound bounds the frequency of violations if none
+	// was seen.
 	Opportunities, Bound string
 }
 
@@ -89,7 +86,7 @@ type faultRow struct{ Name, Level, Story string }
 
 type phaseRow struct{ Name, From, To, Rate, Latency string }
 
-// icons stand before verdicts, for those who see no colours.
+// icons precede verdicts, for readers who do not see colours.
 var icons = map[string]string{reports.Pass: "✓", reports.Violated: "✗", reports.Inconclusive: "?"}
 
 func (in RunInput) page() (p runPage, err error) {
@@ -111,7 +108,7 @@ func (in RunInput) page() (p runPage, err error) {
 	return p, err
 }
 
-// factsOf are the lines below the headline.
+// factsOf returns the lines below the headline.
 func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if broke := strings.Join(r.Broke(), ", "); s.cause != nil && !strings.Contains(headline(r, s), broke) {
 		facts = append(facts, fact{Name: "Broken promises", Text: broke})
@@ -131,7 +128,7 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 		fired = append(fired, f.Name+", "+f.Story())
 	}
 	if len(fired) == 0 {
-		fired = h.Faults // asked for, and how often they fired is not known
+		fired = h.Faults // requested; how often they fired is unknown
 	}
 	if len(fired) > 0 {
 		facts = append(facts, fact{Name: "Faults", Text: strings.Join(fired, "; ")})
@@ -142,19 +139,19 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if open := r.OpenLoad(); open != nil {
 		facts = append(facts, fact{Name: "Open load", Text: strings.Join(open, "; ")})
 	}
-	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // of a pass the headline says it
+	if r.Verdict == reports.Inconclusive && len(r.KnownToBreak) > 0 { // for a pass, the headline says it
 		facts = append(facts, fact{Name: "Not tried", Text: "known to break under: " + reports.Conditions(r.KnownToBreak)})
 	}
 	if r.Expected != "" {
 		facts = append(facts, fact{Name: "Expected", Text: expectationOf(r)})
 	}
 	if r.Verdict == reports.Pass && len(r.Broke()) > 0 {
-		facts = append(facts, fact{Name: "Not promised, and not kept", Text: strings.Join(r.Broke(), ", ")})
+		facts = append(facts, fact{Name: "Not promised, and broken", Text: strings.Join(r.Broke(), ", ")})
 	}
 	return facts
 }
 
-// serverOf is where a run ran, as far as that is known.
+// serverOf describes where a run ran, as far as known.
 func serverOf(r *reports.Run) string {
 	on := listOf(r.Target, r.Topology)
 	switch {
@@ -166,23 +163,23 @@ func serverOf(r *reports.Run) string {
 	return ", on " + strings.TrimSpace("Redis "+r.ServerVersion) + " (" + on + ")"
 }
 
-// expectationOf is the declared outcome, and how the one that came agrees with it.
+// expectationOf compares the outcome with the declared one.
 func expectationOf(r *reports.Run) string {
 	switch {
 	case r.Surprise():
-		return r.Expected + "; no flaw declares what broke"
+		return r.Expected + "; no flaw declares the violation"
 	case r.Verdict == r.Expected:
 		return r.Expected + r.VersusDeclared()
 	}
 	return reports.Joined("; ", r.Expected, reports.DeclaredNotSeen(r.NotSeen()))
 }
 
-// listOf joins what is not empty.
+// listOf joins non-empty texts.
 func listOf(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// percentiles is the picture of the run's latencies, a curve for each kind.
+// percentiles draws the run's latencies, a curve for each kind.
 func (in RunInput) percentiles() (chart.Chart, bool) {
 	if in.Latencies == nil {
 		return chart.Chart{}, false
@@ -191,7 +188,7 @@ func (in RunInput) percentiles() (chart.Chart, bool) {
 	kinds := in.Latencies.Kinds()
 	if idle := []history.Kind{history.Acquire, history.Extend, history.Release}; !in.History.Header.PromisedOf(variant.Lock) {
 		if rest := slices.DeleteFunc(slices.Clone(kinds), func(k history.Kind) bool { return slices.Contains(idle, k) }); len(rest) > 0 {
-			kinds = rest // clients do not wait for a lock that keeps no client out
+			kinds = rest // clients never wait for a lock that excludes none
 		}
 	}
 	for i, kind := range kinds {
@@ -200,8 +197,8 @@ func (in RunInput) percentiles() (chart.Chart, bool) {
 	return percentileChart("Latency by percentile", curves)
 }
 
-// seriesClass is the look of the i-th curve: a colour and a pattern of dashes, which
-// tell it apart without the colour. The first 36 all differ.
+// seriesClass returns the style of the i-th curve: a colour and a dash pattern, which distinguishes it without
+// colour. The first 36 all differ.
 func seriesClass(i int) string {
 	return fmt.Sprintf("k%d d%d", i%6, (i+i/6)%6)
 }
@@ -251,7 +248,7 @@ func phaseRows(r *reports.Run) (rows []phaseRow) {
 // MainKind names the operation whose latency the phases compare.
 func (p runPage) MainKind() string { return p.Run.MainKind() }
 
-// numbersOf are the measures of a run.
+// numbersOf returns the measures of a run.
 func numbersOf(r *reports.Run) (list []number) {
 	add := func(name, value string) { list = append(list, number{name, value}) }
 	if r.Sold != nil && r.Stock != nil {
@@ -266,7 +263,7 @@ func numbersOf(r *reports.Run) (list []number) {
 	add("operations", reports.Thousands(int64(r.Operations)))
 	add("operations a second", reports.Rate(r.Throughput))
 	add("time", reports.Seconds(r.ElapsedMS))
-	if r.Clients > 0 { // histories of other programs need not tell
+	if r.Clients > 0 { // histories of other programs need not have it
 		add("clients", reports.Thousands(int64(r.Clients)))
 	}
 	if r.Acquired > 0 {
@@ -275,7 +272,7 @@ func numbersOf(r *reports.Run) (list []number) {
 	if r.Commands > 0 {
 		add("commands", reports.Thousands(r.Commands))
 		if r.Acquired > 0 {
-			add("commands an acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
+			add("commands per acquisition", strconv.FormatFloat(float64(r.Commands)/float64(r.Acquired), 'f', 1, 64))
 		}
 	}
 	if r.Pipelines > 0 {
@@ -297,7 +294,7 @@ func numbersOf(r *reports.Run) (list []number) {
 	return list
 }
 
-// refusalsOf are the declared refusals by reason, the most frequent first.
+// refusalsOf returns the declared refusals by reason, the most frequent first.
 func refusalsOf(r *reports.Run) (list []number) {
 	var reasons []string
 	for reason := range r.Refusals {
@@ -315,7 +312,7 @@ func refusalsOf(r *reports.Run) (list []number) {
 	return list
 }
 
-// remarksOn are facts about the run, in sentences.
+// remarksOn returns sentences about the run.
 func remarksOn(r *reports.Run) (list []string) {
 	if r.Why != "" && r.Verdict != reports.Inconclusive {
 		list = append(list, r.Why)

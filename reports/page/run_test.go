@@ -271,7 +271,7 @@ func TestStory(t *testing.T) {
 		`11.000 ms client 13 was granted "order" at 11.000 ms by SET after TTL -1 (takeover), having asked at 2.000 ms; its lease ends at 10.000 s`,
 		`11.000 ms client 13 bought 1 piece (order 2) between 11.000 ms and 14.000 ms and was told that 4 are left`,
 		`13.000 ms client 4 gave "order" back between 13.000 ms and 15.000 ms`,
-		`14.000 ms client 13 gave "order" back between 14.000 ms and 16.000 ms, and was told that it was no longer its own`,
+		`14.000 ms client 13 gave "order" back between 14.000 ms and 16.000 ms, and was told that it was no longer the holder`,
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
@@ -311,7 +311,7 @@ func TestSentences(t *testing.T) {
 				if !strings.Contains(s, "client 7") || !strings.Contains(s, " ms") || strings.Contains(s, "ov-1") || strings.Contains(s, "  ") {
 					t.Errorf("%s %s %s: %q", kind, outcome, reason, s)
 				}
-				if unknown := strings.Contains(s, "never had an answer"); unknown != (outcome == history.Unknown && kind != history.Fault) {
+				if unknown := strings.Contains(s, "never got an answer"); unknown != (outcome == history.Unknown && kind != history.Fault) {
 					t.Errorf("%s %s: %q", kind, outcome, s)
 				}
 			}
@@ -475,7 +475,7 @@ func TestRunPageStaysSmall(t *testing.T) {
 	}
 }
 
-// TestComparisonPage: outcomes in words, links to the runs, and what is not as declared.
+// TestComparisonPage checks outcomes, links to the runs, and deviations from what is declared.
 func TestComparisonPage(t *testing.T) {
 	var b bytes.Buffer
 	c := aComparison()
@@ -575,7 +575,7 @@ func TestLanesAreOfThoseWhoMatter(t *testing.T) {
 	if sc.others != 0 || sc.waiting != 16 { // of the other 20 clients, four are served
 		t.Errorf("%d others and %d who wait; want 0 and 16", sc.others, sc.waiting)
 	}
-	if got, want := sc.leftOut(), "16 more clients that only asked and waited are not shown"; got != want {
+	if got, want := sc.leftOut(), "16 more clients that only waited are not shown"; got != want {
 		t.Errorf("it says %q; want %q", got, want)
 	}
 }
@@ -653,7 +653,7 @@ func TestSoldOutIsExplained(t *testing.T) {
 		start := time.Duration(40+i) * ms
 		on.History.Ops = append(on.History.Ops, at(20+i, history.Acquire, start-20*ms, start, nil))
 	}
-	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "comes no more") || strings.Contains(got, "last attempts") {
+	if got, _ := note(on); !strings.Contains(got, "10 of the 20 are of buyers who had been told before") || strings.Contains(got, "does not return") || strings.Contains(got, "last tries") {
 		t.Errorf("the note is untrue when buyers come again: %q", got)
 	}
 	open := takenOver()

@@ -14,32 +14,30 @@ import (
 	"oversell/variant"
 )
 
-// series is a run over time, in a fixed number of parts whatever its length.
+// series is a run over time, divided into a fixed number of parts.
 type series struct {
 	end time.Duration
-	// rate is the operations of the kind that matters a second, and p50 and p99 their
-	// latency, per part.
+	// rate is the number of main operations per second, and p50 and p99 their latency, by part.
 	rated     history.Kind
 	timedKind history.Kind
 	rate      []chart.Point
 	p50, p99  []chart.Point
-	// sold is what buyers were told they had bought, less what they gave back, and
-	// left what they were last told is left; empty if they were told nothing.
+	// sold is what buyers were told they had bought, less refunds, and left the last stock that they were told; may
+	// be empty.
 	sold, left []chart.Point
-	// several: more than one product was sold, so that sold is a sum and the stock of
-	// one is no measure for it.
+	// several means that more than one product was sold, so sold is a sum that cannot be compared with the stock of
+	// one.
 	several bool
-	// oversold is when more had been sold than there was; 0: never.
+	// oversold is when sales first exceeded the stock; 0: never.
 	oversold time.Duration
-	// faults are the times in which a fault disturbed the servers or the wire for all
-	// clients, and hits the times of faults on single clients.
+	// faults are the times of faults that affected the servers or the wire for all clients, and hits those of
+	// faults on single clients.
 	faults, hits [][2]time.Duration
-	// gone tells when the stock was sold out and what changed then; nil if it never
-	// was.
+	// gone describes when the stock sold out and what changed then; nil if it did not.
 	gone *soldOut
 }
 
-// A curve has so many points at most; quantiles need more operations each.
+// Maximum number of points of a curve; quantiles need more operations each.
 const (
 	mostPoints  = 600
 	mostBuckets = 120
@@ -54,7 +52,7 @@ func seriesOf(h *history.History, r *reports.Run) series {
 		return s
 	}
 	n := min(max(int(r.Latency[r.MainKind()].Count)/perBucket, 10), mostBuckets)
-	var took []time.Duration // in the part under way
+	var took []time.Duration // in the current part
 	s.p50, s.p99 = make([]chart.Point, n), make([]chart.Point, n)
 	middle := func(i int) float64 { return (float64(i) + 0.5) / float64(n) * float64(s.end) }
 	part := 0
@@ -77,7 +75,7 @@ func seriesOf(h *history.History, r *reports.Run) series {
 			st.add(op)
 		}
 		if op.Kind == s.timedKind {
-			for part < at { // operations come in the order of their ends
+			for part < at { // operations come in order of completion
 				next()
 			}
 			took = append(took, op.Return-op.Call)
@@ -96,14 +94,14 @@ func seriesOf(h *history.History, r *reports.Run) series {
 	s.sold, s.left, s.oversold = st.ended(s.end)
 	s.several = st.several
 	if s.several || !measuredBroken(r, variant.Sale, variant.NoOversell) {
-		s.oversold = 0 // the verdict says so, and a page never more than it
+		s.oversold = 0 // the page never claims more than the verdict
 	}
 	s.faults, s.hits = chart.MergedBands(s.faults, s.end/mostPoints), chart.MergedBands(s.hits, s.end/mostPoints)
 	s.gone = soldOutIn(h, s.timedKind)
 	return s
 }
 
-// disturbed notes a fault. What began after the load disturbed nothing.
+// disturbed records a fault. A fault that began after the load does not count.
 func (s *series) disturbed(op *history.Op) {
 	on := [2]time.Duration{op.Call, min(faultEnd(*op), s.end)}
 	switch {
@@ -115,7 +113,7 @@ func (s *series) disturbed(op *history.Op) {
 	}
 }
 
-// endOf is when the last of the clients' operations ended.
+// endOf returns when the last of the clients' operations ended.
 func endOf(h *history.History) time.Duration {
 	end := time.Duration(0)
 	for op := range h.Each() {
@@ -126,7 +124,7 @@ func endOf(h *history.History) time.Duration {
 	return end
 }
 
-// quantile of sorted lengths of time, in milliseconds; not a number if there are none.
+// quantile returns a quantile of sorted durations, in milliseconds; NaN if there are none.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -135,40 +133,39 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return max(float64(sorted[max(i, 0)])/1e6, 0.001)
 }
 
-// measuredBroken tells whether a property was seen broken, promised or not.
+// measuredBroken reports whether a property was broken, promised or not.
 func measuredBroken(r *reports.Run, of variant.Object, name variant.Property) bool {
 	return slices.ContainsFunc(r.Properties, func(p reports.Property) bool {
 		return p.Of == of && p.Name == name && p.Measured == reports.Broken
 	})
 }
 
-// stockOverTime follows the stock, and keeps what it was every so often.
+// stockOverTime tracks the stock, and samples it periodically.
 type stockOverTime struct {
 	stock, sold, told int64
-	// back is what may have been given back by refunds without an answer.
+	// back is the number of pieces that refunds without an answer may have returned.
 	back         int64
 	every        time.Duration
 	next         time.Duration
 	sales, lefts []chart.Point
 	oversold     time.Duration
 	any, several bool
-	// says: buyers were told how many are left.
+	// says means that buyers were told how many pieces are left.
 	says    bool
 	product history.Value
-	// returns are the refunds that are still to come.
+	// returns are the future refunds.
 	returns []returned
 }
 
-// returned is a refund. It counts from its call on, as with the checker: the pieces
-// may be sold again before its answer comes.
+// returned is a refund. It counts from its call on, like in the checker: the pieces may be sold again before its
+// answer arrives.
 type returned struct {
 	at     time.Duration
 	pieces int64
 	sure   bool
 }
 
-// returnsOf are the refunds of a history that gave something back, or may have done
-// so, in the order of their calls.
+// returnsOf returns the refunds of a history that returned pieces, or may have, in order of their calls.
 func returnsOf(h *history.History) (all []returned) {
 	for op := range h.Each() {
 		if op.Kind == history.Refund && op.Outcome != history.Refused && op.Reason == history.NoReason {
@@ -202,18 +199,18 @@ func (s *stockOverTime) add(op *history.Op) {
 	}
 }
 
-// goOn keeps what was, up to a moment.
+// goOn samples the state up to a time.
 func (s *stockOverTime) goOn(to time.Duration) {
 	for s.next < to {
 		s.keep(s.next)
 		s.next = max(s.next+s.every, s.next+1)
-		if s.next < to { // nothing happened meanwhile
+		if s.next < to { // nothing changed meanwhile
 			s.next = max(s.next, to-s.every)
 		}
 	}
 }
 
-// takeBack counts the refunds called up to a moment.
+// takeBack counts the refunds called up to a time.
 func (s *stockOverTime) takeBack(to time.Duration) {
 	for len(s.returns) > 0 && s.returns[0].at <= to {
 		s.goOn(s.returns[0].at)
@@ -234,7 +231,7 @@ func (s *stockOverTime) keep(at time.Duration) {
 func (s *stockOverTime) ended(end time.Duration) (sold, left []chart.Point, oversold time.Duration) {
 	if s.any {
 		s.takeBack(end)
-		s.keep(min(s.next, end)) // what the last operations changed is seen where they did
+		s.keep(min(s.next, end)) // shows the last changes where they happened
 		s.keep(end)
 	}
 	if !s.says {
@@ -251,7 +248,7 @@ func kindNamed(name string) history.Kind {
 	return k
 }
 
-// charts are the pictures of a run over time.
+// charts draws a run over time.
 func (s *series) charts(r *reports.Run) (all []chart.Chart) {
 	if s.end <= 0 {
 		return nil
@@ -262,23 +259,23 @@ func (s *series) charts(r *reports.Run) (all []chart.Chart) {
 	}
 	rate := []chart.Line{{Name: "done", Class: seriesClass(0), Points: s.rate}}
 	c := chart.New(r.UsefulWork(), "a second", rate, x, chart.Axis{Scale: chart.FromZero(highest(rate)), Format: amount})
-	c.Label = fmt.Sprintf("%s over time: %s at the most, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
+	c.Label = fmt.Sprintf("%s over time: at most %s, in %s", c.Title, amount(highest(rate))+" a second", moment(s.end))
 	all = append(all, s.timed(c, rate, x.Format, amount))
 	all = append(all, s.serverCharts(r, x)...)
 
 	lat := []chart.Line{{Name: "p99", Class: seriesClass(1), Points: s.p99}, {Name: "p50", Class: seriesClass(0), Points: s.p50}}
 	c = chart.New("Latency of "+r.MainKind(), "ms", lat, x, chart.Axis{Scale: chart.LogScale(chart.Ys(lat)), Format: millisAxis})
-	c.Label = fmt.Sprintf("Latency of %s over time; p99 is %s at the most", r.MainKind(), millisAxis(highest(lat))+" ms")
+	c.Label = fmt.Sprintf("Latency of %s over time; p99 is at most %s", r.MainKind(), millisAxis(highest(lat))+" ms")
 	c.Note = s.gone.note()
 	return append(all, s.timed(c, lat, x.Format, millisAxis))
 }
 
-// timeAxis runs from 0 to end.
+// timeAxis returns an axis from 0 to end.
 func timeAxis(end time.Duration) chart.Axis {
 	return chart.Axis{Scale: chart.Linear(0, float64(end)), Format: func(v float64) string { return moment(time.Duration(v)) }}
 }
 
-// timed adds what all charts over time have.
+// timed adds what all charts over time have in common.
 func (s *series) timed(c chart.Chart, lines []chart.Line, when, format func(float64) string) chart.Chart {
 	c.XTicks, c.XName = chart.TimeTicks(0, s.end), "time"
 	c.Rows = chart.Table(lines, 20, when, format)
@@ -299,7 +296,7 @@ func (s *series) timed(c chart.Chart, lines []chart.Line, when, format func(floa
 	return s.gone.marked(c, s.end)
 }
 
-// within is where a length of time is in a chart, and what it is.
+// within returns the position of a time interval in a chart, and its description.
 func (s *series) within(f [2]time.Duration, what string) (x, w, text string) {
 	a, b := 100*float64(f[0])/float64(s.end), 100*float64(f[1])/float64(s.end)
 	return chart.Percent(a), chart.Percent(max(b-a, 0.1)), what + moment(f[0]) + " to " + moment(f[1])
@@ -330,7 +327,7 @@ func (s *series) stockChart(r *reports.Run, x chart.Axis) chart.Chart {
 		c.Keys = append(c.Keys, chart.Key{Class: "beyond", Text: "more than the stock"})
 	}
 	c = s.timed(c, told, x.Format, amount)
-	for i := range c.Rows { // the stock is the same in all of them
+	for i := range c.Rows { // the stock is the same in all rows
 		c.Rows[i] = append(c.Rows[i], amount(stock))
 	}
 	return c
@@ -339,14 +336,14 @@ func (s *series) stockChart(r *reports.Run, x chart.Axis) chart.Chart {
 // smallChart is the width of a chart's plot on a small screen, in pixels.
 const smallChart = 296
 
-// moments is a mark at a place of a chart, with words beside it.
+// moments marks a position of a chart, with words beside it.
 func moments(share float64, y int, class, text string) chart.Mark {
 	w := textWidth(text) + 12
 	left := 10
 	if share > 50 {
 		left = -10 - w
 	}
-	at := share * smallChart / 100 // inside the plot also on a small screen
+	at := share * smallChart / 100 // inside the plot on a small screen, too
 	left = max(min(left, int(smallChart-at)-w), -int(at))
 	top := -24
 	if y < 30 {
@@ -364,8 +361,7 @@ func highest(lines []chart.Line) (most float64) {
 	return most
 }
 
-// amount writes a number of things, with a digit behind the point if it is small, and two
-// that say something if it is below one.
+// amount formats an average count, with a decimal if it is small, and two significant digits below one.
 func amount(v float64) string {
 	switch {
 	case v != math.Trunc(v) && v < 1:
@@ -376,7 +372,7 @@ func amount(v float64) string {
 	return reports.Thousands(int64(math.Round(v)))
 }
 
-// millisAxis writes milliseconds with three significant digits and no zeros behind.
+// millisAxis formats milliseconds with three significant digits and without trailing zeros.
 func millisAxis(v float64) string {
 	if v >= 100 {
 		return reports.Thousands(int64(math.Round(v)))

@@ -10,8 +10,7 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// serverCharts are the pictures of how much the servers did; none of a run so short that
-// there is nothing to see over time.
+// serverCharts draws the load of the servers; no charts if the run is too short.
 func (s *series) serverCharts(r *reports.Run, x chart.Axis) (all []chart.Chart) {
 	cpu := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.CPU })
 	commands := serverLines(r.Servers, func(i reports.LoadInterval) float64 { return i.Commands })
@@ -19,26 +18,26 @@ func (s *series) serverCharts(r *reports.Run, x chart.Axis) (all []chart.Chart) 
 		return nil
 	}
 	percent := func(v float64) string { return amount(v) + " %" }
-	c := chart.New("Redis: processor time", "per cent of one core", cpu, x, chart.Axis{Scale: chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), Format: percent})
-	c.Label = fmt.Sprintf("Processor time of Redis over time: %s of one core at the most", percent(highest(cpu)))
-	c.Foot = "as INFO tells, every half second or less often in a long run"
+	c := chart.New("Redis: CPU time", "percent of one core", cpu, x, chart.Axis{Scale: chart.Linear(0, max(100, chart.FromZero(highest(cpu)).High)), Format: percent})
+	c.Label = fmt.Sprintf("CPU time of Redis over time: at most %s of one core", percent(highest(cpu)))
+	c.Foot = "by INFO, every half second or less often in a long run"
 	all = append(all, s.timed(c, alike(cpu), x.Format, percent))
 	c = chart.New("Redis: commands executed", "a second", commands, x, chart.Axis{Scale: chart.FromZero(highest(commands)), Format: amount})
-	c.Label = fmt.Sprintf("Commands that Redis executed over time: %s a second at the most", amount(highest(commands)))
-	c.Foot = "as INFO tells; those within scripts, and those of other clients, count"
+	c.Label = fmt.Sprintf("Commands that Redis executed over time: at most %s a second", amount(highest(commands)))
+	c.Foot = "by INFO; commands in scripts and of other clients count"
 	return append(all, s.timed(c, alike(commands), x.Format, amount))
 }
 
-// alike are lines that share their places, so that they make one table.
+// alike returns lines if they share their x values, so that they fit one table.
 func alike(lines []chart.Line) []chart.Line {
 	if len(lines) > 1 {
-		return nil // each server was asked at moments of its own
+		return nil // each server was sampled at other times
 	}
 	return lines
 }
 
-// serverLines are a line for each server that was measured, if one was more than once: beside it,
-// one that was down for most of the time shows as well.
+// serverLines returns a line for each measured server, if any was sampled more than once: beside it, a server that
+// was mostly down shows, too.
 func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) float64) (lines []chart.Line) {
 	if !slices.ContainsFunc(servers, func(s reports.ServerLoad) bool { return len(s.Intervals) > 1 }) {
 		return nil
@@ -53,7 +52,7 @@ func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) flo
 		}
 		last := math.NaN()
 		for _, v := range s.Intervals {
-			if !math.IsNaN(last) && v.FromMS > last { // it said nothing meanwhile
+			if !math.IsNaN(last) && v.FromMS > last { // no samples in between
 				l.Points = append(l.Points, chart.Point{X: inRun(last), Y: math.NaN()})
 			}
 			l.Points = append(l.Points, chart.Point{X: inRun(v.FromMS), Y: of(v)}, chart.Point{X: inRun(v.ToMS), Y: of(v)})
@@ -64,10 +63,10 @@ func serverLines(servers []reports.ServerLoad, of func(reports.LoadInterval) flo
 	return lines
 }
 
-// inRun is a moment on the scale of the time of a run.
+// inRun converts a time to the scale of the run.
 func inRun(ms float64) float64 { return ms * float64(time.Millisecond) }
 
-// serverNumbers tell of the server that did most.
+// serverNumbers describes the busiest server.
 func serverNumbers(servers []reports.ServerLoad) (list []number) {
 	if len(servers) == 0 {
 		return nil
@@ -82,5 +81,5 @@ func serverNumbers(servers []reports.ServerLoad) (list []number) {
 	if len(servers) > 1 {
 		whose = "Redis (" + most.Server + ", the busiest)"
 	}
-	return []number{{"processor time of " + whose + ", of one core", amount(most.CPU) + " %"}, {"commands a second by " + whose, reports.Thousands(int64(math.Round(most.Commands)))}}
+	return []number{{"CPU time of " + whose + ", of one core", amount(most.CPU) + " %"}, {"commands a second by " + whose, reports.Thousands(int64(math.Round(most.Commands)))}}
 }

@@ -32,14 +32,14 @@ func TestServerCharts(t *testing.T) {
 	if path := string(all[0].Curves[1].Path); strings.Count(path, "M") != 2 {
 		t.Errorf("the path %q has no gap", path)
 	}
-	if !strings.Contains(all[0].Label, "150 % of one core at the most") {
+	if !strings.Contains(all[0].Label, "at most 150 % of one core") {
 		t.Errorf("the label is %q", all[0].Label)
 	}
 	var names []string
 	for _, n := range numbersOf(&in.Run) {
 		names = append(names, n.Name+"="+n.Value)
 	}
-	if told := strings.Join(names, "; "); !strings.Contains(told, "processor time of Redis (server 2, the busiest), of one core=120 %") {
+	if told := strings.Join(names, "; "); !strings.Contains(told, "CPU time of Redis (server 2, the busiest), of one core=120 %") {
 		t.Errorf("the numbers are %s", told)
 	}
 	in.Run.Servers = in.Run.Servers[:1]

@@ -10,31 +10,29 @@ import (
 	"oversell/reports/page/chart"
 )
 
-// soldOut is the moment from which on a sale had nothing left. Buyers usually stop coming
-// then, so the operations measured after it come from other clients.
+// soldOut is the time when a sale had nothing left. Buyers usually stop then, so operations measured later come
+// from other clients.
 type soldOut struct {
 	at   time.Duration
 	kind history.Kind
-	// before and after are the latencies of operations of the kind that ended before or
-	// after it.
+	// before and after are the latencies of operations of the kind that ended before or after it.
 	before, after []time.Duration
 	// again counts the operations in before that came from the same client as the
 	// operation before them.
 	again int
-	// back counts the operations in after that came from clients that had already been
-	// told that nothing was left.
+	// back counts the operations in after of clients that had already been told that nothing was left.
 	back int
 }
 
-// enough is how many operations a median needs on either side, and jump by how much it
-// changes at least, so that it is worth a sentence.
+// enough is the number of operations that a median needs on either side, and jump the smallest change that is worth
+// a sentence.
 const (
 	enough = 5
 	jump   = 2
 )
 
-// soldOutIn finds when the stock of a sale was gone: at the last purchase that succeeded,
-// if later ones were told so. nil: it was not.
+// soldOutIn returns when the stock was gone: at the last successful purchase, if later buyers were told so;
+// otherwise nil.
 func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 	at := lastPurchase(h)
 	if at == history.Forever {
@@ -69,14 +67,14 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 	return &s
 }
 
-// marked adds the moment to a chart over time that ends at end.
+// marked adds the time to a chart over time that ends at end.
 func (s *soldOut) marked(c chart.Chart, end time.Duration) chart.Chart {
 	if s == nil {
 		return c
 	}
 	share, text := 100*float64(s.at)/float64(end), "sold out at "+moment(s.at)
 	best := -1
-	for y := 2; y < chart.Height; y += 22 { // the mark's words are within that much of it
+	for y := 2; y < chart.Height; y += 22 { // the words are within that distance of the mark
 		m := moments(share, y, "note", text)
 		top := float64(y + m.Pill.Y)
 		bottom := top + float64(m.Pill.H)
@@ -98,7 +96,7 @@ func (s *soldOut) marked(c chart.Chart, end time.Duration) chart.Chart {
 	return c
 }
 
-// note explains why the median jumps at that moment; empty if it does not.
+// note explains why the median jumps at that time; empty if it does not.
 func (s *soldOut) note() string {
 	if s == nil || len(s.before) < enough || len(s.after) < enough {
 		return ""
@@ -107,16 +105,16 @@ func (s *soldOut) note() string {
 	if after < jump*before && before < jump*after {
 		return ""
 	}
-	why := "From then on each buyer is told that nothing is left and comes no more"
+	why := "From then on each buyer is told that nothing is left and does not return"
 	switch again := float64(s.again) / float64(len(s.before)); {
 	case s.back > 0:
-		why = fmt.Sprintf("From then on each buyer is told that nothing is left, and buyers come again all the same: %s of the %s are of buyers who had been told before.", reports.Thousands(int64(s.back)), reports.Thousands(int64(len(s.after))))
+		why = fmt.Sprintf("From then on each buyer is told that nothing is left, but buyers return: %s of the %s are of buyers who had been told before.", reports.Thousands(int64(s.back)), reports.Thousands(int64(len(s.after))))
 	case after < before:
 		why += ", so that fewer and fewer compete."
 	case again > 0.5:
-		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, who came again and did not have to wait. %s: what ends then are the last attempts of those who had been waiting.", reports.Percent(again), why)
+		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, returned and did not have to wait. %s: the operations that end then are the last tries of waiting buyers.", reports.Percent(again), why)
 	default:
-		why += ", so that what ends then are the last attempts of those who had been waiting."
+		why += ", so that the operations that end then are the last tries of waiting buyers."
 	}
 	return fmt.Sprintf("The stock was gone at %s. The median of the %s that ended before is %s ms, and of those that ended after it %s ms (%s and %s of them). %s",
 		moment(s.at), kindPlural(s.kind), millisAxis(before), millisAxis(after), reports.Thousands(int64(len(s.before))), reports.Thousands(int64(len(s.after))), why)

@@ -10,23 +10,23 @@ import (
 	"oversell/variant"
 )
 
-// stay is a time in which a client has something in its hands: a lock, a task.
+// stay is a time in which a client holds something: a lock, a task.
 type stay struct {
 	client int32
 	key    history.Value
-	// what is the kind of the operation that began it.
+	// by is the operation that began it.
 	by       history.Op
 	from, to time.Duration
 	// until is the end of the lease; 0: there is none.
 	until time.Duration
 	// end is the operation that ended it; of kind NoKind if none did.
 	end history.Op
-	// enqueued is, of a task, how often it may have been enqueued until it was taken: so
-	// often may it be handed out.
+	// enqueued is how often a task may have been enqueued before it was taken, and so how often it may be
+	// delivered.
 	enqueued int
 }
 
-// core is the part of a stay in which it was promised to be alone.
+// core returns the part of a stay in which exclusion was promised.
 func (s *stay) core() (from, to time.Duration) {
 	if s.until > 0 {
 		return s.from, min(s.to, s.until)
@@ -34,10 +34,10 @@ func (s *stay) core() (from, to time.Duration) {
 	return s.from, s.to
 }
 
-// inHand identifies an object that a client holds, as the checkers do: a lock or a hold by its
-// session, independently of the client that ends it. (After a missing answer a client goes on
-// under a new number, and gives back under that number what it was granted under the old one.)
-// A queue's task is identified by client and task, since the effect of a task names no request.
+// inHand identifies something that a client holds, like the checkers do: a lock or a hold by its session, whichever
+// client ends it. (After a missing answer a client continues under a new number, and then releases what it was
+// granted under the old one.) A queue's task is identified by client and task, because the effect of a task names
+// no request.
 type inHand struct {
 	of      variant.Object
 	key     history.Value
@@ -45,12 +45,12 @@ type inHand struct {
 	client  int32
 }
 
-// lockInHand is what an operation of a lock is about.
+// lockInHand returns what a lock operation refers to.
 func lockInHand(op *history.Op) inHand {
 	return inHand{of: variant.Lock, key: op.Key, session: op.Arg}
 }
 
-// holdInHand is what an operation of a dispatch is about; task is its task.
+// holdInHand returns what a dispatch operation refers to; task is its task.
 func holdInHand(op *history.Op, task history.Value) inHand {
 	if op.Session == (history.Value{}) {
 		return inHand{of: variant.Dispatch, key: task, client: op.Client}
@@ -62,20 +62,20 @@ func taskInHand(client int32, task history.Value) inHand {
 	return inHand{of: variant.Queue, key: task, client: client}
 }
 
-// mostOpen bounds the number of stays that are remembered while no operation ends them.
+// mostOpen bounds the number of open stays that are tracked.
 const mostOpen = 1 << 16
 
-// hands tracks which client holds what.
+// hands tracks what each client holds.
 type hands struct {
 	window
-	locks bool // the lock promises something
+	locks bool // whether the lock has promises
 	open  map[inHand]stay
-	// poppers are the clients that have a task of a queue.
+	// poppers are the clients that hold a task of a queue.
 	poppers map[history.Value][]int32
 	stays   []stay
 }
 
-// staysIn are the stays that reach into the window.
+// staysIn returns the stays that overlap the window.
 func staysIn(h *history.History, w window) []stay {
 	in := &hands{window: w, locks: h.Header.PromisedOf(variant.Lock), open: map[inHand]stay{}, poppers: map[history.Value][]int32{}}
 	for op := range h.Each() {
@@ -104,11 +104,11 @@ func staysIn(h *history.History, w window) []stay {
 	return in.stays
 }
 
-// never keeps a stay that no operation ended, as a stay until to.
+// never ends a stay that no operation ended, at time to.
 func (in *hands) never(st stay, to time.Duration) {
 	st.to = to
 	if st.by.Kind == history.Pop {
-		st.to = st.from // what became of it is not known
+		st.to = st.from // its end is unknown
 	}
 	in.keep(st)
 }
@@ -119,7 +119,7 @@ func (in *hands) keep(st stay) {
 	}
 }
 
-// begin opens a stay. Under a name that is used twice the first is over.
+// begin opens a stay. A stay with the same name ends.
 func (in *hands) begin(k inHand, st stay) {
 	if first, ok := in.open[k]; ok {
 		delete(in.open, k)
@@ -157,7 +157,7 @@ func (in *hands) lock(op *history.Op) {
 	case op.Outcome == history.OK && (st.until == 0 || op.Return <= st.until):
 		st.until = max(st.until, op.Until)
 		in.open[k] = st
-	case op.Outcome == history.OK: // the lease was over meanwhile
+	case op.Outcome == history.OK: // the lease had ended meanwhile
 		in.end(k, op, max(st.until, op.Call))
 		in.begin(k, stay{client: st.client, key: op.Key, by: st.by, from: op.Return, until: op.Until})
 	case op.Outcome == history.Refused && op.Reason == history.Lost:
@@ -186,7 +186,7 @@ func (in *hands) queue(op *history.Op) {
 	has, who := in.poppers[op.Arg], op.Client
 	if !slices.Contains(has, who) {
 		if len(has) != 1 {
-			return // whose it was is not known
+			return // its holder is unknown
 		}
 		who = has[0]
 	}

@@ -13,24 +13,24 @@ import (
 	"oversell/variant"
 )
 
-// story is what a run's page tells of a violation: which promise, by which
-// operations, in the order in which they matter.
+// story is a violation as the run's page tells it: the promise, and the operations that broke it, in order of
+// importance.
 type story struct {
-	// cause is the broken promise that came first, effect what it led to; the same
-	// property where there is only one. nil in a run that broke nothing.
+	// cause is the first violation, effect its consequence; the same property if there is only one. nil in a run
+	// without a violation.
 	cause, effect *reports.Property
-	// ops are the witness, with the grants, releases and purchases of the same
-	// sessions and the faults that hit their clients.
+	// ops is the witness, with the grants, releases and purchases of the same sessions and the faults that hit
+	// their clients.
 	ops []history.Op
-	// about is when the promise was broken, and why says so of the time round it.
+	// about is when the promise was broken, and why describes the time around it.
 	about time.Duration
 	why   string
 }
 
-// storyLength bounds the operations of a story: a longer one would not be read.
+// storyLength bounds the operations of a story.
 const storyLength = 12
 
-// opKey recognises an operation of the history in a witness.
+// opKey identifies an operation of the history in a witness.
 type opKey struct {
 	client    int32
 	kind      history.Kind
@@ -39,8 +39,7 @@ type opKey struct {
 
 func keyOf(op history.Op) opKey { return opKey{op.Client, op.Kind, op.Call, op.Return} }
 
-// decisive is when the second operation of a witness ended: from then on the promise
-// was broken.
+// decisive returns when the second operation of a witness ended: from then on the promise was broken.
 func decisive(p *reports.Property) time.Duration {
 	if len(p.Witness) > 1 {
 		return p.Witness[1].Return
@@ -48,9 +47,8 @@ func decisive(p *reports.Property) time.Duration {
 	return p.Witness[0].Return
 }
 
-// violations picks what to tell of: among the broken promises the first one in time
-// as the cause, and the first one in the order of properties as the effect. That an
-// object is not linearizable is told when nothing plainer is.
+// violations selects the violations of the story: the first one in time as the cause, and the first one in the
+// order of properties as the effect. A violation of linearizability counts only if there is no more specific one.
 func violations(r *reports.Run) (cause, effect *reports.Property) {
 	for _, plain := range []bool{true, false} {
 		for i := range r.Properties {
@@ -81,9 +79,9 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	sessions := sessionsOf(s.cause.Witness)
 	told := heldBy(h, sessions)
 	witness := slices.Clone(s.cause.Witness)
-	s.about, s.why = decisive(s.cause), "the time round the first violation"
+	s.about, s.why = decisive(s.cause), "the time around the first violation"
 	if beside := besideGap(h, s.cause); len(beside) > 0 {
-		witness, s.why = beside, "the time round the first gap, which is known only at the end"
+		witness, s.why = beside, "the time around the first gap, which is known only at the end"
 		s.about = beside[0].Return
 	}
 	if s.effect != s.cause && within(sessionsOf(s.effect.Witness), sessions) {
@@ -110,7 +108,7 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 			related = append(related, *op)
 		}
 	}
-	for _, op := range witness { // of a history that does not hold them, as they are
+	for _, op := range witness { // histories without them have the witness as it is
 		if seen[keyOf(op)] {
 			s.ops = append(s.ops, op)
 			delete(seen, keyOf(op))
@@ -128,8 +126,8 @@ func storyOf(h *history.History, r *reports.Run) (s story) {
 	return s
 }
 
-// meddling recognises the releases by which a third session may have taken the lock
-// from its first holder: those that were under way between the two grants.
+// meddling matches the releases by which a third session may have taken the lock from its first holder: those in
+// progress between the two grants.
 func meddling(cause *reports.Property) func(*history.Op) bool {
 	if len(cause.Witness) < 2 || cause.Witness[0].Kind != history.Acquire || cause.Witness[1].Kind != history.Acquire {
 		return func(*history.Op) bool { return false }
@@ -140,10 +138,9 @@ func meddling(cause *reports.Property) func(*history.Op) bool {
 	}
 }
 
-// besideGap returns the operations around the first number that no client was given: those
-// that were given the numbers beside it, and those at that time that had no answer. That it
-// is missing the history shows only at its end, where the witness is. None if the promise is
-// another.
+// besideGap returns the operations around the first missing number: those that received the adjacent numbers, and
+// concurrent ones without an answer. Only the end of the history, where the witness is, shows that the number is
+// missing. For other promises it returns none.
 func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
 	if cause.Name != variant.NoGaps {
 		return nil
@@ -172,7 +169,7 @@ func besideGap(h *history.History, cause *reports.Property) (ops []history.Op) {
 	beside := map[int64]bool{before: true, after: true}
 	for op := range h.Each() {
 		if n, ok := given(op); ok && beside[n] {
-			delete(beside, n) // the first that was given it
+			delete(beside, n) // the first that received it
 			ops, from, to = append(ops, *op), min(from, op.Call), max(to, op.Return)
 		}
 	}
@@ -190,7 +187,7 @@ type holder struct {
 	session history.Value
 }
 
-// inSection tells whether an operation belongs to a stay under a lock.
+// inSection reports whether an operation belongs to a section under a lock.
 func inSection(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Extend, history.Release, history.Buy, history.Refund:
@@ -199,7 +196,7 @@ func inSection(op *history.Op) bool {
 	return false
 }
 
-// session is the acquisition to which an operation belongs; its zero value is none.
+// session returns the acquisition that an operation belongs to; the zero value if none.
 func session(op *history.Op) holder {
 	n := op.Session
 	if lockKind(op.Kind) {
@@ -218,16 +215,15 @@ func sessionsOf(ops []history.Op) map[holder]bool {
 	return all
 }
 
-// sections are sessions under all the numbers that their clients had: one that had no answer
-// goes on under a new number, and gives back under that what it was granted under the old one.
+// sections are sessions under all numbers of their clients: a client without an answer continues under a new
+// number, and then releases what it was granted under the old one.
 type sections struct {
 	holders map[holder]bool
 	grants  map[inHand]bool
 }
 
-// heldBy finds those of these sessions. Every operation on a lock names the lock and the
-// session, whichever client calls it; a purchase names the session only, which may belong to
-// another lock.
+// heldBy finds the sections of these sessions. Every lock operation names the lock and the session, whichever
+// client calls it; a purchase names only the session, which may belong to another lock.
 func heldBy(h *history.History, sessions map[holder]bool) sections {
 	s := sections{maps.Clone(sessions), map[inHand]bool{}}
 	if len(sessions) == 0 {
@@ -245,12 +241,12 @@ func (s sections) have(op *history.Op) bool {
 	return s.holders[session(op)] || lockKind(op.Kind) && s.grants[lockInHand(op)]
 }
 
-// lockKind reports whether operations of this kind are about a lock that a client holds.
+// lockKind reports whether operations of this kind refer to a lock that a client holds.
 func lockKind(kind history.Kind) bool {
 	return kind == history.Acquire || kind == history.Extend || kind == history.Release
 }
 
-// within tells whether a has something, and b all of it.
+// within reports whether a is not empty and contains all of b.
 func within(a, b map[holder]bool) bool {
 	for s := range a {
 		if !b[s] {
@@ -260,16 +256,15 @@ func within(a, b map[holder]bool) bool {
 	return len(a) > 0
 }
 
-// spell is a time in which a client was at something that the story tells.
+// spell is a time in which a client did something that belongs to the story.
 type spell struct {
 	client   int32
 	from, to time.Duration
 }
 
-// spells are when the clients of these operations were at them: each operation, and
-// the time between those of one session or with one task. A section or a task that is
-// not seen to end goes on to the end of the story. What hit a client at another
-// time has nothing to do with it.
+// spells returns when the clients of these operations were active: each operation, and the time between those of
+// one session or with one task. A section or a task without an end continues to the end of the story. Faults that
+// hit a client at other times do not belong to the story.
 func spells(ops []history.Op, end time.Duration) (all []spell) {
 	type matter struct {
 		holder
@@ -313,13 +308,13 @@ func spells(ops []history.Op, end time.Duration) (all []spell) {
 	return all
 }
 
-// atEnd tells whether the story rests on nothing but what the servers held at the end.
+// atEnd reports whether the story relies only on the final state of the servers.
 func (s story) atEnd() bool {
 	return len(s.ops) > 0 && !slices.ContainsFunc(s.ops, func(op history.Op) bool { return op.Kind != history.ReadState })
 }
 
-// deeds are the story's operations without the faults, which may go on for long after
-// it, and what was read at the end; with them if there is nothing else.
+// deeds returns the story's operations without faults, which may last long after it, and without the final state;
+// with them if there is nothing else.
 func (s story) deeds() []history.Op {
 	ops := slices.DeleteFunc(slices.Clone(s.ops), func(op history.Op) bool { return op.Kind == history.Fault || op.Kind == history.ReadState })
 	if len(ops) == 0 {
@@ -328,13 +323,13 @@ func (s story) deeds() []history.Op {
 	return ops
 }
 
-// hits tells whether a fault hit one of the clients, or all of them.
+// hits reports whether a fault hit one of the clients, or all of them.
 func hits(fault *history.Op, ops []history.Op) bool {
 	return fault.Client < 0 || slices.ContainsFunc(ops, func(op history.Op) bool { return op.Client == fault.Client })
 }
 
-// startOf returns when an operation began to matter: a grant from its answer on, every other
-// operation from its call on, also if it had no answer or was refused.
+// startOf returns when an operation begins to matter: a grant from its answer on, any other operation from its call
+// on, even without an answer or refused.
 func startOf(op history.Op) time.Duration {
 	if op.Outcome == history.OK {
 		switch op.Kind {
@@ -345,8 +340,8 @@ func startOf(op history.Op) time.Duration {
 	return op.Call
 }
 
-// tried is from when on a fault may have changed what an operation came to. A lock is waited
-// for, perhaps for long, and the attempt that got it began when its lease did.
+// tried returns the time from which a fault may have influenced an operation. The wait for a lock may be long; the
+// try that was granted began with its lease.
 func tried(h *history.Header, op history.Op) time.Duration {
 	switch {
 	case op.Kind != history.Acquire || op.Outcome != history.OK:
@@ -366,7 +361,7 @@ type narrated struct {
 	Fault  bool
 }
 
-// steps are the story's operations in words.
+// steps describes the story's operations.
 func (s story) steps(class func(client int32) string) (steps []narrated) {
 	for i, op := range s.ops {
 		steps = append(steps, narrated{i + 1, moment(startOf(op)), sentence(op), class(op.Client), op.Kind == history.Fault})
@@ -374,7 +369,7 @@ func (s story) steps(class func(client int32) string) (steps []narrated) {
 	return steps
 }
 
-// headline is the verdict in words.
+// headline summarizes the verdict.
 func headline(r *reports.Run, s story) string {
 	switch {
 	case r.Verdict == reports.Pass:
@@ -387,7 +382,7 @@ func headline(r *reports.Run, s story) string {
 	return "Violated: " + strings.Join(r.Broke(), ", ")
 }
 
-// leads are the sentences that tell the violation, the cause first.
+// leads returns the sentences about the violation, the cause first.
 func (s story) leads() (sentences []string) {
 	if s.cause == nil {
 		return nil

@@ -15,9 +15,8 @@ import (
 	"oversell/variant"
 )
 
-// timeline is a scene drawn: a lane per client, time running to the right. All that
-// has to do with time is in per cent of the width, so that one drawing fits every
-// screen, and zooming is nothing but making it wider.
+// timeline is a drawn scene: a lane per client, with time running to the right. Positions in time are in percent of
+// the width, so one drawing fits every screen, and zooming only makes it wider.
 type timeline struct {
 	Height   int
 	From, To int64 // nanoseconds since the start of the run
@@ -32,21 +31,21 @@ type timeline struct {
 	Marks    []mark
 	Leases   []sign
 	Badges   []sign
-	// Others says what is not shown; empty if nothing is left out.
+	// Others says what is not shown; may be empty.
 	Others string
-	// Numbers explains the numbers of clients; empty if they need it not.
+	// Numbers explains the numbers of clients; may be empty.
 	Numbers string
 	// Has are the things that occur, for the legend.
 	Has map[string]bool
 }
 
-// laneName stands before a lane.
+// laneName is the label of a lane.
 type laneName struct {
 	Top         int
 	Name, Class string
 }
 
-// band runs across all lanes.
+// band spans all lanes.
 type band struct {
 	X, W  string
 	Class string
@@ -60,7 +59,7 @@ type strip struct {
 	Class, Text string
 	TextY       int
 	Label       string
-	// Parts are the hatched parts, in per cent of the bar.
+	// Parts are the hatched parts, in percent of the bar.
 	Parts []part
 }
 
@@ -75,7 +74,7 @@ type mark struct {
 	Label       string
 }
 
-// sign is a sign of fixed size at a moment.
+// sign is a sign of fixed size at a time.
 type sign struct {
 	X     string
 	Y     int
@@ -85,9 +84,9 @@ type sign struct {
 	Label string
 }
 
-// The geometry of a lane, in pixels.
+// Geometry of a lane, in pixels.
 const (
-	laneTop    = 46 // above the first lane: the scale and the words on bands
+	laneTop    = 46 // above the first lane: the scale and the labels of bands
 	laneHeight = 54
 	holdTop    = 5
 	holdHeight = 21
@@ -96,7 +95,7 @@ const (
 	waitTop    = 47
 )
 
-// sketch is a timeline while it is drawn.
+// sketch is a timeline under construction.
 type sketch struct {
 	timeline
 	scene
@@ -104,11 +103,11 @@ type sketch struct {
 	run    *reports.Run
 	lane   map[int32]int
 	story  story
-	// row is the height of a second row of things in hand; 0: one row has all.
+	// row is the height of a second row of things held; 0: there is one row.
 	row int
 }
 
-// drawScene draws what happened in a window.
+// drawScene draws the operations in a window.
 func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timeline {
 	if len(sc.clients) == 0 || sc.to <= sc.from {
 		return nil
@@ -135,13 +134,13 @@ func drawScene(sc scene, s story, header *history.Header, r *reports.Run) *timel
 	return &d.timeline
 }
 
-// leftOut says what the picture does not show.
+// leftOut describes what the timeline does not show.
 func (sc *scene) leftOut() (s string) {
 	if sc.others > 0 {
 		s = reports.Count(int64(sc.others), "more client") + " at work in this time " + isOrAre(sc.others) + " left out"
 	}
 	if sc.waiting > 0 {
-		s = reports.Joined(", ", s, reports.Count(int64(sc.waiting), "more client")+" that only asked and waited "+isOrAre(sc.waiting)+" not shown")
+		s = reports.Joined(", ", s, reports.Count(int64(sc.waiting), "more client")+" that only waited "+isOrAre(sc.waiting)+" not shown")
 	}
 	if sc.unmarked > 0 {
 		if s != "" {
@@ -168,7 +167,7 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// class is the colour of a client: those of the story have one of their own.
+// class returns the colour of a client: those of the story have their own.
 func (d *sketch) class(client int32) string {
 	return storyClass(d.story, client)
 }
@@ -186,13 +185,13 @@ func storyClass(s story, client int32) string {
 	return "server"
 }
 
-// share is where in the window a moment is, in per cent.
+// share returns the position of a time in the window, in percent.
 func (d *sketch) share(at time.Duration) float64 {
 	at = min(max(at, d.scene.from), d.scene.to)
 	return 100 * float64(at-d.scene.from) / float64(d.scene.to-d.scene.from)
 }
 
-// place is where something stands that takes time.
+// place returns the position and width of an interval.
 func (d *sketch) place(from, to time.Duration) (x, w string) {
 	a, b := d.share(from), d.share(to)
 	return chart.Percent(a), chart.Percent(max(b-a, 0.0005))
@@ -202,13 +201,13 @@ func (d *sketch) top(client int32) int { return laneTop + d.lane[client]*d.laneH
 
 func (d *sketch) laneHeight() int { return laneHeight + d.row }
 
-// twoKinds tells whether clients have locks and tasks, which then have a row each.
+// twoKinds reports whether clients hold locks and tasks, which then have a row each.
 func twoKinds(stays []stay) bool {
 	locks := func(s stay) bool { return s.by.Kind == history.Acquire }
 	return slices.ContainsFunc(stays, locks) && slices.ContainsFunc(stays, func(s stay) bool { return !locks(s) })
 }
 
-// serverFaults are bands across all lanes.
+// serverFaults draws bands across all lanes.
 func (d *sketch) serverFaults() {
 	for _, op := range d.faults {
 		if op.Client >= 0 {
@@ -221,7 +220,7 @@ func (d *sketch) serverFaults() {
 	}
 }
 
-// clientFaults stand in the lane of the client that they hit.
+// clientFaults draws faults in the lane of the client that they hit.
 func (d *sketch) clientFaults() {
 	for _, op := range d.faults {
 		if op.Client < 0 {
@@ -241,13 +240,11 @@ func (d *sketch) clientFaults() {
 	}
 }
 
-// leastFault is the part of the window, in per cent, below which a fault is drawn as wide as a
-// moment can be seen.
+// leastFault is the share of the window, in percent, below which a fault is drawn at its minimum visible width.
 const leastFault = 1
 
-// exclusive tells whether two clients must never have the same thing at once, and
-// were seen to have it. Where the checkers saw nothing wrong there was a reason for
-// what looks alike, such as a task that was enqueued again.
+// exclusive reports whether two clients must never hold the same thing at once, and a violation was found. Without
+// one, what looks alike has a reason, such as a task that was enqueued again.
 func (d *sketch) exclusive(by history.Kind) bool {
 	of, name := variant.Queue, variant.NoDuplicateDelivery
 	switch by {
@@ -259,7 +256,7 @@ func (d *sketch) exclusive(by history.Kind) bool {
 	return d.header.Promised(of, name) && measuredBroken(d.run, of, name)
 }
 
-// thing is what a client has in its hands.
+// thing names what a client holds.
 func (s *stay) thing() string {
 	if s.by.Kind == history.Acquire {
 		return quotedKey(s.key)
@@ -279,17 +276,17 @@ func (d *sketch) holdings() {
 		d.Has["shared"] = true
 	}
 	bars := slices.Clone(d.stays)
-	slices.SortStableFunc(bars, func(a, b stay) int { return cmp.Compare(b.to-b.from, a.to-a.from) }) // none hides another
+	slices.SortStableFunc(bars, func(a, b stay) int { return cmp.Compare(b.to-b.from, a.to-a.from) }) // so that none hides another
 	for i := range bars {
 		d.hold(&bars[i], clashes)
 	}
 }
 
-// mostClashes is how many are drawn.
+// mostClashes is the maximum number of clashes drawn.
 const mostClashes = 400
 
-// nearest are those clashes that are nearest to the moment that matters, in the order of
-// time. The picture says how many are left out.
+// nearest returns the clashes nearest to the time that matters, in order of time. The timeline says how many are
+// left out.
 func (d *sketch) nearest(all []clash) []clash {
 	if len(all) <= mostClashes {
 		return all
@@ -311,7 +308,7 @@ func (d *sketch) hold(s *stay, clashes []clash) {
 	}
 	b := strip{X: x, W: w, Y: top + holdTop, H: holdHeight, Lane: d.lane[s.client], Class: class + d.class(s.client), Text: tag(s.by), TextY: 13, Label: s.sentence()}
 	if s.to <= s.from {
-		return // it is told as a mark
+		return // drawn as a mark instead
 	}
 	inner := func(from, to time.Duration) (string, string) {
 		whole := float64(min(s.to, d.scene.to) - max(s.from, d.scene.from))
@@ -342,11 +339,11 @@ func (d *sketch) hold(s *stay, clashes []clash) {
 	d.Bars = append(d.Bars, b)
 }
 
-// sentence tells a stay.
+// sentence describes a stay.
 func (s *stay) sentence() string {
 	t := sentence(s.by) + "; "
 	if s.from > s.by.Return {
-		t += "it had it again from " + moment(s.from) + "; "
+		t += "it held it again from " + moment(s.from) + "; "
 	}
 	it := "it"
 	if s.end.Client != s.client {
@@ -354,28 +351,28 @@ func (s *stay) sentence() string {
 	}
 	switch {
 	case s.end.Kind == history.Release && s.end.Outcome == history.Unknown:
-		return t + it + " wanted to give it back at " + moment(s.to) + " and had no answer"
+		return t + it + " tried to release it at " + moment(s.to) + " and had no answer"
 	case s.end.Kind == history.Extend && s.end.Outcome == history.Refused:
-		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer its own"
+		return t + "at " + moment(s.end.Return) + " " + it + " was told that it was no longer the holder"
 	case s.end.Kind == history.Extend:
-		return t + "the lease ended at " + moment(s.until) + ", and was prolonged only at " + moment(s.end.Return)
+		return t + "the lease ended at " + moment(s.until) + ", and was extended only at " + moment(s.end.Return)
 	case s.end.Kind == history.NoKind:
-		return t + "it never gave it back"
+		return t + "it never released it"
 	case s.end.Kind == history.Effect || s.end.Kind == history.Ack:
 		return t + it + " was done with it at " + moment(s.to)
 	case s.until > 0 && s.until < s.to:
-		return t + it + " gave it back only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
+		return t + it + " released it only at " + moment(s.to) + ", " + moment(s.to-s.until) + " after the end of its lease"
 	}
-	return t + it + " gave it back at " + moment(s.to)
+	return t + it + " released it at " + moment(s.to)
 }
 
-// clash is a time in which more than one client had the same thing.
+// clash is a time in which more than one client held the same thing.
 type clash struct {
 	key      history.Value
 	kind     history.Kind
 	thing    string
 	from, to time.Duration
-	clients  int // the most at once
+	clients  int // the maximum at once
 }
 
 func (c clash) words() string {
@@ -390,8 +387,8 @@ func (c clash) words() string {
 	return n + verb + c.thing + " at once"
 }
 
-// clashes finds where stays of the same thing overlap, by time. A task that was enqueued
-// again is another one, which may be had beside the first.
+// clashes finds overlapping stays of the same thing, by time. A task that was enqueued again is a different one,
+// and may be held at the same time.
 func (d *sketch) clashes() (all []clash) {
 	type thing struct {
 		kind     history.Kind
@@ -415,7 +412,7 @@ func (d *sketch) clashes() (all []clash) {
 	for k, es := range edges {
 		slices.SortFunc(es, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta)) })
 		holding, mayBe := 0, 1
-		if k.enqueued > 1 { // so often since those who took it before
+		if k.enqueued > 1 { // enqueued this often since it was taken before
 			mayBe = k.enqueued
 			for other := range edges {
 				if other.kind == k.kind && other.key == k.key && other.enqueued < k.enqueued {
@@ -444,25 +441,24 @@ func (d *sketch) clashes() (all []clash) {
 	return all
 }
 
-// sign writes a word in a box at a moment.
+// sign writes a word in a box at a time.
 func (d *sketch) sign(at time.Duration, y int, text, class string) {
 	w := textWidth(text) + 12
 	share := d.share(at)
 	d.Pills = append(d.Pills, sign{X: chart.Percent(share), Y: y, Pill: chart.Pill{Rect: chart.Rect{X: 0, Y: -9, W: w, H: 18, Class: class}, TextX: w / 2, TextY: 4, Text: text}})
 }
 
-// textWidth is an estimate on the high side, in pixels.
+// textWidth is a generous estimate, in pixels.
 func textWidth(s string) int { return int(math.Ceil(float64(utf8.RuneCountInString(s)) * 7.3)) }
 
-// operations draws the operations that are not stays, and those by which a stay was
-// obtained.
+// operations draws the operations that are not stays, and those that began stays.
 func (d *sketch) operations() {
 	wanted := map[opKey]bool{}
 	for _, op := range d.story.ops {
 		wanted[keyOf(op)] = true
 	}
 	ops := slices.Clone(d.scene.ops)
-	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // an operation within another one is drawn on top of it
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(b.Return-b.Call, a.Return-a.Call) }) // nested operations are drawn on top
 	for _, op := range ops {
 		x, w := d.place(op.Call, op.Return)
 		m := mark{X: x, W: w, Lane: d.lane[op.Client], Label: sentence(op), Y: d.top(op.Client) + d.row + opTop, H: opHeight, TextY: 11}
@@ -474,7 +470,7 @@ func (d *sketch) operations() {
 		case op.Kind == history.Release || op.Kind == history.Extend || op.Kind == history.Submit || op.Kind == history.Ack:
 			m.Class = "minor " + m.Class
 			d.Has["minor"] = true
-		case op.Outcome != history.OK: // tries in vain are thin
+		case op.Outcome != history.OK: // unsuccessful tries are thin
 			m.Class, m.Y, m.H, m.Text = "wait "+m.Class, d.top(op.Client)+d.row+waitTop, 5, ""
 		default:
 			m.Class = "work " + m.Class
@@ -492,7 +488,7 @@ func (d *sketch) operations() {
 	slices.SortStableFunc(d.Marks, func(a, b mark) int { return cmp.Compare(a.Lane, b.Lane) })
 }
 
-// badges number the story's operations as the story does.
+// badges numbers the story's operations as in the story.
 func (d *sketch) badges() {
 	taken := map[int][]float64{}
 	for i, op := range d.story.ops {
@@ -513,7 +509,7 @@ func (d *sketch) badges() {
 			} else if room := smallPlot - badgeWidth/2 - place; room < 0 {
 				b.Shift = int(math.Floor(room))
 			}
-			for _, other := range taken[y] { // in the order of time
+			for _, other := range taken[y] { // in order of time
 				if room := other + badgeWidth - place; room > float64(b.Shift) {
 					b.Shift = int(math.Ceil(room))
 				}
@@ -524,8 +520,8 @@ func (d *sketch) badges() {
 	}
 }
 
-// badgeWidth is that of a badge, and smallPlot the width in pixels of a timeline on a
-// small screen. Badges that do not cover each other there do so nowhere.
+// badgeWidth is the width of a badge, and smallPlot that of a timeline on a small screen, in pixels. Badges that do
+// not overlap there never do.
 const (
 	badgeWidth = 16
 	smallPlot  = 320

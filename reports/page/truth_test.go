@@ -248,7 +248,7 @@ func TestRunFacts(t *testing.T) {
 			t.Errorf("%s has %q", text, bad)
 		}
 	}
-	r.Verdict, r.Why = reports.Inconclusive, "too little happened"
+	r.Verdict, r.Why = reports.Inconclusive, "too few opportunities"
 	if text := fmt.Sprint(factsOf(&r, &h, story{})); !strings.Contains(text, "Expected violated; declared, not seen: mutual-exclusion") {
 		t.Errorf("of a run that decided nothing: %s", text)
 	}

@@ -14,23 +14,23 @@ import (
 // window is the part of a run that the timeline shows.
 type window struct {
 	from, to time.Duration
-	// about is the moment that matters most, and first the client that does; -1: none.
+	// about is the time that matters most, and first the client that does; -1: none.
 	about time.Duration
 	first int32
-	// why says what the part is.
+	// why describes the part.
 	why string
 }
 
-// What a timeline shows at most: a page is to be read. With fewer lanes than few, some
-// of clients that only wait are shown, too.
+// Maximum contents of a timeline, to keep it readable. With fewer lanes than few, some clients that only wait are
+// shown, too.
 const (
 	mostLanes = 12
 	fewLanes  = 4
 	mostMarks = 1500
 )
 
-// windowOf chooses the window: round the story if there is one, else round the first
-// fault, else where the most hands change.
+// windowOf chooses the window: around the story if there is one, else around the first fault, else where most
+// hand-overs are.
 func windowOf(h *history.History, s story) window {
 	w := momentOf(h, s)
 	if s.atEnd() {
@@ -50,8 +50,8 @@ func momentOf(h *history.History, s story) window {
 		return w
 	case fault != nil:
 		w := spanned([]history.Op{*fault})
-		w.about, w.first, w.why = fault.Call, fault.Client, "the time round the first fault"
-		if faultEnd(*fault)-fault.Call < time.Millisecond { // a moment, which says nothing by itself
+		w.about, w.first, w.why = fault.Call, fault.Client, "the time around the first fault"
+		if faultEnd(*fault)-fault.Call < time.Millisecond { // an instant, which shows nothing by itself
 			w.widen(h)
 		}
 		return w
@@ -59,8 +59,7 @@ func momentOf(h *history.History, s story) window {
 	return busiest(h)
 }
 
-// widen makes a window hold half as many hand-overs as the busiest has before the moment
-// that matters, and as many after it.
+// widen extends a window to half as many hand-overs as the busiest has, before the time that matters and after it.
 func (w *window) widen(h *history.History) {
 	kind := mainHandOver(h)
 	var before []time.Duration
@@ -96,12 +95,12 @@ func firstFault(h *history.History) *history.Op {
 	return first
 }
 
-// spanned is a window that holds these operations with as much again on both sides.
+// spanned returns a window around these operations with as much again on both sides.
 func spanned(ops []history.Op) window {
 	w := window{from: history.Forever, first: -1}
 	for _, op := range ops {
 		start := op.Call
-		if op.Outcome == history.OK && (op.Kind == history.Acquire || op.Kind == history.Take) { // the wait for one may be long
+		if op.Outcome == history.OK && (op.Kind == history.Acquire || op.Kind == history.Take) { // the wait may be long
 			start = op.Return
 		}
 		w.from, w.to = min(w.from, start), max(w.to, op.Return)
@@ -111,15 +110,15 @@ func spanned(ops []history.Op) window {
 	return w
 }
 
-// changes is how many hand-overs the busiest window holds.
+// changes is the number of hand-overs in the busiest window.
 const changes = 24
 
-// mostKept is how many hand-overs are kept while the busiest are looked for.
+// mostKept bounds the hand-overs kept during the search for the busiest window.
 const mostKept = 4096
 
-// busiest is the window in which so many hand-overs took the shortest time, counted
-// by how many clients took part in them. What comes after the last purchase does not
-// count: then everybody comes once more, to be told that nothing is left.
+// busiest returns the shortest window with this many hand-overs, weighted by the number of clients in them.
+// Hand-overs after the last purchase do not count: then every client comes once more, and is told that nothing is
+// left.
 func busiest(h *history.History) window {
 	kind := mainHandOver(h)
 	w := window{why: "a busy moment", first: -1}
@@ -154,8 +153,7 @@ func busiest(h *history.History) window {
 	return w
 }
 
-// lastPurchase is when the last purchase that succeeded was answered; Forever where
-// nothing is bought.
+// lastPurchase returns when the last successful purchase was answered; Forever without purchases.
 func lastPurchase(h *history.History) time.Duration {
 	last := history.Forever
 	for op := range h.Each() {
@@ -166,11 +164,10 @@ func lastPurchase(h *history.History) time.Duration {
 	return last
 }
 
-// handOvers are the kinds of operations by which a client obtains something, the kind
-// that tells most about a run first.
+// handOvers are the kinds of operations by which a client obtains something, in order of relevance.
 var handOvers = []history.Kind{history.Take, history.Pop, history.Acquire, history.NextID, history.Buy}
 
-// mainHandOver returns the kind of hand-over that this run is about.
+// mainHandOver returns the main kind of hand-over of this run.
 func mainHandOver(h *history.History) history.Kind {
 	has := map[history.Kind]bool{}
 	for op := range h.Each() {
@@ -191,14 +188,13 @@ type scene struct {
 	window
 	// clients are the lanes, those of the story first.
 	clients []int32
-	// others is how many more clients were at work, waiting how many more only asked and
-	// waited, and left how many operations of the clients shown are left out.
+	// others is the number of further active clients, waiting of those that only waited, and left of operations of
+	// the shown clients that are left out.
 	others, waiting, left int
-	// highest is the highest number of a client in the window, and again reports whether
-	// one of the clients sends orders again.
+	// highest is the highest client number in the window, and again reports whether a client sends orders again.
 	highest int32
 	again   bool
-	// unmarked is how many clashes are not marked.
+	// unmarked is the number of clashes that are not marked.
 	unmarked int
 	ops      []history.Op
 	// every holds the stays of all clients; stays those that are drawn.
@@ -249,8 +245,8 @@ func sceneOf(h *history.History, s story, w window) scene {
 	return sc
 }
 
-// enqueuing gives a function that, told of all operations, counts how often the tasks in
-// these stays may have been enqueued.
+// enqueuing returns a function that, called with all operations, counts how often the tasks of these stays may have
+// been enqueued.
 func enqueuing(stays []stay) func(*history.Op) {
 	of := map[history.Value][]*stay{}
 	for i := range stays {
@@ -270,8 +266,7 @@ func enqueuing(stays []stay) func(*history.Op) {
 	}
 }
 
-// idleLock recognises operations on a lock without promises: they get no mark, unless
-// they are part of the story.
+// idleLock matches operations on a lock without promises: they get no mark, unless they are part of the story.
 func idleLock(h *history.Header, s story) func(*history.Op) bool {
 	if h.PromisedOf(variant.Lock) {
 		return func(*history.Op) bool { return false }
@@ -289,8 +284,7 @@ func idleLock(h *history.Header, s story) func(*history.Op) bool {
 	}
 }
 
-// shows tells whether an operation reaches into the window. What was noted after the
-// load does not count.
+// shows reports whether an operation overlaps the window. Records after the load do not count.
 func (w window) shows(op *history.Op) bool {
 	end := op.Return
 	if op.Kind == history.Fault {
@@ -299,23 +293,22 @@ func (w window) shows(op *history.Op) bool {
 	return op.Kind != history.ReadState && op.Kind != history.Join && op.Call <= w.to && end >= w.from
 }
 
-// role is what a client does in a window, how far from the moment that matters, and
-// since when.
+// role is what a client does in a window, how far from the time that matters, and since when.
 type role struct {
 	doing      doing
 	far, since time.Duration
 }
 
-// doing is what says more of a client, the most first.
+// doing ranks activities, the most relevant first.
 type doing int
 
 const (
-	holds doing = iota // it has something in its hands
+	holds doing = iota // it holds something
 	works              // it does something
-	waits              // it only asks, and waits
+	waits              // it only waits
 )
 
-// roleOf is what an operation makes of its client.
+// roleOf returns the role of an operation's client.
 func (sc *scene) roleOf(op *history.Op) role {
 	if op.Kind == history.Acquire || op.Kind == history.Take || op.Outcome != history.OK {
 		return role{waits, 0, op.Call}
@@ -323,15 +316,15 @@ func (sc *scene) roleOf(op *history.Op) role {
 	return role{works, sc.far(op.Call, op.Return), op.Call}
 }
 
-// before tells which of two says more.
+// before compares two roles by relevance.
 func (r role) before(other role) int {
 	return cmp.Or(cmp.Compare(r.doing, other.doing), cmp.Compare(r.far, other.far))
 }
 
-// cast are the clients in a window with what says most of each.
+// cast maps the clients in a window to their most relevant roles.
 type cast map[int32]role
 
-// add notes that a client had a role.
+// add adds a client's role.
 func (c cast) add(client int32, r role) {
 	known, met := c[client]
 	switch {
@@ -342,7 +335,7 @@ func (c cast) add(client int32, r role) {
 	}
 }
 
-// number notes which numbers are not those of the clients that a run began with.
+// number records which client numbers are not those that the run began with.
 func (sc *scene) number(h *history.Header, part cast) {
 	clients := int32(h.Clients)
 	for c := range part {
@@ -351,14 +344,14 @@ func (sc *scene) number(h *history.Header, part cast) {
 	}
 }
 
-// sentAgain tells whether each client of a run has another beside it, which sends some of
-// its orders a second time at once.
+// sentAgain reports whether each client of a run has a twin, which sends some of its orders a second time
+// concurrently.
 func sentAgain(h *history.Header) bool {
 	return h.Resend > 0 && h.Refund == 0 && h.Has(variant.Sale) && !h.Has(variant.Queue)
 }
 
-// numbers explains numbers of clients of which the run had none when it began. Histories of
-// other programs number them as they like.
+// numbers explains client numbers that the run did not begin with. Histories of other programs have numbers of
+// their own.
 func (sc *scene) numbers(h *history.Header) (s string) {
 	if h.Engine == "" || h.Clients == 0 {
 		return ""
@@ -371,14 +364,13 @@ func (sc *scene) numbers(h *history.Header) (s string) {
 		s = fmt.Sprintf("Clients %d to %d send orders of clients 0 to %d a second time. ", h.Clients, next-1, h.Clients-1)
 	}
 	if int(sc.highest) >= next {
-		s += fmt.Sprintf("A client that dies or has no answer goes on under a new number, above %d.", next-1)
+		s += fmt.Sprintf("A client that dies or gets no answer continues under a new number, above %d.", next-1)
 	}
 	return strings.TrimSpace(s)
 }
 
-// choose picks the lanes: the clients of the story, then the clients that held something
-// nearest to the moment that matters, in the order in which they appear. Clients that
-// only wait are counted.
+// choose selects the lanes: the clients of the story, then the clients that held something nearest to the time that
+// matters, in order of appearance. Clients that only wait are counted.
 func (sc *scene) choose(s story, part cast) {
 	for _, op := range s.ops {
 		if op.Client >= 0 && op.Kind != history.Fault && op.Kind != history.ReadState && !slices.Contains(sc.clients, op.Client) && len(sc.clients) < mostLanes {
@@ -407,7 +399,7 @@ func (sc *scene) choose(s story, part cast) {
 	sc.clients = append(sc.clients, chosen...)
 }
 
-// thin leaves out what is farthest from the moment that matters, and waits first.
+// thin leaves out what is farthest from the time that matters, waits first.
 func (sc *scene) thin(s story) {
 	room := mostMarks - len(sc.stays)
 	if len(sc.stays) > mostMarks/2 {
@@ -440,7 +432,7 @@ func (sc *scene) thin(s story) {
 	slices.SortStableFunc(sc.ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// far is how far something is from the moment that matters.
+// far returns the distance from the time that matters.
 func (sc *scene) far(from, to time.Duration) time.Duration {
 	return max(0, from-sc.about, sc.about-to)
 }

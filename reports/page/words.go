@@ -10,10 +10,10 @@ import (
 	"oversell/reports"
 )
 
-// moment writes a time of the run or a length of time, as the verdicts' sentences do.
+// moment formats a time or a duration, like the verdicts' sentences.
 func moment(d time.Duration) string { return history.Moment(d) }
 
-// plainKey is a key without the run's prefix in braces, which says nothing to people.
+// plainKey returns a key without the run's prefix in braces.
 func plainKey(key history.Value) string {
 	s := key.String()
 	if i := strings.IndexByte(s, '{'); i >= 0 {
@@ -26,7 +26,7 @@ func plainKey(key history.Value) string {
 
 func quotedKey(key history.Value) string { return strconv.Quote(plainKey(key)) }
 
-// who returns the name of the client of an operation.
+// who returns the name of an operation's client.
 func who(op history.Op) string {
 	if op.Client < 0 {
 		return "nobody"
@@ -34,7 +34,7 @@ func who(op history.Op) string {
 	return "client " + strconv.Itoa(int(op.Client))
 }
 
-// said is a value, unless it is the zero value, which says nothing.
+// said formats a value with a prefix; empty for the zero value.
 func said(prefix string, v history.Value) string {
 	if v == (history.Value{}) {
 		return ""
@@ -42,20 +42,20 @@ func said(prefix string, v history.Value) string {
 	return prefix + v.String()
 }
 
-// sentence describes an operation in words, without a full stop: the client, the
-// operation, the time, the command and the outcome.
+// sentence describes an operation, without a full stop: the client, the operation, the time, the command and the
+// outcome.
 func sentence(op history.Op) string {
 	if op.Kind == history.Fault {
 		return faultSentence(op)
 	}
 	s := who(op) + " " + deed(op)
 	if op.Outcome == history.Unknown {
-		return s + " at " + moment(op.Call) + " and never had an answer (it gave up at " + moment(op.Return) + ")"
+		return s + " at " + moment(op.Call) + " and never got an answer (it gave up at " + moment(op.Return) + ")"
 	}
 	return s
 }
 
-// deed is what the client of an operation did.
+// deed describes what the client of an operation did.
 func deed(op history.Op) string {
 	tell, known := deeds[op.Kind]
 	if !known {
@@ -64,8 +64,7 @@ func deed(op history.Op) string {
 	return tell(op)
 }
 
-// deeds describe the operations of each kind. Of an operation without an answer they
-// tell only the request, since nothing more is known.
+// deeds describes the operations of each kind. Without an answer, it describes only the request.
 var deeds = map[history.Kind]func(history.Op) string{
 	history.Acquire: acquired,
 	history.Extend:  extended,
@@ -112,11 +111,11 @@ func extended(op history.Op) string {
 	key := quotedKey(op.Key)
 	switch op.Outcome {
 	case history.OK:
-		return "prolonged its lease of " + key + interval(op) + ", until " + moment(op.Until)
+		return "extended its lease of " + key + interval(op) + ", until " + moment(op.Until)
 	case history.Refused:
-		return "wanted to prolong its lease of " + key + ", and was told at " + moment(op.Return) + " that it was no longer its own"
+		return "tried to extend its lease of " + key + ", and was told at " + moment(op.Return) + " that it was no longer the holder"
 	}
-	return "wanted to prolong its lease of " + key
+	return "tried to extend its lease of " + key
 }
 
 func released(op history.Op) string {
@@ -129,7 +128,7 @@ func released(op history.Op) string {
 	case history.OK:
 		return "gave " + key + " back" + interval(op) + late
 	case history.Refused:
-		return "gave " + key + " back" + interval(op) + late + ", and was told that it was no longer its own"
+		return "gave " + key + " back" + interval(op) + late + ", and was told that it was no longer the holder"
 	}
 	return "gave " + key + " back"
 }
@@ -154,7 +153,7 @@ func bought(op history.Op) string {
 	return "ordered " + pieces(op) + order(op)
 }
 
-// shown is the fencing token that an operation carried.
+// shown describes the fencing token that an operation carried.
 func shown(op history.Op) string {
 	if op.Fence == 0 {
 		return ""
@@ -165,11 +164,11 @@ func shown(op history.Op) string {
 func refunded(op history.Op) string {
 	switch op.Outcome {
 	case history.OK:
-		return "gave back " + pieces(op) + order(op) + interval(op)
+		return "refunded " + pieces(op) + order(op) + interval(op)
 	case history.Refused:
-		return "wanted to give back " + pieces(op) + order(op) + interval(op) + " and was refused" + because(op)
+		return "tried to refund " + pieces(op) + order(op) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to give back " + pieces(op) + order(op)
+	return "tried to refund " + pieces(op) + order(op)
 }
 
 func readOff(op history.Op) string {
@@ -181,7 +180,7 @@ func task(v history.Value) string { return "task " + v.String() }
 func enqueued(op history.Op) string {
 	switch {
 	case op.Outcome == history.OK && op.Reason == history.Repeated:
-		return "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op) + ", where it stood already"
+		return "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op) + ", where it was already"
 	case op.Outcome == history.OK:
 		s := "enqueued " + task(op.Arg) + " in " + quotedKey(op.Key) + interval(op)
 		if op.Until > 0 {
@@ -189,9 +188,9 @@ func enqueued(op history.Op) string {
 		}
 		return s
 	case op.Outcome == history.Refused:
-		return "wanted to enqueue " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to enqueue " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to enqueue " + task(op.Arg)
+	return "tried to enqueue " + task(op.Arg)
 }
 
 func withdrew(op history.Op) string {
@@ -199,15 +198,15 @@ func withdrew(op history.Op) string {
 	case history.OK:
 		return "withdrew " + task(op.Arg) + interval(op)
 	case history.Refused:
-		return "wanted to withdraw " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to withdraw " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to withdraw " + task(op.Arg)
+	return "tried to withdraw " + task(op.Arg)
 }
 
 func popped(op history.Op) string {
 	switch op.Outcome {
 	case history.OK:
-		s := "was handed " + task(op.Result) + interval(op)
+		s := "was delivered " + task(op.Result) + interval(op)
 		if op.Amount > 1 {
 			s += ", as attempt " + strconv.Itoa(int(op.Amount))
 		}
@@ -223,7 +222,7 @@ func acknowledged(op history.Op) string {
 	case history.OK:
 		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done"
 	case history.Refused:
-		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done, and was told that it was no longer its own"
+		return "told the queue" + interval(op) + " that " + task(op.Arg) + " is done, and was told that it was no longer the holder"
 	}
 	return "told the queue that " + task(op.Arg) + " is done"
 }
@@ -235,9 +234,9 @@ func effected(op history.Op) string {
 	case op.Outcome == history.OK:
 		return "did " + task(op.Arg) + interval(op)
 	case op.Outcome == history.Refused:
-		return "wanted to do " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to do " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to do " + task(op.Arg)
+	return "tried to do " + task(op.Arg)
 }
 
 func numbered(op history.Op) string {
@@ -269,12 +268,12 @@ func submitted(op history.Op) string {
 	case history.OK:
 		return "submitted " + task(op.Arg) + interval(op)
 	case history.Refused:
-		return "wanted to submit " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return "tried to submit " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "wanted to submit " + task(op.Arg)
+	return "tried to submit " + task(op.Arg)
 }
 
-// because is the reason of a refusal, in brackets.
+// because formats the reason of a refusal, in brackets.
 func because(op history.Op) string {
 	if op.Reason == history.NoReason {
 		return ""
@@ -282,10 +281,10 @@ func because(op history.Op) string {
 	return " (" + op.Reason.String() + ")"
 }
 
-// faultSentence tells what was done on purpose.
+// faultSentence describes an injection.
 func faultSentence(op history.Op) string {
 	name := plainKey(op.Key)
-	if op.Result == (history.Value{}) { // the client's own doing: it died
+	if op.Result == (history.Value{}) { // the client itself died
 		name = op.Arg.String()
 	}
 	s := "on purpose: " + name + ", which fired "
@@ -303,10 +302,10 @@ func faultSentence(op history.Op) string {
 	return s + " at " + moment(op.Call)
 }
 
-// faultEnd is when the servers or the wire were no longer disturbed.
+// faultEnd returns when a fault ended.
 func faultEnd(op history.Op) time.Duration { return max(op.Return, op.Until) }
 
-// short names for what an operation came to, for the little room on a bar.
+// tag returns a short word for the result of an operation, for the little room on a bar.
 func tag(op history.Op) string {
 	switch op.Kind {
 	case history.Acquire:
@@ -342,7 +341,7 @@ func outcomeTag(op history.Op) string {
 	return ""
 }
 
-// upper starts with a capital letter.
+// upper capitalizes the first letter.
 func upper(s string) string {
 	if s == "" {
 		return s
@@ -350,7 +349,7 @@ func upper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// untriedSentence tells of a condition that was not tried.
+// untriedSentence describes an untried condition.
 func untriedSentence(u history.Untried) string {
 	var broken []string
 	for _, p := range u.Breaks {

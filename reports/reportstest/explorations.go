@@ -5,7 +5,7 @@ import (
 	"oversell/variant"
 )
 
-// Explorations are made by hand, one for each kind of thing that is told.
+// Explorations returns handmade examples, one for each kind of result.
 func Explorations() map[string]reports.Exploration {
 	return map[string]reports.Exploration{
 		"takeover":     Takeover(),
@@ -17,7 +17,7 @@ func Explorations() map[string]reports.Exploration {
 	}
 }
 
-// Takeover is the example of the specification.
+// Takeover returns the example of the specification.
 func Takeover() reports.Exploration {
 	why := "client 1 took the lock over while client 0, alive, had not yet set its expiry"
 	return reports.Exploration{
@@ -96,7 +96,7 @@ func crash() reports.Exploration {
 	}
 }
 
-// masters has a node of its own for each of several servers.
+// masters has several independent servers.
 func masters() reports.Exploration {
 	why := "client 0 counted two of three nodes, one of which had let its lock expire before"
 	names := []string{"client 0", "client 1"}

@@ -1,5 +1,5 @@
-// Package reportstest holds example documents that the tests of all drawings share: of a
-// gate, and of searches. It is for tests only.
+// Package reportstest holds example documents that the tests of all renderings share: a gate, runs and searches. It
+// is for tests only.
 package reportstest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"oversell/reports"
 )
 
-// Gate is a gate in which everything has happened, with names that are hard to escape.
+// Gate returns a gate with every kind of result, and with names that are hard to escape.
 func Gate() reports.Gate {
 	part := func(x float64) *float64 { return &x }
 	witness := history.Op{Client: 2, Kind: history.Acquire, Key: history.Text("order"), Outcome: history.OK, Call: time.Millisecond, Return: 2 * time.Millisecond}
@@ -37,7 +37,7 @@ func Gate() reports.Gate {
 			}}},
 			{Name: "powerless", Kind: "run", Line: 30, Column: 11, Expect: reports.Pass, Verdict: reports.Inconclusive, Cases: []reports.GateCase{{
 				Title: "mutex, lock fair", Contender: reports.Contender{Lock: "fair"}, Verdict: reports.Inconclusive, Why: "the gate had no power", Runs: 1, Opportunities: 7,
-				Control: &reports.GateControl{What: reports.NoControl, Why: "the plan wants none"},
+				Control: &reports.GateControl{What: reports.NoControl, Why: "the plan has none"},
 			}}},
 		},
 		Performance: []reports.GatePerformance{{

@@ -6,12 +6,12 @@ import (
 	"oversell/variant"
 )
 
-// latency is that of an operation.
+// latency returns the latency of an operation.
 func latency(p50, p99, p999 float64) reports.Latency {
 	return reports.Latency{Count: 500, Call: reports.Percentiles{P50: p50, P99: p99, P999: p999, Max: p999}}
 }
 
-// sold is a sale under a lock.
+// sold returns a sale under a lock.
 func sold(lock string, stock, pieces int64, properties ...reports.Property) reports.Run {
 	unknown := int64(0)
 	r := reports.Run{
@@ -27,7 +27,7 @@ func sold(lock string, stock, pieces int64, properties ...reports.Property) repo
 	return r
 }
 
-// untried are conditions under which a sale is known to break.
+// untried returns conditions under which a sale is known to break.
 func untried(under ...string) (all []history.Untried) {
 	for _, u := range under {
 		all = append(all, history.Untried{Under: u, Breaks: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}, Why: "it is declared"})
@@ -35,8 +35,8 @@ func untried(under ...string) (all []history.Untried) {
 	return all
 }
 
-// Document is a document of several runs: passed, broken, undecided, not as declared, with
-// a fault, and with names that are long or Chinese.
+// Document returns a document of several runs: passed, broken, undecided, not as declared, with a fault, and with
+// names that are long or Chinese.
 func Document() reports.Document {
 	held := reports.Property{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Holds, Measured: reports.Holds, Opportunities: 1204, Why: "sold 500 of 500"}
 	broken := []reports.Property{
@@ -82,7 +82,7 @@ func Catalogue() reports.Catalogue {
 	promises := []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 	return reports.Catalogue{
 		Schema:    reports.CatalogueSchema,
-		Scenarios: []reports.ScenarioInfo{{Name: "seckill", Source: "documents 0, 1 and 2", Summary: "a flash sale: every buyer takes the lock, buys, gives the lock back, and comes again until the stock is gone"}, {Name: "floors", Summary: "floor numbers of a forum thread", Promises: []history.Promise{{Of: variant.IDs, Property: variant.NoGaps}}}},
+		Scenarios: []reports.ScenarioInfo{{Name: "seckill", Source: "documents 0, 1 and 2", Summary: "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone"}, {Name: "floors", Summary: "floor numbers of a forum thread", Promises: []history.Promise{{Of: variant.IDs, Property: variant.NoGaps}}}},
 		Locks: []reports.VariantInfo{
 			{Name: "none", Source: "ours, control", Summary: "no lock at all: everybody may enter at any time", Control: true, Flaws: []variant.Flaw{flaw(variant.MutualExclusion, variant.NoFault, "", "nobody is ever kept out")}},
 			{Name: "php-lock", Was: []string{"redislock"}, Source: "基于Redis实现分布式锁以及任务队列 (PHP lock and queue, copy of 2018)", Summary: "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL", Promises: promises, Needs: variant.Needs{WholeSeconds: true},

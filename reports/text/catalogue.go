@@ -11,8 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// Catalogue writes an overview of c: a table for each section and, below it, once, what its
-// entries share.
+// Catalogue writes an overview of c: a table for each section with, below it, what its entries share.
 func (t Terminal) Catalogue(c reports.Catalogue) error {
 	c = printable.Of(c)
 	s := t.sheet()
@@ -25,7 +24,7 @@ func (t Terminal) Catalogue(c reports.Catalogue) error {
 	return t.show(s)
 }
 
-// CatalogueDetails writes all that is known of the entries of c.
+// CatalogueDetails writes everything about the entries of c.
 func (t Terminal) CatalogueDetails(c reports.Catalogue) error {
 	c = printable.Of(c)
 	s := t.sheet()
@@ -42,7 +41,7 @@ func (t Terminal) CatalogueDetails(c reports.Catalogue) error {
 	return t.show(s)
 }
 
-// entry writes a headed paragraph, of the lines that are not empty.
+// entry writes a paragraph with a heading from the non-empty lines.
 func (s *sheet) entry(head string, lines ...string) {
 	s.section(head)
 	for _, line := range lines {
@@ -52,7 +51,7 @@ func (s *sheet) entry(head string, lines ...string) {
 	}
 }
 
-// section writes a headline, after an empty line unless it is the first.
+// section writes a heading, after an empty line unless it is the first.
 func (s *sheet) section(head string) {
 	if s.Len() > 0 {
 		s.linef("")
@@ -143,7 +142,7 @@ func overview(s *sheet, k kind) {
 	s.linef("  source, promises and every flaw of one: oversell list %s %s", k.section, names[len(names)/2])
 }
 
-// common holds the reasons of flaws that at least half of the variants share.
+// common returns the reasons of flaws that at least half of the variants share.
 func (k kind) common() (reasons []string) {
 	n := map[string]int{}
 	for _, v := range k.variants {
@@ -156,7 +155,7 @@ func (k kind) common() (reasons []string) {
 	return reasons
 }
 
-// reasonsOf are the reasons of flaws, each once.
+// reasonsOf returns the reasons of flaws, each once.
 func reasonsOf(flaws []variant.Flaw) (reasons []string) {
 	for _, f := range flaws {
 		if !slices.Contains(reasons, f.Why) {
@@ -166,7 +165,7 @@ func reasonsOf(flaws []variant.Flaw) (reasons []string) {
 	return reasons
 }
 
-// conditions are what some of the flaws take, each once.
+// conditions returns the conditions of some flaws, each once.
 func conditions(flaws []variant.Flaw, some func(variant.Flaw) bool) (all []string) {
 	for _, f := range flaws {
 		if c := condition(f); some(f) && !slices.Contains(all, c) {
@@ -176,7 +175,7 @@ func conditions(flaws []variant.Flaw, some func(variant.Flaw) bool) (all []strin
 	return all
 }
 
-// condition is what a flaw takes.
+// condition returns the conditions of a flaw.
 func condition(f variant.Flaw) string {
 	under := strings.ReplaceAll(f.Under, variant.And, " and ")
 	switch {
@@ -188,7 +187,7 @@ func condition(f variant.Flaw) string {
 	return string(f.Fault)
 }
 
-// details writes all that is known of a variant.
+// details writes everything about a variant.
 func details(s *sheet, v reports.VariantInfo) {
 	head := v.Name
 	if len(v.Was) > 0 {
@@ -207,7 +206,7 @@ func details(s *sheet, v reports.VariantInfo) {
 	s.entry(head, lines...)
 }
 
-// breaks says which properties break for one reason, and under which conditions.
+// breaks describes which properties break for one reason, and under which conditions.
 func breaks(flaws []variant.Flaw, why string) string {
 	because := func(f variant.Flaw) bool { return f.Why == why }
 	under := map[string][]string{} // by properties
@@ -254,8 +253,8 @@ func needs(n variant.Needs) (parts []string) {
 	return parts
 }
 
-// faults writes what each fault does and how its sentence begins and, below, once, what
-// the sentences of several can go on with.
+// faults writes what each fault does and how its sentence begins and, below, once, the clauses that several
+// sentences share.
 func faults(s *sheet, all []reports.FaultInfo) {
 	if len(all) == 0 {
 		return
@@ -282,8 +281,8 @@ func faults(s *sheet, all []reports.FaultInfo) {
 	s.linef("  the whole syntax of one: oversell list faults %s", names[0])
 }
 
-// clauses splits the syntax of a fault into its own part and the clauses that it shares
-// with other faults, which say what it hits and when.
+// clauses splits the syntax of a fault into its own part and the clauses that it shares with other faults, for
+// targets and times.
 func clauses(syntax string) (own string, shared []string) {
 	var kept []string
 	for part := range strings.SplitSeq(syntax, " [") {
@@ -297,5 +296,5 @@ func clauses(syntax string) (own string, shared []string) {
 	return strings.Join(kept, " ["), shared
 }
 
-// clauseWords begin the clauses of a fault's sentence that many faults have.
+// clauseWords begin the clauses that many faults share.
 var clauseWords = []string{"key ", "in ", "holder|", "client ", "node ", "at ", "every ", "nth ", "times "}

@@ -13,11 +13,11 @@ import (
 	"oversell/reports"
 )
 
-// detailed is up to how many claims are told with everything that is known of them.
+// detailed is the maximum number of claims that are shown in full.
 const detailed = 3
 
-// Claims writes a row for each claim and, of a few, the numbers, too. Of many, it
-// says how to see those of one.
+// Claims writes a row for each claim and, for a few claims, the numbers. For many, it says how to show those of
+// one.
 func (t Terminal) Claims(c reports.Claims) error {
 	c = printable.Of(c)
 	s := t.sheet()
@@ -31,11 +31,11 @@ func (t Terminal) Claims(c reports.Claims) error {
 		return t.show(s)
 	}
 	rows.write(s, c.Claims)
-	s.linef("\n%s. The numbers of a claim, how it was measured, and commands that show the same: oversell claims %s", c.Sum(), c.Claims[0].Number)
+	s.linef("\n%s. For the numbers of a claim, its method, and commands that repeat it: oversell claims %s", c.Sum(), c.Claims[0].Number)
 	return t.show(s)
 }
 
-// claimColumns are the claim, its answer and the sentence.
+// claimColumns returns the columns for the claim, its answer and the sentence.
 func claimColumns() []column[reports.Claim] {
 	return []column[reports.Claim]{
 		{cell: func(c reports.Claim) string { return c.Number }},
@@ -55,7 +55,7 @@ func claimColumns() []column[reports.Claim] {
 	}
 }
 
-// claimDetails are everything else that is known of a claim.
+// claimDetails writes everything else about a claim.
 func claimDetails(s *sheet, c reports.Claim) {
 	const indent = "     "
 	s.linef("")
@@ -73,7 +73,7 @@ func claimDetails(s *sheet, c reports.Claim) {
 	s.linef("")
 }
 
-// claimParts are the paragraphs about a claim, each with its title.
+// claimParts returns the paragraphs about a claim, each with its title.
 func claimParts(c reports.Claim) [][2]string {
 	on := ""
 	if c.ServerVersion != "" {
@@ -90,9 +90,9 @@ func claimParts(c reports.Claim) [][2]string {
 func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 	c = printable.Of(c)
 	var b strings.Builder
-	fmt.Fprint(&b, "# What the texts claim, measured\n\n")
+	fmt.Fprint(&b, "# Claims of published texts, measured\n\n")
 	fmt.Fprintf(&b, "%s. %s\n\n", c.Sum(), circumstances(c))
-	fmt.Fprint(&b, "**confirmed** and **refuted** are what they say; **depends** means that both sides were measured, and names what decides between them.\n\n")
+	fmt.Fprint(&b, "**depends** means that both answers were measured; the condition between them is named.\n\n")
 	fmt.Fprint(&b, "| claim | | from | answer |\n|---|---|---|---|\n")
 	for _, x := range c.Claims {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", x.Number, strings.ToLower(x.Number), cell(x.Words), cell(x.From), markedAnswer(x))
@@ -104,8 +104,7 @@ func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 	return err
 }
 
-// markup is what would begin markup: the page has none of its own, and its texts are
-// otherwise Markdown.
+// markup matches the beginning of HTML markup: the page has none, and its texts are otherwise Markdown.
 var markup = regexp.MustCompile(`<([A-Za-z!?/])`)
 
 // circumstances describes the machine, the server and the date of the measurements.
@@ -117,12 +116,12 @@ func circumstances(c reports.Claims) string {
 	s := fmt.Sprintf("Measured%s on %s by `%s`, on Redis %s (target: %s) and %d cores, in %.0f seconds.",
 		how, c.Measured.Format(time.DateOnly), c.Command, strings.Join(c.ServerVersions, ", "), c.Target, c.Cores, c.ElapsedMS/1e3)
 	if c.Interrupted {
-		s += " It was stopped before its end."
+		s += " It was stopped early."
 	}
 	return s
 }
 
-// markedAnswer is the answer, and the declared one if that is another.
+// markedAnswer returns the answer, with the declared one if that differs.
 func markedAnswer(c reports.Claim) string {
 	if c.AsDeclared() {
 		return c.Answer
@@ -145,7 +144,7 @@ func claimSection(b *strings.Builder, c reports.Claim) {
 	fmt.Fprintf(b, "\n```\n%s\n```\n", strings.Join(c.Repeat, "\n"))
 }
 
-// cell is text as a cell of a Markdown table takes it.
+// cell escapes text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.ReplaceAll(phrase.OneLine(text), "|", `\|`)
 }

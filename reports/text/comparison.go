@@ -10,8 +10,7 @@ import (
 	"oversell/reports"
 )
 
-// Comparison writes a table for each configuration, with what broke and why, and the
-// sum of it all.
+// Comparison writes a table for each configuration, with violations and their reasons, and a summary.
 func (t Terminal) Comparison(c reports.Comparison) error {
 	c = printable.Of(c)
 	s := t.sheet()
@@ -29,7 +28,7 @@ func (t Terminal) Comparison(c reports.Comparison) error {
 	return t.show(s)
 }
 
-// comparisonTitle says what was compared, and how.
+// comparisonTitle describes what was compared, and how.
 func comparisonTitle(c reports.Comparison) string {
 	s := fmt.Sprintf("%s: %s", c.Scenario, reports.Count(int64(len(c.Contenders)), "contender"))
 	if n := len(c.Configurations); n != 1 {
@@ -39,12 +38,12 @@ func comparisonTitle(c reports.Comparison) string {
 		s, reports.Count(int64(c.Rounds), "round"), c.ElapsedMS/1e3, c.Ended, c.Waiting, strings.Join(c.Conditions, " "), c.Seed, c.Measurement())
 }
 
-// configuration writes one table, and what the numbers in it do not tell.
+// configuration writes one table, and what its numbers do not show.
 func configuration(s *sheet, c reports.Comparison, i int) {
 	f := c.Configurations[i]
 	cells := c.In(i)
 	if !slices.ContainsFunc(cells, func(x reports.ComparisonCell) bool { return x.Runs > 0 || x.RequestAlone != nil }) {
-		s.linef("\n%s\n  Nothing here was run to its end before the comparison was stopped.", f)
+		s.linef("\n%s\n  No run was completed here before the comparison was stopped.", f)
 		return
 	}
 	s.linef("\n%s\n  %s\n", f, f.Control)
@@ -60,7 +59,7 @@ func configuration(s *sheet, c reports.Comparison, i int) {
 	}
 }
 
-// outcomeTone is the colour of an outcome.
+// outcomeTone returns the colour of an outcome.
 func outcomeTone(x reports.ComparisonCell) tone {
 	switch x.Outcome {
 	case reports.NoViolation:
@@ -71,9 +70,9 @@ func outcomeTone(x reports.ComparisonCell) tone {
 	return unclear
 }
 
-// comparedColumns are all columns of a comparison. When there is too little room they are
-// left out in this order: the commands, the longest wait, the fairness, the latency alone, the
-// throughput, the latency, and the place.
+// comparedColumns returns all columns of a comparison. If they do not fit, they are left out in this order: the
+// commands, the longest wait, the fairness, the latency of a single client, the throughput, the latency, and the
+// place.
 func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []column[reports.ComparisonCell] {
 	commands := commandsColumn(cells)
 	commands.rank = 7
@@ -101,11 +100,10 @@ func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []col
 	}
 }
 
-// rateCell is the throughput.
+// rateCell formats the throughput.
 func rateCell(x reports.ComparisonCell) string { return reports.Rate(x.Throughput.Median) }
 
-// commandsColumn are the commands by acquisitions or, where some need none, by pieces
-// of work.
+// commandsColumn returns the commands per acquisition or, if some contenders need none, per piece of work.
 func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCell] {
 	if reports.ByWork(cells) {
 		return column[reports.ComparisonCell]{title: "CMDS", unit: "each", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
@@ -113,8 +111,8 @@ func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCel
 	return column[reports.ComparisonCell]{title: "CMDS", unit: "/turn", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
 }
 
-// outcomeCell is the outcome in words, and in how many runs it broke; marked when it is not
-// the declared one.
+// outcomeCell describes the outcome, with the number of runs with a violation; marked if it is not the declared
+// one.
 func outcomeCell(x reports.ComparisonCell) string {
 	s := x.Words()
 	if x.Outcome == reports.Broke {
@@ -126,7 +124,7 @@ func outcomeCell(x reports.ComparisonCell) string {
 	return s
 }
 
-// violatedRuns is in how many runs a promise was broken.
+// violatedRuns returns the number of runs with a violation.
 func violatedRuns(x reports.ComparisonCell) (n int) {
 	for _, r := range x.Rounds {
 		if r.Verdict == reports.Violated {
@@ -136,8 +134,8 @@ func violatedRuns(x reports.ComparisonCell) (n int) {
 	return n
 }
 
-// ratioCell is the throughput by that of the fastest without a violation; in brackets where the
-// work was not done as promised.
+// ratioCell formats the throughput relative to the fastest contender without a violation; in brackets if promises
+// were broken.
 func ratioCell(x reports.ComparisonCell) string {
 	switch {
 	case x.Estimate == nil:
@@ -148,7 +146,7 @@ func ratioCell(x reports.ComparisonCell) string {
 	return x.Estimate.Words()
 }
 
-// notTried tells what is known to break those that did not, and was not tried.
+// notTried writes the untried conditions that are known to break contenders without a violation.
 func notTried(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	var names []string
 	var untried [][]history.Untried
@@ -160,8 +158,7 @@ func notTried(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	s.untried(names, untried)
 }
 
-// explainBroken tells of what broke: which promises, how often and how soon, and the first
-// of them in a sentence.
+// explainBroken describes the violations: which promises, how often and how soon, and the first one in a sentence.
 func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	for _, x := range cells {
 		if x.Outcome != reports.Broke {
@@ -169,13 +166,13 @@ func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCel
 		}
 		head := c.Contenders[x.Contender].String() + " broke"
 		if !x.AsDeclared {
-			head += ", THOUGH NO FLAW IS DECLARED that explains it"
+			head += ", THOUGH NO DECLARED FLAW explains it"
 		}
 		s.linef("\n%s", head)
 		for _, p := range x.Broken {
 			in := fmt.Sprintf("in %d of %s", p.Runs, reports.Count(int64(x.Runs), "run"))
 			if p.Alone {
-				in = "in " + reports.Count(int64(p.Runs), "run") + " with as few clients as can be"
+				in = "in " + reports.Count(int64(p.Runs), "run") + " with the fewest possible clients"
 			}
 			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(reports.Extent(p.Count, p.Property), ", "), reports.Short(p.SoonestMS))
 			if p.Runs > 1 {
@@ -190,7 +187,7 @@ func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCel
 	}
 }
 
-// explainUndecided tells why cells were not decided.
+// explainUndecided explains why cells were not decided.
 func explainUndecided(s *sheet, c reports.Comparison, cells []reports.ComparisonCell) {
 	said := map[string][]string{} // by reason
 	var reasons []string
@@ -212,7 +209,7 @@ func explainUndecided(s *sheet, c reports.Comparison, cells []reports.Comparison
 	}
 }
 
-// firedIn says how often the faults fired, over all cells of a configuration.
+// firedIn describes how often the faults fired, over all cells of a configuration.
 func firedIn(sentences []string, cells []reports.ComparisonCell) (lines []string) {
 	for i, sentence := range sentences {
 		fired, holders, runs := int64(0), int64(0), 0
@@ -222,7 +219,7 @@ func firedIn(sentences []string, cells []reports.ComparisonCell) (lines []string
 				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them somebody who held the lock", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
+		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them at a holder", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
 	}
 	return lines
 }

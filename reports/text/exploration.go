@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// narrowest is what the columns of clients and the server are not narrowed below, nor, if
-	// they have wider words, below those, up to shortenedTo, to which wider words are shortened.
+	// narrowest is the minimum width of the columns of clients and the server, or of their widest word, which is
+	// shortened to shortenedTo.
 	narrowest, shortenedTo = 18, 24
 	// between separates columns.
 	between = " | "
 )
 
-// Exploration writes what a search found: the verdict, the schedule that breaks
-// the promise, if there is one, and what was searched.
+// Exploration writes the result of a search: the verdict, the schedule that breaks the promise, if there is one,
+// and the extent of the search.
 func (t Terminal) Exploration(e reports.Exploration) error {
 	e = printable.Of(e)
 	s := t.sheet()
@@ -65,13 +65,13 @@ func (t Terminal) Explorations(all reports.Explorations) error {
 	return t.show(s)
 }
 
-// verdictOf is the start of a headline, up to the colon.
+// verdictOf returns the start of a headline, up to the colon.
 func verdictOf(e reports.Exploration) string {
 	verdict, _, _ := strings.Cut(e.Headline(), ":")
 	return verdict
 }
 
-// searched says what was searched and what was to be expected of it.
+// searched describes what was searched and the expected outcome.
 func searched(e reports.Exploration) string {
 	s := "Searched: " + e.Title()
 	if d := e.Declared(); d != "" {
@@ -83,7 +83,7 @@ func searched(e reports.Exploration) string {
 	return s
 }
 
-// propertyColumns are a property of an object, what became of it, and why.
+// propertyColumns returns the columns for a property, its result, and the reason.
 func propertyColumns() []column[reports.Property] {
 	return []column[reports.Property]{
 		{cell: func(p reports.Property) string { return string(p.Of) }},
@@ -93,8 +93,8 @@ func propertyColumns() []column[reports.Property] {
 	}
 }
 
-// schedule writes the steps: in a column per client, and what the server held, or, where
-// that has no room, in a table that names the client of each step.
+// schedule writes the steps: with a column per client and the server's contents or, if that does not fit, in a
+// table that names the client of each step.
 func schedule(s *sheet, c reports.Counterexample, masters int) {
 	g := gridOf(c, masters)
 	if g.fit(s.width) {
@@ -131,8 +131,7 @@ func (g *grid) write(s *sheet) {
 	}
 }
 
-// grid is a table before it is laid out. Its columns are the number, the time,
-// one per client, and the server's.
+// grid is a table before layout. Its columns are the number, the time, one per client, and the server's.
 type grid struct {
 	titles []string
 	widths []int
@@ -148,7 +147,7 @@ type gridRow struct {
 	across            string
 }
 
-// gridOf makes a table of the steps. The values on the server are shown where they changed.
+// gridOf creates a table of the steps. It shows the server's contents where they changed.
 func gridOf(c reports.Counterexample, masters int) *grid {
 	g := &grid{titles: append(append([]string{"#", "t(ms)"}, c.Clients...), "redis")}
 	before := ""
@@ -169,7 +168,7 @@ func gridOf(c reports.Counterexample, masters int) *grid {
 	return g
 }
 
-// natural gives every column the width of what stands in it, and the least that it may have.
+// natural sets every column to its natural width, and its minimum width.
 func (g *grid) natural() {
 	g.widths, g.least = make([]int, len(g.titles)), make([]int, len(g.titles))
 	widen := func(i int, text string) {
@@ -189,8 +188,7 @@ func (g *grid) natural() {
 	}
 }
 
-// fit narrows the widest columns until the grid has the width it may have. It is false if it
-// would have to narrow them too much.
+// fit narrows the widest columns until the grid fits the width. It returns false if that is impossible.
 func (g *grid) fit(width int) bool {
 	over := len(between)*(len(g.widths)-1) - width
 	for _, w := range g.widths {
@@ -211,8 +209,8 @@ func (g *grid) fit(width int) bool {
 	return true
 }
 
-// lines are the cells of a step, which takes several lines where its outcome does
-// not fit beside the command, or what the server holds beside both.
+// lines returns the cells of a step, which takes several lines if its result does not fit beside the command, or
+// the server's contents beside both.
 func (g *grid) lines(r gridRow) [][]string {
 	last := len(g.widths) - 1
 	step, redis := g.stepLines(r), reports.Folded(r.redis, g.widths[last])
@@ -233,7 +231,7 @@ func (g *grid) lines(r gridRow) [][]string {
 	return out
 }
 
-// stepLines are the lines of a step in its client's column.
+// stepLines returns the lines of a step in its client's column.
 func (g *grid) stepLines(r gridRow) []string {
 	width := g.widths[r.column]
 	if whole := reports.Joined(" ", r.command, r.outcome); reports.Width(whole) <= width {
@@ -258,8 +256,8 @@ func (g *grid) row(b *strings.Builder, cells []string) {
 	fmt.Fprintln(b, strings.TrimRight(line.String(), " "))
 }
 
-// band writes a step that belongs to no client across their columns: a line that
-// is drawn through, and more lines if its text needs them.
+// band writes a step that belongs to no client across their columns: a ruled line, and more lines if its text needs
+// them.
 func (g *grid) band(b *strings.Builder, r gridRow) {
 	last := len(g.widths) - 1
 	width := len(between) * (last - 3)
@@ -287,7 +285,7 @@ func (g *grid) band(b *strings.Builder, r gridRow) {
 	}
 }
 
-// outcomeOf returns the answer and the marks that follow a command.
+// outcomeOf returns the reply and the marks that follow a command.
 func outcomeOf(t reports.StepWords) string {
 	var parts []string
 	if t.Answer != "" {
@@ -299,7 +297,7 @@ func outcomeOf(t reports.StepWords) string {
 	return strings.Join(parts, " ")
 }
 
-// stars are the marks as the text shows them.
+// stars formats the marks.
 func stars(s reports.Step) string {
 	var marks []string
 	for _, m := range s.Marks {
@@ -308,7 +306,7 @@ func stars(s reports.Step) string {
 	return strings.Join(marks, " ")
 }
 
-// effort are sentences that say what the search did.
+// effort returns sentences about the extent of the search.
 func effort(e reports.Exploration) []string {
 	s := e.Stats
 	done := fmt.Sprintf("%s and %s in %s", reports.Count(s.States, "state"), reports.Count(s.Transitions, "transition"), reports.Seconds(s.ElapsedMS))
@@ -317,14 +315,14 @@ func effort(e reports.Exploration) []string {
 	}
 	lines := []string{
 		done + "; the longest schedule has " + reports.Count(int64(s.Depth), "step"),
-		fmt.Sprintf("the real code was run %s, and saw %s", reports.Count(s.Executions, "time"), reports.Count(s.Observed, "different thing")),
+		fmt.Sprintf("the real code was run %s, and made %s", reports.Count(s.Executions, "time"), reports.Count(s.Observed, "different observation")),
 		"along the way: " + strings.Join(happened(e), ", "),
 	}
 	if s.Collision > 0 {
 		lines = append(lines, "two different states were taken for one with a probability of at most "+reports.Chance(s.Collision))
 	}
 	if s.BytesPerState > 0 {
-		lines = append(lines, reports.Size(s.BytesPerState)+" of memory a state")
+		lines = append(lines, reports.Size(s.BytesPerState)+" of memory per state")
 	}
 	if s.Random != nil {
 		lines = append(lines, s.Random.String())
@@ -332,8 +330,8 @@ func effort(e reports.Exploration) []string {
 	return lines
 }
 
-// happened counts what the search brought about. What it did not is said as well:
-// a promise about crashes means little when nothing crashed.
+// happened counts what occurred in the search. It also names what did not occur: a promise about crashes means
+// little if nothing crashed.
 func happened(e reports.Exploration) []string {
 	s := e.Stats
 	list := []string{reports.Count(s.Entered, e.Entries())}

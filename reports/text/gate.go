@@ -11,7 +11,7 @@ import (
 // gateRow is a row of a gate's table.
 type gateRow struct {
 	entry, what, under, verdict, measured string
-	// accepted: it is slower than allowed, and recorded.
+	// accepted means that it is slower than allowed, and recorded.
 	accepted bool
 }
 
@@ -34,7 +34,7 @@ func gateRows(g reports.Gate) (rows []gateRow) {
 	return rows
 }
 
-// briefCase is what was measured in a few words.
+// briefCase describes briefly what was measured.
 func briefCase(c reports.GateCase) string {
 	var parts []string
 	switch {
@@ -62,8 +62,8 @@ func briefPerformance(p reports.GatePerformance) string {
 	return strings.Join(parts, ", ")
 }
 
-// gateColumns are all columns of a gate. When there is too little room they are left out in
-// this order: what it ran under, what was run, and what was measured.
+// gateColumns returns all columns of a gate. If they do not fit, they are left out in this order: the conditions,
+// what was run, and what was measured.
 func gateColumns() []column[gateRow] {
 	return []column[gateRow]{
 		{title: "ENTRY", prose: true, cell: func(r gateRow) string { return r.entry }},
@@ -144,7 +144,7 @@ func explainPerformance(s *sheet, p reports.GatePerformance) {
 	}
 }
 
-// indented sets a text of several lines off.
+// indented indents a text of several lines.
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }

@@ -11,8 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// longestMarkdown is the most that a summary takes, far below the 1 MiB that GitHub
-// shows of a step.
+// longestMarkdown is the maximum size of a summary, far below GitHub's limit of 1 MiB per step.
 const longestMarkdown = 64 << 10
 
 // GateMarkdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
@@ -40,9 +39,9 @@ func GateMarkdown(w io.Writer, g reports.Gate) error {
 	return err
 }
 
-// fitting joins what fits, in order, and says how much does not.
+// fitting joins the blocks that fit, in order, and says how many do not.
 func fitting(blocks []string, room int) string {
-	const reserve = 200 // for saying what was cut
+	const reserve = 200 // for the remark about what was cut
 	var b strings.Builder
 	for i, block := range blocks {
 		if b.Len()+len(block)+reserve > room {
@@ -80,7 +79,7 @@ func markdownTable(g reports.Gate) string {
 	return b.String()
 }
 
-// tableCell shortens and escapes what stands in a cell of a table.
+// tableCell shortens and escapes the text of a table cell.
 func tableCell(s string) string { return escaped(shortened(s, 200)) }
 
 func shortened(s string, most int) string {
@@ -90,7 +89,7 @@ func shortened(s string, most int) string {
 	return string([]rune(s)[:most-1]) + "…"
 }
 
-// markdownCase is the sentence of a case and, of a red one, its story, folded.
+// markdownCase returns the sentence of a case and, if it is red, its story, folded.
 func markdownCase(e reports.GateEntry, c reports.GateCase) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s**, %s under %s: %s.\n", escaped(e.Name), escaped(c.Title), escaped(c.Under()), escaped(c.Sentence()))
@@ -137,7 +136,7 @@ func markdownPerformance(p reports.GatePerformance) string {
 	return b.String()
 }
 
-// escaped makes a text mean itself in Markdown, also in a cell of a table, on one line.
+// escaped escapes a text for Markdown, also in a cell of a table, on one line.
 func escaped(s string) string {
 	var b strings.Builder
 	for _, r := range phrase.OneLine(s) {
@@ -153,13 +152,13 @@ func htmlEscaped(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ").Replace(s)
 }
 
-// fenced is a block of code, fenced by more backticks than it has in a row.
+// fenced returns a block of code, fenced by more backticks than it contains in a row.
 func fenced(s string) string {
 	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
 	return fence + "text\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
 
-// code is a span of code on one line.
+// code returns a span of code on one line.
 func code(s string) string {
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	return fence + " " + phrase.OneLine(s) + " " + fence

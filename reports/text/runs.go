@@ -10,11 +10,10 @@ import (
 	"oversell/reports"
 )
 
-// latencyColumns are the kinds of operation whose latency has a column, in order,
-// where they occur.
+// latencyColumns are the kinds of operations whose latency has a column, in order, if they occur.
 var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "buy", "next-id", "release"}
 
-// Table writes one row per run, and below several what was not tried.
+// Table writes one row per run, and the untried conditions below.
 func (t Terminal) Table(d reports.Document) error {
 	d = printable.Of(d)
 	s := t.sheet()
@@ -31,7 +30,7 @@ func (t Terminal) Table(d reports.Document) error {
 	return t.show(s)
 }
 
-// nameColumns name what a run was of.
+// nameColumns are the columns with the names of variants.
 var nameColumns = []struct {
 	title string
 	name  func(reports.Run) string
@@ -43,15 +42,15 @@ var nameColumns = []struct {
 	{"IDS", func(r reports.Run) string { return r.IDs }},
 }
 
-// The ranks of columns of runs.
+// Ranks of columns of runs.
 const (
 	latencyRank   = 5
-	otherNameRank = 100 // of a name that is not needed to tell runs apart
+	otherNameRank = 100 // for a name that does not distinguish runs
 )
 
-// runColumns are all columns of runs. When there is too little room they are left out in
-// this order: names that are not needed to tell runs apart, the faults, the latencies from the last kind to the
-// first, the throughput, what the verdict rests on, the pieces sold, and what broke.
+// runColumns returns all columns of runs. If they do not fit, they are left out in this order: names that do not
+// distinguish runs, the faults, the latencies from the last kind to the first, the throughput, what the verdict is
+// based on, the pieces sold, and what broke.
 func runColumns(d reports.Document) (all []column[reports.Run]) {
 	naming := namedBy(d.Runs)
 	for i, n := range nameColumns {
@@ -82,9 +81,8 @@ func runColumns(d reports.Document) (all []column[reports.Run]) {
 		}})
 }
 
-// namedBy returns the indices of the name columns that tell runs apart: the columns in which the runs differ,
-// from the first on, as many as are needed. Where runs have all names in common, it is the first that they
-// have.
+// namedBy returns the indices of the name columns that distinguish the runs: the columns in which they differ, from
+// the first on, as many as are needed. If all runs have the same names, it is their first name.
 func namedBy(runs []reports.Run) (columns []int) {
 	first := -1
 	for i, n := range nameColumns {
@@ -108,7 +106,7 @@ func namedBy(runs []reports.Run) (columns []int) {
 	return columns
 }
 
-// called is what a run is called by some of the name columns.
+// called returns the name of a run by some of the name columns.
 func called(r reports.Run, columns []int) string {
 	var parts []string
 	for _, i := range columns {
@@ -117,7 +115,7 @@ func called(r reports.Run, columns []int) string {
 	return reports.Joined(" + ", parts...)
 }
 
-// verdictWord is the verdict, marked when no flaw declares what broke.
+// verdictWord returns the verdict, marked if no flaw declares what broke.
 func verdictWord(r reports.Run) string {
 	if r.Surprise() {
 		return r.Verdict + "!"
@@ -125,8 +123,8 @@ func verdictWord(r reports.Run) string {
 	return r.Verdict
 }
 
-// Explain writes a paragraph for a single run and for every run that did not pass or that broke a property that
-// was not promised, and then the summary.
+// Explain writes a paragraph for a single run and for every run that did not pass or that broke a property that was
+// not promised, and then the summary.
 func (t Terminal) Explain(d reports.Document) error {
 	d = printable.Of(d)
 	s := t.sheet()
@@ -139,8 +137,7 @@ func (t Terminal) Explain(d reports.Document) error {
 	return t.show(s)
 }
 
-// explainRun tells of a run; of one among others not what was not tried, which is said once
-// for all.
+// explainRun describes a run; among others, without the untried conditions, which are written once for all.
 func explainRun(s *sheet, r reports.Run, among bool) {
 	s.linef("\n%s: %s%s", r.Title(), s.verdict(r.Verdict), r.VersusDeclared())
 	if among {
@@ -181,12 +178,12 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 	}
 }
 
-// explainOthers describes the broken properties that were not promised: in full if no promise broke, and
-// briefly beside broken promises.
+// explainOthers describes the broken properties that were not promised: in full if no promise broke, otherwise
+// briefly.
 func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 	if r.Verdict != reports.Violated {
 		for _, p := range others {
-			s.linef("  (%s)%s; nobody promised it here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  (%s)%s; not promised here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
 		}
 		return
 	}
@@ -195,12 +192,11 @@ func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 		brief = append(brief, p.Label(r)+reports.Extent(p.Count, p.Name))
 	}
 	if len(brief) > 0 {
-		s.linef("  not promised, and not kept: %s", strings.Join(brief, "; "))
+		s.linef("  not promised, and broken: %s", strings.Join(brief, "; "))
 	}
 }
 
-// explainFaults tells what was done to the run, and how it went on before, during
-// and after that.
+// explainFaults describes the injections, and the run before, during and after them.
 func explainFaults(s *sheet, r reports.Run) {
 	for _, f := range r.Faults {
 		s.linef("  fault %q: %s", f.Name, f.Story())

@@ -57,7 +57,7 @@ func TestTableSaysWhatBroke(t *testing.T) {
 		"none         plain  violated      -                15,569/500  71,081",
 		"2.42/8.66/120  no-oversell\n",
 		"lua-release  plain  pass          ≥ 499            500/500",
-		"\nDeclared to break them under conditions that were not tried here:\n  overrun, failover  lua-release\n",
+		"\nDeclared to break under conditions that were not tried here:\n  overrun, failover  lua-release\n",
 		"violated!", // not what was declared
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -79,7 +79,7 @@ func TestExplainTellsEveryRunThatDidNotPass(t *testing.T) {
 	for _, want := range []string{
 		"seckill, lock none, sale plain: violated, as its flaws declare",
 		"no-oversell, by 1 piece\n    sold 15,569 of 500.",
-		"not promised, and not kept: mutual-exclusion, 1,204 times",
+		"not promised, and broken: mutual-exclusion, 1,204 times",
 		"1 passed, 2 violated, 1 inconclusive; 1 not as declared",
 		"mutex, lock redlock: inconclusive\n  the run was stopped before its end",
 		"linearizable: unknown",
@@ -102,7 +102,7 @@ func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 	undeclared.Expected = ""
 	for want, runs := range map[string][]reports.Run{
 		"1 passed, 0 violated, 0 inconclusive": {undeclared},
-		"2 passed, 0 violated, 0 inconclusive; every decided outcome is the one that promises and flaws declare, where they declare one": {r, undeclared},
+		"2 passed, 0 violated, 0 inconclusive; every decided outcome is as promises and flaws declare, where they declare one": {r, undeclared},
 	} {
 		if got := (reports.Document{Runs: runs}).Sum(); got != want {
 			t.Errorf("%q; want %q", got, want)
@@ -129,7 +129,7 @@ func TestAPassSaysWhatItRestsOn(t *testing.T) {
 	for _, want := range []string{
 		"seckill, lock lua-release, sale plain: pass, as declared\n  " + rests + "\n",
 		"mutual-exclusion: no violation seen in 1,204 opportunities (95 %: below 3/1,204 = 0.25 %)\n    no two holders at once.",
-		"1 passed, 0 violated, 0 inconclusive; every decided outcome is the one that promises and flaws declare",
+		"1 passed, 0 violated, 0 inconclusive; every decided outcome is as promises and flaws declare",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("a single run lacks %q:\n%s", want, b.String())
@@ -154,7 +154,7 @@ func TestADeclaredFlawThatIsNotSeen(t *testing.T) {
 	if err := (Terminal{W: &b, Width: 200}).Explain(reports.Document{Runs: []reports.Run{unseen}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  declared, not seen: no-oversell\n", "pass; declared, not seen: no-oversell\n", "nothing broke that no flaw declares, and in 1 run a declared flaw was not seen"} {
+	for _, want := range []string{"  declared, not seen: no-oversell\n", "pass; declared, not seen: no-oversell\n", "every violation is declared as a flaw, and in 1 run a declared flaw was not seen"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}

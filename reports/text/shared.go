@@ -14,8 +14,7 @@ type trait struct {
 	rows  string
 }
 
-// traits are what rows have in common, those with the most rows first: names that the same
-// rows have are one trait.
+// traits returns what rows have in common, traits of most rows first; names of the same rows form one trait.
 func traits(rows []string, has func(row int) []string) (all []trait) {
 	having := map[string][]string{} // the rows that have it
 	var names []string
@@ -41,7 +40,7 @@ func traits(rows []string, has func(row int) []string) (all []trait) {
 	return all
 }
 
-// rowSet names some of all rows, as briefly as that can be.
+// rowSet names some of all rows as briefly as possible.
 func rowSet(some, all []string) string {
 	var others []string
 	for _, name := range all {
@@ -58,7 +57,7 @@ func rowSet(some, all []string) string {
 	return strings.Join(some, ", ")
 }
 
-// traits writes what rows have in common as a paragraph, unless it is nothing.
+// traits writes what rows have in common as a paragraph, if there is anything.
 func (s *sheet) traits(label string, rows []string, has func(row int) []string) {
 	var parts []string
 	for _, t := range traits(rows, has) {
@@ -69,8 +68,7 @@ func (s *sheet) traits(label string, rows []string, has func(row int) []string) 
 	}
 }
 
-// untried writes what flaws declare to break rows of a table under conditions that were not
-// brought.
+// untried writes untried conditions under which flaws declare that rows of a table break.
 func (s *sheet) untried(rows []string, of [][]history.Untried) {
 	all := traits(rows, func(i int) (conditions []string) {
 		for _, u := range of[i] {
@@ -79,7 +77,7 @@ func (s *sheet) untried(rows []string, of [][]history.Untried) {
 		return conditions
 	})
 	if len(all) > 0 {
-		s.linef("\nDeclared to break them under conditions that were not tried here:")
+		s.linef("\nDeclared to break under conditions that were not tried here:")
 		table[trait]{indent: "  ", columns: []column[trait]{
 			{prose: true, cell: func(t trait) string { return strings.Join(t.names, ", ") }},
 			{prose: true, cell: func(t trait) string { return t.rows }},

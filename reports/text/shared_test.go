@@ -14,7 +14,7 @@ func TestComparisonWithoutRuns(t *testing.T) {
 	if err := (Terminal{W: &b}).Comparison(c); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.String(); !strings.Contains(out, "Nothing here was run to its end") || strings.Contains(out, "CONTENDER ") || strings.Contains(out, "control:") {
+	if out := b.String(); !strings.Contains(out, "No run was completed here") || strings.Contains(out, "CONTENDER ") || strings.Contains(out, "control:") {
 		t.Error(out)
 	}
 }

@@ -11,20 +11,20 @@ import (
 // column is a column of a table with a row for each R.
 type column[R any] struct {
 	title, unit string
-	cell        func(R) string // empty: there is nothing to say
-	// tone colours a cell; nil: it has no colour.
+	cell        func(R) string // empty: nothing to show
+	// tone colours a cell; nil: no colour.
 	tone func(R) tone
-	// rank orders the columns by importance. If the columns do not fit, the one with the
-	// highest rank is left out first. Columns of rank 0 are never left out.
+	// rank orders the columns by importance. If the columns do not fit, the one with the highest rank is left out
+	// first. Columns of rank 0 are never left out.
 	rank int
-	// prose may be folded, so that the column can be narrower than its cells. The other
-	// columns are as wide as their widest cell.
+	// prose means that the text may be folded, so that the column can be narrower than its cells. Other columns are
+	// as wide as their widest cell.
 	prose bool
-	// blank leaves a cell empty that has nothing to say. The other columns show a hyphen.
+	// blank leaves empty cells empty. Other columns show a hyphen.
 	blank bool
 }
 
-// table is how rows are written: every table on a terminal is one.
+// table is the layout of all tables on a terminal.
 type table[R any] struct {
 	indent  string
 	columns []column[R]
@@ -33,14 +33,13 @@ type table[R any] struct {
 const (
 	// gap separates columns.
 	gap = "  "
-	// comfortable is how wide a column of prose stays as long as another column can be
-	// left out instead.
+	// comfortable is the minimum width of a prose column while other columns can be left out instead.
 	comfortable = 18
 )
 
-// write writes the titles, if there are any, the units and a row for each of rows. Columns
-// that are empty in every row are left out, then the columns that do not fit, by rank; a
-// line lists their titles. If what must stay does not fit, every row becomes a list.
+// write writes the titles, if there are any, the units and the rows. Columns that are empty in every row are left
+// out, then those that do not fit, by rank; a line lists their titles. If the rest does not fit, every row becomes
+// a list.
 func (x table[R]) write(s *sheet, rows []R) {
 	columns := slices.DeleteFunc(slices.Clone(x.columns), func(c column[R]) bool {
 		return !slices.ContainsFunc(rows, func(r R) bool { return c.cell(r) != "" })
@@ -79,7 +78,7 @@ func (x table[R]) write(s *sheet, rows []R) {
 	}
 }
 
-// text is what stands in a cell.
+// text returns the text of a cell.
 func (c column[R]) text(r R) string {
 	if c.blank {
 		return c.cell(r)
@@ -109,7 +108,7 @@ func (c column[R]) extent(rows []R) extent {
 	return e
 }
 
-// widestWord is the width of the widest part of a text that is not broken.
+// widestWord returns the width of the widest unbreakable part of a text.
 func widestWord(text string) (width int) {
 	for _, word := range reports.Words(text) {
 		for _, piece := range reports.Pieces(word) {
@@ -119,15 +118,15 @@ func widestWord(text string) (width int) {
 	return width
 }
 
-// extent is how wide a column is: by its whole texts, at the least while others can be left
-// out, and at the very least, by its words.
+// extent is the width of a column: by its whole texts, the minimum while others can be left out, and the absolute
+// minimum, by its words.
 type extent struct {
 	rank, natural, least, words int
 	texts                       []string // of the rows
 }
 
-// fit chooses the columns that have room, and their widths. It is false if there is no room
-// even for the columns that are never left out.
+// fit selects the columns that fit, and their widths. It returns false if not even the columns that are never left
+// out fit.
 func fit(all []extent, room int) (kept, widths []int, fits bool) {
 	for i := range all {
 		kept = append(kept, i)
@@ -160,7 +159,7 @@ func fit(all []extent, room int) (kept, widths []int, fits bool) {
 	return kept, widths, true
 }
 
-// total is the width of a table of some columns.
+// total returns the width of a table of some columns.
 func total(all []extent, kept []int, width func(extent) int) int {
 	sum := len(gap) * (len(kept) - 1)
 	for _, i := range kept {
@@ -169,7 +168,7 @@ func total(all []extent, kept []int, width func(extent) int) int {
 	return sum
 }
 
-// flatten moves width from one column to another as long as that makes the table shorter.
+// flatten moves width from one column to another while that makes the table shorter.
 func flatten(all []extent, kept, widths []int, least func(extent) int) {
 	heights := map[[2]int][]int{} // of a column's cells, at a width
 	height := func() (sum int) {
@@ -251,8 +250,7 @@ func (s *sheet) cells(indent string, widths []int, cells [][]string, tones []ton
 	}
 }
 
-// listed writes every row as a list of titles and cells, for a terminal on which a table
-// has no room.
+// listed writes every row as a list of titles and cells, for a terminal too narrow for a table.
 func listed[R any](s *sheet, indent string, columns []column[R], rows []R) {
 	for n, r := range rows {
 		if n > 0 {

@@ -1,9 +1,9 @@
-// Package text draws documents as text: for a terminal, in colour if wanted, and in
-// Markdown for a step's summary or a page. Tables and their layout are decided here; the
-// sentences are those of package reports, so that every drawing says the same.
+// Package text renders documents as text: for a terminal, optionally in colour, and in Markdown for a step's
+// summary or a page. It decides on tables and layout; the sentences come from package reports, so that all
+// renderings say the same.
 //
-// What a Terminal writes is as wide as it says: text is folded at blanks, a table folds
-// its cells and leaves out the columns that matter least, and no word is broken.
+// The output of a Terminal has its width: text is folded at spaces, a table folds its cells and leaves out the
+// least important columns, and no word is broken.
 package text
 
 import (
@@ -14,7 +14,7 @@ import (
 	"oversell/reports"
 )
 
-// Terminal writes documents for people.
+// Terminal writes documents as text.
 type Terminal struct {
 	W io.Writer
 	// Color marks verdicts with ANSI colours.
@@ -23,11 +23,11 @@ type Terminal struct {
 	Width int
 }
 
-// The widths of an output.
+// Widths of an output.
 const (
-	// DefaultWidth is that of an output that is no terminal.
+	// DefaultWidth is the width of an output that is not a terminal.
 	DefaultWidth = 100
-	// leastWidth is what a narrower terminal is taken for, which breaks the lines itself.
+	// leastWidth is the minimum width; a narrower terminal wraps the lines itself.
 	leastWidth = 20
 )
 
@@ -42,8 +42,8 @@ const (
 	unclear tone = "33"
 )
 
-// toneOf is the tone of a verdict, of the result of a property, or of the answer to a claim.
-// What follows a blank explains it.
+// toneOf returns the tone of a verdict, of the result of a property, or of the answer to a claim. Text after a
+// space is an explanation.
 func toneOf(verdict string) tone {
 	word, _, _ := strings.Cut(verdict, " ")
 	switch word {
@@ -57,7 +57,7 @@ func toneOf(verdict string) tone {
 	return plain
 }
 
-// sheet is what is being written, in lines that are no wider than it is.
+// sheet is the output under construction, in lines no wider than its width.
 type sheet struct {
 	strings.Builder
 	width int
@@ -72,7 +72,7 @@ func (t Terminal) sheet() *sheet {
 	return &sheet{width: max(width, leastWidth), color: t.Color}
 }
 
-// show writes out what is on a sheet.
+// show writes out a sheet.
 func (t Terminal) show(s *sheet) error {
 	_, err := io.WriteString(t.W, s.String())
 	return err
@@ -85,8 +85,8 @@ func (s *sheet) linef(format string, args ...any) {
 	}
 }
 
-// folded are the lines of a text, those that are too wide in several: what does not fit
-// goes on below the beginning of the line's text.
+// folded returns the lines of a text, with lines that are too wide folded: continuation lines begin below the
+// beginning of the line's text.
 func folded(text string, width int) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRight(line, " ")
@@ -116,10 +116,10 @@ func (s *sheet) toned(t tone, text string) string {
 	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
 }
 
-// verdict is a verdict in its colour.
+// verdict returns a verdict in its colour.
 func (s *sheet) verdict(verdict string) string { return s.toned(toneOf(verdict), verdict) }
 
-// list writes a headed list, unless it is empty.
+// list writes a list with a heading, unless it is empty.
 func (s *sheet) list(head string, items []string) {
 	if len(items) == 0 {
 		return
@@ -130,8 +130,8 @@ func (s *sheet) list(head string, items []string) {
 	}
 }
 
-// commandLine writes a command so that it can be copied whole: where it is folded, between
-// its words, the line ends in a backslash.
+// commandLine writes a command that can be copied as a whole: it is folded between words, with a backslash at the
+// end of the line.
 func (s *sheet) commandLine(head, command string) {
 	if strings.HasSuffix(head, ":") {
 		head += " "
@@ -154,7 +154,7 @@ func (s *sheet) commandLine(head, command string) {
 	s.WriteString(line + "\n")
 }
 
-// shellWords splits a command at the blanks that are not in quotes.
+// shellWords splits a command at spaces outside of quotes.
 func shellWords(command string) (words []string) {
 	quoted, begin := false, 0
 	for i := range len(command) {
@@ -169,7 +169,7 @@ func shellWords(command string) (words []string) {
 	return append(words, command[begin:])
 }
 
-// pad fills a text up with blanks.
+// pad pads a text with spaces.
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-reports.Width(text)))
 }

@@ -1,5 +1,5 @@
-// Package chart draws curves over common scales as data for HTML templates: what runs to the
-// right is in per cent of the width, so that one drawing fits every screen.
+// Package chart draws curves over common scales as data for HTML templates. Horizontal positions are percentages of
+// the width, so that one drawing fits every screen.
 package chart
 
 import (
@@ -15,8 +15,8 @@ import (
 	"oversell/reports"
 )
 
-// Chart is a picture of curves over a common scale. What runs to the right is in per
-// cent of the width, and what runs down in pixels.
+// Chart is a chart of curves over a common scale. Horizontal positions are in percent of the width, vertical ones
+// in pixels.
 type Chart struct {
 	Title, Unit, Label, XName string
 	Height, Base, Bottom      int
@@ -26,38 +26,37 @@ type Chart struct {
 	Marks                     []Mark
 	Keys                      []Key
 	Foot                      string
-	// Note explains what the curves show, in sentences; empty if nothing needs it.
+	// Note explains the curves; may be empty.
 	Note string
 	Rows [][]string
-	// Points are the curves for the script: what it says of the place that somebody
-	// points at.
+	// Points are the points of the curves, for the script that shows values under the pointer.
 	Points Plotted
 	// drawn are the points of the curves in the plot.
 	drawn [][]Point
 }
 
-// Tick is a mark on a scale; At is in per cent or in pixels.
+// Tick is a mark on a scale; At is in percent or in pixels.
 type Tick struct {
 	At, Text, Anchor string
 	TextY            int
-	// Minor ones are left out on narrow screens.
+	// Minor ticks are omitted on narrow screens.
 	Minor bool
 }
 
-// Curve is a line as it is drawn.
+// Curve is a line in its drawn form.
 type Curve struct {
 	Class string
 	Path  Plotted
 	Name  string
 }
 
-// Plotted is a path, or points for the script, of any length.
+// Plotted is a path, or points for the script.
 type Plotted string
 
-// Rewrite implements printable.Rewriter: plotted is shown as it is.
+// Rewrite implements printable.Rewriter: plotted data stays as it is.
 func (g Plotted) Rewrite(func(string) string) any { return g }
 
-// Band is a stretch of the x axis, such as the time of a fault.
+// Band is an interval of the x axis, such as the time of a fault.
 type Band struct {
 	X, W  string
 	Y, H  int
@@ -65,7 +64,7 @@ type Band struct {
 	Text  string
 }
 
-// Mark is a word at a place of the plot.
+// Mark is a word at a position in the plot.
 type Mark struct {
 	X    string
 	Y    int
@@ -75,26 +74,26 @@ type Mark struct {
 // Key explains a pattern in the legend.
 type Key struct{ Class, Text string }
 
-// Point is one of a curve's.
+// Point is a point of a curve.
 type Point struct{ X, Y float64 }
 
 // Line is a curve before it is drawn.
 type Line struct {
 	Name, Class string
 	Points      []Point
-	Steps       bool // it stays where it is until the next point
+	Steps       bool // constant until the next point
 }
 
-// Scale maps values to places between 0 and 1.
+// Scale maps values to positions between 0 and 1.
 type Scale struct {
 	Low, High float64
-	Log       bool // logarithmic: Low is above zero
+	Log       bool // logarithmic; Low must be above zero
 }
 
-// Linear is a scale from low to high.
+// Linear returns a scale from low to high.
 func Linear(low, high float64) Scale { return Scale{Low: low, High: high} }
 
-// At is the place of a value, within the scale.
+// At returns the position of a value, clipped to the scale.
 func (s Scale) At(v float64) float64 {
 	low, high := s.Low, s.High
 	if s.Log {
@@ -109,7 +108,7 @@ func (s Scale) At(v float64) float64 {
 // Height is the height of a chart's plot, in pixels.
 const Height = 190
 
-// Axis is one of a chart's two: its scale, and how its values are written.
+// Axis is a scale and the format of its values.
 type Axis struct {
 	Scale
 	Format func(float64) string
@@ -130,34 +129,34 @@ func New(title, unit string, lines []Line, x, y Axis) Chart {
 	return c
 }
 
-// longestLabel is how many characters of a number have room beside a chart.
+// longestLabel is the number of characters that fit beside a chart.
 const longestLabel = 7
 
-// Brief is a number as it was written. Where that is too long, it is written with the SI prefix for
-// millions (M) to quadrillions (P), or else as a power of ten.
+// Brief returns a number as it was written or, if that is too long, with an SI prefix from million (M) to
+// quadrillion (P), or else as a power of ten.
 func Brief(v float64, written string) string {
 	if len(written) <= longestLabel {
 		return written
 	}
 	if prefix := int(math.Log10(math.Abs(v))/3) - 2; v >= 1e6 && prefix < len(prefixes) {
 		s := strconv.FormatFloat(v/math.Pow(1000, float64(prefix+2)), 'g', 3, 64)
-		if !strings.Contains(s, "e") { // 999.6 of one is 1e+03
+		if !strings.Contains(s, "e") { // 999.6 million is 1e+03 million
 			return s + prefixes[prefix]
 		}
 	}
 	return Scientific(v, 3)
 }
 
-// prefixes are those of the SI for a million and each thousand times more.
+// prefixes are the SI prefixes for a million and each further factor of 1,000.
 var prefixes = []string{"M", "G", "T", "P"}
 
-// Scientific writes a number with so many digits: 1e6, not 1e+06.
+// Scientific formats a number with this many digits: 1e6, not 1e+06.
 func Scientific(v float64, digits int) string {
 	return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(strconv.FormatFloat(v, 'g', digits, 64))
 }
 
-// places returns the points of a line in the plot: x in per cent from the left, y in pixels
-// from the top. A line that stays where it is has a point where it leaves.
+// places returns the points of a line in the plot: x in percent from the left, y in pixels from the top. A line
+// with steps has an additional point before each step.
 func (l Line) places(x, y Scale) (all []Point) {
 	for _, p := range l.Points {
 		if math.IsNaN(p.Y) {
@@ -172,7 +171,7 @@ func (l Line) places(x, y Scale) (all []Point) {
 	return all
 }
 
-// Covers tells whether a curve runs through a part of the plot.
+// Covers reports whether a curve passes through a part of the plot.
 func (c *Chart) Covers(left, right, top, bottom float64) bool {
 	for _, places := range c.drawn {
 		for i, b := range places {
@@ -183,7 +182,7 @@ func (c *Chart) Covers(left, right, top, bottom float64) bool {
 			if b.X < left || a.X > right {
 				continue
 			}
-			y := func(x float64) float64 { // of the line from a to b
+			y := func(x float64) float64 { // on the line from a to b
 				if b.X <= a.X {
 					return b.Y
 				}
@@ -201,7 +200,7 @@ func (c *Chart) Covers(left, right, top, bottom float64) bool {
 	return false
 }
 
-// Path is a line as SVG, in a box of 1000 by plotHeight.
+// Path returns a line as an SVG path, in a box of 1000 by plotHeight.
 func (l Line) Path(x, y Scale) Plotted {
 	var b strings.Builder
 	last := 0.0
@@ -227,14 +226,14 @@ func (l Line) Path(x, y Scale) Plotted {
 	return Plotted(b.String())
 }
 
-// alone tells whether a point has no neighbours to draw a line to.
+// alone reports whether a point has no neighbours to draw a line to.
 func alone(points []Point, i int) bool {
 	return (i == 0 || math.IsNaN(points[i-1].Y)) && (i == len(points)-1 || math.IsNaN(points[i+1].Y))
 }
 
 func short1(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// pointsJSON are the points in words, by place.
+// pointsJSON returns the formatted points as JSON.
 func pointsJSON(lines []Line, x Axis, format func(float64) string) Plotted {
 	type told struct {
 		Name  string   `json:"name"`
@@ -258,12 +257,12 @@ func pointsJSON(lines []Line, x Axis, format func(float64) string) Plotted {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return "[]" // strings and booleans: it cannot be
+		return "[]" // unreachable: strings and booleans only
 	}
 	return Plotted(text)
 }
 
-// Ticks are round values on a scale.
+// Ticks returns round values on a scale.
 func Ticks(s Scale) (vs []float64) {
 	if s.Log {
 		for v := math.Pow(10, math.Floor(math.Log10(s.Low))); v <= s.High*1.0001; v *= 10 {
@@ -283,7 +282,7 @@ func Ticks(s Scale) (vs []float64) {
 	return vs
 }
 
-// roundStep is the next 1, 2 or 5 times a power of ten.
+// roundStep returns the next 1, 2 or 5 times a power of ten.
 func roundStep(v float64) float64 {
 	if v <= 0 {
 		return 1
@@ -297,7 +296,7 @@ func roundStep(v float64) float64 {
 	return 10 * unit
 }
 
-// LogScale is a scale of whole powers of ten, or of halves where that is too wide.
+// LogScale returns a scale of whole powers of ten, or of halves if that is too wide.
 func LogScale(values []float64) Scale {
 	low, high := math.Inf(1), 0.0
 	for _, v := range values {
@@ -315,7 +314,7 @@ func LogScale(values []float64) Scale {
 	return Scale{low, high, true}
 }
 
-// FromZero is a scale from zero with a little room above the largest value.
+// FromZero returns a scale from zero with some room above the largest value.
 func FromZero(most float64) Scale {
 	if most <= 0 {
 		most = 1
@@ -324,7 +323,7 @@ func FromZero(most float64) Scale {
 	return Linear(0, math.Ceil(most*1.02/step)*step)
 }
 
-// Ys are the values of lines.
+// Ys returns the values of lines.
 func Ys(lines []Line) (vs []float64) {
 	for _, l := range lines {
 		for _, p := range l.Points {
@@ -334,10 +333,10 @@ func Ys(lines []Line) (vs []float64) {
 	return vs
 }
 
-// mostTicks is how many fit a wide screen; of them every second one a narrow one.
+// mostTicks is how many ticks fit a wide screen; half as many fit a narrow one.
 const mostTicks = 9
 
-// TimeTicks are round times between two.
+// TimeTicks returns round times in an interval.
 func TimeTicks(from, to time.Duration) (all []Tick) {
 	span := float64(to - from)
 	step := roundStep(span / mostTicks)
@@ -356,7 +355,7 @@ func TimeTicks(from, to time.Duration) (all []Tick) {
 	return all
 }
 
-// timeAt writes a time as exactly as the steps between times ask for.
+// timeAt formats a time with the precision of the step between times.
 func timeAt(at, step time.Duration) string {
 	unit, name := time.Millisecond, " ms"
 	if step >= 100*time.Millisecond || step >= 10*time.Millisecond && at >= 10*time.Second {
@@ -381,8 +380,7 @@ func grouped(digits string) string {
 	return reports.Thousands(n)
 }
 
-// Table are the values of lines that share their places, as a table of so many
-// rows at most.
+// Table returns the values of lines with common x values, as a table of at most this many rows.
 func Table(lines []Line, rows int, xs, format func(float64) string) (table [][]string) {
 	if len(lines) == 0 || len(lines[0].Points) == 0 {
 		return nil
@@ -402,7 +400,7 @@ func Table(lines []Line, rows int, xs, format func(float64) string) (table [][]s
 	return table
 }
 
-// MergedBands joins bands that touch, and keeps so many.
+// MergedBands joins adjacent bands, and keeps at most a fixed number.
 func MergedBands(bands [][2]time.Duration, gap time.Duration) (merged [][2]time.Duration) {
 	slices.SortFunc(bands, func(a, b [2]time.Duration) int { return cmp.Compare(a[0], b[0]) })
 	for _, b := range bands {

@@ -8,12 +8,12 @@ type Rect struct {
 	Class      string
 }
 
-// Pill is a word in a box; the box is centred at X, Y.
+// Pill is a word in a box centred at X, Y.
 type Pill struct {
 	Rect
 	TextX, TextY int
 	Text         string
 }
 
-// Percent writes a place in per cent of the width.
+// Percent formats a position in percent of the width.
 func Percent(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
