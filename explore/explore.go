@@ -95,6 +95,8 @@ type Config struct {
 	Plain bool
 	// inside lets time pass to moments inside a lease.
 	inside bool
+	// scripts are those that all searches have seen.
+	scripts *coro.Scripts
 	// stopped is called when Bounds.Waits ends a client's waiting.
 	stopped func()
 	// Exhaustive ends a search that runs out of time or memory there and then; otherwise it goes
@@ -220,6 +222,7 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
 	}
+	c.scripts = &coro.Scripts{}
 	if c.System == nil {
 		return c.runWaiting(ctx)
 	}
@@ -328,7 +331,11 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 // search runs one search in 1/parts of the remaining time. If again is not nil, it is the reason why the search must be
 // repeated in another way.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
+	c.scripts.Late()
 	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+	if (again != nil || err != nil && !errors.Is(err, errFirstRun)) && c.scripts.Late() { // a client that was told NOSCRIPT, and now is not, seems to differ
+		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+	}
 	if errors.Is(again, clients.ErrMerged) && c.System != nil && c.System.Stateless() {
 		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md): %w", c.System.Name, again)
 	}
@@ -463,7 +470,7 @@ func (x *search) again() error {
 
 // searchOnce runs one search. again is as for search.
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
-	scripts := &coro.Scripts{}
+	scripts := c.scripts
 	namer := names.NewNamer(naming, c.Bounds.Clients)
 	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
 	x.began = time.Now()

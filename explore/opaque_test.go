@@ -408,3 +408,45 @@ func TestSpelledSchedulesReplay(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstRun: code that remembers, in the process, that it has run before is reported. All runs that are compared
+// would do the same.
+func TestFirstRun(t *testing.T) {
+	first := true
+	config := locked(reports.Bounds{Clients: 2, Tries: 2, Advances: 1}, scripted{
+		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
+			if first {
+				first = false
+				return true, r.Set(ctx, lockKey, v, time.Second).Err()
+			}
+			return r.SetNX(ctx, lockKey, v, time.Second).Result()
+		},
+		release: freely,
+	})
+	if r, err := Run(t.Context(), config); !errors.Is(err, ErrNondeterministic) || !strings.Contains(err.Error(), "when it was run for the first time") {
+		t.Errorf("%v, %s: %s", err, r.Verdict, r.Why)
+	}
+}
+
+// TestScriptLearntLate: a client that is told NOSCRIPT, and in another schedule is not, is deterministic.
+func TestScriptLearntLate(t *testing.T) {
+	config := locked(reports.Bounds{Clients: 2, Tries: 2, Advances: 1}, scripted{
+		acquire: plainly,
+		release: func(ctx context.Context, r redis.UniversalClient, v string) error {
+			err := scriptDrop.EvalSha(ctx, r, []string{lockKey}, v).Err()
+			if redis.HasErrorPrefix(err, "NOSCRIPT") {
+				if held, err := r.Get(ctx, lockKey).Result(); err != nil || held != v {
+					return nil
+				}
+				if err := r.Del(ctx, lockKey).Err(); err != nil {
+					return err
+				}
+				return scriptDrop.Load(ctx, r).Err()
+			}
+			return err
+		},
+	})
+	if r, err := Run(t.Context(), config); err != nil || r.Verdict != reports.Pass {
+		t.Errorf("%v, %s: %s", err, r.Verdict, r.Why)
+	}
+}

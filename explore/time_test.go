@@ -476,3 +476,29 @@ func TestTokenDrawnFirst(t *testing.T) {
 		}
 	}
 }
+
+// late draws its fencing token when it has the lock, which may be over by then.
+type late struct{ *handmade }
+
+func (l *late) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	r, until := l.env.Redis[0], l.env.Clock.Now().Add(o.TTL)
+	token := l.env.Token()
+	if err := put(ctx, l.env, lockKey, token, o.TTL); err != nil {
+		return lockimpl.Lock{}, err
+	}
+	n, err := r.Incr(ctx, "fence").Result()
+	return lockimpl.Lock{Key: key, Token: token, Until: until, Fence: n}, err
+}
+
+// TestTokenDrawnLast: a client that draws its fencing token after its lease has run out gets a larger one than the holder.
+func TestTokenDrawnLast(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}, {Of: variant.Lock, Property: variant.Fencing}}}
+	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+		return &late{&handmade{env: env, release: dropping(lockKey)}}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Violated || r.Counterexample.Property != variant.Fencing || !strings.Contains(r.Counterexample.Sentence, "when its lease had run out") {
+		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+}

@@ -65,6 +65,7 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 		return b
 	}
 	grants := &p.grants[d.inner]
+	holder := p.holder(d.inner, client)
 	switch {
 	case b != nil:
 	case op.Fence <= d.floor:
@@ -74,6 +75,10 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 	case r.lock.mutex && leaseEnd(op) > now && op.Fence < highest(*grants):
 		// If granted first, it would have held the lock at the other grant, and until now.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d was granted while it waited", client, op.Fence, highest(*grants))
+	case r.lock.mutex && until == 0 && holder >= 0 && op.Fence > highest(*grants):
+		// The late grant can write, and the holder no more.
+		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d when its lease had run out, while client %d held the lock %s with a lower token",
+			client, op.Fence, holder, p.heldUntil(holder, d.inner))
 	}
 	if i, found := slices.BinarySearch(*grants, op.Fence); !found {
 		*grants = slices.Insert(*grants, i, op.Fence)

@@ -18,7 +18,19 @@ type Scripts struct {
 	mu    sync.RWMutex
 	texts map[string]string
 	shas  map[string]string
-	spare sync.Pool // of *port
+	asked map[string]bool // those that a client was told are missing
+	late  bool            // one of them was seen after that
+	spare sync.Pool       // of *port
+}
+
+// Late reports whether a script was seen, since Late was called, that a client had been told is missing. Whoever asks for it
+// now is answered otherwise.
+func (s *Scripts) Late() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.late
+	s.late = false
+	return late
 }
 
 // Text returns the script with this SHA, if it was seen. The SHA is in hexadecimal, in
@@ -48,6 +60,7 @@ func (s *Scripts) learn(text string) string {
 		s.texts, s.shas = map[string]string{}, map[string]string{}
 	}
 	s.texts[sha], s.shas[text] = text, sha
+	s.late = s.late || s.asked[sha]
 	return sha
 }
 
@@ -81,6 +94,14 @@ func (s *Scripts) missing(command []string) bool {
 	if len(command) < 2 || !rediscmd.Is(command[0], rediscmd.RunsHash) {
 		return false
 	}
-	_, known := s.Text(command[1])
-	return !known
+	if _, known := s.Text(command[1]); known {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil {
+		s.asked = map[string]bool{}
+	}
+	s.asked[strings.ToLower(command[1])] = true
+	return true
 }
