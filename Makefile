@@ -30,7 +30,8 @@ RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|
 # Those of RACED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long; they run beside the loaded tests.
-BESIDE = oversell/checker/... oversell/foreign oversell/internal/release
+BESIDE = oversell/checker/... oversell/foreign
+LAST = oversell/internal/release
 # Packages that load a server to its limit run one at a time.
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
@@ -42,7 +43,7 @@ DOCKER_IMAGE ?= oversell
 # that libraries are compiled only once.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
-.PHONY: help setup test loaded beside check-format vet long bench performance trials matrix image rename release docker man
+.PHONY: help setup test loaded beside commands builds check-format vet long bench performance trials matrix image rename release docker man
 
 help:
 	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
@@ -54,9 +55,9 @@ setup:
 test: check-format
 	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./lockimpl/locksearch ./lockimpl/locktest
-	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
+	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(LAST) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(MAKE) -j 2 loaded beside
-	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
+	$(MAKE) -j 2 commands builds
 
 # The loaded tests wait much of their time, which leaves the CPU to vet and the searches.
 loaded:
@@ -66,6 +67,12 @@ loaded:
 beside:
 	nice -n 19 $(MAKE) vet
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
+
+commands:
+	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
+
+builds:
+	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(LAST)
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
