@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/scenarios"
 	"oversell/variant"
 )
@@ -297,12 +298,7 @@ func ms(d time.Duration) string {
 }
 
 // pieces writes a number of pieces.
-func pieces(n int64) string {
-	if n == 1 {
-		return "1 piece"
-	}
-	return humanize.Comma(n) + " pieces"
-}
+func pieces(n int64) string { return phrase.Count(n, "piece") }
 
 // JudgesTheEnd reports which of two things the promises need at the end: whether the lock can be obtained
 // then, and what the servers hold.
