@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/closed"
 	"oversell/internal/coro"
 	"oversell/load/mux"
 	"oversell/variant"
@@ -262,12 +263,7 @@ func (c *Client) End() {
 func (c *Client) token() string { return fmt.Sprintf("%016x%016x", c.Rand.Uint64(), c.Rand.Uint64()) }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
-	done := make(chan struct{})
-	c.beside.Go(func() {
-		defer close(done)
-		f(c.ctx)
-	})
-	return variant.Join(done)
+	return variant.Beside(c.ctx, &c.beside, f)
 }
 
 // Stop asks the clients to end: nobody waits for a lock any more, and Stopping
@@ -290,14 +286,7 @@ func (e *Engine) Commands() int64 {
 }
 
 // Stopping tells whether Stop was called, or the engine cannot go on: see Err.
-func (e *Engine) Stopping() bool {
-	select {
-	case <-e.stopping:
-		return true
-	default:
-		return e.Err() != nil
-	}
-}
+func (e *Engine) Stopping() bool { return closed.Is(e.stopping) || e.Err() != nil }
 
 // Err says why the clients cannot be run by this engine, if they cannot. It is of class
 // errclass.ErrUsage.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/closed"
 	"oversell/load/mux"
 )
 
@@ -100,7 +101,7 @@ func (p *pacer) run() {
 		switch {
 		case any && left <= soon:
 			doze(min(left, nap))
-			if closed(done) {
+			if closed.Is(done) {
 				return
 			}
 			continue
@@ -115,15 +116,6 @@ func (p *pacer) run() {
 		case <-done:
 			return
 		}
-	}
-}
-
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"oversell/internal/closed"
 )
 
 // outputDelay is how long the output of a child that is gone may take to end: what
@@ -100,14 +102,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Gone reports whether the process has exited.
-func (p *Process) Gone() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Process) Gone() bool { return closed.Is(p.exited) }
 
 // Err is what exec.Cmd.Wait returned. It waits for the process to exit.
 func (p *Process) Err() error {
