@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,19 +110,7 @@ func (n *conn) ask() error {
 func (b *bubble) number(n *conn, r *coro.Request) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := slices.Index(b.watching, n); i >= 0 {
-		return i + 1
-	}
-	if len(r.Commands) != 1 || !rediscmd.Is(r.Commands[0][0], rediscmd.Watches) {
-		return 0
-	}
-	i := slices.Index(b.watching, nil)
-	if i < 0 {
-		i = len(b.watching)
-		b.watching = append(b.watching, nil)
-	}
-	b.watching[i] = n
-	return i + 1
+	return b.watching.Number(n, r)
 }
 
 // timedOut is a time-out of the network.
