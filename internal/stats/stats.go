@@ -9,10 +9,10 @@ import (
 
 // Median is the middle one of xs in any order, or the mean of the two in the middle; 0
 // of none.
-func Median(xs []float64) float64 { return Middle(slices.Sorted(slices.Values(xs))) }
+func Median[N ~int64 | ~float64](xs []N) N { return Middle(slices.Sorted(slices.Values(xs))) }
 
 // Middle is the median of what is sorted.
-func Middle(sorted []float64) float64 {
+func Middle[N ~int64 | ~float64](sorted []N) N {
 	n := len(sorted)
 	if n == 0 {
 		return 0
