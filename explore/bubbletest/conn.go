@@ -72,7 +72,7 @@ func (n *conn) ask() error {
 		return nil
 	}
 	if len(commands) == 1 {
-		if n.answer = n.bubble.code.scripts.loads(commands[0]); n.answer != "" {
+		if n.answer = coro.LoadedReply(commands[0], n.bubble.code.scripts.learn); n.answer != "" {
 			return nil
 		}
 	}
@@ -187,15 +187,6 @@ func (s *scripts) spell(command []string) bool {
 		command[0], command[1] = c.OtherScript.Lower, text.(string)
 	}
 	return true
-}
-
-// loads returns the reply to a command that does nothing but load a script, as package coro does; "" for others.
-func (s *scripts) loads(command []string) (reply string) {
-	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
-		return ""
-	}
-	sha := s.learn(command[2])
-	return fmt.Sprintf("$%d\r\n%s\r\n", len(sha), sha)
 }
 
 func (s *scripts) learn(text string) (sha string) {
