@@ -150,7 +150,8 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	}
 	p.run = watch.Start(live, o)
 	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
-	go p.keepShowing(p.run, p.stop, p.stopped)
+	run := p.run
+	go keepShowing(p.stop, p.stopped, func(time.Time) { p.show(run.Figures()) })
 }
 
 // atEnd names the promises whose violation nothing shows before the end of a run.
@@ -164,8 +165,8 @@ func atEnd(promises []history.Promise) string {
 	return english.WordSeries(names, "and")
 }
 
-// keepShowing shows a run until it is told to stop.
-func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
+// keepShowing shows how things are at every refresh, until it is told to stop.
+func keepShowing(stop, stopped chan struct{}, show func(now time.Time)) {
 	defer close(stopped)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -173,8 +174,8 @@ func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
-			p.show(run.Figures())
+		case now := <-tick.C:
+			show(now)
 		}
 	}
 }
@@ -229,19 +230,7 @@ func (p *progress) begin(c *course) {
 	p.course = c
 	p.ended = sync.OnceFunc(func() { close(stop); <-stopped })
 	p.mu.Unlock()
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(refresh)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case now := <-tick.C:
-				p.onward(now)
-			}
-		}
-	}()
+	go keepShowing(stop, stopped, p.onward)
 }
 
 // onward shows how far it is.
