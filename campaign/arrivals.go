@@ -12,7 +12,7 @@ import (
 func (o *Options) bindArrivals(f *pflag.FlagSet) {
 	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun per second, such as 500, 20k or 2.5/s, whether or not earlier ones have ended (default: closed load, a client begins a step when its last one has ended)")
 	f.Var(rateFlag{&o.Stages, "stages", arrival.ParseStages}, "stages", "open load whose rate changes linearly from stage to stage, such as 0:1k,30s:20k; two stages at one time are a step")
-	f.Var(process{&o.Arrival}, "arrival", "distribution of the steps of an open load: constant or poisson (default: constant)")
+	f.Var(nameFlag[arrival.Process]{&o.Arrival, arrival.ParseProcess}, "arrival", "how the steps of an open load are spread: constant or poisson (default: constant)")
 }
 
 // openLoad returns the chosen rate; nil: the load is closed.
@@ -52,23 +52,3 @@ func (r rateFlag) Set(text string) error {
 
 // Type implements pflag.Value.
 func (r rateFlag) Type() string { return r.kind }
-
-// process is the value of a flag that takes a process.
-type process struct{ to *arrival.Process }
-
-// String implements pflag.Value.
-func (p process) String() string {
-	if p.to == nil {
-		return ""
-	}
-	return string(*p.to)
-}
-
-// Set implements pflag.Value.
-func (p process) Set(name string) (err error) {
-	*p.to, err = arrival.ParseProcess(name)
-	return err
-}
-
-// Type implements pflag.Value.
-func (process) Type() string { return "string" }

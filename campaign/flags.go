@@ -61,7 +61,7 @@ func (o *Options) BindClosed(f *pflag.FlagSet) {
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long an acquisition keeps trying")
 	f.DurationVar(&o.Retry, "retry", 0, "maximum pause between two tries (default: by strategy and number of clients)")
 	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
-	f.Var(waiting{&o.Waiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
+	f.Var(nameFlag[load.Waiting]{&o.Waiting, load.ParseWaiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
 	f.DurationVar(&o.Duration, "duration", 0, "duration of the run (default: until sold out, or far more is sold, at most 1m; mutex: 2s)")
 	f.Int64Var(&o.Ops, "ops", 0, "maximum number of rounds of all clients together; 0: no limit")
@@ -147,22 +147,25 @@ func Parse(args []string) (*Options, error) {
 	return o, limits.Explain(f.Parse(args))
 }
 
-// waiting is the value of a flag that takes a strategy.
-type waiting struct{ to *load.Waiting }
+// nameFlag is a flag's value that is the name of something.
+type nameFlag[N ~string] struct {
+	to    *N
+	parse func(name string) (N, error)
+}
 
 // String implements pflag.Value.
-func (w waiting) String() string {
-	if w.to == nil {
+func (n nameFlag[N]) String() string {
+	if n.to == nil {
 		return ""
 	}
-	return string(*w.to)
+	return string(*n.to)
 }
 
 // Set implements pflag.Value.
-func (w waiting) Set(name string) (err error) {
-	*w.to, err = load.ParseWaiting(name)
+func (n nameFlag[N]) Set(name string) (err error) {
+	*n.to, err = n.parse(name)
 	return err
 }
 
 // Type implements pflag.Value.
-func (waiting) Type() string { return "string" }
+func (nameFlag[N]) Type() string { return "string" }

@@ -125,29 +125,24 @@ func (o *Options) Serve(s *system.System) error {
 // The variants that a name can mean: the shipped ones and the system.
 
 func (o Options) lockVariants() []lockimpl.Variant {
-	if o.Outside != nil && o.Outside.Object == variant.Lock {
-		return append(slices.Clone(lockimpl.Variants), o.Outside.Lock())
-	}
-	return lockimpl.Variants
+	return withOutside(o, variant.Lock, lockimpl.Variants, (*system.System).Lock)
 }
 
 func (o Options) saleVariants() []stockimpl.Variant {
-	if o.Outside != nil && o.Outside.Object == variant.Sale {
-		return append(slices.Clone(stockimpl.Variants), o.Outside.Sale())
-	}
-	return stockimpl.Variants
+	return withOutside(o, variant.Sale, stockimpl.Variants, (*system.System).Sale)
 }
 
 func (o Options) queueVariants() []queueimpl.Variant {
-	if o.Outside != nil && o.Outside.Object == variant.Queue {
-		return append(slices.Clone(queueimpl.Variants), o.Outside.Queue())
-	}
-	return queueimpl.Variants
+	return withOutside(o, variant.Queue, queueimpl.Variants, (*system.System).Queue)
 }
 
 func (o Options) idsVariants() []idimpl.Variant {
-	if o.Outside != nil && o.Outside.Object == variant.IDs {
-		return append(slices.Clone(idimpl.Variants), o.Outside.IDs())
+	return withOutside(o, variant.IDs, idimpl.Variants, (*system.System).IDs)
+}
+
+func withOutside[V any](o Options, object variant.Object, shipped []V, outside func(*system.System) V) []V {
+	if o.Outside != nil && o.Outside.Object == object {
+		return append(slices.Clone(shipped), outside(o.Outside))
 	}
-	return idimpl.Variants
+	return shipped
 }

@@ -12,6 +12,7 @@ import (
 	"oversell/clock"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/variant"
 )
 
 // drawn counts the tokens of some acquisitions.
@@ -63,13 +64,19 @@ func timeStamps(ctx context.Context, b *bench) (a answer, err error) {
 	return a, nil
 }
 
-// draw takes and releases a lock n times, with at least a pause between.
-func (b *bench) draw(ctx context.Context, token func() string, n int, pause time.Duration) (d drawn, err error) {
+// luaRelease is the lock that the measurements of this file take, and a client's world.
+func (b *bench) luaRelease(ctx context.Context) (v lockimpl.Variant, env variant.Env, err error) {
 	v, ok := lockimpl.Find("lua-release")
 	if !ok {
-		return d, errors.New("no lock lua-release")
+		return v, env, errors.New("no lock lua-release")
 	}
-	env, err := b.world(ctx)
+	env, err = b.world(ctx)
+	return v, env, err
+}
+
+// draw takes and releases a lock so often, with at least a pause between.
+func (b *bench) draw(ctx context.Context, token func() string, n int, pause time.Duration) (d drawn, err error) {
+	v, env, err := b.luaRelease(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -122,11 +129,7 @@ func drawAtOnce(n int) drawn {
 // robbedByTwin gives two successive holders of a lock the same token; the first outlives its lease and then
 // releases with the compare-and-delete script.
 func (b *bench) robbedByTwin(ctx context.Context) (bool, error) {
-	v, ok := lockimpl.Find("lua-release")
-	if !ok {
-		return false, errors.New("no lock lua-release")
-	}
-	env, err := b.world(ctx)
+	v, env, err := b.luaRelease(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -128,14 +128,18 @@ func (d Dialect) Tables(ctx context.Context, db *sql.DB) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Column[string](rows)
+}
+
+// Column reads rows of one column, and closes them.
+func Column[T any](rows *sql.Rows) (all []T, err error) {
 	defer rows.Close()
-	var names []string
 	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
+		var v T
+		if err := rows.Scan(&v); err != nil {
 			return nil, err
 		}
-		names = append(names, name)
+		all = append(all, v)
 	}
-	return names, rows.Err()
+	return all, rows.Err()
 }

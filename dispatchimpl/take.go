@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"oversell/database"
 	"oversell/lockimpl"
 )
 
@@ -63,22 +64,14 @@ func (p *table) inHand(ctx context.Context, user int64) (task int64, err error) 
 
 // find lists candidates in order: free tasks of the categories that the user
 // likes, beyond the last one that was tried.
-func (p *table) find(ctx context.Context, user, last int64) (found []int64, err error) {
+func (p *table) find(ctx context.Context, user, last int64) ([]int64, error) {
 	rows, err := p.db.QueryContext(ctx, p.dialect.Bind("SELECT id FROM "+p.tasks+" WHERE commits = 0 AND holder = 0 AND id > ? AND ("+
 		"category IN (SELECT category FROM "+p.likes+" WHERE id = ?) OR NOT EXISTS (SELECT 1 FROM "+p.likes+" WHERE id = ?)"+
 		") ORDER BY id LIMIT ?"), last, user, user, candidates)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		found = append(found, id)
-	}
-	return found, rows.Err()
+	return database.Column[int64](rows)
 }
 
 // try locks a candidate and has it handed over, or returns errTaken. After an error it does not release the lock: the

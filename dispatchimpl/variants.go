@@ -57,10 +57,5 @@ var Variants = []Variant{
 
 // Find returns the dispatch with this name.
 func Find(name string) (Variant, bool) {
-	for _, v := range Variants {
-		if v.Name == name {
-			return v, true
-		}
-	}
-	return Variant{}, false
+	return variant.First(Variants, func(v Variant) bool { return v.Name == name })
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oversell/variant"
 )
 
 // Kinds lists all types of faults, in the order in which help texts list them.
@@ -41,11 +43,7 @@ var Kinds = []Kind{
 
 // Find returns the kind of that name, and whether there is one.
 func Find(name string) (Kind, bool) {
-	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
-	if i < 0 {
-		return Kind{}, false
-	}
-	return Kinds[i], true
+	return variant.First(Kinds, func(k Kind) bool { return k.Name == name })
 }
 
 // Common parts of Kind.Syntax.

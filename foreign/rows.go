@@ -18,6 +18,7 @@ import (
 
 	"oversell/history"
 	"oversell/internal/edn"
+	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
 )
 
@@ -263,7 +264,7 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
-	v, err := exactly(d)
+	v, err := exactjson.Next(d)
 	if err == nil {
 		if object, is := v.(map[string]any); is && halfPair(object, line) {
 			return nil, wrong(0, "a text has half of a surrogate pair: want Unicode, because other texts cannot be told apart")
@@ -290,50 +291,8 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	return object, nil
 }
 
-// exactly parses a JSON value, and refuses duplicate names in objects.
-func exactly(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			v, err := exactly(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err = d.Token()
-		return list, err
-	case json.Delim('{'):
-		return exactObject(d)
-	}
-	return t, nil
-}
-
-func exactObject(d *json.Decoder) (any, error) {
-	object := map[string]any{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := t.(string)
-		if _, twice := object[name]; twice {
-			return nil, fmt.Errorf("%q is given twice in one object", name)
-		}
-		if object[name], err = exactly(d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return object, err
-}
-
-// halfPair reports whether decoding introduced a replacement character that the line does not have.
+// halfPair tells whether a text in an object came to have a replacement character that its
+// line does not have.
 func halfPair(v any, line []byte) bool {
 	if bytes.Contains(line, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(line), []byte(`\ufffd`)) {
 		return false

@@ -319,7 +319,7 @@ func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int
 	case m == nil:
 		return "it was not run", false
 	}
-	if p := caughtAt(w.guards, m.run); p != nil {
+	if p := brokenAt(w.guards, m.run.Properties, func(p *reports.Property) string { return p.Measured }); p != nil {
 		w.caught++
 		w.last = reports.GateControl{What: s.what, Of: p.Of, Property: p.Name, Why: p.Why}
 		r.watcher.Said(fmt.Sprintf("      the control, %s, was caught: %s of the %s", s.what, p.Name, p.Of))
@@ -328,11 +328,12 @@ func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int
 	return or(m.run.Why, "no property that this entry guards was broken"), false
 }
 
-// caughtAt returns the first guarded property that a run breaks, promised or not.
-func caughtAt(guards []history.Promise, r reports.Run) *reports.Property {
-	for i := range r.Properties {
-		p := &r.Properties[i]
-		if p.Measured == reports.Broken && slices.Contains(guards, history.Promise{Of: p.Of, Property: p.Name}) {
+// brokenAt is the first of the guarded properties that was broken by a result: the measured one says that of what
+// nobody promised, too.
+func brokenAt(guards []history.Promise, judged []reports.Property, result func(*reports.Property) string) *reports.Property {
+	for i := range judged {
+		p := &judged[i]
+		if result(p) == reports.Broken && slices.Contains(guards, history.Promise{Of: p.Of, Property: p.Name}) {
 			return p
 		}
 	}

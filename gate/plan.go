@@ -141,18 +141,10 @@ type namedControls map[string]control
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
-	pairs, err := pairsOf(n)
-	if err != nil {
-		return err
-	}
 	*cs = namedControls{}
-	for _, p := range pairs {
-		name, at, err := scalar(p.Key, "a name")
-		if err != nil {
-			return err
-		}
+	return eachPair(n, "a name", func(name string, at yamlfile.Position, value ast.Node) error {
 		var c control
-		if err := c.UnmarshalYAML(p.Value); err != nil {
+		if err := c.UnmarshalYAML(value); err != nil {
 			return err
 		}
 		switch _, twice := (*cs)[name]; {
@@ -164,8 +156,8 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 			return yamlfile.Wrong(c.at, "want the flags that the control sets differently, like {lock: none}")
 		}
 		(*cs)[name] = c
-	}
-	return nil
+		return nil
+	})
 }
 
 // limit is the maximum of a percentile of an operation's latency. It is absolute, so it applies to one machine.
@@ -182,15 +174,7 @@ var percentiles = []string{"p50", "p90", "p99", "p999", "max"}
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (ls *ceilings) UnmarshalYAML(n ast.Node) error {
-	pairs, err := pairsOf(n)
-	if err != nil {
-		return err
-	}
-	for _, p := range pairs {
-		key, at, err := scalar(p.Key, "an operation and a percentile, like acquire.p99")
-		if err != nil {
-			return err
-		}
+	return eachPair(n, "an operation and a percentile, like acquire.p99", func(key string, at yamlfile.Position, value ast.Node) error {
 		operation, percentile, _ := strings.Cut(key, ".")
 		if err := known(at, "operation", operation, operations()); err != nil {
 			return err
@@ -199,12 +183,12 @@ func (ls *ceilings) UnmarshalYAML(n ast.Node) error {
 			return err
 		}
 		l := limit{operation: operation, percentile: percentile, at: at}
-		if err := l.most.UnmarshalYAML(p.Value); err != nil {
+		if err := l.most.UnmarshalYAML(value); err != nil {
 			return err
 		}
 		*ls = append(*ls, l)
-	}
-	return nil
+		return nil
+	})
 }
 
 // operations returns the kinds of operations that clients make.

@@ -216,7 +216,7 @@ func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []fl
 		e, err := r.explored(ctx, cs[0])
 		if err != nil {
 			c.Why = phrase.OneLine(err.Error())
-		} else if p := foundAt(s.Look, e); p != nil {
+		} else if p := brokenAt(s.Look, e.Properties, func(p *reports.Property) string { return p.Result }); p != nil {
 			c.Of, c.Property, c.Why, c.Caught, c.Good = p.Of, p.Name, p.Why, 1, true
 			return c
 		} else {
@@ -228,14 +228,4 @@ func (r *running) searchSuspects(ctx context.Context, s explore.Config, all []fl
 		}
 	}
 	return c
-}
-
-func foundAt(look []history.Promise, e reports.Exploration) *reports.Property {
-	for i := range e.Properties {
-		p := &e.Properties[i]
-		if p.Result == reports.Broken && slices.Contains(look, history.Promise{Of: p.Of, Property: p.Name}) {
-			return p
-		}
-	}
-	return nil
 }

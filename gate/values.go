@@ -177,18 +177,10 @@ type flags struct {
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (f *flags) UnmarshalYAML(n ast.Node) error {
 	f.at = yamlfile.PositionOf(n)
-	pairs, err := pairsOf(n)
-	if err != nil {
-		return err
-	}
-	for _, pair := range pairs {
-		name, at, err := scalar(pair.Key, "the name of a flag")
-		if err != nil {
-			return err
-		}
+	return eachPair(n, "the name of a flag", func(name string, at yamlfile.Position, value ast.Node) error {
 		item := flag{name: name, at: at}
-		nodes := []ast.Node{pair.Value}
-		if s, ok := pair.Value.(*ast.SequenceNode); ok {
+		nodes := []ast.Node{value}
+		if s, ok := value.(*ast.SequenceNode); ok {
 			nodes, item.listed = s.Values, true
 		}
 		for _, n := range nodes {
@@ -202,6 +194,24 @@ func (f *flags) UnmarshalYAML(n ast.Node) error {
 			return yamlfile.Wrong(at, "the flag %s is given twice", name)
 		}
 		f.items = append(f.items, item)
+		return nil
+	})
+}
+
+// eachPair does something with every key and value of a mapping until that fails; want says what the keys are.
+func eachPair(n ast.Node, want string, do func(key string, at yamlfile.Position, value ast.Node) error) error {
+	pairs, err := pairsOf(n)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		key, at, err := scalar(p.Key, want)
+		if err != nil {
+			return err
+		}
+		if err := do(key, at, p.Value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,12 +11,15 @@ const (
 	whyGap        = "the number was counted, and the client that it was for died before it used it"
 )
 
+// all is what a generator can promise.
+var all = []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable}
+
 // Variants lists every generator.
 var Variants = []Variant{
 	{
 		Name: "get-set", Source: "ours: numbers as the listings write their sale",
-		Summary:  "GET the last number, SET the next; relies entirely on the lock",
-		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Summary:  "GET the last number, SET the next; leans on the lock entirely",
+		Promises: all,
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
 			{Property: variant.RealTimeOrder, Fault: variant.NoFault, Under: variant.Unserialized, Why: whySetBack},
@@ -32,7 +35,7 @@ var Variants = []Variant{
 	{
 		Name: "incr", Source: "ours",
 		Summary:  "INCR",
-		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Promises: all,
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
 			{Property: variant.NoGaps, Fault: variant.Crash, Why: whyGap},
@@ -43,7 +46,7 @@ var Variants = []Variant{
 	{
 		Name: "script", Source: "ours",
 		Summary:  "one script counts and writes down which request got the number",
-		Promises: []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTimeOrder, variant.Linearizable},
+		Promises: all,
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.Failover, Why: whyFailover},
 		},
@@ -65,10 +68,5 @@ var Variants = []Variant{
 
 // Find returns the generator with this name.
 func Find(name string) (Variant, bool) {
-	for _, v := range Variants {
-		if v.Name == name {
-			return v, true
-		}
-	}
-	return Variant{}, false
+	return variant.First(Variants, func(v Variant) bool { return v.Name == name })
 }

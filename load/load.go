@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/closed"
 	"oversell/internal/coro"
 	"oversell/load/mux"
 	"oversell/variant"
@@ -256,12 +257,7 @@ func (c *Client) End() {
 func (c *Client) token() string { return fmt.Sprintf("%016x%016x", c.Rand.Uint64(), c.Rand.Uint64()) }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
-	done := make(chan struct{})
-	c.beside.Go(func() {
-		defer close(done)
-		f(c.ctx)
-	})
-	return variant.Join(done)
+	return variant.Beside(c.ctx, &c.beside, f)
 }
 
 // Stop asks the clients to end: waits for locks end, and Stopping becomes true. Operations in progress finish.
@@ -282,15 +278,8 @@ func (e *Engine) Commands() int64 {
 	return n
 }
 
-// Stopping reports whether Stop was called, or the engine cannot go on: see Err.
-func (e *Engine) Stopping() bool {
-	select {
-	case <-e.stopping:
-		return true
-	default:
-		return e.Err() != nil
-	}
-}
+// Stopping tells whether Stop was called, or the engine cannot go on: see Err.
+func (e *Engine) Stopping() bool { return closed.Is(e.stopping) || e.Err() != nil }
 
 // Err explains why this engine cannot run the clients; nil if it can. The error is of class errclass.ErrUsage.
 func (e *Engine) Err() error {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/closed"
 	"oversell/load/mux"
 )
 
@@ -99,7 +100,7 @@ func (p *pacer) run() {
 		switch {
 		case any && left <= soon:
 			doze(min(left, nap))
-			if closed(done) {
+			if closed.Is(done) {
 				return
 			}
 			continue
@@ -117,16 +118,7 @@ func (p *pacer) run() {
 	}
 }
 
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
-// release wakes clients that are due, and returns how long it takes until the next one is, if there is any.
+// release wakes who is due, and tells how long it takes until the next one is, if there is any.
 func (p *pacer) release(now time.Time) (left time.Duration, any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/closed"
 	"oversell/load/arrival"
 )
 
@@ -97,8 +98,8 @@ func TestPacerWakesInOrder(t *testing.T) {
 			t.Errorf("at %v: the next is due in %v (%t); want %v", c.at, left, any, c.left)
 		}
 		for i, ch := range due {
-			if closed(ch) != c.woken[i] {
-				t.Errorf("at %v: client %d is woken: %t", c.at, i, closed(ch))
+			if closed.Is(ch) != c.woken[i] {
+				t.Errorf("at %v: client %d is woken: %t", c.at, i, closed.Is(ch))
 			}
 		}
 	}

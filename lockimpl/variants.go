@@ -37,16 +37,16 @@ const (
 	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
-// oneMaster lists the flaws of every lock on a single master.
-var oneMaster = flaws(
+// oneMaster are the flaws of every lock that lives on a single master.
+var oneMaster = slices.Concat(
 	grantedAgain(variant.Failover, whyFailover),
 	grantedAgain(variant.RestartEmpty, whyForgot),
 	grantedAgain(variant.Evict, whyEvicted),
 	[]variant.Flaw{{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry}},
 )
 
-// expiring lists the flaws of every lock on a single master with a lease that the server counts.
-var expiring = flaws(oneMaster, grantedAgain(variant.ClockJump, whyJump), []variant.Flaw{
+// expiring are the flaws of every lock on a single master whose lease the server counts.
+var expiring = slices.Concat(oneMaster, grantedAgain(variant.ClockJump, whyJump), []variant.Flaw{
 	{Property: variant.Progress, Fault: variant.ClockJump, Why: whyLonger},
 })
 
@@ -58,9 +58,9 @@ func grantedAgain(fault variant.Fault, why string) []variant.Flaw {
 	}
 }
 
-// releasedByDel lists the flaws of a lock that is released by DEL: every fault that lets another client in lets the
-// first holder delete that client's lock.
-var releasedByDel = flaws(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
+// releasedByDel are the flaws of a lock that is released by DEL: whatever lets another
+// client in lets the first holder delete that client's lock.
+var releasedByDel = slices.Concat(wrongDelete(variant.Overrun, whyDel), onOthers(whyDel))
 
 // onOthers returns the flaws of a lock that does not check the owner on release or extension, under every fault that
 // grants a held lock again.
@@ -77,18 +77,18 @@ var lostLine = []variant.Flaw{
 	{Property: variant.FIFO, Fault: variant.RestartEmpty, Why: whyLine},
 }
 
-// wrongDelete returns the flaws of every lock whose release can delete another client's lock under this fault, and so
-// let a third client in.
-func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
-	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
+// neverExpires are the flaws of a lock whose key has no expiry between its first command and EXPIRE.
+func neverExpires(first string) []variant.Flaw {
+	return []variant.Flaw{
+		{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between " + first + " and EXPIRE leaves a key that never expires"},
+		{Property: variant.Progress, Fault: variant.Resend, Why: whySecondRefused},
+	}
 }
 
-func flaws(groups ...[]variant.Flaw) []variant.Flaw {
-	var all []variant.Flaw
-	for _, g := range groups {
-		all = append(all, g...)
-	}
-	return all
+// wrongDelete are the flaws of every lock whose release can delete another's
+// lock under this fault, and so let a third client in.
+func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
+	return append(grantedAgain(fault, why), variant.Flaw{Property: variant.OwnerOnlyRelease, Fault: fault, Why: why})
 }
 
 // Variants lists every lock under test.
@@ -103,7 +103,7 @@ var Variants = []Variant{
 		Name: "php-lock-printed", Was: []string{"redislock-printed"}, Source: doc02,
 		Summary:  "SETNX, EXPIRE with an absolute time (a lease of some 55 years), takeover when TTL < 0, isLocking assigns",
 		Promises: demands,
-		Flaws: flaws([]variant.Flaw{
+		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes any holder's lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
@@ -116,7 +116,7 @@ var Variants = []Variant{
 		Name: "php-lock", Was: []string{"redislock"}, Source: doc1,
 		Summary:  "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL",
 		Promises: demands,
-		Flaws: flaws([]variant.Flaw{
+		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE, or just after a release, takes the lock over while it is held"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the value is a whole second: two clients that called in the same second cannot tell their locks apart, so one deletes the other's"},
 		}, expiring),
@@ -127,29 +127,23 @@ var Variants = []Variant{
 		Name: "setnx-expire", Source: doc4,
 		Summary:  "SETNX, then EXPIRE; released by DEL",
 		Promises: sound,
-		Flaws: flaws([]variant.Flaw{
-			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between SETNX and EXPIRE leaves a key that never expires"},
-			{Property: variant.Progress, Fault: variant.Resend, Why: whySecondRefused},
-		}, releasedByDel, expiring),
-		Needs: variant.Needs{WholeSeconds: true},
-		New:   newSetnxExpire,
+		Flaws:    slices.Concat(neverExpires("SETNX"), releasedByDel, expiring),
+		Needs:    variant.Needs{WholeSeconds: true},
+		New:      newSetnxExpire,
 	},
 	{
 		Name: "incr", Source: doc4 + ", without a maximum",
 		Summary:  "the first INCR wins, then EXPIRE; released by DEL",
 		Promises: sound,
-		Flaws: flaws([]variant.Flaw{
-			{Property: variant.Progress, Fault: variant.Crash, Why: "a crash between INCR and EXPIRE leaves a key that never expires"},
-			{Property: variant.Progress, Fault: variant.Resend, Why: whySecondRefused},
-		}, releasedByDel, expiring),
-		Needs: variant.Needs{WholeSeconds: true},
-		New:   newIncr,
+		Flaws:    slices.Concat(neverExpires("INCR"), releasedByDel, expiring),
+		Needs:    variant.Needs{WholeSeconds: true},
+		New:      newIncr,
 	},
 	{
 		Name: "incr-max", Source: doc4 + `, forced open from the 5th count on (its comment says "more than", its code "at least")`,
 		Summary:  "as incr, but a client that counts to the maximum and finds no expiry deletes the key",
 		Promises: demands,
-		Flaws: flaws([]variant.Flaw{
+		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the owner that was forced out deletes its successor's lock"},
 		}, releasedByDel, expiring),
@@ -160,7 +154,7 @@ var Variants = []Variant{
 		Name: "set-nx-ex", Source: doc4 + `, "the best one"`,
 		Summary:  "SET 1 NX EX in one command; released by DEL",
 		Promises: sound,
-		Flaws:    flaws(releasedByDel, expiring),
+		Flaws:    slices.Concat(releasedByDel, expiring),
 		Needs:    variant.Needs{WholeSeconds: true},
 		New:      newSetNXEX,
 	},
@@ -168,14 +162,14 @@ var Variants = []Variant{
 		Name: "token-del", Source: doc3 + ", first releasing mistake",
 		Summary:  "SET token NX EX; released by DEL without a look at the token",
 		Promises: sound,
-		Flaws:    flaws(releasedByDel, expiring),
+		Flaws:    slices.Concat(releasedByDel, expiring),
 		New:      newTokenDel,
 	},
 	{
 		Name: "token-get-del", Source: doc3 + ", second releasing mistake",
 		Summary:  "SET token NX EX; released by GET, compare in the client, DEL",
 		Promises: sound,
-		Flaws:    flaws(wrongDelete(variant.Overrun, "between GET and DEL the lease can end and another acquire: the DEL hits the other's lock"), expiring),
+		Flaws:    slices.Concat(wrongDelete(variant.Overrun, "between GET and DEL the lease can end and another acquire: the DEL hits the other's lock"), expiring),
 		New:      newTokenGetDel,
 	},
 	{
@@ -231,7 +225,7 @@ var Variants = []Variant{
 		Name: "fenced", Source: ours,
 		Summary:  "lua-release that grants a rising fencing token with the lock",
 		Promises: append([]variant.Property{variant.Fencing}, sound...),
-		Flaws: flaws(expiring, []variant.Flaw{
+		Flaws: slices.Concat(expiring, []variant.Flaw{
 			{Property: variant.Fencing, Fault: variant.Failover, Why: "the counter was on the lost master: the promoted replica grants an old number again"},
 			{Property: variant.Fencing, Fault: variant.RestartEmpty, Why: "the counter is gone with the data: numbers begin anew"},
 		}),
@@ -242,7 +236,7 @@ var Variants = []Variant{
 		Name: "fair", Source: ours,
 		Summary:  "first come, first served, in a line that reaps the dead",
 		Promises: append([]variant.Property{variant.FIFO}, demands...),
-		Flaws:    flaws(lostLine, expiring),
+		Flaws:    slices.Concat(lostLine, expiring),
 		Needs:    variant.Needs{ServerClock: true},
 		New:      newFair,
 	},
@@ -250,14 +244,14 @@ var Variants = []Variant{
 		Name: "token-per-client", Source: "ours, control", Control: true,
 		Summary:  "lua-release with one token for all of a client's attempts",
 		Promises: demands,
-		Flaws:    flaws(wrongDelete(variant.LateRequest, "a release that arrives late fits the client's own next lock and deletes it"), expiring),
+		Flaws:    slices.Concat(wrongDelete(variant.LateRequest, "a release that arrives late fits the client's own next lock and deletes it"), expiring),
 		New:      newTokenPerClient,
 	},
 	{
 		Name: "watchdog-naive", Source: "ours, control", Control: true,
 		Summary:  "a renewal that does not compare, outlives the release, and reports no loss",
 		Promises: demands,
-		Flaws: flaws([]variant.Flaw{
+		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: whyBlindExtend},
 		}, onOthers(whyBlindExtend), expiring),
@@ -268,7 +262,7 @@ var Variants = []Variant{
 		Name: "fair-no-reap", Source: "ours, control", Control: true,
 		Summary:  "the line of fair, in which the dead keep their place",
 		Promises: append([]variant.Property{variant.FIFO}, demands...),
-		Flaws: flaws([]variant.Flaw{
+		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.Progress, Fault: variant.Crash, Why: "a dead head of the line blocks everybody behind it"},
 			{Property: variant.Progress, Fault: variant.DropReply, Why: whyLeftPlace},
 			{Property: variant.Progress, Fault: variant.LateRequest, Why: whyLeftPlace},
@@ -280,12 +274,7 @@ var Variants = []Variant{
 
 // Find returns the variant that has this name, or had it in an earlier version.
 func Find(name string) (Variant, bool) {
-	for _, v := range Variants {
-		if v.Name == name || slices.Contains(v.Was, name) {
-			return v, true
-		}
-	}
-	return Variant{}, false
+	return variant.First(Variants, func(v Variant) bool { return v.Name == name || slices.Contains(v.Was, name) })
 }
 
 // Today returns the present name for a variant's earlier name; it returns any other name unchanged.

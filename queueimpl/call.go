@@ -47,16 +47,6 @@ func badCall(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrBadCall}, args...)...)
 }
 
-// firstOf returns the first error.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func named(name string) error {
 	if name == "" {
 		return badCall("the name of a queue must not be empty")

@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 
 	"oversell/variant"
@@ -16,7 +17,7 @@ func newRangeRunRemove(env variant.Env, o Options) Queue {
 
 // Pop reads and removes nothing. The receipt is the id: the removal needs nothing else.
 func (q rangeRunRemove) Pop(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	tasks, err := q.list(ctx, zsetPeekScript, []string{keyOf(name)}, count)
@@ -31,7 +32,7 @@ func (q rangeRunRemove) Pop(ctx context.Context, name string, count int) ([]Task
 
 // Ack removes the task by its id alone.
 func (q rangeRunRemove) Ack(ctx context.Context, name string, t Task) error {
-	if err := firstOf(named(name), identified(t.ID), claimed(t)); err != nil {
+	if err := cmp.Or(named(name), identified(t.ID), claimed(t)); err != nil {
 		return failed("ack in", name, err)
 	}
 	n, err := q.rdb().ZRem(ctx, keyOf(name), t.ID).Result()

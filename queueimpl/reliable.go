@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (q reliable) Enqueue(ctx context.Context, name string, ids ...string) ([]Ta
 
 // EnqueueAfter implements Delayer.
 func (q reliable) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]Task, error) {
-	if err := firstOf(named(name), identified(ids...), notNegative(after)); err != nil {
+	if err := cmp.Or(named(name), identified(ids...), notNegative(after)); err != nil {
 		return nil, failed("enqueue into", name, err)
 	}
 	tasks, err := q.enter(ctx, reliableEnqueueScript, q.keys(name), after, ids)
@@ -55,7 +56,7 @@ func (q reliable) Repeats() Repeat { return q.o.repeats() }
 
 // Dequeue implements Dequeuer. For a claimed task it returns ErrChanged.
 func (q reliable) Dequeue(ctx context.Context, name, id string, score float64) error {
-	if err := firstOf(named(name), identified(id), finite(score)); err != nil {
+	if err := cmp.Or(named(name), identified(id), finite(score)); err != nil {
 		return failed("dequeue from", name, err)
 	}
 	return failed("dequeue from", name, q.did(ctx, ErrChanged, reliableDequeueScript, q.keys(name), id, scoreArg(score)))
@@ -80,7 +81,7 @@ func (q reliable) Popped(ctx context.Context, name, request string) ([]Task, err
 }
 
 func (q reliable) pop(ctx context.Context, name, request string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	tasks, err := q.list(ctx, reliablePopScript, q.keys(name),
@@ -93,7 +94,7 @@ func (q reliable) pop(ctx context.Context, name, request string, count int) ([]T
 
 // Ack implements Acker.
 func (q reliable) Ack(ctx context.Context, name string, t Task) error {
-	if err := firstOf(named(name), identified(t.ID), claimed(t)); err != nil {
+	if err := cmp.Or(named(name), identified(t.ID), claimed(t)); err != nil {
 		return failed("ack in", name, err)
 	}
 	return failed("ack in", name, q.did(ctx, ErrLost, reliableAckScript, q.keys(name), t.ID, t.Receipt))
@@ -101,7 +102,7 @@ func (q reliable) Ack(ctx context.Context, name string, t Task) error {
 
 // Extend implements Extender.
 func (q reliable) Extend(ctx context.Context, name string, t Task) (Task, error) {
-	if err := firstOf(named(name), identified(t.ID), claimed(t)); err != nil {
+	if err := cmp.Or(named(name), identified(t.ID), claimed(t)); err != nil {
 		return t, failed("extend in", name, err)
 	}
 	start := q.env.Clock.Now()
@@ -133,7 +134,7 @@ func (q reliable) Reclaim(ctx context.Context, name string) (n int, err error) {
 // Peek implements Peeker. It shows waiting tasks: a task whose claim has run out waits again when a Pop or a Reclaim
 // has ended the claim.
 func (q reliable) Peek(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("peek into", name, err)
 	}
 	tasks, err := q.list(ctx, zsetPeekScript, []string{keyOf(name)}, count)

@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the scripts
 	"encoding/json"
@@ -155,7 +156,7 @@ func requested(request string) error {
 
 // popped is Popped for the queues whose scripts keep a journal.
 func (b base) popped(ctx context.Context, name, request string) ([]Task, error) {
-	if err := firstOf(named(name), requested(request)); err != nil {
+	if err := cmp.Or(named(name), requested(request)); err != nil {
 		return nil, failed("journal of", name, err)
 	}
 	text, err := b.rdb().HGet(ctx, journalOf(name), request).Result()

@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func newStreams(env variant.Env, o Options) Queue {
 
 // Enqueue implements Queue.
 func (q *streams) Enqueue(ctx context.Context, name string, ids ...string) ([]Task, error) {
-	if err := firstOf(named(name), identified(ids...)); err != nil {
+	if err := cmp.Or(named(name), identified(ids...)); err != nil {
 		return nil, failed("enqueue into", name, err)
 	}
 	added := make([]*redis.StringCmd, len(ids))
@@ -66,7 +67,7 @@ func (q *streams) Enqueue(ctx context.Context, name string, ids ...string) ([]Ta
 
 // Pop implements Queue. Entries of silent consumers come first, then new ones.
 func (q *streams) Pop(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	if q.consumer == "" {
@@ -204,7 +205,7 @@ func (q *streams) bury(ctx context.Context, name, entry, id string) error {
 
 // Ack implements Acker.
 func (q *streams) Ack(ctx context.Context, name string, t Task) error {
-	if err := firstOf(named(name), identified(t.ID), claimed(t)); err != nil {
+	if err := cmp.Or(named(name), identified(t.ID), claimed(t)); err != nil {
 		return failed("ack in", name, err)
 	}
 	entry, delivery, consumer, err := claimIn(t.Receipt)

@@ -1,6 +1,10 @@
 package queueimpl
 
-import "oversell/variant"
+import (
+	"slices"
+
+	"oversell/variant"
+)
 
 // The mechanisms behind the flaws that several queues share.
 const (
@@ -32,8 +36,9 @@ var oneServer = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.RestartEmpty, Why: whyEmptied},
 }
 
-// handsOutOnce lists the flaws of a queue whose consumers rely on getting each task once.
-var handsOutOnce = flaws(oneServer, []variant.Flaw{
+// handsOutOnce are the flaws of a queue whose consumers rely on its handing out
+// each task once.
+var handsOutOnce = slices.Concat(oneServer, []variant.Flaw{
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.Linearizable, Fault: variant.Failover, Why: whyFailoverPop},
@@ -49,7 +54,15 @@ var removesAtOnce = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: whyLatePop},
 }
 
-// twoInside returns the flaws of a queue that needs mutual exclusion, if its lock does not provide it.
+// givesAgain are the flaws of a queue that gives a task to another when nobody has acked it in time.
+var givesAgain = []variant.Flaw{
+	{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
+	{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
+	{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
+}
+
+// twoInside are the flaws of a queue that needs its clients kept apart, where they
+// are not.
 func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	repeats := variant.WithRepeats
 	if under != "" {
@@ -73,14 +86,6 @@ func stuckUnder(locks ...string) []variant.Flaw {
 	return all
 }
 
-func flaws(groups ...[]variant.Flaw) []variant.Flaw {
-	var all []variant.Flaw
-	for _, g := range groups {
-		all = append(all, g...)
-	}
-	return all
-}
-
 // Variants are all the queues, in the order in which reports show them.
 var Variants = []Variant{
 	{
@@ -88,7 +93,7 @@ var Variants = []Variant{
 		Source:   variant.TextListing + "; if the lock is not obtained the listing ends in a fatal error, because it logs by Logger:get(…), a label in PHP",
 		Summary:  "a sorted set by due time; every change is several commands under a lock, by the client's clock",
 		Promises: variant.PropertiesOf(variant.Queue),
-		Flaws: flaws(
+		Flaws: slices.Concat(
 			twoInside(variant.NoFault, variant.Unserialized, ""),
 			twoInside(variant.Overrun, "", whyOverrun),
 			removesAtOnce,
@@ -108,7 +113,7 @@ var Variants = []Variant{
 		Source:   "ours, zset-locked corrected",
 		Summary:  "the sorted set with each change in one script, by the server's clock; no lock",
 		Promises: variant.PropertiesOf(variant.Queue),
-		Flaws: flaws(
+		Flaws: slices.Concat(
 			removesAtOnce,
 			[]variant.Flaw{{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock}},
 			handsOutOnce,
@@ -123,13 +128,9 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoLostTask, variant.EffectOnce, variant.NotEarly, variant.InOrder, variant.OneEntryPerID, variant.Progress,
 		},
-		Flaws: flaws(
-			[]variant.Flaw{
-				{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
-				{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
-				{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
-				{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock},
-			},
+		Flaws: slices.Concat(
+			givesAgain,
+			[]variant.Flaw{{Property: variant.NotEarly, Fault: variant.ClockJump, Why: whyServerClock}},
 			oneServer,
 		),
 		AtLeastOnce: true,
@@ -143,11 +144,9 @@ var Variants = []Variant{
 		Promises: []variant.Property{
 			variant.NoLostTask, variant.EffectOnce, variant.InOrder, variant.Progress,
 		},
-		Flaws: flaws(
+		Flaws: slices.Concat(
+			givesAgain,
 			[]variant.Flaw{
-				{Property: variant.NoDuplicateDelivery, Fault: variant.Overrun, Why: whySlow},
-				{Property: variant.NoDuplicateDelivery, Fault: variant.Crash, Why: whyDied},
-				{Property: variant.NoDuplicateDelivery, Fault: variant.DropReply, Why: whyDied},
 				{Property: variant.InOrder, Fault: variant.Resend, Why: whyLostClaim},
 				{Property: variant.OneEntryPerID, Fault: variant.NoFault, Under: variant.WithRepeats, Why: "a stream does not look at ids: each XADD is an entry of its own"},
 			},
@@ -162,7 +161,7 @@ var Variants = []Variant{
 		Source:   "ours, as widely copied",
 		Summary:  "look at what is due, run it, remove it afterwards",
 		Promises: variant.PropertiesOf(variant.Queue),
-		Flaws: flaws(
+		Flaws: slices.Concat(
 			[]variant.Flaw{
 				{Property: variant.NoDuplicateDelivery, Fault: variant.NoFault, Why: whyTwoRanges},
 				{Property: variant.EffectOnce, Fault: variant.NoFault, Why: whyTwoRanges},
@@ -180,10 +179,5 @@ var Variants = []Variant{
 
 // Find returns the queue with this name.
 func Find(name string) (Variant, bool) {
-	for _, v := range Variants {
-		if v.Name == name {
-			return v, true
-		}
-	}
-	return Variant{}, false
+	return variant.First(Variants, func(v Variant) bool { return v.Name == name })
 }

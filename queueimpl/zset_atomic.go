@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -18,7 +19,7 @@ func (q zset) Enqueue(ctx context.Context, name string, ids ...string) ([]Task, 
 
 // EnqueueAfter implements Delayer.
 func (q zset) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]Task, error) {
-	if err := firstOf(named(name), identified(ids...), notNegative(after)); err != nil {
+	if err := cmp.Or(named(name), identified(ids...), notNegative(after)); err != nil {
 		return nil, failed("enqueue into", name, err)
 	}
 	tasks, err := q.enter(ctx, zsetEnqueueScript, []string{keyOf(name)}, after, ids)
@@ -30,7 +31,7 @@ func (q zset) Repeats() Repeat { return q.o.repeats() }
 
 // Dequeue implements Dequeuer.
 func (q zset) Dequeue(ctx context.Context, name, id string, score float64) error {
-	if err := firstOf(named(name), identified(id), finite(score)); err != nil {
+	if err := cmp.Or(named(name), identified(id), finite(score)); err != nil {
 		return failed("dequeue from", name, err)
 	}
 	return failed("dequeue from", name, q.did(ctx, ErrChanged, zsetDequeueScript, []string{keyOf(name)}, id, scoreArg(score)))
@@ -38,7 +39,7 @@ func (q zset) Dequeue(ctx context.Context, name, id string, score float64) error
 
 // Peek implements Peeker.
 func (q zset) Peek(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("peek into", name, err)
 	}
 	tasks, err := q.list(ctx, zsetPeekScript, []string{keyOf(name)}, count)
@@ -79,7 +80,7 @@ func (q zsetAtomic) Popped(ctx context.Context, name, request string) ([]Task, e
 }
 
 func (q zsetAtomic) pop(ctx context.Context, name, request string, count int) ([]Task, error) {
-	if err := firstOf(named(name), counted(count)); err != nil {
+	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	tasks, err := q.list(ctx, zsetPopScript, []string{keyOf(name), journalOf(name)}, count, request)

@@ -1,6 +1,7 @@
 package queueimpl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (q *zsetLocked) EnqueueAfter(ctx context.Context, name string, after time.D
 // EnqueueWithin is the documents' enqueue(name, ids, timeout, after). after may be
 // negative: such a task comes before the tasks that are due now.
 func (q *zsetLocked) EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) ([]Task, error) {
-	if err := firstOf(q.named(name), q.listed(ids), patient(timeout)); err != nil {
+	if err := cmp.Or(q.named(name), q.listed(ids), patient(timeout)); err != nil {
 		return nil, failed("enqueue into", name, err)
 	}
 	var score float64
@@ -167,7 +168,7 @@ func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64
 // DequeueWithin is the documents' dequeue(name, id, score, timeout). A score of zero is refused, since PHP counts it as
 // empty.
 func (q *zsetLocked) DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error {
-	err := firstOf(q.named(name), q.identified(id), finite(score), patient(timeout))
+	err := cmp.Or(q.named(name), q.identified(id), finite(score), patient(timeout))
 	if err == nil && score == 0 {
 		err = badCall("a score of 0, which PHP takes for empty")
 	}
@@ -200,7 +201,7 @@ func (q *zsetLocked) PopWithin(ctx context.Context, name string, count int, _ ti
 // Pop is the documents' pop(name, count, timeout): one attempt at the lock, since
 // the timeout is not passed on; the range; and a ZREM for each, its answer ignored.
 func (q *zsetLocked) Pop(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(q.named(name), counted(count)); err != nil {
+	if err := cmp.Or(q.named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	var tasks []Task
@@ -225,7 +226,7 @@ func (q *zsetLocked) Pop(ctx context.Context, name string, count int) ([]Task, e
 
 // Peek is the documents' peek(name, count): Pop's range without the lock.
 func (q *zsetLocked) Peek(ctx context.Context, name string, count int) ([]Task, error) {
-	if err := firstOf(q.named(name), counted(count)); err != nil {
+	if err := cmp.Or(q.named(name), counted(count)); err != nil {
 		return nil, failed("peek into", name, err)
 	}
 	tasks, err := q.due(ctx, keyOf(name), count)

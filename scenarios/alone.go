@@ -7,6 +7,7 @@ import (
 
 	"oversell/faults"
 	"oversell/history"
+	"oversell/internal/closed"
 	"oversell/load"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -152,20 +153,11 @@ func (s *solo) number(of string) int64 { return s.Number(of) }
 
 // rest pauses regardless of the duration: the schedule decides how long a section lasts.
 func (s *solo) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bool {
-	if closed(lost) {
+	if closed.Is(lost) {
 		return false
 	}
 	s.Pause("section")
-	return !closed(lost)
-}
-
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
+	return !closed.Is(lost)
 }
 
 func (s *solo) now() time.Duration { return 0 }

@@ -90,20 +90,7 @@ func (r *run) awaitServed(ctx context.Context, over <-chan struct{}) {
 	if r.book == nil {
 		return
 	}
-	limit := time.After(drain)
-	for !r.book.Served() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.target.Done():
-			return
-		case <-over:
-			return
-		case <-limit:
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	r.await(ctx, over, time.After(drain), r.book.Served)
 }
 
 // turn is a client's state in an open load. The zero value is that of a closed one.

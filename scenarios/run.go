@@ -420,13 +420,20 @@ func (r *run) halt() {
 
 // outlast waits until the run need not go on for its faults.
 func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
-	for r.lasting() {
+	r.await(ctx, over, nil, func() bool { return !r.lasting() })
+}
+
+// await waits until something is so, or the run is over, or there is no more time.
+func (r *run) await(ctx context.Context, over <-chan struct{}, limit <-chan time.Time, so func() bool) {
+	for !so() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.target.Done():
 			return
 		case <-over:
+			return
+		case <-limit:
 			return
 		case <-time.After(5 * time.Millisecond):
 		}

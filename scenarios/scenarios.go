@@ -62,12 +62,7 @@ var All = []Scenario{seckill, mutex, queue, seckillQueued, ids, floors, dispatch
 
 // Find returns the scenario with this name.
 func Find(name string) (Scenario, bool) {
-	for _, s := range All {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return Scenario{}, false
+	return variant.First(All, func(s Scenario) bool { return s.Name == name })
 }
 
 // DefaultLease is the default lease of a lock.

@@ -92,18 +92,9 @@ func (t *Target) Servers() []Member {
 // server itself, past every proxy, and is closed with the target. It panics if there is no such server.
 func (t *Target) Admin(number int) *redis.Client { return t.group.Servers[number-1].Admin }
 
-// Kill ends a server as kill -9 does and waits until it is gone. That does not end the target. It needs [CanStop].
-func (t *Target) Kill(number int) error {
-	s, err := t.ours(number)
-	if err != nil {
-		return err
-	}
-	if err := s.Kill(); err != nil {
-		return err
-	}
-	t.alarm(context.Background())
-	return nil
-}
+// Kill ends a server as kill -9 does and waits until it is gone. The target does
+// not count as ended by that. It needs [CanStop].
+func (t *Target) Kill(number int) error { return t.act(number, (*instance.Server).Kill) }
 
 // Start starts a killed server again on its port, and waits until it answers and has loaded its data; with empty it
 // forgets its data. It does not wait for replicas to catch up: see AwaitHealthy. It needs [CanStop].
@@ -130,17 +121,7 @@ func (t *Target) Start(ctx context.Context, number int, empty bool) error {
 }
 
 // Freeze stops a server as SIGSTOP does, and Thaw lets it go on. They need [CanStop].
-func (t *Target) Freeze(number int) error {
-	s, err := t.ours(number)
-	if err != nil {
-		return err
-	}
-	if err := s.Freeze(); err != nil {
-		return err
-	}
-	t.alarm(context.Background())
-	return nil
-}
+func (t *Target) Freeze(number int) error { return t.act(number, (*instance.Server).Freeze) }
 
 // Thaw ends a Freeze. It does nothing if the server is not frozen.
 func (t *Target) Thaw(number int) error {
@@ -151,7 +132,16 @@ func (t *Target) Thaw(number int) error {
 	if !s.Frozen.Load() {
 		return nil
 	}
-	if err := s.Thaw(); err != nil {
+	return t.act(number, (*instance.Server).Thaw)
+}
+
+// act does something to a server, of which the target then takes notice.
+func (t *Target) act(number int, do func(*instance.Server) error) error {
+	s, err := t.ours(number)
+	if err != nil {
+		return err
+	}
+	if err := do(s); err != nil {
 		return err
 	}
 	t.alarm(context.Background())

@@ -28,28 +28,19 @@ type fenced struct {
 
 func newFenced(env variant.Env, product string) Sale {
 	r := newRecord(env, product)
-	return &fenced{record: r, keys: []string{r.stock, r.key("Fence:Stock")}}
+	return twoWay{&fenced{record: r, keys: []string{r.stock, r.key("Fence:Stock")}}}
 }
 
-func (s *fenced) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
-}
-
-// Refund is the same fenced read and write with the other sign. It knows no orders, so it adds any quantity.
-func (s *fenced) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })
-}
-
-func (s *fenced) change(ctx context.Context, by, token int64) (int64, error) {
-	if token <= 0 {
+func (s *fenced) change(ctx context.Context, by int64, l lockimpl.Lock) (int64, error) {
+	if l.Fence <= 0 {
 		return Unsaid, errNoToken
 	}
-	left, err := answer(fencedReadScript.Run(ctx, s.rdb, s.keys, token))
+	left, err := answer(fencedReadScript.Run(ctx, s.rdb, s.keys, l.Fence))
 	if err != nil {
 		return Unsaid, err
 	}
 	if left, err = changed(left, by); err != nil {
 		return Unsaid, err
 	}
-	return answer(fencedWriteScript.Run(ctx, s.rdb, s.keys, token, left))
+	return answer(fencedWriteScript.Run(ctx, s.rdb, s.keys, l.Fence, left))
 }

@@ -30,20 +30,11 @@ type fencedWrite struct {
 func newFencedWrite(env variant.Env, product string) Sale {
 	s := &fencedWrite{record: newRecord(env, product)}
 	s.fence = s.key("Fence:Stock")
-	return s
+	return twoWay{s}
 }
 
-func (s *fencedWrite) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l.Fence) })
-}
-
-// Refund is the same read and fenced write with the other sign. It knows no orders, so it adds any quantity.
-func (s *fencedWrite) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l.Fence) })
-}
-
-func (s *fencedWrite) change(ctx context.Context, by, token int64) (int64, error) {
-	if token <= 0 {
+func (s *fencedWrite) change(ctx context.Context, by int64, l lockimpl.Lock) (int64, error) {
+	if l.Fence <= 0 {
 		return Unsaid, errNoToken
 	}
 	left, err := read(ctx, s.rdb, s.stock)
@@ -53,5 +44,5 @@ func (s *fencedWrite) change(ctx context.Context, by, token int64) (int64, error
 	if left, err = changed(left, by); err != nil {
 		return Unsaid, err
 	}
-	return answer(fencedWriteScript.Run(ctx, s.rdb, []string{s.stock, s.fence}, token, left))
+	return answer(fencedWriteScript.Run(ctx, s.rdb, []string{s.stock, s.fence}, l.Fence, left))
 }

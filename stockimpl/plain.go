@@ -11,18 +11,11 @@ import (
 // It is correct only if no other client does the same in between; the documents' locks exist for that.
 type plain struct{ record }
 
-func newPlain(env variant.Env, product string) Sale { return &plain{newRecord(env, product)} }
-
-func (s *plain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+func newPlain(env variant.Env, product string) Sale {
+	return twoWay{&plain{newRecord(env, product)}}
 }
 
-// Refund is the same read and write with the other sign. It knows no orders, so it adds any quantity.
-func (s *plain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *plain) change(ctx context.Context, by int64) (int64, error) {
+func (s *plain) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	left, err := read(ctx, s.rdb, s.stock)
 	if err != nil {
 		return Unsaid, err

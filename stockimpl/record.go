@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/lockimpl"
 	"oversell/variant"
 )
 
@@ -97,7 +98,35 @@ func (r *record) order(what string, o Order, carryOut func(pieces int64) (int64,
 	return Unsaid, fmt.Errorf("%s order %d of %q: %w", what, o.ID, r.product, err)
 }
 
-// read reads the number of pieces left.
+// changer is a sale that changes its stock in one way for purchases and for refunds.
+type changer interface {
+	Open(ctx context.Context, stock int64) error
+	State(ctx context.Context) (State, error)
+	order(what string, o Order, carryOut func(pieces int64) (int64, error)) (int64, error)
+	change(ctx context.Context, by int64, l lockimpl.Lock) (int64, error)
+}
+
+// twoWay is a sale whose refund is its purchase with the other sign. It knows no orders, so whatever is
+// handed in is added.
+type twoWay struct{ changer }
+
+// Buy implements Sale.
+func (s twoWay) Buy(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
+	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces, l) })
+}
+
+// Refund implements Sale.
+func (s twoWay) Refund(ctx context.Context, o Order, l lockimpl.Lock) (int64, error) {
+	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces, l) })
+}
+
+// optimisticTwoWay is one that can refuse what is stale.
+type optimisticTwoWay struct {
+	twoWay
+	Optimist
+}
+
+// read gets the number of pieces left.
 func read(ctx context.Context, c redis.Cmdable, stock string) (int64, error) {
 	left, err := c.Get(ctx, stock).Int64()
 	if errors.Is(err, redis.Nil) {

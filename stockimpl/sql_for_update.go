@@ -15,19 +15,10 @@ import (
 type sqlForUpdate struct{ sqlRecord }
 
 func newSQLForUpdate(env variant.Env, product string) Sale {
-	return &sqlForUpdate{newSQLRecord(env, product)}
+	return twoWay{&sqlForUpdate{newSQLRecord(env, product)}}
 }
 
-func (s *sqlForUpdate) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
-}
-
-// Refund is the same transaction with the other sign. It knows no orders, so it adds any quantity.
-func (s *sqlForUpdate) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *sqlForUpdate) change(ctx context.Context, by int64) (int64, error) {
+func (s *sqlForUpdate) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	if s.unfit != nil {
 		return Unsaid, s.unfit
 	}

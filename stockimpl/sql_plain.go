@@ -12,19 +12,10 @@ import (
 type sqlPlain struct{ sqlRecord }
 
 func newSQLPlain(env variant.Env, product string) Sale {
-	return &sqlPlain{newSQLRecord(env, product)}
+	return twoWay{&sqlPlain{newSQLRecord(env, product)}}
 }
 
-func (s *sqlPlain) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
-}
-
-// Refund is the same SELECT and UPDATE with the other sign. It knows no orders, so it adds any quantity.
-func (s *sqlPlain) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *sqlPlain) change(ctx context.Context, by int64) (int64, error) {
+func (s *sqlPlain) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	left, _, err := s.read(ctx)
 	if err != nil {
 		return Unsaid, err

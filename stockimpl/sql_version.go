@@ -17,19 +17,11 @@ type sqlVersion struct {
 }
 
 func newSQLVersion(env variant.Env, product string) Sale {
-	return &sqlVersion{sqlRecord: newSQLRecord(env, product)}
+	s := &sqlVersion{sqlRecord: newSQLRecord(env, product)}
+	return optimisticTwoWay{twoWay{s}, s}
 }
 
-func (s *sqlVersion) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
-}
-
-// Refund does the same with the other sign. It knows no orders, so it adds any quantity.
-func (s *sqlVersion) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *sqlVersion) change(ctx context.Context, by int64) (int64, error) {
+func (s *sqlVersion) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	for {
 		left, version, err := s.read(ctx)
 		if err != nil {

@@ -25,22 +25,13 @@ type ticket struct {
 
 func newTicket(env variant.Env, product string) Sale {
 	s := makeTicket(env, product)
-	return &s
+	return twoWay{&s}
 }
 
 func makeTicket(env variant.Env, product string) ticket {
 	s := ticket{record: newRecord(env, product)}
 	s.numbers, s.display = s.key("Ticket"), s.key("Display")
 	return s
-}
-
-func (s *ticket) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
-}
-
-// Refund also takes a number, and is the same with the other sign. It knows no orders, so it adds any quantity.
-func (s *ticket) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
 }
 
 // take takes a number, and works out what will be left.
@@ -55,7 +46,7 @@ func (s *ticket) take(ctx context.Context, by int64) (number, left int64, err er
 	return number, left, err
 }
 
-func (s *ticket) change(ctx context.Context, by int64) (int64, error) {
+func (s *ticket) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	number, left, err := s.take(ctx, by)
 	if err != nil {
 		return Unsaid, err

@@ -40,20 +40,10 @@ type ticketMachine struct {
 func newTicketMachine(env variant.Env, product string) Sale {
 	s := &ticketMachine{ticket: makeTicket(env, product), env: env}
 	s.machine = s.key("Machine")
-	return s
+	return twoWay{s}
 }
 
-func (s *ticketMachine) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
-}
-
-// Refund also takes a number and the machine, and is the same with the other sign. It knows no orders, so it adds any
-// quantity.
-func (s *ticketMachine) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *ticketMachine) change(ctx context.Context, by int64) (int64, error) {
+func (s *ticketMachine) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	number, left, err := s.take(ctx, by)
 	if err != nil {
 		return Unsaid, err

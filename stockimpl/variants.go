@@ -1,6 +1,10 @@
 package stockimpl
 
-import "oversell/variant"
+import (
+	"slices"
+
+	"oversell/variant"
+)
 
 // The mechanisms behind the flaws that several sales share.
 const (
@@ -38,227 +42,188 @@ func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 	return flaws
 }
 
+// demands are what whoever copies a sale believes to get; once and fencing add a promise each.
+var (
+	demands = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}
+	once    = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable}
+	fencing = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable}
+)
+
+// undone are the flaws of a sale where one write undoes another's purchase or refund.
+func undone(fault variant.Fault, under, why string) []variant.Flaw {
+	return []variant.Flaw{
+		{Property: variant.NoOversell, Fault: fault, Under: under, Why: why},
+		{Property: variant.NoUndersell, Fault: fault, Under: under, Why: whyBooks},
+		{Property: variant.Linearizable, Fault: fault, Under: under, Why: whyTwoOrders},
+	}
+}
+
+// readsThenWrites are the flaws of a sale in Redis that reads the stock and later writes what is left
+// of it: why others come in between, why they do when the lease is over, and why late writes count.
+func readsThenWrites(between, over, late string) []variant.Flaw {
+	return slices.Concat(
+		undone(variant.NoFault, variant.Unserialized, between),
+		undone(variant.Overrun, "", over),
+		undone(variant.LateRequest, "", late),
+	)
+}
+
+// givesBack are the flaws of a sale that takes pieces first and gives them back if they are too many.
+var givesBack = []variant.Flaw{
+	{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+	{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
+	{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+	{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
+	{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
+	{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
+	{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
+	{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
+}
+
+// noIDs are the flaws of a sale that does not know an order again; paidForTwo adds that of one whose
+// answer can be lost.
+var (
+	noIDs      = []variant.Flaw{{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs}}
+	paidForTwo = append(noIDs[:1:1], variant.Flaw{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo})
+)
+
 // Variants are all the sales, in the order in which reports show them.
 var Variants = []Variant{
 	{
-		Name:    "plain",
-		Source:  variant.TextListing + ", " + variant.TextLease,
-		Summary: "GET the stock, subtract in the client, SET it; relies entirely on the lock",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(), []variant.Flaw{
-			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyOverrun},
-			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyLateSet},
-			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
-		New: newPlain,
+		Name:     "plain",
+		Source:   variant.TextListing + ", " + variant.TextLease,
+		Summary:  "GET the stock, subtract in the client, SET it; leans on the lock entirely",
+		Promises: demands,
+		Flaws:    slices.Concat(onOneMaster(), readsThenWrites(whyLostUpdate, whyOverrun, whyLateSet), paidForTwo),
+		New:      newPlain,
 	},
 	{
-		Name:    "watch",
-		Source:  variant.TextDispatch + ", optimistic locking",
-		Summary: "WATCH, GET, MULTI, SET, EXEC, again until nobody wrote in between",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(), []variant.Flaw{
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
+		Name:       "watch",
+		Source:     variant.TextDispatch + ", optimistic locking",
+		Summary:    "WATCH, GET, MULTI, SET, EXEC, again until nobody wrote in between",
+		Promises:   demands,
+		Flaws:      append(onOneMaster(), paidForTwo...),
 		Optimistic: true,
 		New:        newWatch,
 	},
 	{
-		Name:    "lua",
-		Source:  "ours",
-		Summary: "one script decides an order and remembers its id",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
-		},
-		Flaws: onOneMaster(variant.OncePerOrder),
-		New:   newLua,
+		Name:     "lua",
+		Source:   "ours",
+		Summary:  "one script decides an order and remembers its id",
+		Promises: once,
+		Flaws:    onOneMaster(variant.OncePerOrder),
+		New:      newLua,
 	},
 	{
-		Name:    "fenced",
-		Source:  "ours",
-		Summary: "read and write both show the lock's fencing token; an older one is refused",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(variant.Fencing), []variant.Flaw{
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
-		Needs: variant.Needs{Fence: true},
-		New:   newFenced,
+		Name:     "fenced",
+		Source:   "ours",
+		Summary:  "read and write both show the lock's fencing token; an older one is refused",
+		Promises: fencing,
+		Flaws:    append(onOneMaster(variant.Fencing), paidForTwo...),
+		Needs:    variant.Needs{Fence: true},
+		New:      newFenced,
 	},
 	{
-		Name:    "reserve",
-		Source:  "ours",
-		Summary: "one script sets pieces aside until a deadline, another confirms the order; late reservations go back",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
-		},
-		Flaws: onOneMaster(variant.OncePerOrder),
-		Needs: variant.Needs{ServerClock: true},
-		New:   newReserve,
+		Name:     "reserve",
+		Source:   "ours",
+		Summary:  "one script sets pieces aside until a deadline, another confirms the order; late reservations go back",
+		Promises: once,
+		Flaws:    onOneMaster(variant.OncePerOrder),
+		Needs:    variant.Needs{ServerClock: true},
+		New:      newReserve,
 	},
 	{
-		Name:    "decr",
-		Source:  "ours, as widely copied",
-		Summary: "DECRBY first; below zero means sold out, and INCRBY gives back",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(), []variant.Flaw{
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
-			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
-			{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
-			{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
+		Name:     "decr",
+		Source:   "ours, as widely copied",
+		Summary:  "DECRBY first; below zero means sold out, and INCRBY gives back",
+		Promises: demands,
+		Flaws: slices.Concat(onOneMaster(), givesBack, []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
-		}...),
+		}),
 		Control: true,
 		New:     newDecr,
 	},
 	{
-		Name:    "check-then-act",
-		Source:  "ours",
-		Summary: "look the order id up, DECRBY, write the id down: three steps that are not one",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(variant.OncePerOrder), []variant.Flaw{
+		Name:     "check-then-act",
+		Source:   "ours",
+		Summary:  "look the order id up, DECRBY, write the id down: three steps that are not one",
+		Promises: once,
+		Flaws: slices.Concat(onOneMaster(variant.OncePerOrder), []variant.Flaw{
 			{Property: variant.OncePerOrder, Fault: variant.Resend, Under: variant.Unserialized, Why: whyCheckedTooSoon},
 			{Property: variant.OncePerOrder, Fault: variant.NoFault, Under: variant.WithRepeats + variant.And + variant.Unserialized, Why: whyCheckedTooSoon},
 			{Property: variant.OncePerOrder, Fault: variant.Crash, Why: whyNeverWritten},
 			{Property: variant.OncePerOrder, Fault: variant.DropReply, Why: whyTwice},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithQuantity + variant.And + variant.Unserialized, Why: whyBorrowedPieces},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.WithRefunds + variant.And + variant.Unserialized, Why: whyDebt},
-			{Property: variant.NoUndersell, Fault: variant.Crash, Why: whyLostGiveBack},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
-			{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
-			{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
-		}...),
+		}, givesBack),
 		Control: true,
 		New:     newCheckThenAct,
 	},
 	{
-		Name:    "ticket",
-		Source:  variant.TextDispatch + ", the picture of the gym",
-		Summary: "take a number, GET the stock, SET it if the number is above the one on display",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws:   ofTickets(),
-		Control: true,
-		New:     newTicket,
+		Name:     "ticket",
+		Source:   variant.TextDispatch + ", the picture of the gym",
+		Summary:  "take a number, GET the stock, SET it if the number is above the one on display",
+		Promises: demands,
+		Flaws:    slices.Concat(onOneMaster(), readsThenWrites(whyTicket, whyTicket, whyTicket), paidForTwo),
+		Control:  true,
+		New:      newTicket,
 	},
 	{
-		Name:    "ticket-machine",
-		Source:  variant.TextDispatch + ", the picture of the gym, with a machine that one at a time uses",
-		Summary: "as ticket, and wait until the machine is free before the SET",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws:   ofTickets(),
-		Control: true,
-		New:     newTicketMachine,
+		Name:     "ticket-machine",
+		Source:   variant.TextDispatch + ", the picture of the gym, with a machine that one at a time uses",
+		Summary:  "as ticket, and wait until the machine is free before the SET",
+		Promises: demands,
+		Flaws:    slices.Concat(onOneMaster(), readsThenWrites(whyTicket, whyTicket, whyTicket), paidForTwo),
+		Control:  true,
+		New:      newTicketMachine,
 	},
 	{
-		Name:    "fenced-write",
-		Source:  "ours",
-		Summary: "GET freely, and show the lock's fencing token on the write only",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Fencing, variant.Linearizable,
-		},
-		Flaws: append(onOneMaster(variant.Fencing), []variant.Flaw{
-			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyReadUnfenced},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyReadUnfenced},
-			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyReadUnfenced},
-			{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-			{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-		}...),
-		Needs:   variant.Needs{Fence: true},
-		Control: true,
-		New:     newFencedWrite,
+		Name:     "fenced-write",
+		Source:   "ours",
+		Summary:  "GET freely, and show the lock's fencing token on the write only",
+		Promises: fencing,
+		Flaws:    slices.Concat(onOneMaster(variant.Fencing), readsThenWrites(whyReadUnfenced, whyReadUnfenced, whyReadUnfenced), paidForTwo),
+		Needs:    variant.Needs{Fence: true},
+		Control:  true,
+		New:      newFencedWrite,
 	},
 	{
-		Name:    "sql-version",
-		Source:  variant.TextDispatch + ", optimistic locking",
-		Summary: "SELECT stock and version, UPDATE if the version is still that one, again until it is",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: []variant.Flaw{
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		Name:       "sql-version",
+		Source:     variant.TextDispatch + ", optimistic locking",
+		Summary:    "SELECT stock and version, UPDATE if the version is still that one, again until it is",
+		Promises:   demands,
+		Flaws:      noIDs,
 		Needs:      variant.Needs{SQL: true},
 		Optimistic: true,
 		New:        newSQLVersion,
 	},
 	{
-		Name:    "sql-for-update",
-		Source:  variant.TextDispatch + ", pessimistic locking: the database's own lock",
-		Summary: "a transaction: SELECT … FOR UPDATE, UPDATE, COMMIT",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: []variant.Flaw{
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
-		Needs: variant.Needs{SQL: true},
-		New:   newSQLForUpdate,
+		Name:     "sql-for-update",
+		Source:   variant.TextDispatch + ", pessimistic locking: the database's own lock",
+		Summary:  "a transaction: SELECT … FOR UPDATE, UPDATE, COMMIT",
+		Promises: demands,
+		Flaws:    noIDs,
+		Needs:    variant.Needs{SQL: true},
+		New:      newSQLForUpdate,
 	},
 	{
-		Name:    "sql-conditional",
-		Source:  "ours",
-		Summary: "one UPDATE subtracts if enough is left; no row found means sold out",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: []variant.Flaw{
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
-		Needs: variant.Needs{SQL: true},
-		New:   newSQLConditional,
+		Name:     "sql-conditional",
+		Source:   "ours",
+		Summary:  "one UPDATE subtracts if enough is left; no row found means sold out",
+		Promises: demands,
+		Flaws:    noIDs,
+		Needs:    variant.Needs{SQL: true},
+		New:      newSQLConditional,
 	},
 	{
-		Name:    "sql-plain",
-		Source:  "ours",
-		Summary: "SELECT the stock, subtract in the client, UPDATE it to that; relies entirely on the lock",
-		Promises: []variant.Property{
-			variant.NoOversell, variant.NoUndersell, variant.Linearizable,
-		},
-		Flaws: []variant.Flaw{
-			{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},
-			{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-			{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyOverrun},
-			{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-			{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-			{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		},
+		Name:     "sql-plain",
+		Source:   "ours",
+		Summary:  "SELECT the stock, subtract in the client, UPDATE it to that; leans on the lock entirely",
+		Promises: demands,
+		Flaws: slices.Concat(
+			undone(variant.NoFault, variant.Unserialized, whyLostUpdate),
+			undone(variant.Overrun, "", whyOverrun),
+			noIDs,
+		),
 		Needs:   variant.Needs{SQL: true},
 		Control: true,
 		New:     newSQLPlain,
@@ -267,27 +232,5 @@ var Variants = []Variant{
 
 // Find returns the sale with this name.
 func Find(name string) (Variant, bool) {
-	for _, v := range Variants {
-		if v.Name == name {
-			return v, true
-		}
-	}
-	return Variant{}, false
-}
-
-// ofTickets returns the flaws of the sales by tickets.
-func ofTickets() []variant.Flaw {
-	return append(onOneMaster(), []variant.Flaw{
-		{Property: variant.NoOversell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTicket},
-		{Property: variant.NoUndersell, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyBooks},
-		{Property: variant.Linearizable, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoOrders},
-		{Property: variant.NoOversell, Fault: variant.Overrun, Why: whyTicket},
-		{Property: variant.NoUndersell, Fault: variant.Overrun, Why: whyBooks},
-		{Property: variant.Linearizable, Fault: variant.Overrun, Why: whyTwoOrders},
-		{Property: variant.NoOversell, Fault: variant.LateRequest, Why: whyTicket},
-		{Property: variant.NoUndersell, Fault: variant.LateRequest, Why: whyBooks},
-		{Property: variant.Linearizable, Fault: variant.LateRequest, Why: whyTwoOrders},
-		{Property: variant.OncePerOrder, Fault: variant.Resend, Why: whyNoIDs},
-		{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyPaidForTwo},
-	}...)
+	return variant.First(Variants, func(v Variant) bool { return v.Name == name })
 }

@@ -18,18 +18,12 @@ type watch struct {
 	optimist
 }
 
-func newWatch(env variant.Env, product string) Sale { return &watch{record: newRecord(env, product)} }
-
-func (s *watch) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("buy", o, func(pieces int64) (int64, error) { return s.change(ctx, -pieces) })
+func newWatch(env variant.Env, product string) Sale {
+	s := &watch{record: newRecord(env, product)}
+	return optimisticTwoWay{twoWay{s}, s}
 }
 
-// Refund is the same transaction with the other sign. It knows no orders, so it adds any quantity.
-func (s *watch) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
-	return s.order("refund", o, func(pieces int64) (int64, error) { return s.change(ctx, pieces) })
-}
-
-func (s *watch) change(ctx context.Context, by int64) (int64, error) {
+func (s *watch) change(ctx context.Context, by int64, _ lockimpl.Lock) (int64, error) {
 	for {
 		left, err := s.try(ctx, by)
 		if !errors.Is(err, redis.TxFailedErr) {

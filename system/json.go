@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oversell/internal/exactjson"
 )
 
 // document parses a text that is exactly one JSON value. Its numbers are [json.Number]. It refuses duplicate names
@@ -26,54 +28,11 @@ func document(text []byte) (any, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	return next(decoder)
-}
-
-// next parses the next value of a JSON text.
-func next(d *json.Decoder) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
+	v, err := exactjson.Next(decoder)
+	if twice := exactjson.Twice(""); errors.As(err, &twice) {
+		err = fmt.Errorf("%q stands there twice", string(twice))
 	}
-	switch token {
-	case json.Delim('{'):
-		return object(d)
-	case json.Delim('['):
-		return list(d)
-	}
-	return token, nil
-}
-
-func object(d *json.Decoder) (any, error) {
-	all := map[string]any{}
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string)
-		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%q appears twice", name)
-		}
-		if all[name], err = next(d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return all, err
-}
-
-func list(d *json.Decoder) (any, error) {
-	all := []any{}
-	for d.More() {
-		v, err := next(d)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	_, err := d.Token()
-	return all, err
+	return v, err
 }
 
 // same compares two values that document returned.

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/child"
+	"oversell/internal/closed"
 	"oversell/internal/phrase"
 	"oversell/internal/printable"
 	"oversell/variant"
@@ -560,11 +561,4 @@ func (p *process) why() error {
 }
 
 // gone implements caller.
-func (p *process) gone() bool {
-	select {
-	case <-p.over:
-		return true
-	default:
-		return false
-	}
-}
+func (p *process) gone() bool { return closed.Is(p.over) }

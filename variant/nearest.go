@@ -66,3 +66,11 @@ func Edits(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// First returns the first of all that is the one meant, and whether there is one.
+func First[V any](all []V, is func(V) bool) (first V, found bool) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
+	}
+	return first, false
+}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,6 +57,16 @@ func Join(done <-chan struct{}) func(context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Beside starts f in a group, and returns its join for [Env].Go.
+func Beside(ctx context.Context, g *sync.WaitGroup, f func(context.Context)) func(context.Context) error {
+	done := make(chan struct{})
+	g.Go(func() {
+		defer close(done)
+		f(ctx)
+	})
+	return Join(done)
 }
 
 // Stepper lets a search step code outside of this program.

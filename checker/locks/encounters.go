@@ -166,12 +166,7 @@ func (c *encounters) close(t *lockSession, end time.Duration) {
 	}
 	t.asked = t.asked[:0]
 	c.ends.add(t.client, end)
-	last := len(c.open) - 1
-	c.open[t.place-1] = c.open[last]
-	c.open[t.place-1].place = t.place
-	c.open[last] = nil
-	c.open = c.open[:last]
-	t.place = 0
+	c.open = withdrawn(c.open, t)
 }
 
 // advance settles everything that no later operation can change.

@@ -210,11 +210,7 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 	s := n.linear
 	switch {
 	case op.Outcome == history.OK:
-		t.renewed(s, op)
-		if op.Call > s.Gone {
-			t.fail("%s extended its lease on %s at %s, though it was over by %s at the latest", monitor.InOrder(s.Acq, *op),
-				say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.At(s.Gone))
-		}
+		t.held(s, op, "extended its lease on", "it")
 		until := monitor.Leased(op)
 		s.Gone = max(s.Gone, monitor.Expiry(t.h, op.Return, until))
 		if s.Leaving { // it may be released right after
@@ -236,6 +232,15 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
 	if t.h.Renews {
 		s.Gone = max(s.Gone, op.Return)
+	}
+}
+
+// held notes that a client was told that it held the lock at the call of op, in which it did something.
+func (t *tryLock) held(s *monitor.Span, op *history.Op, did, lease string) {
+	t.renewed(s, op)
+	if op.Call > s.Gone {
+		t.fail("%s %s %s at %s, though %s was over by %s at the latest", monitor.InOrder(s.Acq, *op),
+			say.Client(op), did, say.Titled("lock", t.key), say.At(op.Return), lease, say.At(s.Gone))
 	}
 }
 
@@ -262,11 +267,7 @@ func (t *tryLock) release(op *history.Op, n *lockSession) {
 	}
 	switch {
 	case op.Outcome == history.OK:
-		t.renewed(s, op)
-		if op.Call > s.Gone {
-			t.fail("%s released %s at %s, though its lease was over by %s at the latest", monitor.InOrder(s.Acq, *op),
-				say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.At(s.Gone))
-		}
+		t.held(s, op, "released", "its lease")
 		t.end(n, op.Call, min(op.Return, s.Gone), op)
 	case op.Outcome == history.Unknown:
 		t.spans.Weaken(s, op)

@@ -321,3 +321,20 @@ func (s *sessions) remove(t *lockSession) {
 		delete(s.index, t.id)
 	}
 }
+
+// placed is what knows its place in a list, counted from 1; 0: it is in none.
+type placed interface{ at() *int }
+
+func (s *lockSession) at() *int { return &s.place }
+func (s *owner) at() *int       { return &s.place }
+func (o *turn) at() *int        { return &o.place }
+
+// withdrawn is a list without one that was in it. The last takes its place.
+func withdrawn[P placed](list []P, p P) []P {
+	place, last := *p.at(), len(list)-1
+	list[place-1] = list[last]
+	*list[place-1].at() = place
+	clear(list[last:])
+	*p.at() = 0
+	return list[:last]
+}

@@ -267,12 +267,7 @@ func (o *owners) leave(s *owner) {
 	if s.place == 0 {
 		return
 	}
-	last := len(o.open) - 1
-	o.open[s.place-1] = o.open[last]
-	o.open[s.place-1].place = s.place
-	o.open[last] = nil
-	o.open = o.open[:last]
-	s.place = 0
+	o.open = withdrawn(o.open, s)
 	s.trespass = nil
 }
 

@@ -109,12 +109,7 @@ func (t *turns) fade(o *turn) {
 	if o.place == 0 {
 		return
 	}
-	last := len(t.live) - 1
-	t.live[o.place-1] = t.live[last]
-	t.live[o.place-1].place = o.place
-	t.live[last] = nil
-	t.live = t.live[:last]
-	o.place = 0
+	t.live = withdrawn(t.live, o)
 }
 
 // stall is a stretch without a grant. Later operations can only shorten it.

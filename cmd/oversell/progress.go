@@ -147,7 +147,8 @@ func (p *progress) Start(i, n int, c scenarios.Config, live *scenarios.Live) {
 	}
 	p.run = watch.Start(live, o)
 	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
-	go p.keepShowing(p.run, p.stop, p.stopped)
+	run := p.run
+	go keepShowing(p.stop, p.stopped, func(time.Time) { p.show(run.Figures()) })
 }
 
 // atEnd names the promises that are judged only at the end of a run.
@@ -161,8 +162,8 @@ func atEnd(promises []history.Promise) string {
 	return english.WordSeries(names, "and")
 }
 
-// keepShowing shows a run until stop is closed.
-func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
+// keepShowing shows how things are at every refresh, until it is told to stop.
+func keepShowing(stop, stopped chan struct{}, show func(now time.Time)) {
 	defer close(stopped)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -170,8 +171,8 @@ func (p *progress) keepShowing(run *watch.Run, stop, stopped chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
-			p.show(run.Figures())
+		case now := <-tick.C:
+			show(now)
 		}
 	}
 }
@@ -225,19 +226,7 @@ func (p *progress) begin(c *course) {
 	p.course = c
 	p.ended = sync.OnceFunc(func() { close(stop); <-stopped })
 	p.mu.Unlock()
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(refresh)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case now := <-tick.C:
-				p.onward(now)
-			}
-		}
-	}()
+	go keepShowing(stop, stopped, p.onward)
 }
 
 // onward shows the progress.

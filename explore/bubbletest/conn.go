@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +72,7 @@ func (n *conn) ask() error {
 		return nil
 	}
 	if len(commands) == 1 {
-		if n.answer = n.bubble.code.scripts.loads(commands[0]); n.answer != "" {
+		if n.answer = coro.LoadedReply(commands[0], n.bubble.code.scripts.learn); n.answer != "" {
 			return nil
 		}
 	}
@@ -110,19 +109,7 @@ func (n *conn) ask() error {
 func (b *bubble) number(n *conn, r *coro.Request) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := slices.Index(b.watching, n); i >= 0 {
-		return i + 1
-	}
-	if len(r.Commands) != 1 || !rediscmd.Is(r.Commands[0][0], rediscmd.Watches) {
-		return 0
-	}
-	i := slices.Index(b.watching, nil)
-	if i < 0 {
-		i = len(b.watching)
-		b.watching = append(b.watching, nil)
-	}
-	b.watching[i] = n
-	return i + 1
+	return b.watching.Number(n, r)
 }
 
 // timedOut is a time-out of the network.
@@ -198,15 +185,6 @@ func (s *scripts) spell(command []string) bool {
 		command[0], command[1] = c.OtherScript.Lower, text.(string)
 	}
 	return true
-}
-
-// loads returns the reply to a command that only loads a script, as package coro does; "" for others.
-func (s *scripts) loads(command []string) (reply string) {
-	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
-		return ""
-	}
-	sha := s.learn(command[2])
-	return fmt.Sprintf("$%d\r\n%s\r\n", len(sha), sha)
 }
 
 func (s *scripts) learn(text string) (sha string) {

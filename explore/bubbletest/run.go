@@ -36,8 +36,8 @@ type bubble struct {
 	mu       sync.Mutex // guards all below
 	stands   []*stand
 	events   []rules.Event
-	watching []*conn // see number
-	ended    bool    // the client's own goroutine has
+	watching coro.Watching
+	ended    bool // the client's own goroutine has
 	closed   bool
 	late     int // requests after that
 	err      error

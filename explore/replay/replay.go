@@ -26,6 +26,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/server/instance"
 	"oversell/variant"
 )
 
@@ -259,7 +260,7 @@ func (r *replay) hangUp(c servers.Call) {
 	if l.conn == 0 || r.lines[l] == nil {
 		return
 	}
-	_, _ = r.exchange(l, command("RESET"), 1) // so that it is forgotten before the next command
+	_, _ = r.exchange(l, instance.Request("RESET"), 1) // so that it is forgotten before the next command
 	delete(r.lines, l)
 }
 
@@ -382,14 +383,14 @@ func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
 // dump returns all data of a server.
 func (r *replay) dump(node int) (all string, err error) {
 	own := line{names.Nobody, node, 0}
-	list, err := r.exchange(own, command("KEYS", "*"), 1)
+	list, err := r.exchange(own, instance.Request("KEYS", "*"), 1)
 	if err != nil {
 		return "", err
 	}
 	keys := texts(list)
 	slices.Sort(keys)
 	for _, key := range keys {
-		one, err := r.exchange(own, command("DUMP", key)+command("PEXPIRETIME", key), 2)
+		one, err := r.exchange(own, instance.Request("DUMP", key)+instance.Request("PEXPIRETIME", key), 2)
 		if err != nil {
 			return "", err
 		}
@@ -414,7 +415,7 @@ func texts(reply string) (all []string) {
 func (r *replay) wire(c servers.Call) string {
 	var b strings.Builder
 	if c.Tx {
-		b.WriteString(command("MULTI"))
+		b.WriteString(instance.Request("MULTI"))
 	}
 	for _, cmd := range c.Commands {
 		if c, _ := rediscmd.Find(cmd[0]); c.Does(rediscmd.RunsHash) {
@@ -422,10 +423,10 @@ func (r *replay) wire(c servers.Call) string {
 				cmd = append([]string{c.OtherScript.Name, text}, cmd[2:]...)
 			}
 		}
-		b.WriteString(command(cmd...))
+		b.WriteString(instance.Request(cmd...))
 	}
 	if c.Tx {
-		b.WriteString(command("EXEC"))
+		b.WriteString(instance.Request("EXEC"))
 	}
 	return b.String()
 }
@@ -435,15 +436,6 @@ func replyCount(c servers.Call) int {
 		return len(c.Commands) + 2
 	}
 	return len(c.Commands)
-}
-
-func command(args ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, a := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
-	}
-	return b.String()
 }
 
 // exchange sends commands on a client's own connection and reads so many replies.
@@ -494,7 +486,7 @@ func (r *replay) line(l line) (*bufio.ReadWriter, error) {
 		if o.Username != "" {
 			args = []string{"AUTH", o.Username, o.Password}
 		}
-		if _, err := r.exchange(l, command(args...), 1); err != nil {
+		if _, err := r.exchange(l, instance.Request(args...), 1); err != nil {
 			return nil, err
 		}
 	}

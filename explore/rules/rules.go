@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/scenarios"
 	"oversell/variant"
 )
@@ -295,12 +296,7 @@ func ms(d time.Duration) string {
 }
 
 // pieces writes a number of pieces.
-func pieces(n int64) string {
-	if n == 1 {
-		return "1 piece"
-	}
-	return humanize.Comma(n) + " pieces"
-}
+func pieces(n int64) string { return phrase.Count(n, "piece") }
 
 // JudgesTheEnd reports which of two facts the promises need at the end: whether the lock can then be obtained, and what
 // the servers hold.

@@ -48,7 +48,26 @@ const (
 	orderReturnedBefore             // an answer said that it had been
 )
 
-// doubtful reports whether an order may have had more effects than are known.
+// had notes that an answer said that the order has its effect, and returns the pieces by which that is more than was
+// known: an answer may have said before that it had been.
+func (o *order) had(effect, before, pieces int64) (more int64) {
+	if o.flags&(effect|before) != before {
+		more = pieces
+	}
+	o.flags |= effect
+	return more
+}
+
+// hadBefore notes that an answer said that the order had its effect before, and returns the same.
+func (o *order) hadBefore(effect, before, pieces int64) (more int64) {
+	if o.flags&(effect|before) == 0 {
+		more = pieces
+	}
+	o.flags |= before
+	return more
+}
+
+// doubtful tells whether an order may have had more effects than it is known to have.
 func (o *order) doubtful() bool {
 	return o.flags&orderLost2 != 0 || o.flags&orderLost != 0 && o.flags&orderSold != 0
 }
@@ -123,15 +142,9 @@ func (r *Rules) bought(p *past, client int, op *history.Op, d *doing) (b *Breach
 		if r.sale.once && o.flags&orderSold != 0 {
 			b = broken(variant.Sale, variant.OncePerOrder, "order %v was sold twice, now by client %d", what, client)
 		}
-		if o.flags&(orderSold|orderTold) != orderTold {
-			more = q
-		}
-		o.flags |= orderSold
+		more = o.had(orderSold, orderTold, q)
 	case op.Outcome == history.OK:
-		if o.flags&(orderSold|orderTold) == 0 {
-			more = q
-		}
-		o.flags |= orderTold
+		more = o.hadBefore(orderSold, orderTold, q)
 	case op.Outcome == history.Unknown:
 		o.lose(q)
 	}
@@ -268,15 +281,9 @@ func (r *Rules) refunded(p *past, client int, op *history.Op, d *doing) (b *Brea
 		if r.sale.once && o.flags&orderReturned != 0 {
 			b = broken(variant.Sale, variant.OncePerOrder, "order %v was refunded twice, now to client %d", what, client)
 		}
-		if o.flags&(orderReturned|orderReturnedBefore) != orderReturnedBefore {
-			more = q
-		}
-		o.flags |= orderReturned
+		more = o.had(orderReturned, orderReturnedBefore, q)
 	case op.Outcome == history.OK:
-		if o.flags&(orderReturned|orderReturnedBefore) == 0 {
-			more = q
-		}
-		o.flags |= orderReturnedBefore
+		more = o.hadBefore(orderReturned, orderReturnedBefore, q)
 	}
 	if r.books() {
 		counts.balance -= more

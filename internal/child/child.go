@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"oversell/internal/closed"
 )
 
 // outputDelay is how long the output of a dead child may take to end: programs that the child started may hold it open.
@@ -94,14 +96,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Gone reports whether the process has exited.
-func (p *Process) Gone() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Process) Gone() bool { return closed.Is(p.exited) }
 
 // Err returns the error of exec.Cmd.Wait. It waits for the process to exit.
 func (p *Process) Err() error {

@@ -69,7 +69,7 @@ type Client struct {
 	timeouts []*timeout
 	over     []int // numbers of time-outs that are over, and were not cancelled since
 	tokens   int
-	watching []any // connections on which something is watched, by number from 1
+	watching Watching
 	atEnd    []func()
 }
 

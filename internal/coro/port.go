@@ -172,20 +172,23 @@ type sending struct {
 	observation Observation
 }
 
-// number returns the number of a connection on which keys are watched, or will be.
-func (c *Client) number(n any, r *Request) int {
-	if i := slices.Index(c.watching, n); i >= 0 {
+// Watching are the connections on which something is watched, by number from 1: see [Request].
+type Watching []any
+
+// Number is that of a connection on which something is watched, or is to be by r; 0 if nothing is.
+func (w *Watching) Number(conn any, r *Request) int {
+	if i := slices.Index(*w, conn); i >= 0 {
 		return i + 1
 	}
 	if len(r.Commands) != 1 || !rediscmd.Is(r.Commands[0][0], rediscmd.Watches) {
 		return 0
 	}
-	i := slices.Index(c.watching, nil)
+	i := slices.Index(*w, nil)
 	if i < 0 {
-		i = len(c.watching)
-		c.watching = append(c.watching, nil)
+		i = len(*w)
+		*w = append(*w, nil)
 	}
-	c.watching[i] = n
+	(*w)[i] = conn
 	return i + 1
 }
 
@@ -245,7 +248,7 @@ func (n *conn) ask() error {
 	s := t.sends
 	t.sends = nil
 	r := s.request
-	r.Conn = c.number(n, &r)
+	r.Conn = c.watching.Number(n, &r)
 	o := c.stand(s.ctx, r, false)
 	s.observation = o
 	if r.Conn > 0 && (o.Failure != Answered || forgets(&r)) {

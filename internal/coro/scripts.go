@@ -64,13 +64,18 @@ func (s *Scripts) learn(text string) string {
 	return sha
 }
 
-// loads returns the reply to a command that only loads a script, which all servers then know: a client loads a script
-// after NOSCRIPT, which it gets only before any client has sent the text. It returns "" for other commands.
-func (s *Scripts) loads(command []string) (reply string) {
+// loads returns the reply to a command that does nothing but load a script, which all servers know by then: a client
+// loads one when it is told that it is missing, and is told that only before anybody has sent its text. It is empty for
+// other commands.
+func (s *Scripts) loads(command []string) (reply string) { return LoadedReply(command, s.learn) }
+
+// LoadedReply is the reply to a command that does nothing but load a script, of which learn returns the SHA. It is empty
+// for other commands.
+func LoadedReply(command []string, learn func(text string) (sha string)) string {
 	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
 		return ""
 	}
-	sha := s.learn(command[2])
+	sha := learn(command[2])
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(sha), sha)
 }
 

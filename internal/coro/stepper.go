@@ -22,7 +22,7 @@ func (s stepper) Send(sent variant.Sent) (replies string, answered bool) {
 		r.Commands[i] = slices.Clone(command)
 		c.options.Scripts.normalize(r.Commands[i])
 	}
-	r.Conn = c.number(sent.Conn, &r)
+	r.Conn = c.watching.Number(sent.Conn, &r)
 	o := c.park(context.Background(), r, false)
 	if r.Conn > 0 && (o.Failure != Answered || forgets(&r)) {
 		c.watching[r.Conn-1] = nil

@@ -47,31 +47,17 @@ func extendMutants() []Lock {
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				return redis.call('EXPIRE', KEYS[1], math.floor(ARGV[2] / 1000))`)})},
 		{Entry: entry.New("extend-from-old-end", "extend promises the old end and the new lease, and the server counts from now", exclusion, ""),
-			Variant: of(steps{
-				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
-					ok, err := setNX(ctx, c, l, o)
-					c.tokens[l.Token] = l.Until.Format(time.RFC3339Nano)
-					return ok, err
-				},
-				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
-					if was, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil && was.After(c.env.Clock.Now()) {
-						l.Until = l.Until.Add(was.Sub(c.env.Clock.Now()))
-					}
-					return script(ctx, c, l, ttl)
-				}})},
+			Variant: of(keepsOldEnd(func(c *client, l *lockimpl.Lock, was time.Time) {
+				if left := was.Sub(c.env.Clock.Now()); left > 0 {
+					l.Until = l.Until.Add(left)
+				}
+			}))},
 		{Entry: entry.New("extend-keeps-longer-promise", "an extension by less than is left shortens the lease, and the client goes by the longer one", exclusion, ""),
-			Variant: of(steps{
-				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
-					ok, err := setNX(ctx, c, l, o)
-					c.tokens[l.Token] = l.Until.Format(time.RFC3339Nano)
-					return ok, err
-				},
-				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
-					if was, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil && was.After(l.Until) {
-						l.Until = was
-					}
-					return script(ctx, c, l, ttl)
-				}})},
+			Variant: of(keepsOldEnd(func(_ *client, l *lockimpl.Lock, was time.Time) {
+				if was.After(l.Until) {
+					l.Until = was
+				}
+			}))},
 		{Entry: entry.New("extend-capped", "an extension of more than ten seconds is cut to ten", exclusion, ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return script(ctx, c, l, min(ttl, 10*time.Second))
@@ -134,6 +120,24 @@ func extendMutants() []Lock {
 				}
 				return script(ctx, c, l, ttl)
 			}})},
+	}
+}
+
+// keepsOldEnd remembers the end of the lease that was promised first, and changes what an extension promises by it.
+func keepsOldEnd(change func(c *client, l *lockimpl.Lock, was time.Time)) steps {
+	script := extendBy(compareExpire)
+	return steps{
+		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			ok, err := setNX(ctx, c, l, o)
+			c.tokens[l.Token] = l.Until.Format(time.RFC3339Nano)
+			return ok, err
+		},
+		extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+			if was, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil {
+				change(c, l, was)
+			}
+			return script(ctx, c, l, ttl)
+		},
 	}
 }
 

@@ -75,7 +75,16 @@ func (q *queue) now(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000), err
 }
 
-// refuse returns ErrBadCall if an argument is bad.
+// due reads what is due, up to count tasks.
+func (q *queue) due(ctx context.Context, name string, count int) ([]redis.Z, error) {
+	now, err := q.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return q.redis().ZRangeByScoreWithScores(ctx, q.keys(name)[0], &redis.ZRangeBy{Min: "-inf", Max: now, Count: int64(count)}).Result()
+}
+
+// refuse is ErrBadCall unless all is well.
 func refuse(bad bool) error {
 	if bad {
 		return fmt.Errorf("%w: an argument is missing or out of range", queueimpl.ErrBadCall)

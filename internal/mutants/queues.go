@@ -248,23 +248,18 @@ func (q *queue) claim(ctx context.Context, name string, due []string) ([]queueim
 // activeThenEnd writes a far end first, which means none, and then the true one.
 func activeThenEnd(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 	active := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], '+inf', id)`)
-	tasks, err := tasksIn(q.run(ctx, active, name, count, 0, "").StringSlice())
-	if err != nil || len(tasks) == 0 {
-		return nil, err
-	}
-	args := []any{q.o.Visibility.Microseconds()}
-	for _, t := range tasks {
-		args = append(args, t.ID)
-	}
-	return tasks, q.run(ctx, `
-		for i = 2, #ARGV do redis.call('ZADD', KEYS[2], 'XX', score(now + ARGV[1]), ARGV[i]) end
-		return 1`, name, args...).Err()
+	return popThenEnd(ctx, q, active, name, count)
 }
 
 // moveThenMark makes a task active with an expired claim, and marks it afterwards.
 func moveThenMark(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 	move := entry.Changed(claimPop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now), id)`)
-	tasks, err := tasksIn(q.run(ctx, move, name, count, 0, "").StringSlice())
+	return popThenEnd(ctx, q, move, name, count)
+}
+
+// popThenEnd pops, and writes the ends of the claims by a second command.
+func popThenEnd(ctx context.Context, q *queue, pop, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := tasksIn(q.run(ctx, pop, name, count, 0, "").StringSlice())
 	if err != nil || len(tasks) == 0 {
 		return nil, err
 	}
@@ -355,11 +350,7 @@ func takeMutants() []Queue {
 		{entry.New("pop-in-two-steps", "a pop reads what is due and removes it by a second command, without a look whether it was there", twice, ""),
 			handing(func(s *queueScripts) {
 				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
-					now, err := q.now(ctx)
-					if err != nil {
-						return nil, err
-					}
-					due, err := q.redis().ZRangeByScoreWithScores(ctx, q.keys(name)[0], &redis.ZRangeBy{Min: "-inf", Max: now, Count: int64(count)}).Result()
+					due, err := q.due(ctx, name, count)
 					if err != nil || len(due) == 0 {
 						return nil, err
 					}

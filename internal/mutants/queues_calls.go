@@ -204,11 +204,7 @@ func popByHand(ctx context.Context, q *queue, name string, count int) ([]queueim
 	if err := script.Load(ctx, q.redis()).Err(); err != nil {
 		return nil, err
 	}
-	now, err := q.now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	due, err := q.redis().ZRangeByScoreWithScores(ctx, q.keys(name)[0], &redis.ZRangeBy{Min: "-inf", Max: now, Count: int64(count)}).Result()
+	due, err := q.due(ctx, name, count)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}

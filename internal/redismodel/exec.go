@@ -247,6 +247,38 @@ func typed[T value](x *exec, key string) (v T, ok bool) {
 	return v, ok
 }
 
+// on is a command that does something to the value of its key, which must be of this type.
+func on[T value](run func(x *exec, v T, a []string)) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		if v, ok := typed[T](x, a[1]); ok {
+			run(x, v, a)
+		}
+	}
+}
+
+// collection is a value that is a slice.
+type collection[E any] interface {
+	value
+	~[]E
+}
+
+// size replies how many elements a collection has.
+func size[S collection[E], E any](x *exec, v S, _ []string) { x.Int(int64(len(v))) }
+
+// remove takes what is named out of a collection.
+func remove[S collection[E], E any](without func(v S, name string) S) func(x *exec, a []string) {
+	return on(func(x *exec, v S, a []string) {
+		before := len(v)
+		for _, name := range a[2:] {
+			v = without(v, name)
+		}
+		if len(v) < before {
+			putOrDelete(x, a[1], v)
+		}
+		x.Int(int64(before - len(v)))
+	})
+}
+
 // put writes a value; the expiry of a key that exists stays.
 func (x *exec) put(key string, v value) {
 	x.own()
@@ -260,10 +292,7 @@ func (x *exec) put(key string, v value) {
 }
 
 // putOrDelete writes a collection, or deletes the key of an empty one.
-func putOrDelete[S interface {
-	value
-	~[]E
-}, E any](x *exec, key string, v S) {
+func putOrDelete[S collection[E], E any](x *exec, key string, v S) {
 	if len(v) == 0 {
 		x.delete(key)
 		return

@@ -5,16 +5,16 @@ import "strconv"
 var hashCommands = []command{
 	{name: "hset", run: func(x *exec, a []string) { hset(x, a, "hset") }},
 	{name: "hmset", run: func(x *exec, a []string) { hset(x, a, "hmset") }},
-	{name: "hsetnx", run: hsetnx},
-	{name: "hget", run: hget},
-	{name: "hmget", run: hmget},
+	{name: "hsetnx", run: on(hsetnx)},
+	{name: "hget", run: on(hget)},
+	{name: "hmget", run: on(hmget)},
 	{name: "hgetall", run: hashList(true, true)},
 	{name: "hkeys", run: hashList(true, false)},
 	{name: "hvals", run: hashList(false, true)},
-	{name: "hdel", run: hdel},
-	{name: "hexists", run: hexists},
-	{name: "hlen", run: hlen},
-	{name: "hstrlen", run: hstrlen},
+	{name: "hdel", run: remove(hash.without)},
+	{name: "hexists", run: on(hexists)},
+	{name: "hlen", run: on(size[hash])},
+	{name: "hstrlen", run: on(hstrlen)},
 	{name: "hincrby", run: hincrby},
 }
 
@@ -39,11 +39,7 @@ func hset(x *exec, a []string, name string) {
 	x.Int(int64(len(h) - before))
 }
 
-func hsetnx(x *exec, a []string) {
-	h, ok := typed[hash](x, a[1])
-	if !ok {
-		return
-	}
+func hsetnx(x *exec, h hash, a []string) {
 	_, there := h.get(a[2])
 	if !there {
 		x.put(a[1], h.with(a[2], a[3]))
@@ -51,17 +47,11 @@ func hsetnx(x *exec, a []string) {
 	x.bool(!there)
 }
 
-func hget(x *exec, a []string) {
-	if h, ok := typed[hash](x, a[1]); ok {
-		x.bulkOrNull(h.get(a[2]))
-	}
+func hget(x *exec, h hash, a []string) {
+	x.bulkOrNull(h.get(a[2]))
 }
 
-func hmget(x *exec, a []string) {
-	h, ok := typed[hash](x, a[1])
-	if !ok {
-		return
-	}
+func hmget(x *exec, h hash, a []string) {
 	x.Array(len(a) - 2)
 	for _, field := range a[2:] {
 		x.bulkOrNull(h.get(field))
@@ -69,11 +59,7 @@ func hmget(x *exec, a []string) {
 }
 
 func hashList(fields, values bool) func(x *exec, a []string) {
-	return func(x *exec, a []string) {
-		h, ok := typed[hash](x, a[1])
-		if !ok {
-			return
-		}
+	return on(func(x *exec, h hash, _ []string) {
 		var texts []string
 		for _, p := range h {
 			if fields {
@@ -89,7 +75,7 @@ func hashList(fields, values bool) func(x *exec, a []string) {
 		}
 		x.unordered(len(h), unit)
 		x.bulks(texts)
-	}
+	})
 }
 
 // unordered is called before a reply of n items, of so many texts each, in an order that the model does not know. A
@@ -104,39 +90,14 @@ func (x *exec) unordered(n, unit int) {
 	}
 }
 
-func hdel(x *exec, a []string) {
-	h, ok := typed[hash](x, a[1])
-	if !ok {
-		return
-	}
-	before := len(h)
-	for _, field := range a[2:] {
-		h, _ = h.without(field)
-	}
-	if len(h) < before {
-		putOrDelete(x, a[1], h)
-	}
-	x.Int(int64(before - len(h)))
+func hexists(x *exec, h hash, a []string) {
+	_, there := h.get(a[2])
+	x.bool(there)
 }
 
-func hexists(x *exec, a []string) {
-	if h, ok := typed[hash](x, a[1]); ok {
-		_, there := h.get(a[2])
-		x.bool(there)
-	}
-}
-
-func hlen(x *exec, a []string) {
-	if h, ok := typed[hash](x, a[1]); ok {
-		x.Int(int64(len(h)))
-	}
-}
-
-func hstrlen(x *exec, a []string) {
-	if h, ok := typed[hash](x, a[1]); ok {
-		text, _ := h.get(a[2])
-		x.Int(int64(len(text)))
-	}
+func hstrlen(x *exec, h hash, a []string) {
+	text, _ := h.get(a[2])
+	x.Int(int64(len(text)))
 }
 
 func hincrby(x *exec, a []string) {

@@ -120,21 +120,29 @@ func expire(unit int64, absolute bool) func(x *exec, a []string) {
 	}
 }
 
-// expiryOptions are those of EXPIRE.
-type expiryOptions struct{ nx, xx, gt, lt bool }
+// conditions are the options of EXPIRE and of ZADD that say when a value is not to be replaced.
+type conditions struct{ nx, xx, gt, lt bool }
 
-func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
+// add takes an option, in lower case; false if it is none of these.
+func (o *conditions) add(option string) bool {
+	switch option {
+	case "nx":
+		o.nx = true
+	case "xx":
+		o.xx = true
+	case "gt":
+		o.gt = true
+	case "lt":
+		o.lt = true
+	default:
+		return false
+	}
+	return true
+}
+
+func expireOptions(x *exec, a []string) (o conditions, ok bool) {
 	for _, option := range a {
-		switch strings.ToLower(option) {
-		case "nx":
-			o.nx = true
-		case "xx":
-			o.xx = true
-		case "gt":
-			o.gt = true
-		case "lt":
-			o.lt = true
-		default:
+		if !o.add(strings.ToLower(option)) {
 			x.Err("ERR Unsupported option " + lua.CString(option))
 			return o, false
 		}
@@ -150,8 +158,8 @@ func expireOptions(x *exec, a []string) (o expiryOptions, ok bool) {
 	return o, false
 }
 
-// allow reports whether an expiry may replace another.
-func (o expiryOptions) allow(old, left int64) bool {
+// allow tells whether an expiry may take the place of another.
+func (o conditions) allow(old, left int64) bool {
 	switch {
 	case o.nx && old != noExpiry, o.xx && old == noExpiry:
 		return false

@@ -13,9 +13,9 @@ var listCommands = []command{
 	{name: "rpushx", run: push(false, true)},
 	{name: "lpop", run: pop("lpop", true)},
 	{name: "rpop", run: pop("rpop", false)},
-	{name: "llen", run: llen},
+	{name: "llen", run: on(size[list])},
 	{name: "lrange", run: lrange},
-	{name: "lindex", run: lindex},
+	{name: "lindex", run: on(lindex)},
 	{name: "lpos", run: lpos},
 	{name: "lrem", run: lrem},
 	{name: "lmove", run: lmove},
@@ -39,11 +39,7 @@ func (v list) popped(left bool) (string, list) {
 }
 
 func push(left, onlyIfThere bool) func(x *exec, a []string) {
-	return func(x *exec, a []string) {
-		l, ok := typed[list](x, a[1])
-		if !ok {
-			return
-		}
+	return on(func(x *exec, l list, a []string) {
 		if onlyIfThere && l == nil {
 			x.Int(0)
 			return
@@ -53,24 +49,17 @@ func push(left, onlyIfThere bool) func(x *exec, a []string) {
 		}
 		x.put(a[1], l)
 		x.Int(int64(len(l)))
-	}
+	})
 }
 
 func pop(name string, left bool) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
-		count := int64(1)
-		many := len(a) == 3
 		if len(a) > 3 {
 			x.wrongArity(name)
 			return
 		}
-		if many {
-			var ok bool
-			if count, ok = x.countArg(a[2]); !ok {
-				return
-			}
-		}
-		l, ok := typed[list](x, a[1])
+		many := len(a) == 3
+		l, count, ok := counted[list](x, a)
 		if !ok {
 			return
 		}
@@ -96,12 +85,6 @@ func pop(name string, left bool) func(x *exec, a []string) {
 	}
 }
 
-func llen(x *exec, a []string) {
-	if l, ok := typed[list](x, a[1]); ok {
-		x.Int(int64(len(l)))
-	}
-}
-
 func lrange(x *exec, a []string) {
 	s, ok := x.span(a[2], a[3], false)
 	if !ok {
@@ -113,11 +96,7 @@ func lrange(x *exec, a []string) {
 	}
 }
 
-func lindex(x *exec, a []string) {
-	l, ok := typed[list](x, a[1])
-	if !ok {
-		return
-	}
+func lindex(x *exec, l list, a []string) {
 	if l == nil {
 		x.Null()
 		return

@@ -3,18 +3,14 @@ package redismodel
 import "slices"
 
 var setCommands = []command{
-	{name: "sadd", run: sadd},
-	{name: "srem", run: srem},
-	{name: "sismember", run: sismember},
-	{name: "smembers", run: smembers},
-	{name: "scard", run: scard},
+	{name: "sadd", run: on(sadd)},
+	{name: "srem", run: remove(set.without)},
+	{name: "sismember", run: on(sismember)},
+	{name: "smembers", run: on(smembers)},
+	{name: "scard", run: on(size[set])},
 }
 
-func sadd(x *exec, a []string) {
-	s, ok := typed[set](x, a[1])
-	if !ok {
-		return
-	}
+func sadd(x *exec, s set, a []string) {
 	before := len(s)
 	for _, name := range a[2:] {
 		if i, there := slices.BinarySearch(s, name); !there {
@@ -27,39 +23,12 @@ func sadd(x *exec, a []string) {
 	x.Int(int64(len(s) - before))
 }
 
-func srem(x *exec, a []string) {
-	s, ok := typed[set](x, a[1])
-	if !ok {
-		return
-	}
-	before := len(s)
-	for _, name := range a[2:] {
-		if i, there := slices.BinarySearch(s, name); there {
-			s = cut(s, i)
-		}
-	}
-	if len(s) < before {
-		putOrDelete(x, a[1], s)
-	}
-	x.Int(int64(before - len(s)))
+func sismember(x *exec, s set, a []string) {
+	_, there := slices.BinarySearch(s, a[2])
+	x.bool(there)
 }
 
-func sismember(x *exec, a []string) {
-	if s, ok := typed[set](x, a[1]); ok {
-		_, there := slices.BinarySearch(s, a[2])
-		x.bool(there)
-	}
-}
-
-func smembers(x *exec, a []string) {
-	if s, ok := typed[set](x, a[1]); ok {
-		x.unordered(len(s), 1)
-		x.bulks(s)
-	}
-}
-
-func scard(x *exec, a []string) {
-	if s, ok := typed[set](x, a[1]); ok {
-		x.Int(int64(len(s)))
-	}
+func smembers(x *exec, s set, _ []string) {
+	x.unordered(len(s), 1)
+	x.bulks(s)
 }

@@ -9,14 +9,14 @@ import (
 
 var streamCommands = []command{
 	{name: "xadd", run: xadd},
-	{name: "xlen", run: xlen},
+	{name: "xlen", run: onStream(xlen)},
 	{name: "xrange", run: xrange(false)},
 	{name: "xrevrange", run: xrange(true)},
-	{name: "xdel", run: xdel},
+	{name: "xdel", run: onStream(xdel)},
 	{name: "xgroup"},
 	{name: "xgroup|create", run: xgroupCreate},
 	{name: "xreadgroup", run: xreadgroup},
-	{name: "xack", run: xack},
+	{name: "xack", run: onStream(xack)},
 	{name: "xpending", run: xpending},
 	{name: "xautoclaim", run: xautoclaim},
 }
@@ -108,16 +108,18 @@ func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 	return want, want.compare(last) > 0
 }
 
-func xlen(x *exec, a []string) {
-	s, ok := x.stream(a[1])
-	switch {
-	case !ok:
-	case s == nil:
-		x.Int(0)
-	default:
-		x.Int(int64(len(s.entries)))
-	}
+// onStream is a command that does something to a stream, and replies 0 where there is none.
+func onStream(run func(x *exec, s *stream, a []string)) func(x *exec, a []string) {
+	return on(func(x *exec, s *stream, a []string) {
+		if s == nil {
+			x.Int(0)
+			return
+		}
+		run(x, s, a)
+	})
 }
+
+func xlen(x *exec, s *stream, _ []string) { x.Int(int64(len(s.entries))) }
 
 func (x *exec) streamEntries(entries []streamEntry) {
 	x.Array(len(entries))
@@ -184,15 +186,7 @@ func (x *exec) ids(texts []string) ([]streamID, bool) {
 	return ids, true
 }
 
-func xdel(x *exec, a []string) {
-	s, ok := x.stream(a[1])
-	if !ok {
-		return
-	}
-	if s == nil {
-		x.Int(0)
-		return
-	}
+func xdel(x *exec, s *stream, a []string) {
 	ids, ok := x.ids(a[2:])
 	if !ok {
 		return
@@ -340,15 +334,7 @@ func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
 	x.out = append(x.out, body...)
 }
 
-func xack(x *exec, a []string) {
-	s, ok := x.stream(a[1])
-	if !ok {
-		return
-	}
-	if s == nil {
-		x.Int(0)
-		return
-	}
+func xack(x *exec, s *stream, a []string) {
 	i, there := s.group(a[2])
 	if !there {
 		x.Int(0)

@@ -15,8 +15,8 @@ var stringCommands = []command{
 	{name: "getset", run: getset},
 	{name: "getdel", run: getdel},
 	{name: "getex", run: getex},
-	{name: "append", run: appendTo},
-	{name: "strlen", run: strlen},
+	{name: "append", run: on(appendTo)},
+	{name: "strlen", run: on(strlen)},
 	{name: "getrange", run: getrange},
 	{name: "substr", run: getrange},
 	{name: "mget", run: mget},
@@ -214,20 +214,12 @@ func getex(x *exec, a []string) {
 	}
 }
 
-func appendTo(x *exec, a []string) {
-	v, ok := typed[str](x, a[1])
-	if !ok {
-		return
-	}
+func appendTo(x *exec, v str, a []string) {
 	x.put(a[1], v+str(a[2]))
 	x.Int(int64(len(v) + len(a[2])))
 }
 
-func strlen(x *exec, a []string) {
-	if v, ok := typed[str](x, a[1]); ok {
-		x.Int(int64(len(v)))
-	}
-}
+func strlen(x *exec, v str, _ []string) { x.Int(int64(len(v))) }
 
 func mget(x *exec, a []string) {
 	x.Array(len(a) - 1)

@@ -68,12 +68,11 @@ func (v hash) with(field, text string) hash {
 	return append(out, v[i:]...)
 }
 
-func (v hash) without(field string) (hash, bool) {
-	i, ok := v.find(field)
-	if !ok {
-		return v, false
+func (v hash) without(field string) hash {
+	if i, there := v.find(field); there {
+		return cut(v, i)
 	}
-	return cut(v, i), true
+	return v
 }
 
 // cut returns a slice without one element. The original does not change.
@@ -138,6 +137,13 @@ func (v zset) with(m member) zset {
 	return insert(v, i, m)
 }
 
+func (v zset) without(name string) zset {
+	if i := v.find(name); i >= 0 {
+		return cut(v, i)
+	}
+	return v
+}
+
 // list is a list.
 type list []string
 
@@ -165,4 +171,11 @@ func (v set) renamed(f func(string) string) value {
 
 func (v set) appendText(b []byte) []byte {
 	return appendList(b, '{', '}', len(v), func(b []byte, i int) []byte { return appendQuoted(b, v[i]) })
+}
+
+func (v set) without(name string) set {
+	if i, there := slices.BinarySearch(v, name); there {
+		return cut(v, i)
+	}
+	return v
 }

@@ -11,10 +11,10 @@ import (
 var zsetCommands = []command{
 	{name: "zadd", run: func(x *exec, a []string) { zadd(x, a, zaddOptions{}) }},
 	{name: "zincrby", run: func(x *exec, a []string) { zadd(x, a, zaddOptions{incr: true}) }},
-	{name: "zrem", run: zrem},
-	{name: "zscore", run: zscore},
-	{name: "zmscore", run: zmscore},
-	{name: "zcard", run: zcard},
+	{name: "zrem", run: remove(zset.without)},
+	{name: "zscore", run: on(zscore)},
+	{name: "zmscore", run: on(zmscore)},
+	{name: "zcard", run: on(size[zset])},
 	{name: "zcount", run: zcount},
 	{name: "zrank", run: zrank(false)},
 	{name: "zrevrank", run: zrank(true)},
@@ -28,23 +28,19 @@ var zsetCommands = []command{
 	{name: "zpopmax", run: zpop(true)},
 }
 
-type zaddOptions struct{ nx, xx, gt, lt, ch, incr bool }
+type zaddOptions struct {
+	conditions
+	ch, incr bool
+}
 
 // parse reads options and returns what follows them.
 func (o *zaddOptions) parse(a []string) []string {
-	for i, option := range a {
-		switch strings.ToLower(option) {
-		case "nx":
-			o.nx = true
-		case "xx":
-			o.xx = true
-		case "gt":
-			o.gt = true
-		case "lt":
-			o.lt = true
-		case "ch":
+	for i := range a {
+		switch option := strings.ToLower(a[i]); {
+		case o.add(option):
+		case option == "ch":
 			o.ch = true
-		case "incr":
+		case option == "incr":
 			o.incr = true
 		default:
 			return a[i:]
@@ -141,23 +137,6 @@ func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (z
 // stored returns a member as Redis keeps it: a small sorted set has no -0.
 func stored(name string, score float64) member { return member{name, score + 0} }
 
-func zrem(x *exec, a []string) {
-	z, ok := typed[zset](x, a[1])
-	if !ok {
-		return
-	}
-	before := len(z)
-	for _, name := range a[2:] {
-		if i := z.find(name); i >= 0 {
-			z = cut(z, i)
-		}
-	}
-	if len(z) < before {
-		putOrDelete(x, a[1], z)
-	}
-	x.Int(int64(before - len(z)))
-}
-
 func (x *exec) score(z zset, name string) {
 	if i := z.find(name); i >= 0 {
 		x.double(z[i].score)
@@ -166,35 +145,19 @@ func (x *exec) score(z zset, name string) {
 	x.Null()
 }
 
-func zscore(x *exec, a []string) {
-	if z, ok := typed[zset](x, a[1]); ok {
-		x.score(z, a[2])
-	}
+func zscore(x *exec, z zset, a []string) {
+	x.score(z, a[2])
 }
 
-func zmscore(x *exec, a []string) {
-	z, ok := typed[zset](x, a[1])
-	if !ok {
-		return
-	}
+func zmscore(x *exec, z zset, a []string) {
 	x.Array(len(a) - 2)
 	for _, name := range a[2:] {
 		x.score(z, name)
 	}
 }
 
-func zcard(x *exec, a []string) {
-	if z, ok := typed[zset](x, a[1]); ok {
-		x.Int(int64(len(z)))
-	}
-}
-
 func zrank(rev bool) func(x *exec, a []string) {
-	return func(x *exec, a []string) {
-		z, ok := typed[zset](x, a[1])
-		if !ok {
-			return
-		}
+	return on(func(x *exec, z zset, a []string) {
 		i := z.find(a[2])
 		switch {
 		case i < 0:
@@ -204,7 +167,7 @@ func zrank(rev bool) func(x *exec, a []string) {
 		default:
 			x.Int(int64(i))
 		}
-	}
+	})
 }
 
 // bound is one end of a range of scores.
@@ -425,18 +388,11 @@ func (x *exec) members(z zset, withScores bool) {
 
 func zpop(highest bool) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
-		count := int64(1)
 		if len(a) > 3 {
 			x.syntax()
 			return
 		}
-		if len(a) == 3 {
-			var ok bool
-			if count, ok = x.countArg(a[2]); !ok {
-				return
-			}
-		}
-		z, ok := typed[zset](x, a[1])
+		z, count, ok := counted[zset](x, a)
 		if !ok {
 			return
 		}
@@ -453,12 +409,15 @@ func zpop(highest bool) func(x *exec, a []string) {
 	}
 }
 
-// countArg reads a count, or replies that it is not one.
-func (x *exec) countArg(s string) (int64, bool) {
-	n, ok := parseInt(s)
-	if !ok || n < 0 {
-		x.Err("ERR value is out of range, must be positive")
-		return 0, false
+// counted is typed for a command that may say how many elements it is about; otherwise that is one.
+func counted[T value](x *exec, a []string) (v T, count int64, ok bool) {
+	count = 1
+	if len(a) > 2 {
+		if count, ok = parseInt(a[2]); !ok || count < 0 {
+			x.Err("ERR value is out of range, must be positive")
+			return v, 0, false
+		}
 	}
-	return n, true
+	v, ok = typed[T](x, a[1])
+	return v, count, ok
 }

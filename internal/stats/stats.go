@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// Median returns the median of xs, in any order: the middle one, or the mean of the two in the middle; 0 for none.
-func Median(xs []float64) float64 { return Middle(slices.Sorted(slices.Values(xs))) }
+// Median is the middle one of xs in any order, or the mean of the two in the middle; 0
+// of none.
+func Median[N ~int64 | ~float64](xs []N) N { return Middle(slices.Sorted(slices.Values(xs))) }
 
-// Middle returns the median of sorted numbers.
-func Middle(sorted []float64) float64 {
+// Middle is the median of what is sorted.
+func Middle[N ~int64 | ~float64](sorted []N) N {
 	n := len(sorted)
 	if n == 0 {
 		return 0

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/closed"
 	"oversell/variant"
 )
 
@@ -43,22 +44,13 @@ func (w *Worker) Sleep(ctx context.Context, d time.Duration, until <-chan struct
 	if _, err := w.caller(context.Background()); err != nil || w.m.stopping.Load() {
 		return true
 	}
-	if closed(until) {
+	if closed.Is(until) {
 		return false
 	}
 	return w.until(ctx, d, until, true) != told
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// Wait parks a client that waits for a lock. It continues when a batch has room for it.
+// Wait parks a client that waits for a lock. It goes on when a batch has room for it.
 func (w *Worker) Wait(ctx context.Context, d time.Duration) error {
 	co, err := w.caller(context.Background())
 	switch {

@@ -203,10 +203,8 @@ func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error
 	if half := int(atMost / 2); half > 0 {
 		pause -= time.Duration(c.Chance(half))
 	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(pause):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -216,12 +214,7 @@ func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error
 }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
-	done := make(chan struct{})
-	c.beside.Go(func() {
-		defer close(done)
-		f(c.Ctx)
-	})
-	return variant.Join(done)
+	return variant.Beside(c.Ctx, &c.beside, f)
 }
 
 // begin notes a call, so that a call that never returns can be named.

@@ -576,11 +576,25 @@ func (r *run) ends(b *bench) (ends, known bool) {
 // holder returns a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
-	l, err := c.Take(b.name, ttl, 0)
-	if err != nil {
-		return c, l, broken(variant.Progress, "a free lock was not granted: %v", err)
+	l, err := c.takesFree(b.name, ttl)
+	return c, l, err
+}
+
+// holderIf is holder for long if the lock is to be held, and nobody otherwise.
+func (b *bench) holderIf(held bool) (c *client, l lockimpl.Lock, err error) {
+	if held {
+		c, l, err = b.holder(long)
 	}
-	return c, l, nil
+	return c, l, err
+}
+
+// takesFree takes a lock that is free.
+func (c *client) takesFree(name string, ttl time.Duration) (lockimpl.Lock, error) {
+	l, err := c.Take(name, ttl, 0)
+	if err != nil {
+		err = broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	return l, err
 }
 
 // abandoned returns a lock with a dead holder and a lease that runs out.

@@ -84,6 +84,13 @@ func (b *bench) practised() *client {
 	return c
 }
 
+// practisedHolder is a practised client that holds the lock.
+func (b *bench) practisedHolder(ttl time.Duration) (*client, lockimpl.Lock, error) {
+	c := b.practised()
+	l, err := c.takesFree(b.name, ttl)
+	return c, l, err
+}
+
 // lostThenStalled is stalled for a call with an n-th command that is executed and not answered: the call is held up
 // before the next command.
 func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
@@ -105,8 +112,8 @@ func lostAndStalled(b *bench) error {
 				var l lockimpl.Lock
 				var err error
 				if act != "acquire" {
-					if l, err = c.Take(b.name, b.ttl, 0); err != nil {
-						return broken(variant.Progress, "a free lock was not granted: %v", err)
+					if l, err = c.takesFree(b.name, b.ttl); err != nil {
+						return err
 					}
 				}
 				granted := errors.New("it did not acquire")
@@ -144,19 +151,8 @@ func tokensRiseBeside(b *bench) error {
 	var cases []part
 	for n := 2; n <= steps; n++ {
 		cases = append(cases, part{fmt.Sprintf("before command %d", n), func(b *bench) error {
-			slow, other := b.practised(), b.client()
-			var l lockimpl.Lock
-			err := errors.New("the call has not returned")
-			s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
-			if s == nil {
-				return nil
-			}
-			m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
-			if e == nil {
-				_ = other.Release(m)
-			}
-			s.goOn()
-			if e == nil && err == nil && l.Fence <= m.Fence {
+			l, m, both := b.bothGranted(n, b.ttl, (*client).Release)
+			if both && l.Fence <= m.Fence {
 				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
 			}
 			return nil
@@ -165,19 +161,29 @@ func tokensRiseBeside(b *bench) error {
 	return b.together(4, cases)
 }
 
-// olderGrant holds up an acquire until its lease is over and another client holds the lock. If it is granted all the
-// same, too late to be of use, its token must not be newer than the holder's: a resource would then refuse the holder.
-func (b *bench) olderGrant(n int) error {
+// bothGranted holds up an acquire before its n-th command until another client was granted the lock, and that
+// has done with it what it wants. Both may be granted it.
+func (b *bench) bothGranted(n int, ttl time.Duration, then func(*client, lockimpl.Lock) error) (l, m lockimpl.Lock, both bool) {
 	slow, other := b.practised(), b.client()
-	var l lockimpl.Lock
 	err := errors.New("the call has not returned")
 	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
 	if s == nil {
-		return nil
+		return l, m, false
 	}
-	m, e := other.TakeWithin(b.name, long, 3*b.ttl)
+	m, e := other.TakeWithin(b.name, ttl, 3*b.ttl)
+	if e == nil {
+		_ = then(other, m)
+	}
 	s.goOn()
-	if e == nil && err == nil && l.Fence > m.Fence {
+	return l, m, e == nil && err == nil
+}
+
+// olderGrant holds up an acquire until its lease is over and another client holds the lock. If
+// it is granted all the same, too late to be of use, its token must not be newer than that of
+// the one who holds the lock: a resource would refuse that one.
+func (b *bench) olderGrant(n int) error {
+	l, m, both := b.bothGranted(n, long, func(*client, lockimpl.Lock) error { return nil })
+	if both && l.Fence > m.Fence {
 		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
 	}
 	return nil
@@ -227,10 +233,9 @@ func stalledAcquire(b *bench) error {
 				return b.beside(n, func() error { return nil })
 			}},
 			part{"the client's own lock, of which the lease runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
-				slow := b.practised()
-				l, err := slow.Take(b.name, b.ttl, 0)
+				slow, l, err := b.practisedHolder(b.ttl)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				return b.besideOf(slow, n, long, func() error { b.sleepUntil(slow.Until(l)); return nil })
 			}},
@@ -284,10 +289,9 @@ func stalledOwner(b *bench) error {
 
 // ownerHeldUp holds up a holder until its lease has run out and another has the lock.
 func (b *bench) ownerHeldUp(act string, n int) error {
-	owner := b.practised()
-	l, err := owner.Take(b.name, b.ttl, 0)
+	owner, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	if b.run.lock.Renews {
 		owner.End()
@@ -355,8 +359,8 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	var err error
 	switch act {
 	case "release", "extend":
-		if l, err = doomed.Take(b.name, b.ttl, 0); err != nil {
-			return broken(variant.Progress, "a free lock was not granted: %v", err)
+		if l, err = doomed.takesFree(b.name, b.ttl); err != nil {
+			return err
 		}
 	case "a refused acquire":
 		if holder, h, err = b.holder(long); err != nil {
@@ -433,11 +437,14 @@ func lostAnswers(b *bench) error {
 	return b.together(16, cases)
 }
 
-// arm injects a fault at one command of the next call.
-func (c *client) arm(n int, verb wire.Verb) {
+// arm has one command of the next call suffer.
+func (c *client) arm(n int, verb wire.Verb) { c.act(n, wire.Action{Verb: verb}) }
+
+// act does something to one command of the next call.
+func (c *client) act(n int, a wire.Action) {
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
-			return wire.Action{Verb: verb}
+			return a
 		}
 		return wire.Action{}
 	})
@@ -445,13 +452,9 @@ func (c *client) arm(n int, verb wire.Verb) {
 
 func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 	c := b.practised()
-	var holder *client
-	var h lockimpl.Lock
-	if isHeld {
-		var err error
-		if holder, h, err = b.holder(long); err != nil {
-			return err
-		}
+	holder, h, err := b.holderIf(isHeld)
+	if err != nil {
+		return err
 	}
 	c.arm(n, verb)
 	l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
@@ -510,10 +513,9 @@ func refusedHoldsNothing(b *bench) error {
 }
 
 func (b *bench) releaseLost(n int, verb wire.Verb) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	c.arm(n, verb)
 	err = c.Release(l)
@@ -538,10 +540,9 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 }
 
 func (b *bench) extendLost(n int, verb wire.Verb) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	c.arm(n, verb)
 	m, err := c.Extend(l, 2*b.ttl)
@@ -562,28 +563,27 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 // lateRequests has the server execute a command after its client has given up.
 func lateRequests(b *bench) error {
 	const late = 250 * time.Millisecond
-	arrives := func(c *client, n int) {
-		c.Plan(func(nth int, _ wire.Command) wire.Action {
-			if nth == n {
-				return wire.Action{Verb: wire.Late, After: late}
-			}
-			return wire.Action{}
-		})
+	arrives := wire.Action{Verb: wire.Late, After: late}
+	// released is a client that releases the lock, and does so again if it is told that it failed.
+	released := func(b *bench, n int) (*client, error) {
+		c, l, err := b.practisedHolder(long)
+		if err != nil {
+			return c, err
+		}
+		c.act(n, arrives)
+		err = c.Release(l)
+		c.Plan(nil)
+		if err != nil {
+			_ = c.Release(l)
+		}
+		return c, nil
 	}
 	var cases []part
 	for n := 1; n <= 2; n++ {
 		at := fmt.Sprintf(" (command %d)", n)
 		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, long, 0)
-			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
-			}
-			arrives(c, n)
-			err = c.Release(l)
-			c.Plan(nil)
-			if err != nil {
-				_ = c.Release(l)
+			if _, err := released(b, n); err != nil {
+				return err
 			}
 			other, m, err := b.holder(long)
 			if err != nil {
@@ -594,16 +594,9 @@ func lateRequests(b *bench) error {
 		}})
 		if !b.run.able.reenters {
 			cases = append(cases, part{"a release, and the same holder again" + at, func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, long, 0)
+				c, err := released(b, n)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
-				}
-				arrives(c, n)
-				err = c.Release(l)
-				c.Plan(nil)
-				if err != nil {
-					_ = c.Release(l)
+					return err
 				}
 				m, err := c.TakeWithin(b.name, long, time.Second)
 				if err != nil {
@@ -615,12 +608,11 @@ func lateRequests(b *bench) error {
 		}
 		if b.run.able.extends {
 			cases = append(cases, part{"an extend, and another holder" + at, func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, long, 0)
+				c, l, err := b.practisedHolder(long)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
-				arrives(c, n)
+				c.act(n, arrives)
 				_, _ = c.Extend(l, long)
 				c.Plan(nil)
 				_ = c.Release(l)
@@ -640,12 +632,7 @@ func lateRequests(b *bench) error {
 // not know the time of execution.
 func leaseFromCall(b *bench) error {
 	delayed := func(c *client, d time.Duration) {
-		c.Plan(func(nth int, _ wire.Command) wire.Action {
-			if nth == 1 {
-				return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d}
-			}
-			return wire.Action{}
-		})
+		c.act(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d})
 	}
 	cases := []part{{"acquire", func(b *bench) error {
 		c := b.practised()
@@ -662,10 +649,9 @@ func leaseFromCall(b *bench) error {
 	}}}
 	if b.run.able.extends {
 		cases = append(cases, part{"extend", func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, b.ttl*2, 0)
+			c, l, err := b.practisedHolder(b.ttl * 2)
 			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
+				return err
 			}
 			delayed(c, b.ttl*7/10)
 			m, err := c.Extend(l, b.ttl*2)

@@ -21,16 +21,19 @@ func tokensRise(b *bench) error {
 		last = l.Fence
 		return nil
 	}
-	c := b.client()
-	for range 20 {
-		l, err := c.Take(b.name, long, 0)
-		if err != nil {
-			return broken(variant.Progress, "a free lock was not granted: %v", err)
-		}
-		if err := rises(l, "by the same client"); err != nil {
+	given := func(c *client, l lockimpl.Lock, after string) error {
+		if err := rises(l, after); err != nil {
 			return err
 		}
-		if err := b.givesBack(c, l, "at once"); err != nil {
+		return b.givesBack(c, l, "at once")
+	}
+	c := b.client()
+	for range 20 {
+		l, err := c.takesFree(b.name, long)
+		if err != nil {
+			return err
+		}
+		if err := given(c, l, "by the same client"); err != nil {
 			return err
 		}
 	}
@@ -59,10 +62,7 @@ func tokensRise(b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := rises(l, "after the end of a lease"); err != nil {
-		return err
-	}
-	if err := b.givesBack(c, l, "at once"); err != nil {
+	if err := given(c, l, "after the end of a lease"); err != nil {
 		return err
 	}
 	if err := b.laterOn(); err != nil {
@@ -71,10 +71,7 @@ func tokensRise(b *bench) error {
 	if c, l, err = b.holder(long); err != nil {
 		return err
 	}
-	if err := rises(l, "after a time in which everything that expires had expired"); err != nil {
-		return err
-	}
-	return b.givesBack(c, l, "at once")
+	return given(c, l, "after a time in which everything that expires had expired")
 }
 
 // laterOn lets a long time pass for the server: every key of this lock with an expiry expires.

@@ -7,7 +7,6 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
-	"oversell/variant"
 	"oversell/wire"
 )
 
@@ -223,10 +222,9 @@ func someMasters(b *bench) error {
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, b.ttl, 0)
+				c, l, err := b.practisedHolder(b.ttl)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				c.reaches(reach)
 				if m, err := c.Extend(l, 3*b.ttl); err == nil {
@@ -268,10 +266,9 @@ func renewalsSuffer(b *bench) error {
 		{"answered late", late(b.ttl / 2)},
 		{"answered a little late", late(b.ttl / 5)}, // a renewal may have a time limit
 		{"fails", func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, b.ttl, 0)
+			c, l, err := b.practisedHolder(b.ttl)
 			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
+				return err
 			}
 			c.reaches(func(int) bool { return false })
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
@@ -282,10 +279,9 @@ func renewalsSuffer(b *bench) error {
 
 // renewedLate tests a holder that dies after a late answer to its renewal.
 func (b *bench) renewedLate(by time.Duration) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	first := c.Until(l)
 	c.Plan(func(nth int, _ wire.Command) wire.Action {

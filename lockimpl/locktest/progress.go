@@ -61,9 +61,9 @@ func waiterGetsIt(b *bench) error {
 	const rounds, limit = 40, 4 * time.Second
 	holder, waiter := b.client(), b.client()
 	for i := range rounds {
-		l, err := holder.Take(b.name, long, 0)
+		l, err := holder.takesFree(b.name, long)
 		if err != nil {
-			return broken(variant.Progress, "a free lock was not granted: %v", err)
+			return err
 		}
 		type answer struct {
 			m   lockimpl.Lock
@@ -173,13 +173,9 @@ func severalWait(b *bench) error {
 // crowd has clients wait for one lock, each for as long as it takes, looking again at an interval. They must not stop
 // before all have been served: if two block each other, one gets the lock when the other gives up.
 func (b *bench) crowd(held bool, every ...time.Duration) error {
-	var holder *client
-	var l lockimpl.Lock
-	if held {
-		var err error
-		if holder, l, err = b.holder(long); err != nil {
-			return err
-		}
+	holder, l, err := b.holderIf(held)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
@@ -287,9 +283,9 @@ func renewalEnds(b *bench) error {
 		return func(b *bench) error {
 			c := b.client()
 			for range rounds {
-				l, err := c.Take(b.name, b.ttl, 0)
+				l, err := c.takesFree(b.name, b.ttl)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				b.sleep(hold)
 				if err := b.givesBack(c, l, "while its client was alive"); err != nil {

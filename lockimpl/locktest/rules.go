@@ -64,44 +64,26 @@ var rules = []rule{
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 
-func canWait(r *run) string {
-	if !r.able.waits {
-		return "the lock does not wait"
+// unless is why a rule is left out where it cannot be tried.
+func unless(can bool, why string) string {
+	if can {
+		return ""
 	}
-	return ""
+	return why
 }
 
-func renews(r *run) string {
-	if !r.lock.Renews {
-		return "the lock does not renew its leases"
-	}
-	return ""
-}
+func canWait(r *run) string { return unless(r.able.waits, "the lock does not wait") }
 
-func canExtend(r *run) string {
-	if !r.able.extends {
-		return "the lock does not extend"
-	}
-	return ""
-}
+func renews(r *run) string { return unless(r.lock.Renews, "the lock does not renew its leases") }
+
+func canExtend(r *run) string { return unless(r.able.extends, "the lock does not extend") }
 
 func reached(r *run) string {
-	if !r.able.reached {
-		return "the lock's commands do not pass the suite's proxies"
-	}
-	return ""
+	return unless(r.able.reached, "the lock's commands do not pass the suite's proxies")
 }
 
-func draws(r *run) string {
-	if !r.able.draws {
-		return "the lock draws its tokens by itself"
-	}
-	return ""
-}
+func draws(r *run) string { return unless(r.able.draws, "the lock draws its tokens by itself") }
 
 func distinct(r *run) string {
-	if r.able.reenters {
-		return "the lock is re-entrant, so that two grants of one client are one"
-	}
-	return ""
+	return unless(!r.able.reenters, "the lock is re-entrant, so that two grants of one client are one")
 }

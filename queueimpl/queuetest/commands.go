@@ -338,18 +338,23 @@ func reclaimerDies(ctx context.Context, b bench) error {
 			return err
 		}
 		b.passes(ctx, claim*5/4)
-		reclaim := func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }
-		if r, ok := doomed.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
-			reclaim = func() { _, _ = r.Reclaim(ctx, b.Queue) }
-		}
-		if !line.DiesAt(n, a, reclaim) {
+		if !line.DiesAt(n, a, func() { doomed.endsClaims(ctx, n) }) {
 			return nil
 		}
 		return b.other().getsAll(ctx, "after the death of a client that ended claims which had run out", ids...)
 	})
 }
 
-// lostAnswers: calls without an answer are made again. One command of one call is lost.
+// endsClaims makes a call that ends claims which have run out: a pop, or at every other n a reclaim.
+func (c *client) endsClaims(ctx context.Context, n int) {
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
+		_, _ = r.Reclaim(ctx, c.name)
+		return
+	}
+	_, _ = c.Pop(ctx, c.name, 1)
+}
+
+// lostAnswers: calls that had no answer are made again. One command of one call is lost.
 func lostAnswers(ctx context.Context, b bench) error {
 	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, call := range []string{"enqueue", "pop", "ack"} {

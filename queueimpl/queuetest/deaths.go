@@ -104,11 +104,7 @@ func buryingDies(ctx context.Context, b bench) error {
 			return err
 		}
 		b.passes(ctx, claim*5/4)
-		bury := func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }
-		if r, ok := doomed.Queue.(queueimpl.Reclaimer); ok && n%2 == 1 {
-			bury = func() { _, _ = r.Reclaim(ctx, b.Queue) }
-		}
-		if !line.DiesAt(n, a, bury) {
+		if !line.DiesAt(n, a, func() { doomed.endsClaims(ctx, n) }) {
 			return nil
 		}
 		c := b.client(claims, last)

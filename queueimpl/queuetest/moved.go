@@ -94,21 +94,29 @@ func parts(of time.Duration) []time.Duration {
 	return all
 }
 
+// nothingFor lets a long time pass, and expects nothing at some moments of it; format tells of them.
+func (c *client) nothingFor(ctx context.Context, of variant.Property, long time.Duration, format string) error {
+	gone := time.Duration(0)
+	for _, at := range parts(long) {
+		c.b.Pass(at - gone)
+		gone = at
+		if _, err := c.popped(ctx, of, 1); err != nil {
+			return fmt.Errorf(format, at, long, err)
+		}
+	}
+	c.b.Pass(long - gone + grain)
+	return nil
+}
+
 func delayOf(ctx context.Context, b bench, after time.Duration) error {
 	c := b.client()
 	id := "delayed by " + after.String()
 	if _, err := c.enqueueAfter(ctx, variant.NotEarly, after, id); err != nil {
 		return err
 	}
-	gone := time.Duration(0)
-	for _, at := range parts(after) {
-		b.Pass(at - gone)
-		gone = at
-		if _, err := c.popped(ctx, variant.NotEarly, 1); err != nil {
-			return fmt.Errorf("after %v: %w", at, err)
-		}
+	if err := c.nothingFor(ctx, variant.NotEarly, after, "after %[1]v: %[3]w"); err != nil {
+		return err
 	}
-	b.Pass(after - gone + grain)
 	tasks, err := c.popped(ctx, variant.Progress, 1, id)
 	if err != nil {
 		return err
@@ -137,15 +145,9 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	if _, err := c.popped(ctx, theInterface, 1, id); err != nil {
 		return err
 	}
-	gone := time.Duration(0)
-	for _, at := range parts(hidden) {
-		b.Pass(at - gone)
-		gone = at
-		if _, err := other.popped(ctx, variant.NoDuplicateDelivery, 1); err != nil {
-			return fmt.Errorf("%v after the beginning of a claim of %v: %w", at, hidden, err)
-		}
+	if err := other.nothingFor(ctx, variant.NoDuplicateDelivery, hidden, "%v after the beginning of a claim of %v: %w"); err != nil {
+		return err
 	}
-	b.Pass(hidden - gone + grain)
 	tasks, err := other.popped(ctx, variant.NoLostTask, 1, id)
 	if err != nil {
 		return fmt.Errorf("after it was over: %w", err)

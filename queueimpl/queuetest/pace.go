@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/stats"
 	"oversell/variant"
 )
 
@@ -87,8 +88,7 @@ func (b bench) roundTrip() (_ time.Duration, answered bool) {
 		}
 		took = append(took, max(between.Sub(start), time.Since(between)))
 	}
-	slices.Sort(took)
-	return took[len(took)/2], true
+	return stats.Median(took), true
 }
 
 // fits returns how many tasks go through the queue in some time, one by one; not more than most, nor

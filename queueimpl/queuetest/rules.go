@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oversell/queueimpl"
@@ -844,13 +845,11 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 	deliveries = map[string]int{}
 	var mu sync.Mutex
 	var working sync.WaitGroup
-	var made sync.WaitGroup
-	all := make(chan struct{})
+	var made atomic.Int64 // producers that have made all of theirs
 	for p := range producers {
 		c := b.client(soundLock(b))
-		made.Add(1)
 		working.Go(func() {
-			defer made.Done()
+			defer made.Add(1)
 			for i := range each {
 				id := fmt.Sprintf("task-%d-%d", p, i)
 				if _, err := c.enqueue(ctx, variant.NoLostTask, id); err != nil {
@@ -863,12 +862,11 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 			}
 		})
 	}
-	working.Go(func() { made.Wait(); close(all) })
 	for k := range consumers {
 		c := b.client(soundLock(b))
 		working.Go(func() {
 			for {
-				ended := closed(all) // looked at before the pop that may find nothing
+				ended := made.Load() == producers // looked at before the pop that may find nothing
 				tasks, err := c.Pop(ctx, c.name, 1+k%3)
 				if errors.Is(err, queueimpl.ErrLocked) {
 					continue
@@ -897,15 +895,6 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 	}
 	working.Wait()
 	return deliveries, producers * each, context.Cause(ctx)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func crowdLosesNothing(ctx context.Context, b bench) error {

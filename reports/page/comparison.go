@@ -20,11 +20,7 @@ type comparison struct{ reports.Comparison }
 // comparison, relative to the page.
 func Comparison(w io.Writer, c reports.Comparison) error {
 	p := comparison{c}.page()
-	var err error
-	if p.Frame, err = framed(p.Headline); err != nil {
-		return err
-	}
-	return writePage(w, "comparison.html.tmpl", p)
+	return writeFramed(w, "comparison.html.tmpl", p.Headline, &p.Frame, &p)
 }
 
 // comparisonPage is the data of the template.

@@ -32,11 +32,7 @@ func Difference(w io.Writer, in DifferenceInput) error {
 		return errors.New("the page of two runs needs their histories")
 	}
 	p := in.page()
-	var err error
-	if p.Frame, err = framed(p.Headline); err != nil {
-		return err
-	}
-	return writePage(w, "difference.html.tmpl", p)
+	return writeFramed(w, "difference.html.tmpl", p.Headline, &p.Frame, &p)
 }
 
 // differencePage is the data of the template.

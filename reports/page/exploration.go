@@ -22,11 +22,7 @@ func Exploration(w io.Writer, e reports.Exploration, replay string) error {
 	if len(p.Entries) > 0 {
 		p.Replay = replay
 	}
-	var err error
-	if p.Frame, err = framed(e.Headline()); err != nil {
-		return err
-	}
-	return writePage(w, "exploration.html.tmpl", p)
+	return writeFramed(w, "exploration.html.tmpl", e.Headline(), &p.Frame, &p)
 }
 
 // page is the data of the template.

@@ -50,7 +50,15 @@ func framed(title string) (frame, error) {
 	return f, nil
 }
 
-// style returns the style sheets joined.
+// writeFramed is writePage for a page that lacks only its frame.
+func writeFramed(w io.Writer, name, title string, to *frame, page any) (err error) {
+	if *to, err = framed(title); err != nil {
+		return err
+	}
+	return writePage(w, name, page)
+}
+
+// style is what style sheets say together.
 func style(names ...string) (template.CSS, error) {
 	var all template.CSS
 	for _, name := range names {

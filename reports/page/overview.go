@@ -31,11 +31,7 @@ func Overview(w io.Writer, in OverviewInput) error {
 	p.Class, p.Headline, p.Lead = in.sum()
 	p.Icon = icons[p.Class]
 	p.Glance = glanceOf(p.Runs, in.Runs)
-	var err error
-	if p.Frame, err = framed(p.Headline); err != nil {
-		return err
-	}
-	return writePage(w, "overview.html.tmpl", p)
+	return writeFramed(w, "overview.html.tmpl", p.Headline, &p.Frame, &p)
 }
 
 type overviewPage struct {

@@ -162,13 +162,7 @@ func shown(op history.Op) string {
 }
 
 func refunded(op history.Op) string {
-	switch op.Outcome {
-	case history.OK:
-		return "refunded " + pieces(op) + order(op) + interval(op)
-	case history.Refused:
-		return "tried to refund " + pieces(op) + order(op) + interval(op) + " and was refused" + because(op)
-	}
-	return "tried to refund " + pieces(op) + order(op)
+	return did(op, "gave back ", "wanted to give back ", pieces(op)+order(op))
 }
 
 func readOff(op history.Op) string {
@@ -187,21 +181,11 @@ func enqueued(op history.Op) string {
 			s += ", due at " + moment(op.Until)
 		}
 		return s
-	case op.Outcome == history.Refused:
-		return "tried to enqueue " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "tried to enqueue " + task(op.Arg)
+	return did(op, "", "wanted to enqueue ", task(op.Arg))
 }
 
-func withdrew(op history.Op) string {
-	switch op.Outcome {
-	case history.OK:
-		return "withdrew " + task(op.Arg) + interval(op)
-	case history.Refused:
-		return "tried to withdraw " + task(op.Arg) + interval(op) + " and was refused" + because(op)
-	}
-	return "tried to withdraw " + task(op.Arg)
-}
+func withdrew(op history.Op) string { return did(op, "withdrew ", "wanted to withdraw ", task(op.Arg)) }
 
 func popped(op history.Op) string {
 	switch op.Outcome {
@@ -228,25 +212,14 @@ func acknowledged(op history.Op) string {
 }
 
 func effected(op history.Op) string {
-	switch {
-	case op.Outcome == history.OK && op.Reason == history.Repeated:
+	if op.Outcome == history.OK && op.Reason == history.Repeated {
 		return "did " + task(op.Arg) + interval(op) + " and found it done before"
-	case op.Outcome == history.OK:
-		return "did " + task(op.Arg) + interval(op)
-	case op.Outcome == history.Refused:
-		return "tried to do " + task(op.Arg) + interval(op) + " and was refused" + because(op)
 	}
-	return "tried to do " + task(op.Arg)
+	return did(op, "did ", "wanted to do ", task(op.Arg))
 }
 
 func numbered(op history.Op) string {
-	switch op.Outcome {
-	case history.OK:
-		return "was given " + op.Result.String() + " of " + quotedKey(op.Key) + interval(op)
-	case history.Refused:
-		return "asked for a number of " + quotedKey(op.Key) + interval(op) + " and was refused" + because(op)
-	}
-	return "asked for a number of " + quotedKey(op.Key)
+	return did(op, "was given "+op.Result.String()+" of ", "asked for a number of ", quotedKey(op.Key))
 }
 
 func took(op history.Op) string {
@@ -263,14 +236,17 @@ func took(op history.Op) string {
 	return "asked for a task"
 }
 
-func submitted(op history.Op) string {
+func submitted(op history.Op) string { return did(op, "submitted ", "wanted to submit ", task(op.Arg)) }
+
+// did is what somebody did to a thing, or only wanted to.
+func did(op history.Op, done, wanted, what string) string {
 	switch op.Outcome {
 	case history.OK:
-		return "submitted " + task(op.Arg) + interval(op)
+		return done + what + interval(op)
 	case history.Refused:
-		return "tried to submit " + task(op.Arg) + interval(op) + " and was refused" + because(op)
+		return wanted + what + interval(op) + " and was refused" + because(op)
 	}
-	return "tried to submit " + task(op.Arg)
+	return wanted + what
 }
 
 // because formats the reason of a refusal, in brackets.

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/child"
+	"oversell/internal/closed"
 	"oversell/internal/errclass"
 	"oversell/internal/servertest"
 	"oversell/server/instance"
@@ -123,19 +124,19 @@ func TestContainerKillAndStart(t *testing.T) {
 		must(t, "SET", c.Set(t.Context(), "k", "v", 0).Err())
 		must(t, "DEBUG is enabled", c.Do(t.Context(), "DEBUG", "SLEEP", "0").Err())
 		first := m.Exited()
-		if isClosed(first) {
+		if closed.Is(first) {
 			t.Fatalf("%s counts as gone, but answers", m.Addr())
 		}
 		must(t, "kill", m.Kill())
-		if !isClosed(first) || !strings.Contains(m.LastWords(), "exit status 137") {
-			t.Errorf("after kill: gone %v, last words %q", isClosed(first), m.LastWords())
+		if !closed.Is(first) || !strings.Contains(m.LastWords(), "exit status 137") {
+			t.Errorf("after kill: gone %v, last words %q", closed.Is(first), m.LastWords())
 		}
 		must(t, "kill again", m.Kill())
 		if err := c.Ping(t.Context()).Err(); err == nil {
 			t.Errorf("%s answers although it was killed", m.Addr())
 		}
 		must(t, "start", m.Start(t.Context(), false))
-		if isClosed(m.Exited()) {
+		if closed.Is(m.Exited()) {
 			t.Errorf("%s counts as gone after its start: %s", m.Addr(), m.LastWords())
 		}
 		got, err := c.Get(t.Context(), "k").Result()
@@ -159,7 +160,7 @@ func TestContainerKillAndStart(t *testing.T) {
 	last := forgetful.Exited()
 	forgetful.Stop()
 	forgetful.Stop()
-	if !isClosed(last) {
+	if !closed.Is(last) {
 		t.Error("a stopped server does not count as gone")
 	}
 	h.Close()
@@ -182,7 +183,7 @@ func TestContainerFreeze(t *testing.T) {
 	if err := c.Ping(short).Err(); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 		t.Errorf("a frozen server answers PING with %v; want silence", err)
 	}
-	if isClosed(m.Exited()) {
+	if closed.Is(m.Exited()) {
 		t.Error("a frozen server counts as gone")
 	}
 	must(t, "thaw", m.Thaw())
@@ -209,7 +210,7 @@ func TestContainerThatEndsByItself(t *testing.T) {
 	ports := mustPorts(t, h, 2, false)
 	m := mustLaunch(t, h, instance.Settings{Port: ports[0]})
 	_ = adminOf(t, m).ShutdownNoSave(t.Context()).Err()
-	servertest.Await(t, "the end of the server", func() bool { return isClosed(m.Exited()) })
+	servertest.Await(t, "the end of the server", func() bool { return closed.Is(m.Exited()) })
 	if w := m.LastWords(); !strings.Contains(w, "exit status 0") || !strings.Contains(w, "bye bye") {
 		t.Errorf("last words %q", w)
 	}

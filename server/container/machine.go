@@ -14,6 +14,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 
 	"oversell/internal/child"
+	"oversell/internal/closed"
 	"oversell/internal/errclass"
 	"oversell/server/instance"
 )
@@ -159,16 +160,7 @@ func (m *machine) LastWords() string {
 	return m.words
 }
 
-func (m *machine) isGone() bool { return isClosed(m.Exited()) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+func (m *machine) isGone() bool { return closed.Is(m.Exited()) }
 
 // Kill works on a frozen server as well: Docker lets it go on only to die.
 func (m *machine) Kill() error {
@@ -239,7 +231,7 @@ func (m *machine) failed(what string, err error) error {
 }
 
 func (m *machine) Stop() {
-	if isClosed(m.stopped) {
+	if closed.Is(m.stopped) {
 		return
 	}
 	m.host.remove(m.container)

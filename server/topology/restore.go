@@ -43,25 +43,34 @@ func (c *Cluster) Reinstate(ctx context.Context, s *instance.Server, _ map[int]s
 	if s.Of != 0 {
 		master = c.t.Servers[s.Of-1]
 	}
+	primary := func(ctx context.Context) (*instance.Server, error) { return c.Primary(ctx, master) }
+	err := handOver(ctx, s, primary, func() error {
+		return s.Visit(ctx, func(ctx context.Context, c *redis.Client) error { return c.ClusterFailover(ctx).Err() })
+	})
+	if err != nil {
+		return err
+	}
+	return servesAsMaster(ctx, s)
+}
+
+// handOver begins to make s the primary, unless it is, and waits until it has come to that.
+func handOver(ctx context.Context, s *instance.Server, primary func(context.Context) (*instance.Server, error), begin func() error) error {
 	arrived := func(ctx context.Context) error {
-		now, err := c.Primary(ctx, master)
+		now, err := primary(ctx)
 		if err == nil && now != s {
 			err = fmt.Errorf("server %d on %s serves", now.Number, now.Addr)
 		}
 		return err
 	}
-	if arrived(ctx) != nil {
-		err := s.Visit(ctx, func(ctx context.Context, c *redis.Client) error { return c.ClusterFailover(ctx).Err() })
-		if err != nil {
-			return err
-		}
-		limited, cancel := context.WithTimeout(ctx, taking)
-		defer cancel()
-		if err := instance.Poll(limited, arrived); err != nil {
-			return err
-		}
+	if arrived(ctx) == nil {
+		return nil
 	}
-	return servesAsMaster(ctx, s)
+	if err := begin(); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, taking)
+	defer cancel()
+	return instance.Poll(limited, arrived)
 }
 
 // Priorities returns the priorities of all servers, by their numbers, if the sentinels have a choice of replicas.
@@ -83,22 +92,9 @@ func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 // Reinstate makes s the primary again by a failover of the sentinels, for which it makes all other servers ineligible;
 // priorities are those to set afterwards, by number of the server.
 func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error {
-	arrived := func(ctx context.Context) error {
-		now, err := g.Primary(ctx, nil)
-		if err == nil && now != s {
-			err = fmt.Errorf("server %d on %s serves", now.Number, now.Addr)
-		}
+	primary := func(ctx context.Context) (*instance.Server, error) { return g.Primary(ctx, nil) }
+	if err := handOver(ctx, s, primary, func() error { return g.replace(ctx, s, priorities) }); err != nil {
 		return err
-	}
-	if arrived(ctx) != nil {
-		if err := g.replace(ctx, s, priorities); err != nil {
-			return err
-		}
-		limited, cancel := context.WithTimeout(ctx, taking)
-		defer cancel()
-		if err := instance.Poll(limited, arrived); err != nil {
-			return err
-		}
 	}
 	if err := servesAsMaster(ctx, s); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"oversell/clock"
@@ -23,9 +22,9 @@ import (
 // told compares the answer of the only purchase of a product with what the server holds. Without
 // order ids the books must be right at once; with them a copy of the order may repair them.
 func (y *buyer) told(ctx context.Context, what string, answer error, stock, pieces int64) error {
-	s, err := y.sale.State(ctx)
+	s, err := y.holds(ctx)
 	if err != nil {
-		return broken(theInterface, "state: %w", err)
+		return err
 	}
 	there := s.Left + s.Reserved
 	what = fmt.Sprintf("a purchase of %d pieces of %d, %s, was answered %s", pieces, stock, what, say(answer))
@@ -64,29 +63,21 @@ var failures = []struct {
 
 // failedCommands: a command of a purchase fails in each possible way.
 func failedCommands(ctx context.Context, b bench) error {
-	errs := make([]error, len(failures))
-	var all sync.WaitGroup
-	for i, f := range failures {
-		own := b
+	return atOnce(len(failures), func(i int) error {
+		own, f := b, failures[i]
 		own.Product = fmt.Sprintf("%s-failure-%d", b.Product, i)
-		all.Go(func() {
-			errs[i] = own.each(ctx, f.actions, func(b bench, n int, a interrupt.Action) error {
-				return b.failedCommand(ctx, n, a, f.name, f.err)
-			})
+		return own.each(ctx, f.actions, func(b bench, n int, a interrupt.Action) error {
+			return b.failedCommand(ctx, n, a, f.name, f.err)
 		})
-	}
-	all.Wait()
-	return firstBreach(errs)
+	})
 }
 
 func (b bench) failedCommand(ctx context.Context, n int, a interrupt.Action, what string, failure error) error {
 	const stock, pieces = 6, 2
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, c, line, err := b.rehearsed(ctx, stock)
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	line.Errors(failure, failure)
 	line.Arm(n, a)
 	_, answer := c.sale.Buy(ctx, order(1, pieces), c.lock())
@@ -114,58 +105,38 @@ func (b bench) failedCommand(ctx context.Context, n int, a interrupt.Action, wha
 // endedContexts: the context of a purchase ends before one of its commands.
 func endedContexts(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
+	return b.eachRehearsed(ctx, paused, stock, func(y, c *buyer, line *interrupt.Line, n int, _ interrupt.Action) error {
 		own, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var answer error
-		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(own, order(1, pieces), c.lock()) })
+		s := stalled(ctx, line, n, func() error { return c.buys(own, 1, pieces) })
 		if s == nil {
 			return nil
 		}
 		cancel()
 		_ = (clock.Real{}).Sleep(ctx, 20*time.Millisecond) // it may return now
 		s.GoOn()
-		_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // its background work ends
-		return y.told(ctx, "the context of which ended before a command", answer, stock, pieces)
+		_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // what goes on behind its back comes to its end
+		return y.told(ctx, "the context of which ended before a command", s.answer, stock, pieces)
 	})
 }
 
 // slowServer: a command of a purchase takes longer than clients usually wait.
 func slowServer(ctx context.Context, b bench) error {
 	const stock, pieces, slow = 6, 2, 1500 * time.Millisecond
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		var answer error
-		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, pieces), c.lock()) })
-		if s == nil {
-			return nil
-		}
+	return b.eachHeld(ctx, stock, func(c *buyer) error { return c.buys(ctx, 1, pieces) }, func(y *buyer, s *heldUp) error {
 		_ = (clock.Real{}).Sleep(ctx, slow)
 		s.GoOn()
-		return y.told(ctx, fmt.Sprintf("a command of which took %v", slow), answer, stock, pieces)
+		return y.told(ctx, fmt.Sprintf("a command of which took %v", slow), s.answer, stock, pieces)
 	})
 }
 
 // steadyConflict has another client buy one piece before each command of a buyer, as long as many are left.
 func steadyConflict(ctx context.Context, b bench) error {
 	const stock, others = 100, 40
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, c, line, err := b.rehearsed(ctx, stock)
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	sold := 0
 	var other error
 	var waits <-chan struct{}
@@ -193,9 +164,9 @@ func steadyConflict(ctx context.Context, b bench) error {
 	if errors.Is(answer, stockimpl.ErrSoldOut) {
 		return broken(variant.NoUndersell, "before each of the first %d commands of a buyer of 1 piece another bought 1, and the buyer was refused as sold out with %d of %d left", min(commands, others), stock-sold, stock)
 	}
-	s, err := y.sale.State(ctx)
+	s, err := y.holds(ctx)
 	if err != nil {
-		return broken(theInterface, "state: %w", err)
+		return err
 	}
 	want := int64(stock - sold)
 	if answer == nil {
@@ -214,7 +185,7 @@ func steadyConflict(ctx context.Context, b bench) error {
 // stalledRefunds holds up a refund while others buy, or give other orders back.
 func stalledRefunds(ctx context.Context, b bench) error {
 	const stock = 6
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+	return b.each(ctx, paused, func(b bench, n int, _ interrupt.Action) error {
 		for _, what := range []string{"bought", "gave another order back"} {
 			own := b
 			own.Product = b.Product + "-" + what[:4]
@@ -228,20 +199,17 @@ func stalledRefunds(ctx context.Context, b bench) error {
 
 // refundBeside holds up a refund of 2 pieces while another client buys 1 piece, or gives back 1.
 func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64) error {
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, c, line, err := b.rehearsed(ctx, int(stock))
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	if err := firstOf(
 		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2) },
 		func() error { return y.buy(ctx, variant.NoUndersell, 2, 1, nil, stock-3) },
 	); err != nil {
 		return &setUp{err}
 	}
-	var answer error
-	s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
+	s := stalled(ctx, line, n, func() error { return c.gives(ctx, 1, 2) })
 	if s == nil {
 		return nil
 	}
@@ -259,15 +227,16 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 	if err != nil {
 		return nil // it keeps others out: other rules judge that
 	}
+	answer := s.answer
 	for tries := 0; errors.Is(answer, stockimpl.ErrStale) && tries < 20; tries++ {
 		_, answer = c.sale.Refund(ctx, order(1, 2), c.lock())
 	}
 	if answer != nil && !errors.Is(answer, stockimpl.ErrRepeated) {
 		return nil
 	}
-	state, err := y.sale.State(ctx)
+	state, err := y.holds(ctx)
 	if err != nil {
-		return broken(theInterface, "state: %w", err)
+		return err
 	}
 	if there := state.Left + state.Reserved; there != want {
 		p := variant.NoUndersell
@@ -305,9 +274,9 @@ func refundsByOthers(ctx context.Context, b bench) error {
 			return err
 		}
 		_, first := other.sale.Refund(ctx, order(1, pieces), other.lock())
-		s, err := y.sale.State(ctx)
+		s, err := y.holds(ctx)
 		if err != nil {
-			return broken(theInterface, "state: %w", err)
+			return err
 		}
 		if s.Left > stock-4 {
 			return broken(of, "order 1 bought %d pieces, another client asked for a refund of %d and was answered %s: the server holds %+v; want no more than %d left", bought, pieces, say(first), s, stock-4)
@@ -316,8 +285,8 @@ func refundsByOthers(ctx context.Context, b bench) error {
 		for _, rest := range []int{bought - pieces, bought} {
 			if rest > 0 && s.Left < stock-4 {
 				_, _ = other.sale.Refund(ctx, order(1, rest), other.lock())
-				if s, err = y.sale.State(ctx); err != nil {
-					return broken(theInterface, "state: %w", err)
+				if s, err = y.holds(ctx); err != nil {
+					return err
 				}
 			}
 		}
@@ -330,12 +299,11 @@ func refundsByOthers(ctx context.Context, b bench) error {
 
 // usesScripts reports whether a purchase calls a script by its digest.
 func (b bench) usesScripts(ctx context.Context) bool {
-	f := &fences{}
-	product := b.Product + "-scripts"
-	if _, err := openedWith(ctx, b, product, 5, f); err != nil {
+	b.Product += "-scripts"
+	_, c, line, err := b.rehearsed(ctx, 5)
+	if err != nil {
 		return false
 	}
-	c, line := b.buyerOf(ctx, product, f)
 	found := false
 	line.Plan(func(int) interrupt.Action {
 		found = found || strings.Contains(line.Command(), "EVALSHA")

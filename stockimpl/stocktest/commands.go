@@ -26,7 +26,11 @@ const fewest, most = 5, 20
 
 var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.Refuse: " (refused)", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
 
-var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
+// What is done to a command: its client is held up before it, or loses its request or its answer.
+var (
+	paused   = []interrupt.Action{interrupt.Pass}
+	bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
+)
 
 // fences issues the tokens of a product, each newer than all before.
 type fences struct{ last atomic.Int64 }
@@ -45,19 +49,39 @@ func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, 
 	return y, line
 }
 
-// setUp is an error before the interrupted command.
+// rehearsed puts the bench's product on sale, and returns the client that did and one whose commands can be acted upon.
+func (b bench) rehearsed(ctx context.Context, stock int) (y, c *buyer, line *interrupt.Line, err error) {
+	f := &fences{}
+	if y, err = openedWith(ctx, b, b.Product, int64(stock), f); err != nil {
+		return nil, nil, nil, err
+	}
+	c, line = b.buyerOf(ctx, b.Product, f)
+	return y, c, line, nil
+}
+
+// eachRehearsed is each for a case that begins with clients as rehearsed returns them.
+func (b bench) eachRehearsed(ctx context.Context, actions []interrupt.Action, stock int, check func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error) error {
+	return b.each(ctx, actions, func(b bench, n int, a interrupt.Action) error {
+		y, c, line, err := b.rehearsed(ctx, stock)
+		if err != nil {
+			return err
+		}
+		return check(y, c, line, n, a)
+	})
+}
+
+// setUp is what went wrong before a command was interfered with.
 type setUp struct{ error }
 
 func (s *setUp) Unwrap() error { return s.error }
 
 // steps returns how many commands to interrupt: one more than a purchase, a refund and an impossible order send.
 func (b bench) steps(ctx context.Context) int {
-	f := &fences{}
-	product := b.Product + "-steps"
-	if _, err := openedWith(ctx, b, product, 5, f); err != nil {
+	b.Product += "-steps"
+	_, c, line, err := b.rehearsed(ctx, 5)
+	if err != nil {
 		return fewest
 	}
-	c, line := b.buyerOf(ctx, product, f)
 	longest := 0
 	for _, call := range []func(){
 		func() { _, _ = c.sale.Buy(ctx, order(1, 2), c.lock()) },
@@ -74,20 +98,24 @@ func (b bench) steps(ctx context.Context) int {
 // each runs a case for every step and action, on a product of its own.
 func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(b bench, n int, a interrupt.Action) error) error {
 	steps := b.steps(ctx)
-	errs := make([]error, steps*len(actions))
-	var all sync.WaitGroup
-	for n := 1; n <= steps; n++ {
-		for i, a := range actions {
-			own := b
-			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, n, a)
-			all.Go(func() {
-				err := check(own, n, a)
-				if !errors.As(err, new(*setUp)) && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
-					err = fmt.Errorf("at command %d%s: %w", n, said[a], err)
-				}
-				errs[(n-1)*len(actions)+i] = err
-			})
+	return atOnce(steps*len(actions), func(i int) error {
+		n, a := i/len(actions)+1, actions[i%len(actions)]
+		own := b
+		own.Product = fmt.Sprintf("%s-%d-%d", b.Product, n, a)
+		err := check(own, n, a)
+		if !errors.As(err, new(*setUp)) && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
+			err = fmt.Errorf("at command %d%s: %w", n, said[a], err)
 		}
+		return err
+	})
+}
+
+// atOnce tries so many cases at once.
+func atOnce(n int, try func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = try(i) })
 	}
 	all.Wait()
 	return firstBreach(errs)
@@ -139,31 +167,26 @@ type interruptedOrder struct {
 	opener, buyer *buyer
 	line          *interrupt.Line
 	answer        error
-	reached       bool // the order sent that many commands
 }
 
-// interrupted has a buyer order so many pieces, and applies a to its nth command.
-func interrupted(ctx context.Context, b bench, n int, a interrupt.Action, stock, pieces int) (o interruptedOrder, err error) {
-	f := &fences{}
-	if o.opener, err = openedWith(ctx, b, b.Product, int64(stock), f); err != nil {
-		return o, err
-	}
-	o.buyer, o.line = b.buyerOf(ctx, b.Product, f)
-	o.line.Arm(n, a)
-	_, o.answer = o.buyer.sale.Buy(ctx, order(1, pieces), o.buyer.lock())
-	o.reached = o.line.Sent() >= n
-	o.line.Plan(nil)
-	return o, nil
+// eachInterrupted has a buyer order so many pieces, does something to each command of that in turn, and then judges.
+func (b bench) eachInterrupted(ctx context.Context, stock, pieces int, then func(o interruptedOrder, n int, a interrupt.Action) error) error {
+	return b.eachRehearsed(ctx, bothWays, stock, func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error {
+		line.Arm(n, a)
+		answer := c.buys(ctx, 1, pieces)
+		reached := line.Sent() >= n
+		line.Plan(nil)
+		if !reached {
+			return nil
+		}
+		return then(interruptedOrder{y, c, line, answer}, n, a)
+	})
 }
 
 // lostOrder: an order with a lost answer is sent again, and counts once.
 func lostOrder(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		o, err := interrupted(ctx, b, n, a, stock, pieces)
-		if err != nil || !o.reached {
-			return err
-		}
+	return b.eachInterrupted(ctx, stock, pieces, func(o interruptedOrder, n int, a interrupt.Action) error {
 		y, c, err := o.opener, o.buyer, o.answer
 		what := "an order whose answer was lost"
 		if errors.Is(err, stockimpl.ErrSoldOut) {
@@ -199,11 +222,7 @@ func lostOrder(ctx context.Context, b bench) error {
 // lostAnswer: a purchase that was sent once takes its pieces once, however its client handles a lost answer.
 func lostAnswer(ctx context.Context, b bench) error {
 	const stock, pieces = 6, 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		o, err := interrupted(ctx, b, n, a, stock, pieces)
-		if err != nil || !o.reached {
-			return err
-		}
+	return b.eachInterrupted(ctx, stock, pieces, func(o interruptedOrder, _ int, _ interrupt.Action) error {
 		y, err := o.opener, o.answer
 		s, look := y.sale.State(ctx)
 		if look != nil {
@@ -225,12 +244,10 @@ func deadBuyer(ctx context.Context, b bench) error {
 
 // deadBuyer has a buyer of so many pieces die at its n-th command.
 func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, pieces int) error {
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, int64(stock), f)
+	y, c, line, err := b.rehearsed(ctx, stock)
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }) {
 		return nil
 	}
@@ -241,9 +258,9 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 	if sold != stock && sold != stock-pieces {
 		return broken(variant.NoUndersell, "a buyer of %d pieces died in its purchase, and of a stock of %d others could buy %d; want %d or %d", pieces, stock, sold, stock-pieces, stock)
 	}
-	s, err := y.sale.State(ctx)
+	s, err := y.holds(ctx)
 	if err != nil {
-		return broken(theInterface, "state: %w", err)
+		return err
 	}
 	if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != int64(stock)) {
 		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
@@ -270,21 +287,15 @@ func stalledBuyer(ctx context.Context, b bench) error { return b.stalledBuyers(c
 
 // stalledBuyers is stalledBuyer for a buyer with scripts that the server has forgotten or not.
 func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		errs := make([]error, len(whiles))
-		var all sync.WaitGroup
-		for i, what := range whiles {
+	return b.each(ctx, paused, func(b bench, n int, _ interrupt.Action) error {
+		return atOnce(len(whiles), func(i int) error {
 			if (i == sameOrder || i == sameOrderAndBack) && !b.promises(variant.OncePerOrder) {
-				continue
+				return nil
 			}
 			own := b
 			own.Product = fmt.Sprintf("%s-%d", b.Product, i)
-			all.Go(func() {
-				errs[i] = own.stalledWhile(ctx, stalling{n: n, i: i, what: what, stock: 4, pieces: 1, forgotten: forgotten})
-			})
-		}
-		all.Wait()
-		return firstBreach(errs)
+			return own.stalledWhile(ctx, stalling{n: n, i: i, what: whiles[i], stock: 4, pieces: 1, forgotten: forgotten})
+		})
 	})
 }
 
@@ -313,12 +324,10 @@ type stalling struct {
 
 // stalledWhile holds up a buyer before a command while one of whiles happens.
 func (b bench) stalledWhile(ctx context.Context, h stalling) error {
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, int64(h.stock), f)
+	y, c, line, err := b.rehearsed(ctx, h.stock)
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	if h.forgotten {
 		h.what += ", after the server forgot the buyer's scripts"
 		line.ForgetScripts()
@@ -328,8 +337,7 @@ func (b bench) stalledWhile(ctx context.Context, h stalling) error {
 			return nil // other rules judge that
 		}
 	}
-	var answer error
-	s := stalled(ctx, line, h.n, func() { _, answer = c.sale.Buy(ctx, order(1, h.pieces), c.lock()) })
+	s := stalled(ctx, line, h.n, func() error { return c.buys(ctx, 1, h.pieces) })
 	if s == nil {
 		return nil
 	}
@@ -343,7 +351,7 @@ func (b bench) stalledWhile(ctx context.Context, h stalling) error {
 	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
 		return broken(theInterface, "beside a buyer that was held up, while %s: %w", h.what, err)
 	}
-	return y.afterStall(ctx, h, sold, answer)
+	return y.afterStall(ctx, h, sold, s.answer)
 }
 
 // afterStall judges the answer of a buyer that was held up while others bought.
@@ -428,17 +436,42 @@ func (y *buyer) meanwhile(ctx context.Context, h stalling) (sold int, err error)
 // longer than locks inside sales last.
 const blockedFor = 7 * time.Second
 
-// heldUp is a client that the suite holds up before a command.
-type heldUp struct{ *interrupt.Stall }
+// heldUp is a client that the suite holds up before a command, with the answer that it has got when it has gone on.
+type heldUp struct {
+	*interrupt.Stall
+	answer error
+}
 
 // stalled starts a call of a client and holds it up before its n-th command. It returns nil if
 // the call has fewer.
-func stalled(ctx context.Context, line *interrupt.Line, n int, call func()) *heldUp {
-	s := line.Stalled(ctx, n, call)
-	if s == nil {
+func stalled(ctx context.Context, line *interrupt.Line, n int, call func() error) *heldUp {
+	s := &heldUp{}
+	if s.Stall = line.Stalled(ctx, n, func() { s.answer = call() }); s.Stall == nil {
 		return nil
 	}
-	return &heldUp{s}
+	return s
+}
+
+// eachHeld holds up a client of a new product before each command of a call in turn.
+func (b bench) eachHeld(ctx context.Context, stock int, call func(c *buyer) error, then func(y *buyer, s *heldUp) error) error {
+	return b.eachRehearsed(ctx, paused, stock, func(y, c *buyer, line *interrupt.Line, n int, _ interrupt.Action) error {
+		s := stalled(ctx, line, n, func() error { return call(c) })
+		if s == nil {
+			return nil
+		}
+		return then(y, s)
+	})
+}
+
+// buys and gives are purchases and refunds of which only the error counts.
+func (y *buyer) buys(ctx context.Context, id int64, pieces int) error {
+	_, err := y.sale.Buy(ctx, order(id, pieces), y.lock())
+	return err
+}
+
+func (y *buyer) gives(ctx context.Context, id int64, pieces int) error {
+	_, err := y.sale.Refund(ctx, order(id, pieces), y.lock())
+	return err
 }
 
 // beside runs calls of y while the client is held up, and then lets it go on. In a sale a call may wait for another of
@@ -477,25 +510,19 @@ func soon(call func()) (done <-chan struct{}, ok bool) {
 // stalledRefund holds up a refund while another copy of it is carried out, or others buy.
 func stalledRefund(ctx context.Context, b bench) error {
 	const stock = 4
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
+	return b.eachRehearsed(ctx, paused, stock, func(y, c *buyer, line *interrupt.Line, n int, _ interrupt.Action) error {
+		err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2)
 		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
 			return &setUp{err}
 		}
-		var answer error
-		s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
+		s := stalled(ctx, line, n, func() error { return c.gives(ctx, 1, 2) })
 		if s == nil {
 			return nil
 		}
 		if blocked := s.beside(y, func() { _, err = y.sale.Refund(ctx, order(1, 2), y.lock()) }); blocked != nil {
 			return blocked
 		}
-		for _, err := range []error{answer, err} {
+		for _, err := range []error{s.answer, err} {
 			if err != nil && !errors.Is(err, stockimpl.ErrRepeated) && !errors.Is(err, stockimpl.ErrStale) {
 				return broken(theInterface, "one of two copies of a refund was answered %s", say(err))
 			}
@@ -540,8 +567,7 @@ func otherQuantity(ctx context.Context, b bench) error {
 // refundsAtOnce sends copies of one refund at the same time.
 func refundsAtOnce(ctx context.Context, b bench) error {
 	const stock, copies = 10, 8
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, err := opened(ctx, b, b.Product, stock)
 	if err != nil {
 		return err
 	}
@@ -551,7 +577,7 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 	answers := make([]error, copies)
 	var all sync.WaitGroup
 	for i := range copies {
-		c := b.client(f)
+		c := b.client(y.fences)
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if _, answers[i] = c.sale.Refund(ctx, order(1, 2), c.lock()); !errors.Is(answers[i], stockimpl.ErrStale) {
@@ -561,14 +587,9 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 		})
 	}
 	all.Wait()
-	done := 0
-	for _, err := range answers {
-		switch {
-		case err == nil:
-			done++
-		case !errors.Is(err, stockimpl.ErrRepeated):
-			return broken(variant.OncePerOrder, "a copy of a refund was answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
-		}
+	done, err := firsts(answers, "a copy of a refund was answered")
+	if err != nil {
+		return err
 	}
 	if err := y.state(ctx, variant.OncePerOrder, stock, 0); err != nil {
 		return fmt.Errorf("after %d copies of a refund at once: %w", copies, err)
@@ -583,36 +604,20 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 // must add up, and the rest must be sold.
 func mixedCrowd(ctx context.Context, b bench) error {
 	const stock, buyers, orders = 60, 10, 12
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, err := opened(ctx, b, b.Product, stock)
 	if err != nil {
 		return err
 	}
-	locked := leansOnLock(b.sale)
-	var lock sync.Mutex
-	call := func(do func() (int64, error)) error {
-		for {
-			if locked {
-				lock.Lock()
-			}
-			_, err := do()
-			if locked {
-				lock.Unlock()
-			}
-			if !errors.Is(err, stockimpl.ErrStale) || ctx.Err() != nil {
-				return err
-			}
-		}
-	}
+	call := b.turns(ctx)
 	var sold atomic.Int64
 	errs := make([]error, buyers)
 	var all sync.WaitGroup
 	for i := range buyers {
-		c := b.client(f)
+		c := b.client(y.fences)
 		all.Go(func() {
 			for n := range orders {
 				o := order(int64(i*orders+n+1), 1+(i+n)%3)
-				err := call(func() (int64, error) { return c.sale.Buy(ctx, o, c.lock()) })
+				_, err := call(func() (int64, error) { return c.sale.Buy(ctx, o, c.lock()) })
 				if errors.Is(err, stockimpl.ErrSoldOut) {
 					continue
 				}
@@ -622,7 +627,7 @@ func mixedCrowd(ctx context.Context, b bench) error {
 				}
 				sold.Add(int64(o.Quantity))
 				if n%4 == 3 {
-					if err := call(func() (int64, error) { return c.sale.Refund(ctx, o, c.lock()) }); err != nil {
+					if _, err := call(func() (int64, error) { return c.sale.Refund(ctx, o, c.lock()) }); err != nil {
 						errs[i] = broken(theInterface, "refund of order %d answered %s", o.ID, say(err))
 						return
 					}
@@ -681,12 +686,11 @@ func manyOrders(ctx context.Context, b bench) error {
 
 // otherClients: other clients change the stock that a client has read.
 func otherClients(ctx context.Context, b bench) error {
-	f := &fences{}
-	one, err := openedWith(ctx, b, b.Product, 3, f)
+	one, err := opened(ctx, b, b.Product, 3)
 	if err != nil {
 		return err
 	}
-	client := func() *buyer { return b.client(f) }
+	client := func() *buyer { return b.client(one.fences) }
 	two := client()
 	return firstOf(
 		func() error { return one.buy(ctx, variant.NoUndersell, 1, 1, nil, 2) },

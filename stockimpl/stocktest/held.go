@@ -47,18 +47,7 @@ func fencedEvenHeldUp(v stockimpl.Variant) bool {
 // stalledInVain holds up a buyer with an impossible order while another buys what is there.
 func stalledInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
-		var answer error
-		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
-		if s == nil {
-			return nil
-		}
+	return b.eachHeld(ctx, stock, func(c *buyer) error { return c.buys(ctx, 1, stock+1) }, func(y *buyer, s *heldUp) error {
 		var small [stock]error
 		if blocked := s.beside(y, func() {
 			for i := range small {
@@ -67,7 +56,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 		}); blocked != nil {
 			return blocked
 		}
-		if answer == nil {
+		if s.answer == nil {
 			return broken(variant.NoOversell, "an order for %d pieces was accepted, of %d", stock+1, stock)
 		}
 		for i, err := range small {
@@ -89,13 +78,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 // deadInVain: a buyer that dies in an impossible order leaves the stock unchanged.
 func deadInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
-		c, line := b.buyerOf(ctx, b.Product, f)
+	return b.eachRehearsed(ctx, bothWays, stock, func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error {
 		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
 			return nil
 		}
@@ -103,9 +86,9 @@ func deadInVain(ctx context.Context, b bench) error {
 		if err != nil {
 			return fmt.Errorf("after the death of a buyer whose order could not be had: %w", err)
 		}
-		s, err := y.sale.State(ctx)
+		s, err := y.holds(ctx)
 		if err != nil {
-			return broken(theInterface, "state: %w", err)
+			return err
 		}
 		if sold != stock || s.Left != 0 {
 			return broken(variant.NoUndersell, "a buyer died in an order for %d pieces of %d, and others could buy %d after that; the server holds %+v", stock+1, stock, sold, s)
@@ -118,16 +101,10 @@ func deadInVain(ctx context.Context, b bench) error {
 // when the refund is sent again, can be bought.
 func refundOfTheLast(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachRehearsed(ctx, bothWays, stock, func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error {
 		if err := y.buy(ctx, variant.NoUndersell, 1, stock, nil, 0); err != nil {
 			return &setUp{err}
 		}
-		c, line := b.buyerOf(ctx, b.Product, f)
 		for _, z := range []*buyer{y, c} {
 			if err := z.decided(ctx, 2, 1); errors.As(err, new(*notJudged)) {
 				return err
@@ -149,14 +126,14 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 				}
 			}
 		}
-		s, err := y.sale.State(ctx)
+		s, err := y.holds(ctx)
 		if err != nil {
-			return broken(theInterface, "state: %w", err)
+			return err
 		}
 		if b.promises(variant.OncePerOrder) && s.Left != stock {
 			return broken(variant.NoUndersell, "a refund of %d was sent again after the death of its client, and the server holds %+v; want %d left", stock, s, stock)
 		}
-		for _, z := range []*buyer{y, b.client(f)} {
+		for _, z := range []*buyer{y, y.b.client(y.fences)} {
 			if s.Left == 0 {
 				break
 			}
@@ -175,55 +152,50 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 // by then it must have none.
 func stalledFence(ctx context.Context, b bench) error {
 	const stock = 6
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+	return b.each(ctx, paused, func(b bench, n int, _ interrupt.Action) error {
 		for _, slow := range []string{"purchase", "refund"} {
 			for _, quick := range []string{"purchase", "refund"} {
 				own := b
 				own.Product = b.Product + "-" + slow + "-" + quick
-				f := &fences{}
-				y, err := openedWith(ctx, own, own.Product, stock, f)
+				y, c, line, err := own.rehearsed(ctx, stock)
 				if err != nil {
 					return err
 				}
-				c, line := own.buyerOf(ctx, own.Product, f)
 				for id := int64(1); id <= 2; id++ {
 					if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, stock-id); err != nil {
 						return &setUp{err}
 					}
 				}
-				call := func(z *buyer, what string, id int64) (err error) {
+				call := func(z *buyer, what string, id int64) error {
 					if what == "refund" {
-						_, err = z.sale.Refund(ctx, order(id, 1), z.lock())
-					} else {
-						_, err = z.sale.Buy(ctx, order(10+id, 1), z.lock())
+						return z.gives(ctx, id, 1)
 					}
+					return z.buys(ctx, 10+id, 1)
+				}
+				before, err := y.holds(ctx)
+				if err != nil {
 					return err
 				}
-				before, err := y.sale.State(ctx)
-				if err != nil {
-					return broken(theInterface, "state: %w", err)
-				}
-				var answer error
-				s := stalled(ctx, line, n, func() { answer = call(c, slow, 1) })
+				s := stalled(ctx, line, n, func() error { return call(c, slow, 1) })
 				if s == nil {
 					continue
 				}
 				var now stockimpl.State
 				var newer error
 				if blocked := s.beside(y, func() {
-					if now, err = y.sale.State(ctx); err == nil {
+					if now, err = y.holds(ctx); err == nil {
 						newer = call(y, quick, 2)
 					}
 				}); blocked != nil {
 					return blocked
 				}
 				if err != nil {
-					return broken(theInterface, "state: %w", err)
+					return err
 				}
 				if now != before || newer != nil {
 					continue // it had its effect before, or keeps others out
 				}
-				if answer == nil {
+				if s.answer == nil {
 					return broken(variant.Fencing, "a %s with an older token was held up, one with a newer token made a %s meanwhile, and the older one was accepted after that; want %q", slow, quick, stockimpl.ErrStale)
 				}
 			}

@@ -87,29 +87,22 @@ func twoReapers(ctx context.Context, b bench) error {
 	steps := b.steps(ctx)
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(b bench, n int, _ interrupt.Action) error {
 		waits := []time.Duration{1500 * time.Millisecond, 5500 * time.Millisecond}
-		errs := make([]error, steps*len(waits))
-		var all sync.WaitGroup
-		for m := 1; m <= steps; m++ {
-			for i, wait := range waits {
-				own := b
-				own.Product = fmt.Sprintf("%s-%d-%d", b.Product, m, i)
-				all.Go(func() { errs[(m-1)*len(waits)+i] = own.twoReap(ctx, n, m, wait) })
-			}
-		}
-		all.Wait()
-		return firstBreach(errs)
+		return atOnce(steps*len(waits), func(i int) error {
+			m, k := i/len(waits)+1, i%len(waits)
+			own := b
+			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, m, k)
+			return own.twoReap(ctx, n, m, waits[k])
+		})
 	})
 }
 
 // twoReap has a buyer die before its n-th command, waits, and holds up the next buyer before its m-th.
 func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error {
 	const stock = 3
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, stock, f)
+	y, c, line, err := b.rehearsed(ctx, stock)
 	if err != nil {
 		return err
 	}
-	c, line := b.buyerOf(ctx, b.Product, f)
 	if !line.DiesAt(n, interrupt.LoseRequest, func() { _, _ = c.sale.Buy(ctx, order(1, 1), c.lock()) }) {
 		return nil
 	}
@@ -119,9 +112,8 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	if (clock.Real{}).Sleep(ctx, wait) != nil {
 		return context.Cause(ctx)
 	}
-	d, line := b.buyerOf(ctx, b.Product, f)
-	var answer error
-	s := stalled(ctx, line, m, func() { _, answer = d.sale.Buy(ctx, order(2, 1), d.lock()) })
+	d, line := b.buyerOf(ctx, b.Product, y.fences)
+	s := stalled(ctx, line, m, func() error { return d.buys(ctx, 2, 1) })
 	if s == nil {
 		return nil
 	}
@@ -135,7 +127,7 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	}); blocked != nil {
 		return blocked
 	}
-	if answer == nil {
+	if s.answer == nil {
 		sold++
 	}
 	for id := int64(100); sold <= stock; id++ {
@@ -165,25 +157,20 @@ func largerOrders(ctx context.Context, b bench) error {
 			cases = append(cases, stalling{n: n, i: everything, stock: stock, pieces: 1})
 		}
 	}
-	errs := make([]error, len(cases))
-	var all sync.WaitGroup
-	for i, h := range cases {
+	return atOnce(len(cases), func(i int) error {
 		own := b
 		own.Product = fmt.Sprintf("%s-%d", b.Product, i)
-		all.Go(func() { errs[i] = own.larger(ctx, h) })
-	}
-	all.Wait()
-	return firstBreach(errs)
+		return own.larger(ctx, cases[i])
+	})
 }
 
 // sends counts the commands of a purchase of so many pieces.
 func (b bench) sends(ctx context.Context, pieces int) int {
-	f := &fences{}
-	product := fmt.Sprintf("%s-sends-%d", b.Product, pieces)
-	if _, err := openedWith(ctx, b, product, int64(2*pieces), f); err != nil {
+	b.Product = fmt.Sprintf("%s-sends-%d", b.Product, pieces)
+	_, c, line, err := b.rehearsed(ctx, 2*pieces)
+	if err != nil {
 		return 0
 	}
-	c, line := b.buyerOf(ctx, product, f)
 	_, _ = c.sale.Buy(ctx, order(1, pieces), c.lock())
 	return line.Sent()
 }
@@ -211,8 +198,7 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 // thousands has several clients make thousands of orders, some of them repeatedly.
 func thousands(ctx context.Context, b bench) error {
 	const orders, clients = 20_000, 6
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, orders, f)
+	y, err := opened(ctx, b, b.Product, orders)
 	if err != nil {
 		return nil // a sale may have a lower limit
 	}
@@ -220,29 +206,16 @@ func thousands(ctx context.Context, b bench) error {
 	end := time.Now().Add(4 * time.Second)
 	errs := make([]error, clients)
 	var all sync.WaitGroup
-	var lock sync.Mutex
-	locked := leansOnLock(b.sale)
-	buy := func(c *buyer, id int64) error {
-		if locked {
-			lock.Lock()
-			defer lock.Unlock()
-		}
-		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
-		return err
-	}
+	call := b.turns(ctx)
 	for i := range clients {
-		c := b.client(f)
+		c := b.client(y.fences)
 		all.Go(func() {
 			for time.Now().Before(end) {
 				id := next.Add(1)
 				if id > orders {
 					return
 				}
-				err := buy(c, id)
-				for errors.Is(err, stockimpl.ErrStale) && ctx.Err() == nil {
-					err = buy(c, id)
-				}
-				if err != nil {
+				if _, err := call(func() (int64, error) { return c.sale.Buy(ctx, order(id, 1), c.lock()) }); err != nil {
 					errs[i] = broken(variant.NoUndersell, "buy of 1 by order %d, with a stock of %d at first, answered %s", id, orders, say(err))
 					return
 				}

@@ -182,19 +182,27 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 		_, err := again(1)
 		return err
 	})
-	bought := 0
-	for _, err := range answers {
-		switch {
-		case err == nil:
-			bought++
-		case !errors.Is(err, stockimpl.ErrRepeated):
-			return broken(variant.OncePerOrder, "a copy of order 1 answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
-		}
+	bought, err := firsts(answers, "a copy of order 1 answered")
+	if err != nil {
+		return err
 	}
 	if bought != 1 {
 		return broken(variant.OncePerOrder, "%d of %d copies of order 1 were told that they bought; want 1", bought, copies)
 	}
 	return y.state(ctx, variant.OncePerOrder, stock-1, 1)
+}
+
+// firsts is how many copies of one call succeeded. The others were repetitions.
+func firsts(answers []error, copied string) (n int, err error) {
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, stockimpl.ErrRepeated):
+			return n, broken(variant.OncePerOrder, "%s %s; want success or %q", copied, say(err), stockimpl.ErrRepeated)
+		}
+	}
+	return n, nil
 }
 
 func olderToken(ctx context.Context, b bench) error {
@@ -276,39 +284,47 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, 0, stock)
 }
 
-// crowd runs n clients at once, each with an Env of its own, and returns their answers. A client's buy function takes
-// one piece and tries again when it is stale, each time with a newer token; clients of a sale that relies on a lock
-// come one at a time.
+// crowd runs n clients at once, each with a world of its own, and returns
+// their answers. What a client buys with takes one piece, and takes turns.
 func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
-	var lock sync.Mutex
-	locked := leansOnLock(y.b.sale)
+	call := y.b.turns(ctx)
 	answers := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
 		sale := y.b.newSale(y.b.Env(), y.b.Product)
-		once := func(id int64) (int64, error) {
-			if locked {
-				lock.Lock()
-				defer lock.Unlock()
-			}
-			return sale.Buy(ctx, order(id, 1), y.lock())
-		}
 		all.Go(func() {
 			answers[i] = client(i, func(id int64) (int64, error) {
-				for {
-					left, err := once(id)
-					if !errors.Is(err, stockimpl.ErrStale) {
-						return left, err
-					}
-					if ctx.Err() != nil {
-						return left, context.Cause(ctx)
-					}
-				}
+				return call(func() (int64, error) { return sale.Buy(ctx, order(id, 1), y.lock()) })
 			})
 		})
 	}
 	all.Wait()
 	return answers
+}
+
+// turns makes what the clients of a crowd call a sale with: a call is made again while it is stale, with
+// a newer token, and calls of a sale that leans on a lock come one at a time.
+func (b bench) turns(ctx context.Context) func(call func() (int64, error)) (int64, error) {
+	var lock sync.Mutex
+	locked := leansOnLock(b.sale)
+	once := func(call func() (int64, error)) (int64, error) {
+		if locked {
+			lock.Lock()
+			defer lock.Unlock()
+		}
+		return call()
+	}
+	return func(call func() (int64, error)) (int64, error) {
+		for {
+			left, err := once(call)
+			if !errors.Is(err, stockimpl.ErrStale) {
+				return left, err
+			}
+			if ctx.Err() != nil {
+				return left, context.Cause(ctx)
+			}
+		}
+	}
 }
 
 func leansOnLock(v stockimpl.Variant) bool {

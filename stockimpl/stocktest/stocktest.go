@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/stats"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -292,8 +293,7 @@ func (b bench) roundTrip() time.Duration {
 		}
 		took = append(took, time.Since(start))
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	return stats.Median(took)
 }
 
 // theInterface stands for what stockimpl.Sale itself demands.
@@ -458,6 +458,15 @@ func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64
 		return broken(of, "the server holds %+v; want %d left or reserved, %d sold", s, left, sold)
 	}
 	return nil
+}
+
+// holds is what the server holds.
+func (y *buyer) holds(ctx context.Context) (stockimpl.State, error) {
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		err = broken(theInterface, "state: %w", err)
+	}
+	return s, err
 }
 
 // firstOf runs steps until one fails.

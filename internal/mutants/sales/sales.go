@@ -48,13 +48,16 @@ type saleSteps struct {
 	// order returns the id of an order for the scripts.
 	order func(id int64) any
 	// buyBy and refundBy replace the scripts.
-	buyBy, refundBy func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error)
+	buyBy, refundBy saleCall
 	// open and state replace writing and reading the stock.
 	open  func(ctx context.Context, s *sale, stock int64) error
 	state func(ctx context.Context, s *sale) (stockimpl.State, error)
 	// uncounted says that the pieces sold are not counted.
 	uncounted bool
 }
+
+// saleCall is a purchase or a refund in the client's own way.
+type saleCall func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error)
 
 // sale is one client of a sale made of steps.
 type sale struct {
@@ -114,24 +117,23 @@ func (s *sale) Open(ctx context.Context, stock int64) error {
 
 // Buy implements stockimpl.Sale.
 func (s *sale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-	if o.Quantity <= 0 {
-		return stockimpl.Unsaid, fmt.Errorf("buy order %d: a quantity of %d", o.ID, o.Quantity)
-	}
-	if s.buyBy != nil {
-		return said(s.buyBy(ctx, s, o, l))
-	}
-	return said(s.script(ctx, s.buy, o, l))
+	return s.call(ctx, "buy", s.buyBy, s.buy, o, l)
 }
 
 // Refund implements stockimpl.Sale.
 func (s *sale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+	return s.call(ctx, "refund", s.refundBy, s.refund, o, l)
+}
+
+// call is a purchase or a refund, by a script unless something replaces it.
+func (s *sale) call(ctx context.Context, what string, by saleCall, script string, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	if o.Quantity <= 0 {
-		return stockimpl.Unsaid, fmt.Errorf("refund order %d: a quantity of %d", o.ID, o.Quantity)
+		return stockimpl.Unsaid, fmt.Errorf("%s order %d: a quantity of %d", what, o.ID, o.Quantity)
 	}
-	if s.refundBy != nil {
-		return said(s.refundBy(ctx, s, o, l))
+	if by != nil {
+		return said(by(ctx, s, o, l))
 	}
-	return said(s.script(ctx, s.refund, o, l))
+	return said(s.script(ctx, script, o, l))
 }
 
 // said returns how many pieces are left, or Unsaid with an error.
