@@ -26,6 +26,28 @@ var ErrLost = errors.New("connection lost")
 // ErrRefused is the answer of a server that executed nothing.
 var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
+// Refusals are errors with which a server answers a command that it does not execute: each says
+// something about the server, or about the client's rights, and nothing about the data. What says
+// what is wrong in words, as part of a sentence that begins with "the server answered that".
+var Refusals = []struct {
+	What string
+	Err  error
+}{
+	{"it is out of memory", Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
+	{"it is a replica", Refusal("READONLY You can't write against a read only replica.")},
+	{"it loads its data", ErrRefused},
+	{"it runs a script", Refusal("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	{"keys are being moved", Refusal("TRYAGAIN Multiple keys request during rehashing of slot")},
+	{"the key is elsewhere", Refusal("MOVED 3999 127.0.0.1:6381")},
+	{"the cluster is down", Refusal("CLUSTERDOWN The cluster is down")},
+	{"its master is down", Refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")},
+	{"it cannot save its data", Refusal("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.")},
+	{"too few replicas are there", Refusal("NOREPLICAS Not enough good replicas to write.")},
+	{"the client has not logged in", Refusal("NOAUTH Authentication required.")},
+	{"the client has no right to the command", Refusal("NOPERM this user has no permissions to run the 'evalsha' command")},
+	{"it has too many clients", Refusal("ERR max number of clients reached")},
+}
+
 // Action is what happens to a command.
 type Action int
 
@@ -33,7 +55,7 @@ type Action int
 const (
 	Pass        Action = iota
 	LoseRequest        // the server never sees the command
-	LoseReply          // the server executes it, and the client learns nothing
+	LoseReply          // the server executes it, and the client learns nothing, or that its context ended
 	Refuse             // the server answers with an error, and executes nothing
 )
 
@@ -49,6 +71,66 @@ func (r refusal) RedisError() {}
 func Refusal(text string) error { return refusal(text) }
 
 var errNoScript = Refusal("NOSCRIPT No matching script. Please use EVAL.")
+
+// Ending is a context that ends when it is told to, by a cancellation or because its deadline passes.
+type Ending struct {
+	context.Context
+	mu   sync.Mutex
+	by   time.Time // its deadline, if it has one
+	err  error     // after its end
+	done chan struct{}
+}
+
+// NewEnding returns a context within parent. If it has a deadline, that is far away until the context
+// ends.
+func NewEnding(parent context.Context, deadline bool) *Ending {
+	e := &Ending{Context: parent, done: make(chan struct{})}
+	if deadline {
+		e.by = time.Now().Add(time.Minute)
+	}
+	context.AfterFunc(parent, func() { e.end(parent.Err()) })
+	return e
+}
+
+// End ends the context: as a passed deadline does if it has one, or else as a cancellation.
+func (e *Ending) End() {
+	e.mu.Lock()
+	err := context.Canceled
+	if !e.by.IsZero() {
+		e.by, err = time.Now(), context.DeadlineExceeded
+	}
+	e.mu.Unlock()
+	e.end(err)
+}
+
+func (e *Ending) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = err
+		close(e.done)
+	}
+}
+
+// Deadline implements context.Context.
+func (e *Ending) Deadline() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.by.IsZero() {
+		return e.Context.Deadline()
+	}
+	return e.by, true
+}
+
+// Done implements context.Context.
+func (e *Ending) Done() <-chan struct{} { return e.done }
+
+// Err implements context.Context.
+func (e *Ending) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
 
 // Line is one client's way to its servers.
 type Line struct {
@@ -193,6 +275,11 @@ type Stall struct {
 // Stalled starts a call and holds it up before its n-th command. It is nil, and the call
 // has returned, if the call has fewer commands.
 func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
+	return l.StalledBefore(ctx, n, Pass, call)
+}
+
+// StalledBefore is Stalled for a command that suffers a when the client goes on.
+func (l *Line) StalledBefore(ctx context.Context, n int, a Action, call func()) *Stall {
 	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
 	reached := make(chan struct{})
 	l.Plan(func(nth int) Action {
@@ -202,6 +289,7 @@ func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
 			case <-s.resume:
 			case <-ctx.Done():
 			}
+			return a
 		}
 		return Pass
 	})
@@ -256,9 +344,12 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		action := h.l.decide(cmd)
 		lost, refused := h.l.errors()
+		if err := ctx.Err(); err != nil {
+			lost = err
+		}
 		switch action {
 		case LoseReply:
-			_ = next(ctx, cmd)
+			_ = next(context.WithoutCancel(ctx), cmd)
 			fallthrough
 		case LoseRequest:
 			cmd.SetErr(lost)
@@ -279,11 +370,14 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		action := h.l.decide(cmds...)
 		err, refused := h.l.errors()
+		if over := ctx.Err(); over != nil {
+			err = over
+		}
 		switch action {
 		case Refuse:
 			err = refused
 		case LoseReply:
-			_ = next(ctx, cmds)
+			_ = next(context.WithoutCancel(ctx), cmds)
 		case LoseRequest:
 		default:
 			return next(ctx, cmds)
