@@ -22,6 +22,9 @@ type call struct {
 	// open says that nobody knows whether the call had its effect: its error is not declared, or
 	// its client died.
 	open bool
+	// unheard says that the answer of one of its commands was lost. A client that sends the command
+	// again may then be told that the order was counted before: by the call itself.
+	unheard bool
 }
 
 // never is when a call with an open outcome ends.
@@ -135,7 +138,8 @@ func (h history) takes(m *model, i int, c call, done []bool) bool {
 	if without && h.explained(m, done) {
 		return true
 	}
-	if c.err != nil && !c.open && of != doubted {
+	itself := c.unheard && errors.Is(c.err, stockimpl.ErrRepeated)
+	if c.err != nil && !c.open && of != doubted && !itself {
 		return false
 	}
 	by := -int64(c.order.Quantity)

@@ -150,6 +150,22 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
+// TestUnheardAnswers: an order whose answer was lost, and that was sent again by its driver, may be
+// told that it was counted before; one whose answers all arrived may not.
+func TestUnheardAnswers(t *testing.T) {
+	for _, unheard := range []bool{false, true} {
+		c := call{order: order(1, 2), begun: 1, ended: 2, left: stockimpl.Unsaid, err: stockimpl.ErrRepeated, unheard: unheard}
+		m := &model{stock: 3, ids: true}
+		err := m.verdict([]call{c}, stockimpl.State{Left: 1, Sold: 2})
+		if (err == nil) != unheard {
+			t.Errorf("with an answer that was lost: %t; the verdict is %v", unheard, err)
+		}
+		if err := m.verdict([]call{c}, stockimpl.State{Left: 3}); err == nil {
+			t.Errorf("with an answer that was lost: %t; an order that had no effect was told that it was counted, and nobody is accused", unheard)
+		}
+	}
+}
+
 func find(t *testing.T, name string) rule {
 	t.Helper()
 	for _, r := range rules {

@@ -147,7 +147,12 @@ type walker struct {
 	done chan struct{}
 	dead atomic.Bool
 	now  call // under way
+	// unheard says that the answer of a command of the call under way was lost.
+	unheard atomic.Bool
 }
+
+// gone tells whether the client has died. The client that opens a walk is no walker, and lives.
+func (c *walker) gone() bool { return c != nil && c.dead.Load() }
 
 func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 	b.Product = fmt.Sprintf("%s-walk-%d", b.Product, seed)
@@ -183,17 +188,21 @@ func (w *walk) note(format string, args ...any) int {
 }
 
 // do makes a call of a client and keeps its answer.
-func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call {
+func (w *walk) do(ctx context.Context, y *buyer, c call, by *walker) call {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	if by != nil {
+		by.unheard.Store(false)
+	}
 	c.begun = w.note("client %d calls %v", c.client, c)
 	if c.refund {
 		c.left, c.err = y.sale.Refund(ctx, c.order, y.lock())
 	} else {
 		c.left, c.err = y.sale.Buy(ctx, c.order, y.lock())
 	}
-	c.open = !declared(c.err) || dead()
-	if !dead() {
+	c.open = !declared(c.err) || by.gone()
+	c.unheard = by != nil && by.unheard.Load()
+	if !by.gone() {
 		c.ended = w.note("client %d's %v is answered %s", c.client, c, c.answer())
 	}
 	if c.open {
@@ -205,8 +214,6 @@ func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call 
 	return c
 }
 
-func alive() bool { return false }
-
 // run walks once, and judges.
 func (w *walk) run(ctx context.Context) error {
 	if err := w.opener.sale.Open(ctx, w.model.stock); err != nil {
@@ -214,7 +221,7 @@ func (w *walk) run(ctx context.Context) error {
 	}
 	for id := range int64(w.rand.IntN(3)) {
 		if w.model.ids {
-			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, alive)
+			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, nil)
 		}
 	}
 	for _, c := range w.clients {
@@ -233,7 +240,7 @@ func (w *walk) run(ctx context.Context) error {
 	}
 	w.sendAgain(ctx)
 	for id := int64(100); id < 110; id++ { // sell what is left
-		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, alive).err != nil {
+		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, nil).err != nil {
 			break
 		}
 	}
@@ -255,11 +262,11 @@ func (w *walk) follow(ctx context.Context, c *walker) {
 	for _, next := range c.plan {
 		next.client = c.number
 		c.now = next
-		got := w.do(ctx, c.buyer, next, c.dead.Load)
+		got := w.do(ctx, c.buyer, next, c)
 		if !w.model.ids && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
 			next.refund = true
 			c.now = next
-			w.do(ctx, c.buyer, next, c.dead.Load)
+			w.do(ctx, c.buyer, next, c)
 		}
 		if c.dead.Load() {
 			return
@@ -348,6 +355,9 @@ func (w *walk) act(c *walker, turn chan interrupt.Action) {
 	if dies {
 		c.dead.Store(true)
 	}
+	if a == interrupt.LoseReply {
+		c.unheard.Store(true)
+	}
 	turn <- a
 }
 
@@ -363,7 +373,7 @@ func (w *walk) sendAgain(ctx context.Context) {
 		}
 		for tries := 0; tries < 20; tries++ {
 			again := call{refund: c.refund, order: c.order}
-			if err := w.do(ctx, w.opener, again, alive).err; !errors.Is(err, stockimpl.ErrStale) {
+			if err := w.do(ctx, w.opener, again, nil).err; !errors.Is(err, stockimpl.ErrStale) {
 				break
 			}
 			_ = (clock.Real{}).Sleep(ctx, time.Millisecond)
