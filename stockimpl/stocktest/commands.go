@@ -35,14 +35,18 @@ type fences struct{ last atomic.Int64 }
 func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Line) {
 	env, line := interrupt.On(b.Env())
 	y := &buyer{b: b, sale: b.newSale(env, product), fences: f}
-	// Its scripts are loaded by the first purchase of another product.
-	practice := &buyer{b: b, sale: b.newSale(env, product+"-practice"), fences: &fences{}}
-	if practice.sale.Open(ctx, 5) == nil {
-		_, _ = practice.sale.Buy(ctx, order(1, 1), practice.lock())
-		_, _ = practice.sale.Refund(ctx, order(1, 1), practice.lock())
-	}
+	b.practise(ctx, env, product)
 	line.Plan(nil)
 	return y, line
+}
+
+// practise buys and gives back pieces of another product: the first purchase loads the scripts.
+func (b bench) practise(ctx context.Context, env variant.Env, product string) {
+	y := &buyer{b: b, sale: b.newSale(env, product+"-practice"), fences: &fences{}}
+	if y.sale.Open(ctx, 5) == nil {
+		_, _ = y.sale.Buy(ctx, order(1, 1), y.lock())
+		_, _ = y.sale.Refund(ctx, order(1, 1), y.lock())
+	}
 }
 
 // setUp is what went wrong before a command was interfered with.
@@ -437,7 +441,12 @@ type heldUp struct{ *interrupt.Stall }
 // stalled starts a call of a client and holds it up before its n-th command. It returns nil if
 // the call has fewer.
 func stalled(ctx context.Context, line *interrupt.Line, n int, call func()) *heldUp {
-	s := line.Stalled(ctx, n, call)
+	return stalledBefore(ctx, line, n, interrupt.Pass, call)
+}
+
+// stalledBefore is stalled for a command that suffers a when the client goes on.
+func stalledBefore(ctx context.Context, line *interrupt.Line, n int, a interrupt.Action, call func()) *heldUp {
+	s := line.StalledBefore(ctx, n, a, call)
 	if s == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -364,7 +365,8 @@ func neverOpened(ctx context.Context, b bench) error {
 	return nil
 }
 
-func cancelled(ctx context.Context, b bench) error {
+// endedBefore: a context that was over when a call began is no answer.
+func endedBefore(ctx context.Context, b bench) error {
 	y, err := opened(ctx, b, b.Product, 3)
 	if err != nil {
 		return err
@@ -374,13 +376,23 @@ func cancelled(ctx context.Context, b bench) error {
 	}
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	_, buy := y.sale.Buy(dead, order(2, 1), y.lock())
-	_, refund := y.sale.Refund(dead, order(1, 1), y.lock())
-	_, state := y.sale.State(dead)
-	return firstOf(
-		func() error { return undeclared("buy under a cancelled context", buy) },
-		func() error { return undeclared("refund under a cancelled context", refund) },
-		func() error { return undeclared("state under a cancelled context", state) },
-		func() error { return y.state(ctx, theInterface, 2, 1) },
-	)
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	for _, over := range []struct {
+		what string
+		ctx  context.Context
+	}{{"a cancelled context", dead}, {"a context whose deadline has passed", late}} {
+		_, buy := y.sale.Buy(over.ctx, order(2, 1), y.lock())
+		_, refund := y.sale.Refund(over.ctx, order(1, 1), y.lock())
+		_, state := y.sale.State(over.ctx)
+		if err := firstOf(
+			func() error { return undeclared("buy under "+over.what, buy) },
+			func() error { return undeclared("refund under "+over.what, refund) },
+			func() error { return undeclared("state under "+over.what, state) },
+			func() error { return y.state(ctx, theInterface, 2, 1) },
+		); err != nil {
+			return err
+		}
+	}
+	return nil
 }

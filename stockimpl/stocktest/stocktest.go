@@ -181,7 +181,7 @@ var rules = []rule{
 	{"two products do not mix", "", nil, false, nil, twoProducts},
 	{"a quantity below one is an error", "", nil, false, nil, noQuantity},
 	{"a product that was never opened sells nothing", "", nil, false, nil, neverOpened},
-	{"a cancelled context is no refusal", "", nil, false, nil, cancelled},
+	{"a context that is over is no refusal", "", nil, false, nil, endedBefore},
 	{"an order sent again for another quantity", variant.OncePerOrder, again, false, nil, otherQuantity},
 	{"copies of one refund at once have one effect", variant.OncePerOrder, nil, true, nil, refundsAtOnce},
 	{"a crowd with orders of several pieces, and refunds", "", nil, false, nil, mixedCrowd},

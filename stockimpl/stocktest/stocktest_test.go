@@ -117,7 +117,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			with: saboteur{buy: func(context.Context, stockimpl.Sale, stockimpl.Order, lockimpl.Lock) (int64, error) { return 0, nil }},
 		},
 		{
-			wrong: "an error is a refusal", base: "lua", rule: "a cancelled context is no refusal", says: "contract",
+			wrong: "an error is a refusal", base: "lua", rule: "a context that is over is no refusal", says: "contract",
 			with: saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 				left, err := s.Buy(ctx, o, l)
 				if err != nil {
