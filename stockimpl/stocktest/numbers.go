@@ -90,14 +90,110 @@ func hugeAfterSales(ctx context.Context, b bench) error {
 		return err
 	}
 	for i, pieces := range []int{math.MaxInt64, math.MaxInt64 - sold, math.MaxInt64 - sold + 1, math.MaxInt64 - stock, math.MaxInt64 - 1, math.MaxInt32, math.MaxInt32 - sold + 1, math.MaxUint32 - sold + 1, math.MaxUint32} {
-		if left, err := y.sale.Buy(ctx, order(int64(10+i), pieces), y.lock()); err == nil {
-			return broken(variant.NoOversell, "an order for %d pieces was accepted with %d there, after %d were sold (%d left)", pieces, stock-sold, sold, left)
-		}
-		if err := y.state(ctx, variant.NoOversell, stock-sold, sold); err != nil {
-			return fmt.Errorf("after %d pieces were sold, and then an order for %d: %w", sold, pieces, err)
+		if err := y.cannotBeHad(ctx, int64(10+i), pieces, stock-sold, sold); err != nil {
+			return fmt.Errorf("after %d pieces were sold: %w", sold, err)
 		}
 	}
 	return y.buy(ctx, variant.NoUndersell, 2, stock-sold, nil, 0)
+}
+
+// cannotBeHad sends an order for more pieces than are left, and again under its number: it had no effect,
+// whichever command of it failed, so it does not stand, has nothing to give back, and no copy of it is
+// one that was counted before.
+func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sold int64) error {
+	first := fmt.Sprintf("an order for %d pieces with %d there", pieces, left)
+	for i, n := range []int{pieces, pieces, int(left) + 1} {
+		what := first
+		if i > 0 {
+			what += fmt.Sprintf(", which was refused and sent again for %d,", n)
+		}
+		switch more, err := y.sale.Buy(ctx, order(id, n), y.lock()); {
+		case err == nil:
+			return broken(variant.NoOversell, "%s was accepted (%d left)", what, more)
+		case errors.Is(err, stockimpl.ErrRepeated):
+			return broken(variant.OncePerOrder, "%s was answered %s, and has never bought anything", what, say(err))
+		}
+		if err := y.state(ctx, variant.NoOversell, left, sold); err != nil {
+			return fmt.Errorf("after %s: %w", what, err)
+		}
+	}
+	if !y.b.promises(variant.OncePerOrder) {
+		return nil
+	}
+	if _, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {
+		return broken(variant.OncePerOrder, "a refund of %s, which was refused, was answered %s: it had nothing to give back", first, say(err))
+	}
+	if err := y.state(ctx, variant.NoOversell, left, sold); err != nil {
+		return fmt.Errorf("after a refund of %s, which was refused: %w", first, err)
+	}
+	return nil
+}
+
+// exactly is the number up to which a floating-point number holds every whole number.
+const exactly = 1 << 53
+
+// beyondDoubles sells single pieces of a stock that a floating-point number does not hold exactly. Only
+// what the server holds is looked at: a script in Lua rounds the numbers that it answers.
+func beyondDoubles(ctx context.Context, b bench) error {
+	for i, stock := range []int64{exactly + 4, 1<<62 + 5} {
+		own := b
+		own.Product += fmt.Sprint("-", i)
+		if err := own.beyond(ctx, stock); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b bench) beyond(ctx context.Context, stock int64) error {
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return nil // a sale need not take so many
+	}
+	if s, err := y.sale.State(ctx); err != nil || s.Left != stock {
+		return broken(variant.NoUndersell, "a product was put on sale with %d pieces, and the server holds %+v (%s)", stock, s, say(err))
+	}
+	left := stock
+	for id := int64(1); id <= 6; id++ {
+		pieces := 1 + int(id)/4
+		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, pieces), y.lock()) }); err != nil {
+			if id == 1 && !declared(err) {
+				return y.state(ctx, variant.NoUndersell, stock, 0) // nor sell of so many
+			}
+			return broken(variant.NoUndersell, "buy of %d by order %d, with %d there, answered %s", pieces, id, left, say(err))
+		}
+		left -= int64(pieces)
+		if err := y.holdsLarge(ctx, left, stock); err != nil {
+			return fmt.Errorf("after order %d for %d of %d pieces: %w", id, pieces, stock, err)
+		}
+	}
+	for id := int64(1); id <= 6; id += 3 {
+		pieces := 1 + int(id)/4
+		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, pieces), y.lock()) }); err != nil {
+			return broken(variant.NoUndersell, "refund of %d by order %d, with %d there, answered %s", pieces, id, left, say(err))
+		}
+		left += int64(pieces)
+		if err := y.holdsLarge(ctx, left, stock); err != nil {
+			return fmt.Errorf("after a refund of %d pieces by order %d, with %d at first: %w", pieces, id, stock, err)
+		}
+	}
+	return nil
+}
+
+// holdsLarge is state for numbers that must be exact.
+func (y *buyer) holdsLarge(ctx context.Context, left, stock int64) error {
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	of := variant.NoUndersell
+	if s.Left+s.Reserved > left {
+		of = variant.NoOversell
+	}
+	if s.Left+s.Reserved != left || s.Sold != stock-left && s.Sold != stockimpl.Unsaid {
+		return broken(of, "the server holds %+v; want %d left or reserved, %d sold", s, left, stock-left)
+	}
+	return nil
 }
 
 // keptAndReturned keeps orders of many sizes that make up the stock, and then gives all back.

@@ -31,6 +31,7 @@ func manyDead(ctx context.Context, b bench) error {
 			return err
 		}
 		env := b.Env()
+		b.practise(ctx, env, b.Product)
 		for id := int64(1); id <= dead; id++ {
 			own, line := interrupt.On(env)
 			c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: f}
@@ -208,27 +209,82 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 	return nil
 }
 
+// resending is for how long orders are sent again: calls may take their time.
+const resending = 4 * time.Second
+
 // thousands of orders are made by several clients, and some are sent again.
 func thousands(ctx context.Context, b bench) error {
-	const orders, clients = 20_000, 6
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, orders, f)
+	const orders = 20_000
+	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
+		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+		return err
+	})
 	if err != nil {
-		return nil // a sale need not keep so many
+		return err
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/200 {
+		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
+			return fmt.Errorf("after %d orders: %w", made, err)
+		}
+	}
+	return nil
+}
+
+// thousandsOfRefunds: orders are made and given back by several clients, and then the first of them, and
+// some of the others, come again.
+func thousandsOfRefunds(ctx context.Context, b bench) error {
+	const orders = 6_000
+	y, made, err := b.madeByMany(ctx, orders, 3500*time.Millisecond, "buy and refund", func(c *buyer, id int64) error {
+		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) { // its refund was stale
+			return err
+		}
+		_, err = c.sale.Refund(ctx, order(id, 1), c.lock())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	was, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/150 {
+		what := fmt.Sprintf("order %d, which was bought and refunded, as were %d others after it", id, made-id)
+		if _, err := y.sale.Refund(ctx, order(id, 1), y.lock()); err == nil {
+			return broken(of, "%s, was refunded again", what)
+		}
+		if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil {
+			return broken(of, "%s, was sent again and bought again", what)
+		}
+	}
+	if now, err := y.sale.State(ctx); err != nil || now.Left+now.Reserved != was.Left+was.Reserved {
+		return broken(of, "after %d orders that were bought and refunded the server held %+v, and after copies of some of them it holds %+v (%s)", made, was, now, say(err))
+	}
+	return nil
+}
+
+// madeByMany has several clients make orders, each of which changes the stock by one piece, as long as
+// time is left. It returns how many were made.
+func (b bench) madeByMany(ctx context.Context, orders int64, atMost time.Duration, what string, do func(c *buyer, id int64) error) (y *buyer, made int64, err error) {
+	const clients = 6
+	f := &fences{}
+	if y, err = openedWith(ctx, b, b.Product, orders, f); err != nil {
+		return b.client(f), 0, nil // a sale need not keep so many
 	}
 	var next atomic.Int64
-	end := time.Now().Add(4 * time.Second)
+	end := time.Now().Add(atMost)
 	errs := make([]error, clients)
 	var all sync.WaitGroup
 	var lock sync.Mutex
 	locked := leansOnLock(b.sale)
-	buy := func(c *buyer, id int64) error {
+	once := func(c *buyer, id int64) error {
 		if locked {
 			lock.Lock()
 			defer lock.Unlock()
 		}
-		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
-		return err
+		return do(c, id)
 	}
 	for i := range clients {
 		c := b.client(f)
@@ -238,26 +294,17 @@ func thousands(ctx context.Context, b bench) error {
 				if id > orders {
 					return
 				}
-				err := buy(c, id)
+				err := once(c, id)
 				for errors.Is(err, stockimpl.ErrStale) && ctx.Err() == nil {
-					err = buy(c, id)
+					err = once(c, id)
 				}
 				if err != nil {
-					errs[i] = broken(variant.NoUndersell, "buy of 1 by order %d, with a stock of %d at first, answered %s", id, orders, say(err))
+					errs[i] = broken(variant.NoUndersell, "%s of 1 by order %d, with a stock of %d at first, answered %s", what, id, orders, say(err))
 					return
 				}
 			}
 		})
 	}
 	all.Wait()
-	if err := firstBreach(errs); err != nil {
-		return err
-	}
-	made := min(next.Load(), orders) - clients
-	for id := int64(1); id <= made; id += 1 + made/200 {
-		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
-			return fmt.Errorf("after %d orders: %w", made, err)
-		}
-	}
-	return nil
+	return y, min(next.Load(), orders) - clients, firstBreach(errs)
 }

@@ -212,6 +212,7 @@ var rules = []rule{
 	{"orders with similar numbers", "", nil, false, nil, manyIDs},
 	{"very large fencing tokens", variant.Fencing, nil, false, nil, largeTokens},
 	{"very large orders after others", "", nil, false, nil, hugeAfterSales},
+	{"a stock beyond the digits of floating-point numbers", "", nil, false, onRedis, beyondDoubles},
 	{"orders of every size are kept, and come back", "", nil, false, nil, keptAndReturned},
 	{"names and numbers of orders do not mix", "", nil, false, onRedis, joinedNames},
 	{"long and strange names do not mix", "", nil, false, onRedis, longNames},
@@ -219,6 +220,7 @@ var rules = []rule{
 	{"buyers that die one after the other", variant.NoUndersell, dead, false, onRedis, manyDead},
 	{"two clients after the death of a buyer", "", dead, true, canWalk, twoReapers},
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
+	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},
 	{"random schedules of commands", "", nil, true, canWalk, randomWalks},
 }
 
