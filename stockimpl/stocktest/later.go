@@ -48,6 +48,16 @@ func (b bench) age(ctx context.Context, passed time.Duration) error {
 // later looks at a sale after a time: by a client that was there before, and by one whose clock
 // shows the later time.
 func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
+	return b.laterBy(ctx, func() error { return b.age(ctx, passed) }, func(env *variant.Env) {
+		if env.Clock != nil {
+			env.Clock = ahead{env.Clock, passed}
+		}
+	}, when)
+}
+
+// laterBy is later, where pass lets the time pass, and change, if not nil, is done to the world of a
+// client that comes after that.
+func (b bench) laterBy(ctx context.Context, pass func() error, change func(*variant.Env), when string) error {
 	const stock = 6
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, stock, f)
@@ -68,12 +78,12 @@ func (b bench) later(ctx context.Context, passed time.Duration, when string) err
 	); err != nil {
 		return err
 	}
-	if err := b.age(ctx, passed); err != nil {
+	if err := pass(); err != nil {
 		return err
 	}
 	env := b.Env()
-	if env.Clock != nil {
-		env.Clock = ahead{env.Clock, passed}
+	if change != nil {
+		change(&env)
 	}
 	late := &buyer{b: b, sale: b.newSale(env, b.Product), fences: f}
 	for _, z := range []*buyer{y, late} {
