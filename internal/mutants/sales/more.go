@@ -221,7 +221,7 @@ func moreSoundSales() []Sale {
 				return {'ok', redis.call('LLEN', KEYS[1])}`)
 			})},
 		{entry.New("sound-reserved-for-10-s", "pieces are set aside for ten seconds, and then bought", nil, ""),
-			selling(func(s *saleSteps) { s.buyBy, s.refundBy, s.state = buyReserved, refundReserved, stateReserved })},
+			setAside(reserveLua)},
 		{entry.New("sound-number-fixes-quantity", "an order that was refused, and comes again for another quantity, is an error", nil, ""),
 			selling(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `if redis.call('HEXISTS'`, `local first = redis.call('HGET', KEYS[4], ARGV[1])
@@ -298,19 +298,20 @@ func (s *sale) reserving(ctx context.Context, text string, args ...any) *redis.C
 	return redis.NewScript(text).Run(ctx, s.redis(), append(s.of(s.product), "Until:"+s.product, "Aside:"+s.product), args...)
 }
 
+// setAside makes a variant of a sale that sets pieces aside by a script, and then confirms that they are
+// bought.
+func setAside(script string) stockimpl.Variant {
+	return selling(func(s *saleSteps) {
+		s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+			return buyReserved(ctx, s, o, script)
+		}
+		s.refundBy, s.state = refundReserved, stateReserved
+	})
+}
+
 // buyReserved sets pieces aside and then confirms that they are bought.
-func buyReserved(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
-	nonce := fmt.Sprint(o.ID, "/", rand.Text())
-	for _, text := range []string{reserveLua, confirmLua} {
-		reply, err := s.reserving(ctx, text, o.ID, o.Quantity, nonce).Slice()
-		if err != nil {
-			return 0, err
-		}
-		if _, err := answerOf(reply); err != nil {
-			return 0, err
-		}
-	}
-	return stockimpl.Unsaid, nil
+func buyReserved(ctx context.Context, s *sale, o stockimpl.Order, script string) (int64, error) {
+	return reservedAs(ctx, s, o, script, confirmLua, fmt.Sprint(o.ID, "/", rand.Text()))
 }
 
 func refundReserved(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
