@@ -13,4 +13,4 @@ if #ARGV[1] < #newest or #ARGV[1] == #newest and ARGV[1] < newest then
 end
 redis.call('SET', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[1], ARGV[2])
-return {'ok', tonumber(ARGV[2])}
+return {'ok', ARGV[2]}

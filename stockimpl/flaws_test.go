@@ -2,11 +2,13 @@ package stockimpl_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -486,4 +488,42 @@ func TestReservationRunsOut(t *testing.T) {
 		}
 		s.holds(stockimpl.State{Left: reservations})
 	})
+}
+
+// TestBeyondDoubles: with more pieces than a number in a script in Lua holds exactly, what is sold, what
+// is said to be left, and the last piece are right. The sale "reserve" says nothing of so many.
+func TestBeyondDoubles(t *testing.T) {
+	const stock = 1<<53 + 4
+	addr := startRedis(t)
+	for _, v := range stockimpl.Variants {
+		if v.Needs.SQL {
+			continue
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			s := v.New(world(t, addr), newProduct())
+			if err := s.Open(t.Context(), stock); err != nil {
+				t.Fatal(err)
+			}
+			fence := int64(0)
+			buy := func(pieces int) (int64, error) {
+				fence++
+				return s.Buy(t.Context(), stockimpl.Order{ID: fence, Quantity: pieces}, lockimpl.Lock{Key: "order", Fence: fence})
+			}
+			for n := int64(1); n <= 3; n++ {
+				left, err := buy(1)
+				if err != nil || left != stock-n && (v.Name != "reserve" || left != stockimpl.Unsaid) {
+					t.Errorf("purchase %d of 1 was answered %d, %v; want %d left", n, left, err, int64(stock)-n)
+				}
+			}
+			if _, err := buy(stock - 2); !errors.Is(err, stockimpl.ErrSoldOut) && (v.Name != "reserve" || !errors.Is(err, stockimpl.ErrStale)) {
+				t.Errorf("an order for one more than is left was answered %v", err)
+			}
+			if got, err := s.State(t.Context()); err != nil || got.Left != stock-3 {
+				t.Errorf("the server holds %+v, %v; want %d left", got, err, int64(stock)-3)
+			}
+			if _, err := buy(stock - 3); err != nil {
+				t.Errorf("an order for all that is left was answered %v", err)
+			}
+		})
+	}
 }

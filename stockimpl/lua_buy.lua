@@ -16,9 +16,11 @@ end
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then
   return {'repeated', -1}
 end
-if tonumber(left) < tonumber(ARGV[2]) then
+-- Compared as texts: numbers of more than 53 bits are not exact in Lua.
+if #left < #ARGV[2] or #left == #ARGV[2] and left < ARGV[2] then
   return {'sold-out', -1}
 end
 redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])
 redis.call('INCRBY', KEYS[3], ARGV[2])
-return {'ok', redis.call('DECRBY', KEYS[1], ARGV[2])}
+redis.call('DECRBY', KEYS[1], ARGV[2])
+return {'ok', redis.call('GET', KEYS[1])}

@@ -21,4 +21,5 @@ end
 -- copy of the purchase may find it free.
 redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)
 redis.call('DECRBY', KEYS[3], pieces)
-return {'ok', redis.call('INCRBY', KEYS[1], pieces)}
+redis.call('INCRBY', KEYS[1], pieces)
+return {'ok', redis.call('GET', KEYS[1])} -- as a text, as in a purchase

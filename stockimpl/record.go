@@ -154,8 +154,13 @@ func answer(cmd *redis.Cmd) (int64, error) {
 	}
 	switch reply[0] {
 	case "ok":
-		if pieces, ok := reply[1].(int64); ok {
+		switch pieces := reply[1].(type) {
+		case int64:
 			return pieces, nil
+		case string: // as Redis keeps it, and not as a number of Lua
+			if n, err := strconv.ParseInt(pieces, 10, 64); err == nil {
+				return n, nil
+			}
 		}
 	case "sold-out":
 		return Unsaid, ErrSoldOut

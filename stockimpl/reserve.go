@@ -53,11 +53,15 @@ var (
 // the order's id, so either may be sent again. If a buyer dies between the two, no piece is lost: after its deadline
 // the reservation returns to the stock, by the next buyers' scripts or by Reconcile.
 //
-// A reserved piece is neither sold nor free, and the answers respect that. ErrSoldOut means that too few are left even
-// if every reservation came back, so it stays true. If an order fails only because of reservations, the answer is
-// ErrStale: try again. A confirmation after its reservation ran out gets the same answer: its pieces go back to the
-// stock, and the order may be sent again. "Left", in the answers of Buy and Refund, counts the pieces that are not
-// bought: free and reserved.
+// A reserved piece is neither sold nor free, and the answers say no more than
+// that. ErrSoldOut means that too few are left even if every reservation came
+// back, so it stays true. When only reservations stand in the way the answer is
+// ErrStale: try again. A confirmation after its reservation ran out gets the
+// same answer: its pieces go back to the stock, and the order may be sent again.
+// "Left", in the answers of Buy and Refund, counts the pieces that are not
+// bought: free and reserved. Of more than 2^53 pieces, which a script does not
+// add exactly, nothing is said; an order for a few more than there are may then
+// be ErrStale instead of ErrSoldOut.
 //
 // As with lua, an id is used up by its purchase: sent again, even after its
 // refund, it is ErrRepeated and buys nothing.

@@ -20,9 +20,18 @@ local function known(id)
   return string.match(order, '^(%a+):(%d+)$')
 end
 
--- unsold counts what nobody has bought: free and reserved.
+-- unsold counts what nobody has bought: free and reserved. Above 2^53 it is rounded.
 local function unsold()
   return tonumber(redis.call('GET', KEYS[1])) + tonumber(redis.call('GET', KEYS[4]) or '0')
+end
+
+-- told is what an answer says is left: nothing is said about a number that may be rounded.
+local function told()
+  local left = unsold()
+  if left >= 9007199254740992 then
+    return -1
+  end
+  return left
 end
 
 -- reconcile ends up to limit reservations that are past their deadline: the

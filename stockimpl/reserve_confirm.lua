@@ -18,4 +18,4 @@ redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. pieces)
 redis.call('DECRBY', KEYS[4], pieces)
 redis.call('INCRBY', KEYS[5], pieces)
-return {'ok', unsold()}
+return {'ok', told()}

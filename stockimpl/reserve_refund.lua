@@ -17,4 +17,4 @@ end
 redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)
 redis.call('DECRBY', KEYS[5], pieces)
 redis.call('INCRBY', KEYS[1], pieces)
-return {'ok', unsold()}
+return {'ok', told()}

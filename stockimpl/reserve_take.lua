@@ -14,13 +14,14 @@ if state == 'sold' or state == 'refunded' then
   return {'repeated', -1}
 end
 if not state then
-  local wanted = tonumber(ARGV[2])
-  if wanted > unsold() then
-    return {'sold-out', -1}
-  end
-  -- Only reservations stand in the way. They may come back, so this is not
-  -- "sold out".
-  if wanted > tonumber(redis.call('GET', KEYS[1])) then
+  -- Compared as texts: numbers of more than 53 bits are not exact in Lua.
+  local free = redis.call('GET', KEYS[1])
+  if #free < #ARGV[2] or #free == #ARGV[2] and free < ARGV[2] then
+    if tonumber(ARGV[2]) > unsold() then
+      return {'sold-out', -1}
+    end
+    -- Only reservations stand in the way. They may come back, so this is not
+    -- "sold out".
     return {'stale', -1}
   end
   redis.call('HSET', KEYS[2], ARGV[1], 'reserved:' .. ARGV[2])
@@ -29,4 +30,4 @@ if not state then
 end
 -- Sent again, an order keeps its pieces and gets a new deadline.
 redis.call('ZADD', KEYS[3], now + tonumber(ARGV[3]), ARGV[1])
-return {'ok', unsold()}
+return {'ok', told()}

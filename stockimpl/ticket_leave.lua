@@ -10,4 +10,4 @@
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('SET', KEYS[2], ARGV[1])
 redis.call('DEL', KEYS[3])
-return {'ok', tonumber(ARGV[2])}
+return {'ok', ARGV[2]}

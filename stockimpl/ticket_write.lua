@@ -12,4 +12,4 @@ if tonumber(ARGV[1]) <= display then
 end
 redis.call('SET', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[1], ARGV[2])
-return {'ok', tonumber(ARGV[2])}
+return {'ok', ARGV[2]}

@@ -1,8 +1,8 @@
-// Package interrupt acts on single commands of one client: it holds the client up before a command, loses a request or
-// an answer, or lets the client die there.
+// Package interrupt acts on single commands of one client: it holds it up before a
+// command, loses a request or an answer, or lets the client die there.
 //
-// It does so by a hook on the Redis clients in a [variant.Env], so it needs no proxy and no connection of its own, and
-// does not affect code with its own Redis client.
+// It does so by a hook on the Redis clients in a [variant.Env], so it needs no proxy and
+// no connection of its own, and does not reach code that brings its own Redis client.
 package interrupt
 
 import (
@@ -26,14 +26,36 @@ var ErrLost = errors.New("connection lost")
 // ErrRefused is the answer of a server that executed nothing.
 var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
-// Action is the action on a command.
+// Refusals are errors with which a server answers a command that it does not execute: each says
+// something about the server, or about the client's rights, and nothing about the data. What says
+// what is wrong in words, as part of a sentence that begins with "the server answered that".
+var Refusals = []struct {
+	What string
+	Err  error
+}{
+	{"it is out of memory", Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
+	{"it is a replica", Refusal("READONLY You can't write against a read only replica.")},
+	{"it loads its data", ErrRefused},
+	{"it runs a script", Refusal("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	{"keys are being moved", Refusal("TRYAGAIN Multiple keys request during rehashing of slot")},
+	{"the key is elsewhere", Refusal("MOVED 3999 127.0.0.1:6381")},
+	{"the cluster is down", Refusal("CLUSTERDOWN The cluster is down")},
+	{"its master is down", Refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")},
+	{"it cannot save its data", Refusal("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.")},
+	{"too few replicas are there", Refusal("NOREPLICAS Not enough good replicas to write.")},
+	{"the client has not logged in", Refusal("NOAUTH Authentication required.")},
+	{"the client has no right to the command", Refusal("NOPERM this user has no permissions to run the 'evalsha' command")},
+	{"it has too many clients", Refusal("ERR max number of clients reached")},
+}
+
+// Action is what happens to a command.
 type Action int
 
 // The actions.
 const (
 	Pass        Action = iota
 	LoseRequest        // the server never sees the command
-	LoseReply          // the server executes it, and the client gets no answer
+	LoseReply          // the server executes it, and the client learns nothing, or that its context ended
 	Refuse             // the server answers with an error, and executes nothing
 )
 
@@ -50,27 +72,87 @@ func Refusal(text string) error { return refusal(text) }
 
 var errNoScript = Refusal("NOSCRIPT No matching script. Please use EVAL.")
 
-// Line is one client's connection to its servers.
+// Ending is a context that ends when it is told to, by a cancellation or because its deadline passes.
+type Ending struct {
+	context.Context
+	mu   sync.Mutex
+	by   time.Time // its deadline, if it has one
+	err  error     // after its end
+	done chan struct{}
+}
+
+// NewEnding returns a context within parent. If it has a deadline, that is far away until the context
+// ends.
+func NewEnding(parent context.Context, deadline bool) *Ending {
+	e := &Ending{Context: parent, done: make(chan struct{})}
+	if deadline {
+		e.by = time.Now().Add(time.Minute)
+	}
+	context.AfterFunc(parent, func() { e.end(parent.Err()) })
+	return e
+}
+
+// End ends the context: as a passed deadline does if it has one, or else as a cancellation.
+func (e *Ending) End() {
+	e.mu.Lock()
+	err := context.Canceled
+	if !e.by.IsZero() {
+		e.by, err = time.Now(), context.DeadlineExceeded
+	}
+	e.mu.Unlock()
+	e.end(err)
+}
+
+func (e *Ending) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = err
+		close(e.done)
+	}
+}
+
+// Deadline implements context.Context.
+func (e *Ending) Deadline() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.by.IsZero() {
+		return e.Context.Deadline()
+	}
+	return e.by, true
+}
+
+// Done implements context.Context.
+func (e *Ending) Done() <-chan struct{} { return e.done }
+
+// Err implements context.Context.
+func (e *Ending) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// Line is one client's way to its servers.
 type Line struct {
 	mu   sync.Mutex
 	n    int // commands since the last plan; a pipeline is one
 	act  func(nth int) Action
 	dead bool
 	name string // of the last command
-	// lost and refused are the errors of commands under LoseRequest or LoseReply, and under Refuse.
+	// lost and refused are the errors of commands that suffer LoseRequest or LoseReply, and Refuse.
 	lost, refused error
-	// forgetful says that the server knows only the scripts in known, by their hashes.
+	// forgetful says that the server knows no script but those in known, by their hashes.
 	forgetful bool
 	known     map[string]bool
 }
 
-// On returns the Env of a client whose commands pass through the line.
+// On returns the world of a client whose commands pass through the line.
 func On(env variant.Env) (variant.Env, *Line) {
 	l := &Line{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
 	for i, c := range env.Redis {
 		if one, ok := c.(*redis.Client); ok {
-			c = one.WithTimeout(one.Options().ReadTimeout) // this shares a pool, with hooks of its own
+			c = one.WithTimeout(one.Options().ReadTimeout) // the way to share a pool, with hooks of its own
 		}
 		c.AddHook(hook{l})
 		own[i] = c
@@ -87,7 +169,7 @@ func (l *Line) Plan(act func(nth int) Action) {
 	l.n, l.act = 0, act
 }
 
-// Arm applies an action to the n-th command from now on.
+// Arm has the n-th command from now on suffer.
 func (l *Line) Arm(n int, a Action) {
 	l.Plan(func(nth int) Action {
 		if nth == n {
@@ -105,15 +187,16 @@ func (l *Line) Errors(lost, refused error) {
 	l.lost, l.refused = lost, refused
 }
 
-// ForgetScripts makes the server seem, to this client only, to have forgotten its scripts: it answers the EVALSHA of
-// each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD.
+// ForgetScripts makes the server look to this client as if it had forgotten its scripts: it answers
+// the EVALSHA of each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD. Other clients
+// do not notice.
 func (l *Line) ForgetScripts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forgetful, l.known = true, map[string]bool{}
 }
 
-// Command returns the name of the last command that was about to be sent.
+// Command names the last command that was about to be sent.
 func (l *Line) Command() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,22 +210,22 @@ func (l *Line) errors() (lost, refused error) {
 	return l.lost, l.refused
 }
 
-// Sent returns how many commands were sent since the last plan.
+// Sent is how many commands were sent since the last plan.
 func (l *Line) Sent() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.n
 }
 
-// Die ends the client: nothing that it sends from now on arrives.
+// Die ends the client: nothing that it does from now on arrives.
 func (l *Line) Die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
 }
 
-// DiesAt runs a call of a client that dies at its n-th command, with action a on that. It reports whether the call has
-// so many commands.
+// DiesAt runs a call of a client that dies at its n-th command, which suffers a. It reports
+// whether the call has so many commands.
 func (l *Line) DiesAt(n int, a Action, call func()) bool {
 	l.Plan(func(nth int) Action {
 		switch {
@@ -159,7 +242,7 @@ func (l *Line) DiesAt(n int, a Action, call func()) bool {
 	return there
 }
 
-// decide decides on the next command.
+// decide is about the next command.
 func (l *Line) decide(cmds ...redis.Cmder) Action {
 	l.mu.Lock()
 	l.n++
@@ -189,9 +272,14 @@ type Stall struct {
 	once   sync.Once
 }
 
-// Stalled starts a call and holds it up before its n-th command. If the call has fewer commands, it returns nil when
-// the call has returned.
+// Stalled starts a call and holds it up before its n-th command. It is nil, and the call
+// has returned, if the call has fewer commands.
 func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
+	return l.StalledBefore(ctx, n, Pass, call)
+}
+
+// StalledBefore is Stalled for a command that suffers a when the client goes on.
+func (l *Line) StalledBefore(ctx context.Context, n int, a Action, call func()) *Stall {
 	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
 	reached := make(chan struct{})
 	l.Plan(func(nth int) Action {
@@ -201,6 +289,7 @@ func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
 			case <-s.resume:
 			case <-ctx.Done():
 			}
+			return a
 		}
 		return Pass
 	})
@@ -221,7 +310,7 @@ func (s *Stall) GoOn() {
 	s.l.Plan(nil)
 }
 
-// unknown reports whether the command calls a script that the server has forgotten.
+// unknown reports whether the command runs a script that the server has forgotten.
 func (l *Line) unknown(cmd redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,9 +344,12 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		action := h.l.decide(cmd)
 		lost, refused := h.l.errors()
+		if err := ctx.Err(); err != nil {
+			lost = err
+		}
 		switch action {
 		case LoseReply:
-			_ = next(ctx, cmd)
+			_ = next(context.WithoutCancel(ctx), cmd)
 			fallthrough
 		case LoseRequest:
 			cmd.SetErr(lost)
@@ -278,11 +370,14 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		action := h.l.decide(cmds...)
 		err, refused := h.l.errors()
+		if over := ctx.Err(); over != nil {
+			err = over
+		}
 		switch action {
 		case Refuse:
 			err = refused
 		case LoseReply:
-			_ = next(ctx, cmds)
+			_ = next(context.WithoutCancel(ctx), cmds)
 		case LoseRequest:
 		default:
 			return next(ctx, cmds)
@@ -294,7 +389,7 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// Slow returns the Env of a client that gets each answer later by this time.
+// Slow returns the world of a client that gets each answer later by this time.
 func Slow(env variant.Env, by time.Duration) variant.Env {
 	env, _ = On(env)
 	for _, c := range env.Redis {
@@ -303,7 +398,7 @@ func Slow(env variant.Env, by time.Duration) variant.Env {
 	return env
 }
 
-// slow delays answers.
+// slow holds up answers.
 type slow struct{ by time.Duration }
 
 func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -624,6 +624,7 @@ var missed = map[string]string{
 	"queues-share-keys":       "another queue must be called like the first one and :claims",
 	"orders-forgotten":        "the copy of an order must come more than a second after it",
 	"fence-kept-for-a-second": "half a second must pass without a purchase before the older number is shown",
+	"last-orders-of-many":     "more than twenty thousand orders must come before the copy of the first",
 	"abandoned-wait":          "the wait must be cancelled while the lock is held for longer than the rule waits",
 	"renewal-of-abandoned":    "the answer of an acquire must be lost, and the client must live on",
 }

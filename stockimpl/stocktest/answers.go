@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"oversell/clock"
@@ -16,15 +17,15 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file compare the answers to buyers with what the server holds. ErrSoldOut, ErrStale and ErrRepeated
-// state the outcome, so they must be true; any other error states nothing.
+// The rules in this file compare what a buyer is told with what the server holds. ErrSoldOut, ErrStale
+// and ErrRepeated say what happened, so they must be true; any other error says nothing.
 
 // told compares the answer of the only purchase of a product with what the server holds. Without
 // order ids the books must be right at once; with them a copy of the order may repair them.
 func (y *buyer) told(ctx context.Context, what string, answer error, stock, pieces int64) error {
-	s, err := y.holds(ctx)
+	s, err := y.sale.State(ctx)
 	if err != nil {
-		return err
+		return broken(theInterface, "state: %w", err)
 	}
 	there := s.Left + s.Reserved
 	what = fmt.Sprintf("a purchase of %d pieces of %d, %s, was answered %s", pieces, stock, what, say(answer))
@@ -47,102 +48,298 @@ func (y *buyer) told(ctx context.Context, what string, answer error, stock, piec
 	return nil
 }
 
-// failures are errors that say nothing about the outcome of a command. The server executes the command
+// toldOfRefund compares the answer of a refund with what the server holds: all but these pieces were
+// there when it was sent, and nobody else does anything.
+func (y *buyer) toldOfRefund(ctx context.Context, what string, answer error, stock, pieces int64) error {
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	there := s.Left + s.Reserved
+	what = fmt.Sprintf("a refund of %d pieces of %d, %s, was answered %s", pieces, stock, what, say(answer))
+	switch {
+	case there > stock:
+		return broken(variant.NoOversell, "%s, and the server holds %+v: more than there was", what, s)
+	case there < stock-pieces:
+		return broken(variant.NoUndersell, "%s, and the server holds %+v: pieces are gone that nobody bought", what, s)
+	case errors.Is(answer, stockimpl.ErrSoldOut):
+		return broken(theInterface, "%s, which is no answer to a refund", what)
+	case errors.Is(answer, stockimpl.ErrStale) && there != stock-pieces:
+		return broken(theInterface, "%s, which says that nothing changed, and the server holds %+v", what, s)
+	case (answer == nil || errors.Is(answer, stockimpl.ErrRepeated)) && there != stock:
+		return broken(variant.NoUndersell, "%s, and the server holds %+v: the pieces have not come back", what, s)
+	}
+	return nil
+}
+
+// failure is an error that says nothing about the outcome of a command. The server executes the command
 // in none, one or both ways.
-var failures = []struct {
+type failure struct {
 	name    string
 	actions []interrupt.Action
 	err     error
-}{
-	{"the server answered that it is out of memory", []interrupt.Action{interrupt.Refuse}, interrupt.Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
-	{"the server answered that it is a replica", []interrupt.Action{interrupt.Refuse}, interrupt.Refusal("READONLY You can't write against a read only replica.")},
-	{"the server answered that it loads its data", []interrupt.Action{interrupt.Refuse}, interrupt.Refusal("LOADING Redis is loading the dataset in memory")},
-	{"the connection timed out", bothWays, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}},
-	{"the connection was closed", bothWays, io.EOF},
 }
 
-// failedCommands: a command of a purchase fails in each possible way.
+func failures() []failure {
+	fs := []failure{
+		{"the connection timed out", bothWays, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}},
+		{"the connection was closed", bothWays, io.EOF},
+	}
+	for _, r := range interrupt.Refusals {
+		fs = append(fs, failure{"the server answered that " + r.What, []interrupt.Action{interrupt.Refuse}, r.Err})
+	}
+	return fs
+}
+
+// A trying is a purchase or a refund, the only one of its product, one command of which goes wrong.
+type trying struct {
+	refund        bool
+	stock, pieces int
+	y, c          *buyer // c makes the call, and y looks
+	line          *interrupt.Line
+}
+
+// tryings has a case tried at every command of a purchase and of a refund. A case reports whether the
+// call sends so many commands.
+func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *trying, n int) (reached bool, err error)) error {
+	for _, refund := range []bool{false, true} {
+		for n := 1; n <= most; n++ {
+			own := b
+			own.Product = fmt.Sprintf("%s-%s-%t-%d", b.Product, name, refund, n)
+			t := &trying{refund: refund, stock: 6, pieces: 2}
+			f := &fences{}
+			var err error
+			if t.y, err = openedWith(ctx, own, own.Product, int64(t.stock), f); err != nil {
+				return err
+			}
+			t.c, t.line = own.buyerOf(ctx, own.Product, f)
+			if refund {
+				if err := t.y.buy(ctx, variant.NoUndersell, 1, t.pieces, nil, int64(t.stock-t.pieces)); err != nil {
+					return err
+				}
+			}
+			reached, err := try(own, t, n)
+			if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+				err = fmt.Errorf("at command %d: %w", n, err)
+			}
+			if err != nil {
+				return err
+			}
+			if !reached {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (t *trying) call(ctx context.Context) error {
+	if t.refund {
+		_, err := t.c.sale.Refund(ctx, order(1, t.pieces), t.c.lock())
+		return err
+	}
+	_, err := t.c.sale.Buy(ctx, order(1, t.pieces), t.c.lock())
+	return err
+}
+
+// judge compares an answer with what the server holds.
+func (t *trying) judge(ctx context.Context, what string, answer error) error {
+	if t.refund {
+		return t.y.toldOfRefund(ctx, what, answer, int64(t.stock), int64(t.pieces))
+	}
+	return t.y.told(ctx, what, answer, int64(t.stock), int64(t.pieces))
+}
+
+// again sends the order or the refund again, by another client, until it is decided.
+func (t *trying) again(ctx context.Context, what string) error {
+	if !t.refund {
+		err := t.y.decided(ctx, 1, t.pieces)
+		if errors.As(err, new(*notJudged)) {
+			return err
+		}
+		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+			return broken(variant.NoUndersell, "an order %s, sent again with %d pieces of %d there at first, answered %s", what, t.stock, t.stock, say(err))
+		}
+		return t.y.told(ctx, what+" and that was sent again", err, int64(t.stock), int64(t.pieces))
+	}
+	_, err := t.y.again(ctx, nil, func() (int64, error) { return t.y.sale.Refund(ctx, order(1, t.pieces), t.y.lock()) })
+	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+		return broken(variant.NoUndersell, "a refund %s, sent again, answered %s", what, say(err))
+	}
+	return t.y.toldOfRefund(ctx, what+" and that was sent again", err, int64(t.stock), int64(t.pieces))
+}
+
+// failedCommands: a command of a purchase or a refund fails in each way in which commands do.
 func failedCommands(ctx context.Context, b bench) error {
-	return atOnce(len(failures), func(i int) error {
-		own, f := b, failures[i]
-		own.Product = fmt.Sprintf("%s-failure-%d", b.Product, i)
-		return own.each(ctx, f.actions, func(b bench, n int, a interrupt.Action) error {
-			return b.failedCommand(ctx, n, a, f.name, f.err)
+	var all sync.WaitGroup
+	fs := failures()
+	errs := make([]error, len(fs))
+	for i, f := range fs {
+		all.Go(func() {
+			for _, a := range f.actions {
+				errs[i] = b.tryings(ctx, fmt.Sprintf("failure-%d-%d", i, a), func(b bench, t *trying, n int) (bool, error) {
+					t.line.Errors(f.err, f.err)
+					t.line.Arm(n, a)
+					answer := t.call(ctx)
+					reached := t.line.Sent() >= n
+					t.line.Plan(nil)
+					if !reached {
+						return false, nil
+					}
+					what := "during which " + f.name
+					if err := t.judge(ctx, what, answer); err != nil || answer == nil || !b.promises(variant.OncePerOrder) {
+						return true, err
+					}
+					return true, t.again(ctx, what)
+				})
+				if errs[i] == nil {
+					errs[i] = b.failedLook(ctx, fmt.Sprintf("look-%d-%d", i, a), a, f)
+				}
+				if errs[i] != nil {
+					return
+				}
+			}
 		})
-	})
+	}
+	all.Wait()
+	return firstBreach(errs)
 }
 
-func (b bench) failedCommand(ctx context.Context, n int, a interrupt.Action, what string, failure error) error {
+// failedLook has each command of State fail. It may answer with an error, or else with what is true.
+func (b bench) failedLook(ctx context.Context, name string, a interrupt.Action, f failure) error {
 	const stock, pieces = 6, 2
-	y, c, line, err := b.rehearsed(ctx, stock)
+	b.Product += "-" + name
+	fences := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, fences)
 	if err != nil {
 		return err
 	}
-	line.Errors(failure, failure)
-	line.Arm(n, a)
-	_, answer := c.sale.Buy(ctx, order(1, pieces), c.lock())
-	reached := line.Sent() >= n
-	line.Plan(nil)
-	if !reached {
-		return nil
-	}
-	if err := y.told(ctx, "during which "+what, answer, stock, pieces); err != nil {
+	if err := y.buy(ctx, variant.NoUndersell, 1, pieces, nil, stock-pieces); err != nil {
 		return err
 	}
-	if answer == nil || !b.promises(variant.OncePerOrder) {
-		return nil
+	c, line := b.buyerOf(ctx, b.Product, fences)
+	line.Errors(f.err, f.err)
+	for n := 1; n <= most; n++ {
+		line.Arm(n, a)
+		s, err := c.sale.State(ctx)
+		reached := line.Sent() >= n
+		line.Plan(nil)
+		if !reached {
+			break
+		}
+		if err == nil && (s.Left+s.Reserved != stock-pieces || s.Sold != pieces && s.Sold != stockimpl.Unsaid) {
+			of := variant.NoUndersell
+			if s.Left+s.Reserved > stock-pieces {
+				of = variant.NoOversell
+			}
+			return broken(of, "State, during which %s, answered %+v, and no error; %d of %d pieces are left", f.name, s, stock-pieces, stock)
+		}
 	}
-	err = y.decided(ctx, 1, pieces)
-	if errors.As(err, new(*notJudged)) {
-		return err
-	}
-	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
-		return broken(variant.NoUndersell, "an order during which %s, sent again with %d pieces of %d there at first, answered %s", what, stock, stock, say(err))
-	}
-	return y.told(ctx, "during which "+what+" and that was sent again", err, stock, pieces)
+	return nil
 }
 
-// endedContexts: the context of a purchase ends before one of its commands.
+// endedContexts: the context of a purchase or a refund is cancelled, or its deadline passes, before one
+// of its commands is sent, or before it is answered.
 func endedContexts(ctx context.Context, b bench) error {
-	const stock, pieces = 6, 2
-	return b.eachRehearsed(ctx, paused, stock, func(y, c *buyer, line *interrupt.Line, n int, _ interrupt.Action) error {
-		own, cancel := context.WithCancel(ctx)
-		defer cancel()
-		s := stalled(ctx, line, n, func() error { return c.buys(own, 1, pieces) })
+	ends := []struct {
+		what     string
+		deadline bool
+		a        interrupt.Action
+	}{
+		{"the context of which was cancelled before a command", false, interrupt.Pass},
+		{"the context of which was cancelled before a command was answered", false, interrupt.LoseReply},
+		{"the deadline of which passed before a command", true, interrupt.Pass},
+		{"the deadline of which passed before a command was answered", true, interrupt.LoseReply},
+	}
+	errs := make([]error, len(ends))
+	var all sync.WaitGroup
+	for i, end := range ends {
+		all.Go(func() {
+			errs[i] = b.tryings(ctx, fmt.Sprint("end-", i), func(b bench, t *trying, n int) (bool, error) {
+				own := interrupt.NewEnding(ctx, end.deadline)
+				defer own.End()
+				var answer error
+				s := stalledBefore(ctx, t.line, n, end.a, func() { answer = t.call(own) })
+				if s == nil {
+					return false, nil
+				}
+				own.End()
+				_ = (clock.Real{}).Sleep(ctx, 20*time.Millisecond) // it may return now
+				s.GoOn()
+				_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // what goes on behind its back comes to its end
+				return true, t.judge(ctx, end.what, answer)
+			})
+		})
+	}
+	all.Wait()
+	return firstBreach(errs)
+}
+
+// slowServer: a command of a purchase takes longer than clients like to wait.
+func slowServer(ctx context.Context, b bench) error {
+	const stock, pieces, slow = 6, 2, 1500 * time.Millisecond
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		var answer error
+		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, pieces), c.lock()) })
 		if s == nil {
 			return nil
 		}
-		cancel()
-		_ = (clock.Real{}).Sleep(ctx, 20*time.Millisecond) // it may return now
-		s.GoOn()
-		_ = (clock.Real{}).Sleep(ctx, 50*time.Millisecond) // what goes on behind its back comes to its end
-		return y.told(ctx, "the context of which ended before a command", s.answer, stock, pieces)
-	})
-}
-
-// slowServer: a command of a purchase takes longer than clients usually wait.
-func slowServer(ctx context.Context, b bench) error {
-	const stock, pieces, slow = 6, 2, 1500 * time.Millisecond
-	return b.eachHeld(ctx, stock, func(c *buyer) error { return c.buys(ctx, 1, pieces) }, func(y *buyer, s *heldUp) error {
 		_ = (clock.Real{}).Sleep(ctx, slow)
 		s.GoOn()
-		return y.told(ctx, fmt.Sprintf("a command of which took %v", slow), s.answer, stock, pieces)
+		return y.told(ctx, fmt.Sprintf("a command of which took %v", slow), answer, stock, pieces)
 	})
 }
 
-// steadyConflict has another client buy one piece before each command of a buyer, as long as many are left.
+// For how long, and how often, another client may buy before the commands of one call: a limit of a
+// hundred attempts or two shows, and a machine that is busy does not wait forever.
+const conflicts, conflictsFor = 1500, 2500 * time.Millisecond
+
+// steadyConflict has another client buy one piece before each command of a purchase, and of a refund, as
+// long as plenty is left.
 func steadyConflict(ctx context.Context, b bench) error {
-	const stock, others = 100, 40
-	y, c, line, err := b.rehearsed(ctx, stock)
-	if err != nil {
-		return err
+	errs := make([]error, 2)
+	var all sync.WaitGroup
+	for i, refund := range []bool{false, true} {
+		own := b
+		own.Product += fmt.Sprint("-", i)
+		all.Go(func() { errs[i] = own.steadilyDisturbed(ctx, refund) })
 	}
-	sold := 0
+	all.Wait()
+	return firstBreach(errs)
+}
+
+func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
+	const first = 2 // pieces of order 1, if it is given back
+	f := &fences{}
+	stock := int64(2 * conflicts)
+	y, err := openedWith(ctx, b, b.Product, stock, f)
+	if err != nil { // it may not take so many
+		b.Product, stock = b.Product+"-fewer", 100
+		if y, err = openedWith(ctx, b, b.Product, stock, f); err != nil {
+			return err
+		}
+	}
+	c, line := b.buyerOf(ctx, b.Product, f)
+	call, what, had := func() error { _, err := c.sale.Buy(ctx, order(1, 1), c.lock()); return err }, "a buyer of 1 piece", int64(0)
+	if refund {
+		call, what, had = func() error { _, err := c.sale.Refund(ctx, order(1, first), c.lock()); return err }, "a client that gave 2 pieces back", first
+		if err := y.buy(ctx, variant.NoUndersell, 1, first, nil, stock-first); err != nil {
+			return err
+		}
+	}
+	sold := int64(0)
 	var other error
 	var waits <-chan struct{}
+	start := time.Now()
 	line.Plan(func(int) interrupt.Action {
-		if sold < others && other == nil && waits == nil {
-			done, ok := soon(func() { _, other = y.sale.Buy(ctx, order(int64(100+sold), 1), y.lock()) })
+		if sold < stock/2 && other == nil && waits == nil && time.Since(start) < conflictsFor {
+			done, ok := soon(func() { _, other = y.sale.Buy(ctx, order(100+sold, 1), y.lock()) })
 			if !ok {
 				waits = done
 			} else if other == nil {
@@ -151,25 +348,29 @@ func steadyConflict(ctx context.Context, b bench) error {
 		}
 		return interrupt.Pass
 	})
-	_, answer := c.sale.Buy(ctx, order(1, 1), c.lock())
+	answer := call()
 	if waits != nil {
 		<-waits
 		return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
 	}
 	commands := line.Sent()
 	line.Plan(nil)
+	what = fmt.Sprintf("before each of the first %d commands of %s another bought 1", min(int64(commands), sold), what)
 	if errors.Is(other, stockimpl.ErrSoldOut) {
 		return broken(variant.NoUndersell, "order %d for 1 piece was refused as sold out after %d pieces of %d were sold", 100+sold, sold, stock)
 	}
 	if errors.Is(answer, stockimpl.ErrSoldOut) {
-		return broken(variant.NoUndersell, "before each of the first %d commands of a buyer of 1 piece another bought 1, and the buyer was refused as sold out with %d of %d left", min(commands, others), stock-sold, stock)
+		return broken(variant.NoUndersell, "%s, and it was refused as sold out with %d of %d left", what, stock-sold-had, stock)
 	}
-	s, err := y.holds(ctx)
+	s, err := y.sale.State(ctx)
 	if err != nil {
-		return err
+		return broken(theInterface, "state: %w", err)
 	}
-	want := int64(stock - sold)
-	if answer == nil {
+	want := stock - sold - had
+	switch {
+	case refund && (answer == nil || errors.Is(answer, stockimpl.ErrRepeated)):
+		want += had
+	case answer == nil:
 		want--
 	}
 	if there := s.Left + s.Reserved; other == nil && declared(answer) && there != want {
@@ -177,7 +378,7 @@ func steadyConflict(ctx context.Context, b bench) error {
 		if there > want {
 			p = variant.NoOversell
 		}
-		return broken(p, "before each command of a buyer another bought 1 piece, %d in all of %d; the buyer was answered %s, and the server holds %+v; want %d left", sold, stock, say(answer), s, want)
+		return broken(p, "%s, %d in all of %d; it was answered %s, and the server holds %+v; want %d left", what, sold, stock, say(answer), s, want)
 	}
 	return nil
 }
@@ -185,7 +386,7 @@ func steadyConflict(ctx context.Context, b bench) error {
 // stalledRefunds holds up a refund while others buy, or give other orders back.
 func stalledRefunds(ctx context.Context, b bench) error {
 	const stock = 6
-	return b.each(ctx, paused, func(b bench, n int, _ interrupt.Action) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
 		for _, what := range []string{"bought", "gave another order back"} {
 			own := b
 			own.Product = b.Product + "-" + what[:4]
@@ -199,17 +400,20 @@ func stalledRefunds(ctx context.Context, b bench) error {
 
 // refundBeside holds up a refund of 2 pieces while another client buys 1 piece, or gives back 1.
 func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64) error {
-	y, c, line, err := b.rehearsed(ctx, int(stock))
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
 	if err != nil {
 		return err
 	}
+	c, line := b.buyerOf(ctx, b.Product, f)
 	if err := firstOf(
 		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2) },
 		func() error { return y.buy(ctx, variant.NoUndersell, 2, 1, nil, stock-3) },
 	); err != nil {
 		return &setUp{err}
 	}
-	s := stalled(ctx, line, n, func() error { return c.gives(ctx, 1, 2) })
+	var answer error
+	s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
 	if s == nil {
 		return nil
 	}
@@ -227,16 +431,15 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 	if err != nil {
 		return nil // it keeps others out: other rules judge that
 	}
-	answer := s.answer
 	for tries := 0; errors.Is(answer, stockimpl.ErrStale) && tries < 20; tries++ {
 		_, answer = c.sale.Refund(ctx, order(1, 2), c.lock())
 	}
 	if answer != nil && !errors.Is(answer, stockimpl.ErrRepeated) {
 		return nil
 	}
-	state, err := y.holds(ctx)
+	state, err := y.sale.State(ctx)
 	if err != nil {
-		return err
+		return broken(theInterface, "state: %w", err)
 	}
 	if there := state.Left + state.Reserved; there != want {
 		p := variant.NoUndersell
@@ -248,7 +451,7 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 	return nil
 }
 
-// refundsByOthers: a client that did not make a purchase refunds it, with another quantity.
+// refundsByOthers: a client that did not make a purchase gives it back, and says another quantity.
 func refundsByOthers(ctx context.Context, b bench) error {
 	const stock, bought = 10, 3
 	const of = variant.OncePerOrder
@@ -263,7 +466,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 		other := own.client(f)
 		if err := firstOf(
 			func() error { return y.buy(ctx, of, 1, bought, nil, stock-bought) },
-			func() error { return y.buy(ctx, of, 2, 4, nil, stock-bought-4) }, // so that too many can come back
+			func() error { return y.buy(ctx, of, 2, 4, nil, stock-bought-4) }, // so that too much can come back
 			func() error {
 				if _, err := other.sale.Buy(ctx, order(1, pieces), other.lock()); err == nil {
 					return broken(of, "order 1 for %d pieces was sent again for %d by another client, and bought again", bought, pieces)
@@ -274,9 +477,9 @@ func refundsByOthers(ctx context.Context, b bench) error {
 			return err
 		}
 		_, first := other.sale.Refund(ctx, order(1, pieces), other.lock())
-		s, err := y.holds(ctx)
+		s, err := y.sale.State(ctx)
 		if err != nil {
-			return err
+			return broken(theInterface, "state: %w", err)
 		}
 		if s.Left > stock-4 {
 			return broken(of, "order 1 bought %d pieces, another client asked for a refund of %d and was answered %s: the server holds %+v; want no more than %d left", bought, pieces, say(first), s, stock-4)
@@ -285,8 +488,8 @@ func refundsByOthers(ctx context.Context, b bench) error {
 		for _, rest := range []int{bought - pieces, bought} {
 			if rest > 0 && s.Left < stock-4 {
 				_, _ = other.sale.Refund(ctx, order(1, rest), other.lock())
-				if s, err = y.holds(ctx); err != nil {
-					return err
+				if s, err = y.sale.State(ctx); err != nil {
+					return broken(theInterface, "state: %w", err)
 				}
 			}
 		}
@@ -297,13 +500,14 @@ func refundsByOthers(ctx context.Context, b bench) error {
 	return nil
 }
 
-// usesScripts reports whether a purchase calls a script by its digest.
+// usesScripts tells whether a purchase calls a script by its digest.
 func (b bench) usesScripts(ctx context.Context) bool {
-	b.Product += "-scripts"
-	_, c, line, err := b.rehearsed(ctx, 5)
-	if err != nil {
+	f := &fences{}
+	product := b.Product + "-scripts"
+	if _, err := openedWith(ctx, b, product, 5, f); err != nil {
 		return false
 	}
+	c, line := b.buyerOf(ctx, product, f)
 	found := false
 	line.Plan(func(int) interrupt.Action {
 		found = found || strings.Contains(line.Command(), "EVALSHA")

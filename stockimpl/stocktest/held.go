@@ -13,18 +13,19 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file hold up, or end, buyers with impossible orders, refunds of the last pieces, and holders of
-// older fencing tokens.
+// The rules in this file hold up, or end, buyers whose orders cannot be had, refunds of what was the
+// last, and holders of older fencing tokens.
 
-// onRedis reports whether the suite can interrupt the commands of a sale.
+// onRedis tells the sales whose commands can be acted upon.
 func onRedis(v stockimpl.Variant) bool { return !v.Needs.SQL }
 
-// promisesUndersell reports whether the suite can interrupt the commands of a sale that promises to sell what is there.
+// promisesUndersell tells the sales whose commands can be acted upon and that promise to sell what is there.
 func promisesUndersell(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// noBorrowing reports whether a sale does not declare that an impossible order takes pieces for a moment.
+// noBorrowing tells the sales that have not said that an order that cannot be had takes for a moment
+// what others could have.
 func noBorrowing(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.NoUndersell && strings.Contains(f.Under, variant.WithQuantity) && (f.Fault == variant.NoFault || f.Fault == variant.Overrun) {
@@ -34,7 +35,7 @@ func noBorrowing(v stockimpl.Variant) bool {
 	return true
 }
 
-// fencedEvenHeldUp reports whether a sale keeps its fencing promise even if the holder's lease runs out.
+// fencedEvenHeldUp tells the sales that say nothing else of a holder whose lease runs out.
 func fencedEvenHeldUp(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.Fencing && f.Fault != variant.Failover && f.Fault != variant.Retry && f.Fault != variant.RestartEmpty {
@@ -44,10 +45,21 @@ func fencedEvenHeldUp(v stockimpl.Variant) bool {
 	return onRedis(v)
 }
 
-// stalledInVain holds up a buyer with an impossible order while another buys what is there.
+// stalledInVain holds up a buyer whose order cannot be had, while another buys what is there.
 func stalledInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.eachHeld(ctx, stock, func(c *buyer) error { return c.buys(ctx, 1, stock+1) }, func(y *buyer, s *heldUp) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
+		var answer error
+		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
+		if s == nil {
+			return nil
+		}
 		var small [stock]error
 		if blocked := s.beside(y, func() {
 			for i := range small {
@@ -56,7 +68,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 		}); blocked != nil {
 			return blocked
 		}
-		if s.answer == nil {
+		if answer == nil {
 			return broken(variant.NoOversell, "an order for %d pieces was accepted, of %d", stock+1, stock)
 		}
 		for i, err := range small {
@@ -75,10 +87,16 @@ func stalledInVain(ctx context.Context, b bench) error {
 	})
 }
 
-// deadInVain: a buyer that dies in an impossible order leaves the stock unchanged.
+// deadInVain: a buyer that dies in an order that cannot be had leaves the stock as it was.
 func deadInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.eachRehearsed(ctx, bothWays, stock, func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error {
+	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
+		c, line := b.buyerOf(ctx, b.Product, f)
 		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
 			return nil
 		}
@@ -86,9 +104,9 @@ func deadInVain(ctx context.Context, b bench) error {
 		if err != nil {
 			return fmt.Errorf("after the death of a buyer whose order could not be had: %w", err)
 		}
-		s, err := y.holds(ctx)
+		s, err := y.sale.State(ctx)
 		if err != nil {
-			return err
+			return broken(theInterface, "state: %w", err)
 		}
 		if sold != stock || s.Left != 0 {
 			return broken(variant.NoUndersell, "a buyer died in an order for %d pieces of %d, and others could buy %d after that; the server holds %+v", stock+1, stock, sold, s)
@@ -97,14 +115,20 @@ func deadInVain(ctx context.Context, b bench) error {
 	})
 }
 
-// refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Pieces returned by then, or
-// when the refund is sent again, can be bought.
+// refundOfTheLast: when all is sold, and buyers were refused, a client dies in a refund. Whatever came
+// back by then, or comes back when the refund is sent again, can be bought.
 func refundOfTheLast(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.eachRehearsed(ctx, bothWays, stock, func(y, c *buyer, line *interrupt.Line, n int, a interrupt.Action) error {
+	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
+		f := &fences{}
+		y, err := openedWith(ctx, b, b.Product, stock, f)
+		if err != nil {
+			return err
+		}
 		if err := y.buy(ctx, variant.NoUndersell, 1, stock, nil, 0); err != nil {
 			return &setUp{err}
 		}
+		c, line := b.buyerOf(ctx, b.Product, f)
 		for _, z := range []*buyer{y, c} {
 			if err := z.decided(ctx, 2, 1); errors.As(err, new(*notJudged)) {
 				return err
@@ -126,14 +150,14 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 				}
 			}
 		}
-		s, err := y.holds(ctx)
+		s, err := y.sale.State(ctx)
 		if err != nil {
-			return err
+			return broken(theInterface, "state: %w", err)
 		}
 		if b.promises(variant.OncePerOrder) && s.Left != stock {
 			return broken(variant.NoUndersell, "a refund of %d was sent again after the death of its client, and the server holds %+v; want %d left", stock, s, stock)
 		}
-		for _, z := range []*buyer{y, y.b.client(y.fences)} {
+		for _, z := range []*buyer{y, b.client(f)} {
 			if s.Left == 0 {
 				break
 			}
@@ -148,54 +172,59 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 	})
 }
 
-// stalledFence holds up the holder of a token until one with a newer token has bought, or refunded. If it had no effect
-// by then it must have none.
+// stalledFence holds up the holder of a token until one with a newer token has bought, or given back. If
+// it had had no effect by then it must have none.
 func stalledFence(ctx context.Context, b bench) error {
 	const stock = 6
-	return b.each(ctx, paused, func(b bench, n int, _ interrupt.Action) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
 		for _, slow := range []string{"purchase", "refund"} {
 			for _, quick := range []string{"purchase", "refund"} {
 				own := b
 				own.Product = b.Product + "-" + slow + "-" + quick
-				y, c, line, err := own.rehearsed(ctx, stock)
+				f := &fences{}
+				y, err := openedWith(ctx, own, own.Product, stock, f)
 				if err != nil {
 					return err
 				}
+				c, line := own.buyerOf(ctx, own.Product, f)
 				for id := int64(1); id <= 2; id++ {
 					if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, stock-id); err != nil {
 						return &setUp{err}
 					}
 				}
-				call := func(z *buyer, what string, id int64) error {
+				call := func(z *buyer, what string, id int64) (err error) {
 					if what == "refund" {
-						return z.gives(ctx, id, 1)
+						_, err = z.sale.Refund(ctx, order(id, 1), z.lock())
+					} else {
+						_, err = z.sale.Buy(ctx, order(10+id, 1), z.lock())
 					}
-					return z.buys(ctx, 10+id, 1)
-				}
-				before, err := y.holds(ctx)
-				if err != nil {
 					return err
 				}
-				s := stalled(ctx, line, n, func() error { return call(c, slow, 1) })
+				before, err := y.sale.State(ctx)
+				if err != nil {
+					return broken(theInterface, "state: %w", err)
+				}
+				var answer error
+				s := stalled(ctx, line, n, func() { answer = call(c, slow, 1) })
 				if s == nil {
 					continue
 				}
 				var now stockimpl.State
 				var newer error
 				if blocked := s.beside(y, func() {
-					if now, err = y.holds(ctx); err == nil {
+					if now, err = y.sale.State(ctx); err == nil {
 						newer = call(y, quick, 2)
 					}
 				}); blocked != nil {
 					return blocked
 				}
 				if err != nil {
-					return err
+					return broken(theInterface, "state: %w", err)
 				}
 				if now != before || newer != nil {
 					continue // it had its effect before, or keeps others out
 				}
-				if s.answer == nil {
+				if answer == nil {
 					return broken(variant.Fencing, "a %s with an older token was held up, one with a newer token made a %s meanwhile, and the older one was accepted after that; want %q", slow, quick, stockimpl.ErrStale)
 				}
 			}
@@ -204,10 +233,10 @@ func stalledFence(ctx context.Context, b bench) error {
 	})
 }
 
-// openedLarge puts a product on sale with as large a stock as the sale accepts. A sale may have a limit: it may keep an
-// entry for each piece.
+// openedLarge puts a product on sale with as large a stock as the sale takes. A sale need not take
+// every one: it may keep an entry for each piece.
 func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err error) {
-	stocks := []int64{200_000_000_000_000, 1_000_000_000, 1_000_000, 100_000, 1000} // the first has more than 14 digits, to which some code formats numbers
+	stocks := []int64{200_000_000_000_000, 1_000_000_000, 1_000_000, 100_000, 1000} // the first has more than 14 digits, in which some write numbers
 	if b.sale.Needs.SQL {
 		stocks = stocks[1:]
 	}
@@ -219,7 +248,7 @@ func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err erro
 	return y, stock, err
 }
 
-// everySize buys and refunds orders of many sizes, from a large stock.
+// everySize buys and gives back orders of many sizes, from a large stock.
 func everySize(ctx context.Context, b bench) error {
 	y, stock, err := b.openedLarge(ctx)
 	if err != nil {
@@ -261,7 +290,7 @@ func everySize(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, left, stock-left)
 }
 
-// unlikely reports whether a sale may have a limit for orders: it answers those of more than a million
+// unlikely tells whether a sale may have a limit for orders: it answers those of more than a million
 // pieces with an error that is not declared, and changes nothing.
 func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) bool {
 	if pieces <= 1_000_000 {
@@ -271,8 +300,8 @@ func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) boo
 	return !declared(err) && y.state(ctx, variant.NoUndersell, left, stock-left) == nil
 }
 
-// unlikeProducts uses two products with entirely different names in turn: neither sees orders, stock, tokens and
-// refusals of the other.
+// unlikeProducts does the same with two products whose names have nothing in common, in turn: neither
+// learns of orders, stock, tokens and refusals of the other.
 func unlikeProducts(ctx context.Context, b bench) error {
 	one, err := opened(ctx, b, b.Product, 3)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// longAfter: a sale's data on orders and tokens must last for more than an hour.
+// longAfter: what a sale knows of orders and tokens must outlast the next hour.
 func longAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, time.Hour, "an hour after a purchase")
 }
@@ -23,7 +23,7 @@ func yearAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, 366*24*time.Hour, "a year after a purchase")
 }
 
-// ahead is a clock that is ahead.
+// ahead is a clock for which time has passed.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -32,7 +32,7 @@ type ahead struct {
 // Now implements clock.Clock.
 func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
-// age lets time pass for a product: keys expire, and times in sorted sets move back.
+// age lets time pass for a product: what expires does, and times in sorted sets are longer ago.
 func (b bench) age(ctx context.Context, passed time.Duration) error {
 	for _, rdb := range b.Env().Redis {
 		if err := keyname.Expire(ctx, rdb, b.Product, passed); err != nil {
@@ -45,8 +45,19 @@ func (b bench) age(ctx context.Context, passed time.Duration) error {
 	return nil
 }
 
-// later checks a sale after a time: with an old client, and with one whose clock shows the later time.
+// later looks at a sale after a time: by a client that was there before, and by one whose clock
+// shows the later time.
 func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
+	return b.laterBy(ctx, func() error { return b.age(ctx, passed) }, func(env *variant.Env) {
+		if env.Clock != nil {
+			env.Clock = ahead{env.Clock, passed}
+		}
+	}, when)
+}
+
+// laterBy is later, where pass lets the time pass, and change, if not nil, is done to the world of a
+// client that comes after that.
+func (b bench) laterBy(ctx context.Context, pass func() error, change func(*variant.Env), when string) error {
 	const stock = 6
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, stock, f)
@@ -67,12 +78,12 @@ func (b bench) later(ctx context.Context, passed time.Duration, when string) err
 	); err != nil {
 		return err
 	}
-	if err := b.age(ctx, passed); err != nil {
+	if err := pass(); err != nil {
 		return err
 	}
 	env := b.Env()
-	if env.Clock != nil {
-		env.Clock = ahead{env.Clock, passed}
+	if change != nil {
+		change(&env)
 	}
 	late := &buyer{b: b, sale: b.newSale(env, b.Product), fences: f}
 	for _, z := range []*buyer{y, late} {
@@ -83,8 +94,8 @@ func (b bench) later(ctx context.Context, passed time.Duration, when string) err
 	return late.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
 }
 
-// afterwards checks that the sale still knows its past: order 1 bought 2 pieces, and order 5 bought 2 and returned
-// them.
+// afterwards looks for what was known before: order 1 bought 2 pieces, and order 5 bought 2 and gave
+// them back.
 func (y *buyer) afterwards(ctx context.Context, token, left int64, when string) error {
 	if err := y.state(ctx, variant.NoOversell, left, 3); err != nil {
 		return fmt.Errorf("%s: %w", when, err)

@@ -19,8 +19,12 @@ type call struct {
 	begun, ended int
 	left         int64
 	err          error
-	// open says that it is not known whether the call had its effect: its error is not declared, or its client died.
+	// open says that nobody knows whether the call had its effect: its error is not declared, or
+	// its client died.
 	open bool
+	// unheard says that the answer of one of its commands was lost. A client that sends the command
+	// again may then be told that the order was counted before: by the call itself.
+	unheard bool
 }
 
 // never is when a call with an open outcome ends.
@@ -34,7 +38,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%s of %d by order %d", what, c.order.Quantity, c.order.ID)
 }
 
-// answer describes the answer to a call.
+// answer says what a call was told.
 func (c call) answer() string {
 	switch {
 	case c.err == nil && c.left == stockimpl.Unsaid:
@@ -45,25 +49,25 @@ func (c call) answer() string {
 	return say(c.err)
 }
 
-// declared reports whether an error states the outcome.
+// declared tells whether an error says what the outcome is.
 func declared(err error) bool {
 	return err == nil || errors.Is(err, stockimpl.ErrSoldOut) || errors.Is(err, stockimpl.ErrStale) || errors.Is(err, stockimpl.ErrRepeated)
 }
 
-// model is a sale without flaws: the stock, and the state of each order.
+// model is a sale without flaws: the stock, and what became of each order.
 type model struct {
 	stock, left int64
 	orders      map[int64]int64 // pieces; less than 0 when they were given back
 	ids         bool            // an order counts once
-	tellsLeft   bool            // the number left in an answer is true
+	tellsLeft   bool            // what a call says is left is true
 }
 
-// history is what a walk observed of a sale.
+// history is what was seen of a sale in a walk.
 type history struct {
 	calls []call
 	final stockimpl.State
 	books bool // final is to be compared with the model
-	// doubts says which answers are not believed; nil: all are.
+	// doubts tells which answers are not believed; nil: all are.
 	doubts func(i int, c call) doubt
 	// twice says that an order may have its effect more than once.
 	twice bool
@@ -87,11 +91,11 @@ func (h history) doubt(i int, c call) doubt {
 	return h.doubts(i, c)
 }
 
-// explained reports whether the calls can have taken effect one after the other, each between its beginning and its
-// end, with the observed answers. The smallest history that cannot: of a stock of 1, order 1 buys 1, and then order 2
-// buys 1.
+// explained tells whether the calls can have taken effect one after the other, each between its
+// beginning and its end, with the answers that were given. The smallest that cannot: of a stock of
+// 1, order 1 buys 1, and then order 2 buys 1.
 func (h history) explained(m *model, done []bool) bool {
-	first := never // a call that begins after another's end comes after it
+	first := never // no call that begins after another's end comes before that
 	all := true
 	for i, c := range h.calls {
 		if !done[i] {
@@ -115,7 +119,7 @@ func (h history) explained(m *model, done []bool) bool {
 	return false
 }
 
-// takes reports whether the calls are explained if this one is next.
+// takes tells whether the calls are explained if this one is next.
 func (h history) takes(m *model, i int, c call, done []bool) bool {
 	of := h.doubt(i, c)
 	had := m.orders[c.order.ID]
@@ -134,7 +138,8 @@ func (h history) takes(m *model, i int, c call, done []bool) bool {
 	if without && h.explained(m, done) {
 		return true
 	}
-	if c.err != nil && !c.open && of != doubted {
+	itself := c.unheard && errors.Is(c.err, stockimpl.ErrRepeated)
+	if c.err != nil && !c.open && of != doubted && !itself {
 		return false
 	}
 	by := -int64(c.order.Quantity)
@@ -170,14 +175,14 @@ func (m *model) agrees(s stockimpl.State) bool {
 	return s.Left+s.Reserved == m.left && (s.Sold == stockimpl.Unsaid || s.Sold == m.stock-m.left)
 }
 
-// fits reports whether a history is explained by a sale without flaws.
+// fits tells whether a history is explained by a sale without flaws.
 func (m *model) fits(h history) bool {
 	m.left, m.orders = m.stock, map[int64]int64{}
 	return h.explained(m, make([]bool, len(h.calls)))
 }
 
-// verdict returns nil if a history can be explained, and otherwise which promise is broken and why. It doubts one
-// answer after the other to find the false one.
+// verdict returns nil if a history can be explained, and otherwise which promise is broken, and
+// why. It doubts one answer after the other to find the one that is false.
 func (m *model) verdict(calls []call, final stockimpl.State) error {
 	h := history{calls: calls, final: final, books: true}
 	if m.fits(h) {
@@ -205,7 +210,7 @@ func (m *model) verdict(calls []call, final stockimpl.State) error {
 	return m.several(calls, final)
 }
 
-// several finds the fault if no single answer is false.
+// several finds what is wrong when no single answer is.
 func (m *model) several(calls []call, final stockimpl.State) error {
 	refusals := func(_ int, c call) doubt {
 		if errors.Is(c.err, stockimpl.ErrSoldOut) {
@@ -232,7 +237,7 @@ func (m *model) several(calls []call, final stockimpl.State) error {
 	return broken(variant.Linearizable, "%s: no order of the calls explains their answers", of)
 }
 
-// counted finds the faults that show without considering the order of the calls.
+// counted finds what can be seen without a look at the order of the calls.
 func (m *model) counted(calls []call, final stockimpl.State) error {
 	bought, refunded := map[int64]int{}, map[int64]int{}
 	sold := int64(0)
@@ -267,7 +272,7 @@ func (m *model) counted(calls []call, final stockimpl.State) error {
 	return nil
 }
 
-// accused describes the fault of the one answer without which the calls can be explained.
+// accused tells what is wrong with the one answer without which the calls can be explained.
 func accused(c call, onlyLeft bool, stock int64) error {
 	who := fmt.Sprintf("of a stock of %d, client %d's %v was answered %s", stock, c.client, c, c.answer())
 	const all = "in every order of the calls that explains the other answers"
@@ -290,7 +295,7 @@ func accused(c call, onlyLeft bool, stock int64) error {
 	return broken(variant.OncePerOrder, "%s; %s the order had not had its effect", who, all)
 }
 
-// wrongBooks describes how the server's books differ from every order of the calls that explains their answers.
+// wrongBooks tells how the server's books differ from every order of the calls that explains their answers.
 func (m *model) wrongBooks(calls []call, final stockimpl.State) error {
 	var lefts []int64
 	for left := int64(0); left <= m.stock; left++ {

@@ -14,14 +14,14 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file repeat the tests of others: buyers that die one after the other, and time that passes
-// afterwards; larger orders and stocks; and many orders.
+// The rules in this file repeat what others do once: buyers that die one after the other, with time
+// passing after that; orders and stocks that are larger; and many orders.
 
-// reaped is how long the suite waits for others to clean up after a dead buyer.
+// reaped is how long the suite waits for what a dead buyer left to be cleared away by others.
 const reaped = 2500 * time.Millisecond
 
-// manyDead has buyers of one product die one after the other. Others buy the rest, at once and after a while, and then
-// the orders of the dead are sent again.
+// manyDead has buyers of one product die one after the other. Others buy what is left, at once and
+// after a while, and then the orders of the dead come again.
 func manyDead(ctx context.Context, b bench) error {
 	const stock, dead = 25, 10
 	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
@@ -31,6 +31,7 @@ func manyDead(ctx context.Context, b bench) error {
 			return err
 		}
 		env := b.Env()
+		b.practise(ctx, env, b.Product)
 		for id := int64(1); id <= dead; id++ {
 			own, line := interrupt.On(env)
 			c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: f}
@@ -81,28 +82,35 @@ func manyDead(ctx context.Context, b bench) error {
 	})
 }
 
-// twoReapers lets the reservation of a dead buyer run out, and then holds up a client that cleans it up while another
-// does the same.
+// twoReapers lets what a dead buyer has set aside run out, and then holds up a client that clears it
+// away while another does the same.
 func twoReapers(ctx context.Context, b bench) error {
 	steps := b.steps(ctx)
 	return b.each(ctx, []interrupt.Action{interrupt.LoseRequest}, func(b bench, n int, _ interrupt.Action) error {
 		waits := []time.Duration{1500 * time.Millisecond, 5500 * time.Millisecond}
-		return atOnce(steps*len(waits), func(i int) error {
-			m, k := i/len(waits)+1, i%len(waits)
-			own := b
-			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, m, k)
-			return own.twoReap(ctx, n, m, waits[k])
-		})
+		errs := make([]error, steps*len(waits))
+		var all sync.WaitGroup
+		for m := 1; m <= steps; m++ {
+			for i, wait := range waits {
+				own := b
+				own.Product = fmt.Sprintf("%s-%d-%d", b.Product, m, i)
+				all.Go(func() { errs[(m-1)*len(waits)+i] = own.twoReap(ctx, n, m, wait) })
+			}
+		}
+		all.Wait()
+		return firstBreach(errs)
 	})
 }
 
 // twoReap has a buyer die before its n-th command, waits, and holds up the next buyer before its m-th.
 func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error {
 	const stock = 3
-	y, c, line, err := b.rehearsed(ctx, stock)
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
 	if err != nil {
 		return err
 	}
+	c, line := b.buyerOf(ctx, b.Product, f)
 	if !line.DiesAt(n, interrupt.LoseRequest, func() { _, _ = c.sale.Buy(ctx, order(1, 1), c.lock()) }) {
 		return nil
 	}
@@ -112,14 +120,15 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	if (clock.Real{}).Sleep(ctx, wait) != nil {
 		return context.Cause(ctx)
 	}
-	d, line := b.buyerOf(ctx, b.Product, y.fences)
-	s := stalled(ctx, line, m, func() error { return d.buys(ctx, 2, 1) })
+	d, line := b.buyerOf(ctx, b.Product, f)
+	var answer error
+	s := stalled(ctx, line, m, func() { _, answer = d.sale.Buy(ctx, order(2, 1), d.lock()) })
 	if s == nil {
 		return nil
 	}
 	sold := 0
 	if blocked := s.beside(y, func() {
-		for id := int64(10); id < 10+stock; id++ { // once each: reserved pieces may stay reserved
+		for id := int64(10); id < 10+stock; id++ { // once each: what is set aside may stay so
 			if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil {
 				sold++
 			}
@@ -127,7 +136,7 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	}); blocked != nil {
 		return blocked
 	}
-	if s.answer == nil {
+	if answer == nil {
 		sold++
 	}
 	for id := int64(100); sold <= stock; id++ {
@@ -139,8 +148,8 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 	return broken(variant.NoOversell, "a buyer died before its command %d, and %v later another was held up before its command %d while a third bought: %d pieces were sold in all, of %d", n, wait, m, sold, stock)
 }
 
-// largerOrders interrupts orders of many pieces if they use other commands than small ones, and small orders from large
-// stocks.
+// largerOrders interferes with orders of many pieces if they take other commands than small ones, and
+// with small orders from large stocks.
 func largerOrders(ctx context.Context, b bench) error {
 	var cases []stalling
 	small := b.sends(ctx, 2)
@@ -157,20 +166,25 @@ func largerOrders(ctx context.Context, b bench) error {
 			cases = append(cases, stalling{n: n, i: everything, stock: stock, pieces: 1})
 		}
 	}
-	return atOnce(len(cases), func(i int) error {
+	errs := make([]error, len(cases))
+	var all sync.WaitGroup
+	for i, h := range cases {
 		own := b
 		own.Product = fmt.Sprintf("%s-%d", b.Product, i)
-		return own.larger(ctx, cases[i])
-	})
+		all.Go(func() { errs[i] = own.larger(ctx, h) })
+	}
+	all.Wait()
+	return firstBreach(errs)
 }
 
 // sends counts the commands of a purchase of so many pieces.
 func (b bench) sends(ctx context.Context, pieces int) int {
-	b.Product = fmt.Sprintf("%s-sends-%d", b.Product, pieces)
-	_, c, line, err := b.rehearsed(ctx, 2*pieces)
-	if err != nil {
+	f := &fences{}
+	product := fmt.Sprintf("%s-sends-%d", b.Product, pieces)
+	if _, err := openedWith(ctx, b, product, int64(2*pieces), f); err != nil {
 		return 0
 	}
+	c, line := b.buyerOf(ctx, product, f)
 	_, _ = c.sale.Buy(ctx, order(1, pieces), c.lock())
 	return line.Sent()
 }
@@ -195,42 +209,112 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 	return nil
 }
 
-// thousands has several clients make thousands of orders, some of them repeatedly.
+// resending is for how long orders are sent again: calls may take their time.
+const resending = 4 * time.Second
+
+// thousands of orders are made by several clients, and some are sent again, and given back.
 func thousands(ctx context.Context, b bench) error {
-	const orders, clients = 20_000, 6
-	y, err := opened(ctx, b, b.Product, orders)
+	const orders = 20_000
+	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
+		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+		return err
+	})
 	if err != nil {
-		return nil // a sale may have a lower limit
+		return err
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/200 {
+		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
+			return fmt.Errorf("after %d orders: %w", made, err)
+		}
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending/4; id += 1 + made/20 {
+		was, err := y.sale.State(ctx)
+		if err != nil {
+			return broken(theInterface, "state: %w", err)
+		}
+		_, err = y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
+		if now, look := y.sale.State(ctx); err != nil || look == nil && now.Left+now.Reserved != was.Left+was.Reserved+1 {
+			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was given back, which was answered %s; the server held %+v before, and holds %+v", made, id, say(err), was, now)
+		}
+	}
+	return nil
+}
+
+// thousandsOfRefunds: orders are made and given back by several clients, and then the first of them, and
+// some of the others, come again.
+func thousandsOfRefunds(ctx context.Context, b bench) error {
+	const orders = 6_000
+	y, made, err := b.madeByMany(ctx, orders, 3500*time.Millisecond, "buy and refund", func(c *buyer, id int64) error {
+		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) { // its refund was stale
+			return err
+		}
+		_, err = c.sale.Refund(ctx, order(id, 1), c.lock())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	const of = variant.OncePerOrder
+	was, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/150 {
+		what := fmt.Sprintf("order %d, which was bought and refunded, as were %d others after it", id, made-id)
+		if _, err := y.sale.Refund(ctx, order(id, 1), y.lock()); err == nil {
+			return broken(of, "%s, was refunded again", what)
+		}
+		if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil {
+			return broken(of, "%s, was sent again and bought again", what)
+		}
+	}
+	if now, err := y.sale.State(ctx); err != nil || now.Left+now.Reserved != was.Left+was.Reserved {
+		return broken(of, "after %d orders that were bought and refunded the server held %+v, and after copies of some of them it holds %+v (%s)", made, was, now, say(err))
+	}
+	return nil
+}
+
+// madeByMany has several clients make orders, each of which changes the stock by one piece, as long as
+// time is left. It returns how many were made.
+func (b bench) madeByMany(ctx context.Context, orders int64, atMost time.Duration, what string, do func(c *buyer, id int64) error) (y *buyer, made int64, err error) {
+	const clients = 6
+	f := &fences{}
+	if y, err = openedWith(ctx, b, b.Product, orders, f); err != nil {
+		return b.client(f), 0, nil // a sale need not keep so many
 	}
 	var next atomic.Int64
-	end := time.Now().Add(4 * time.Second)
+	end := time.Now().Add(atMost)
 	errs := make([]error, clients)
 	var all sync.WaitGroup
-	call := b.turns(ctx)
+	var lock sync.Mutex
+	locked := leansOnLock(b.sale)
+	once := func(c *buyer, id int64) error {
+		if locked {
+			lock.Lock()
+			defer lock.Unlock()
+		}
+		return do(c, id)
+	}
 	for i := range clients {
-		c := b.client(y.fences)
+		c := b.client(f)
 		all.Go(func() {
 			for time.Now().Before(end) {
 				id := next.Add(1)
 				if id > orders {
 					return
 				}
-				if _, err := call(func() (int64, error) { return c.sale.Buy(ctx, order(id, 1), c.lock()) }); err != nil {
-					errs[i] = broken(variant.NoUndersell, "buy of 1 by order %d, with a stock of %d at first, answered %s", id, orders, say(err))
+				err := once(c, id)
+				for errors.Is(err, stockimpl.ErrStale) && ctx.Err() == nil {
+					err = once(c, id)
+				}
+				if err != nil {
+					errs[i] = broken(variant.NoUndersell, "%s of 1 by order %d, with a stock of %d at first, answered %s", what, id, orders, say(err))
 					return
 				}
 			}
 		})
 	}
 	all.Wait()
-	if err := firstBreach(errs); err != nil {
-		return err
-	}
-	made := min(next.Load(), orders) - clients
-	for id := int64(1); id <= made; id += 1 + made/200 {
-		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
-			return fmt.Errorf("after %d orders: %w", made, err)
-		}
-	}
-	return nil
+	return y, min(next.Load(), orders) - clients, firstBreach(errs)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -57,10 +58,10 @@ func refusesMore(ctx context.Context, b bench) error {
 		func() error { return y.buy(ctx, variant.NoUndersell, 2, 2, nil, 1) },
 		func() error { return y.buy(ctx, variant.NoOversell, 3, 2, stockimpl.ErrSoldOut, 1) },
 		func() error { return y.state(ctx, theInterface, 1, 2) },
-		// A refused order takes nothing from the stock.
+		// What was refused takes nothing from what there is.
 		func() error { return y.buy(ctx, variant.NoUndersell, 4, 1, nil, 0) },
 		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
-		// A refused order may be sent again when pieces have come back.
+		// A refused order may come again when pieces have come back.
 		func() error { return other.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
 		func() error {
 			if err := y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0); err != nil {
@@ -127,7 +128,7 @@ func resentOrder(ctx context.Context, b bench) error {
 		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 1) },
 		func() error { return y.state(ctx, of, 1, 2) },
 		func() error { return y.buy(ctx, of, 2, 1, nil, 0) },
-		// It had its effect, whatever happened to the stock later.
+		// It had its effect, whatever has happened to the stock since.
 		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 0) },
 		func() error { return y.state(ctx, of, 0, 3) },
 	)
@@ -182,27 +183,19 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 		_, err := again(1)
 		return err
 	})
-	bought, err := firsts(answers, "a copy of order 1 answered")
-	if err != nil {
-		return err
+	bought := 0
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			bought++
+		case !errors.Is(err, stockimpl.ErrRepeated):
+			return broken(variant.OncePerOrder, "a copy of order 1 answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
+		}
 	}
 	if bought != 1 {
 		return broken(variant.OncePerOrder, "%d of %d copies of order 1 were told that they bought; want 1", bought, copies)
 	}
 	return y.state(ctx, variant.OncePerOrder, stock-1, 1)
-}
-
-// firsts is how many copies of one call succeeded. The others were repetitions.
-func firsts(answers []error, copied string) (n int, err error) {
-	for _, err := range answers {
-		switch {
-		case err == nil:
-			n++
-		case !errors.Is(err, stockimpl.ErrRepeated):
-			return n, broken(variant.OncePerOrder, "%s %s; want success or %q", copied, say(err), stockimpl.ErrRepeated)
-		}
-	}
-	return n, nil
 }
 
 func olderToken(ctx context.Context, b bench) error {
@@ -285,46 +278,39 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 }
 
 // crowd runs n clients at once, each with a world of its own, and returns
-// their answers. What a client buys with takes one piece, and takes turns.
+// their answers. What a client buys with takes one piece and tries again when
+// it is stale, each time with a newer token; clients of a sale that leans on a
+// lock come one at a time.
 func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
-	call := y.b.turns(ctx)
+	var lock sync.Mutex
+	locked := leansOnLock(y.b.sale)
 	answers := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
 		sale := y.b.newSale(y.b.Env(), y.b.Product)
+		once := func(id int64) (int64, error) {
+			if locked {
+				lock.Lock()
+				defer lock.Unlock()
+			}
+			return sale.Buy(ctx, order(id, 1), y.lock())
+		}
 		all.Go(func() {
 			answers[i] = client(i, func(id int64) (int64, error) {
-				return call(func() (int64, error) { return sale.Buy(ctx, order(id, 1), y.lock()) })
+				for {
+					left, err := once(id)
+					if !errors.Is(err, stockimpl.ErrStale) {
+						return left, err
+					}
+					if ctx.Err() != nil {
+						return left, context.Cause(ctx)
+					}
+				}
 			})
 		})
 	}
 	all.Wait()
 	return answers
-}
-
-// turns makes what the clients of a crowd call a sale with: a call is made again while it is stale, with
-// a newer token, and calls of a sale that leans on a lock come one at a time.
-func (b bench) turns(ctx context.Context) func(call func() (int64, error)) (int64, error) {
-	var lock sync.Mutex
-	locked := leansOnLock(b.sale)
-	once := func(call func() (int64, error)) (int64, error) {
-		if locked {
-			lock.Lock()
-			defer lock.Unlock()
-		}
-		return call()
-	}
-	return func(call func() (int64, error)) (int64, error) {
-		for {
-			left, err := once(call)
-			if !errors.Is(err, stockimpl.ErrStale) {
-				return left, err
-			}
-			if ctx.Err() != nil {
-				return left, context.Cause(ctx)
-			}
-		}
-	}
 }
 
 func leansOnLock(v stockimpl.Variant) bool {
@@ -365,7 +351,7 @@ func noQuantity(ctx context.Context, b bench) error {
 		if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
 			return broken(theInterface, "buy of %d answered %s; want an error", pieces, say(err))
 		}
-		_, _ = y.sale.Refund(ctx, order(1, pieces), y.lock()) // nothing was bought: the answer may say so
+		_, _ = y.sale.Refund(ctx, order(1, pieces), y.lock()) // nothing was bought: it may say so
 	}
 	return y.state(ctx, theInterface, 3, 0)
 }
@@ -379,7 +365,8 @@ func neverOpened(ctx context.Context, b bench) error {
 	return nil
 }
 
-func cancelled(ctx context.Context, b bench) error {
+// endedBefore: a context that was over when a call began is no answer.
+func endedBefore(ctx context.Context, b bench) error {
 	y, err := opened(ctx, b, b.Product, 3)
 	if err != nil {
 		return err
@@ -389,13 +376,23 @@ func cancelled(ctx context.Context, b bench) error {
 	}
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	_, buy := y.sale.Buy(dead, order(2, 1), y.lock())
-	_, refund := y.sale.Refund(dead, order(1, 1), y.lock())
-	_, state := y.sale.State(dead)
-	return firstOf(
-		func() error { return undeclared("buy under a cancelled context", buy) },
-		func() error { return undeclared("refund under a cancelled context", refund) },
-		func() error { return undeclared("state under a cancelled context", state) },
-		func() error { return y.state(ctx, theInterface, 2, 1) },
-	)
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	for _, over := range []struct {
+		what string
+		ctx  context.Context
+	}{{"a cancelled context", dead}, {"a context whose deadline has passed", late}} {
+		_, buy := y.sale.Buy(over.ctx, order(2, 1), y.lock())
+		_, refund := y.sale.Refund(over.ctx, order(1, 1), y.lock())
+		_, state := y.sale.State(over.ctx)
+		if err := firstOf(
+			func() error { return undeclared("buy under "+over.what, buy) },
+			func() error { return undeclared("refund under "+over.what, refund) },
+			func() error { return undeclared("state under "+over.what, state) },
+			func() error { return y.state(ctx, theInterface, 2, 1) },
+		); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,20 +2,26 @@ package stocktest
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/mutants/sales"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good sale with one fault, and the suite must name the
-// promise that it breaks.
+// A suite that nothing fails proves nothing: each saboteur is a good sale with
+// one thing wrong, and must be told which promise it broke.
 
 type saboteur struct {
 	stockimpl.Sale
@@ -117,7 +123,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			with: saboteur{buy: func(context.Context, stockimpl.Sale, stockimpl.Order, lockimpl.Lock) (int64, error) { return 0, nil }},
 		},
 		{
-			wrong: "an error is a refusal", base: "lua", rule: "a cancelled context is no refusal", says: "contract",
+			wrong: "an error is a refusal", base: "lua", rule: "a context that is over is no refusal", says: "contract",
 			with: saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 				left, err := s.Buy(ctx, o, l)
 				if err != nil {
@@ -150,6 +156,158 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
+// TestFlawedSalesAreCaught: each of these sales of the catalogue has a flaw for which the rule was made.
+func TestFlawedSalesAreCaught(t *testing.T) {
+	all := sales.All()
+	for _, tt := range []struct{ rule, sale, says string }{
+		{"a context that is over is no refusal", "deadline-sold-out", "contract"},
+		{"a context that is over is no refusal", "ended-refund-repeated", "contract"},
+		{"very large orders and ids", "orders-as-floats", "no-undersell is broken"},
+		{"an hour later", "orders-forgotten", "once-per-order is broken"},
+		{"a year later", "orders-kept-for-a-day", "once-per-order is broken"},
+		{"a year later", "refunded-kept-for-a-month", "once-per-order is broken"},
+		{"minutes, hours and days of the server's clock later", "orders-by-the-hour", "once-per-order is broken"},
+		{"minutes, hours and days of the server's clock later", "fence-kept-for-a-second", "fencing is broken"},
+		{"reservations end", "own-reservation-only", "no-undersell is broken"},
+		{"reservations end", "reserved-again-by-copy", "no-undersell is broken"},
+		{"reservations end", "reservation-comes-back-twice", "no-oversell is broken"},
+		{"an error of the server or the connection is no answer", "error-reply-sold-out", "no-undersell is broken"},
+		{"an error of the server or the connection is no answer", "busy-server-sold-out", "no-undersell is broken"},
+		{"an error of the server or the connection is no answer", "refused-refund-done", "no-undersell is broken"},
+		{"an error of the server or the connection is no answer", "state-of-refusal-empty", "no-undersell is broken"},
+		{"a context that ends between two commands", "background-purchase-stale", "no-undersell is broken"},
+		{"a context that ends between two commands", "deadline-sold-out", "no-undersell is broken"},
+		{"a context that ends between two commands", "ended-refund-repeated", "no-undersell is broken"},
+		{"a slow server", "slow-is-sold-out", "no-undersell is broken"},
+		{"another buyer before every command", "sold-out-after-conflicts", "no-undersell is broken"},
+		{"another buyer before every command", "sold-out-after-many-conflicts", "no-undersell is broken"},
+		{"another buyer before every command", "refund-done-after-conflicts", "no-undersell is broken"},
+		{"a refund held up while others buy", "reads-then-writes", "no-oversell is broken"},
+		{"a refund by another client, of another quantity", "refund-less-uses-up", "once-per-order is broken"},
+		{"a refund by another client, of another quantity", "refund-by-request", "once-per-order is broken"},
+		{"a buyer whose scripts are forgotten, held up between two commands", "commands-while-script-unknown", "is broken"},
+		{"orders with similar numbers", "orders-of-six-digits", "no-undersell is broken"},
+		{"orders with similar numbers", "order-zero", "once-per-order is broken"},
+		{"very large fencing tokens", "fence-as-double", "fencing is broken"},
+		{"very large orders after others", "sum-overflows", "no-oversell is broken"},
+		{"very large orders after others", "order-noted-before-sum", "once-per-order is broken"},
+		{"a stock beyond the digits of floating-point numbers", "stock-as-double", "no-oversell is broken"},
+		{"orders of every size are kept, and come back", "refund-of-two-digits", "no-undersell is broken"},
+		{"names and numbers of orders do not mix", "names-joined-with-numbers", "no-undersell is broken"},
+		{"long and strange names do not mix", "names-of-128-bytes", "is broken"},
+		{"buyers that die one after the other", "order-after-stock", "no-undersell is broken"},
+		{"two clients after the death of a buyer", "reaped-in-two-steps", "no-oversell is broken"},
+		{"orders of many pieces, and large stocks", "large-orders-in-parts", "no-undersell is broken"},
+		{"thousands of orders", "refunds-of-the-last-hundreds", "no-undersell is broken"},
+		{"thousands of refunds", "refunded-last-hundreds", "once-per-order is broken"},
+		{"thousands of refunds", "refunds-last-hundreds", "once-per-order is broken"},
+		{"random schedules of commands", "order-after-stock", "is broken"},
+		{"random schedules of commands", "reads-then-writes", "no-oversell is broken"},
+	} {
+		t.Run(tt.rule+"/"+tt.sale, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(s sales.Sale) bool { return s.Name == tt.sale })
+			if i < 0 {
+				t.Fatalf("no sale %q", tt.sale)
+			}
+			r := find(t, tt.rule)
+			if !r.appliesTo(all[i].Variant) {
+				t.Fatalf("the rule is not for the sale %q", tt.sale)
+			}
+			err := r.check(t.Context(), bench{newBench(t), all[i].Variant})
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// TestSoundSalesPass: each of these sales is sound, though the rule, made carelessly, would accuse it.
+func TestSoundSalesPass(t *testing.T) {
+	all := sales.All()
+	for _, tt := range []struct{ rule, sale string }{
+		{"random schedules of commands", "sound-sends-again"},
+		{"reservations end", "sound-reserved-for-10-s"},
+		{"reservations end", "sound-reserved-for-a-week"},
+		{"very large orders after others", "sound-number-fixes-quantity"},
+		{"a stock beyond the digits of floating-point numbers", "sound-list-of-pieces"},
+		{"a stock beyond the digits of floating-point numbers", "sound-reserved-for-a-week"}, // State rounds
+	} {
+		t.Run(tt.rule+"/"+tt.sale, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(s sales.Sale) bool { return s.Name == tt.sale })
+			if err := find(t, tt.rule).check(t.Context(), bench{newBench(t), all[i].Variant}); err != nil {
+				t.Errorf("the rule accuses it: %v", err)
+			}
+		})
+	}
+}
+
+// TestForgottenAmongThousands: a sale that remembers the last orders only is told from one that
+// remembers all.
+func TestForgottenAmongThousands(t *testing.T) {
+	good, _ := stockimpl.Find("lua")
+	bad := good
+	var mu sync.Mutex
+	place := map[int64]int{} // of orders that were made, in their order
+	bad.New = func(env variant.Env, product string) stockimpl.Sale {
+		return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			mu.Lock()
+			at, made := place[o.ID]
+			if !made {
+				place[o.ID] = len(place)
+			} else if at < len(place)-200 {
+				o.ID += 1 << 40
+			}
+			mu.Unlock()
+			return s.Buy(ctx, o, l)
+		}}
+	}
+	err := find(t, "thousands of orders").check(t.Context(), bench{newBench(t), bad})
+	if err == nil || !strings.Contains(err.Error(), "once-per-order is broken") {
+		t.Errorf("the rule says %v; want that an order was bought twice", err)
+	}
+}
+
+// TestUnsaidReservations: pieces that are set aside by a clock that the suite cannot move are judged if
+// the bench says for how long that is, and are not passed over in silence.
+func TestUnsaidReservations(t *testing.T) {
+	good, _ := stockimpl.Find("reserve")
+	own := good
+	own.New = func(env variant.Env, product string) stockimpl.Sale {
+		return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			if err := env.Redis[0].Set(ctx, product+"/last", time.Now().UnixMilli(), 0).Err(); err != nil {
+				return stockimpl.Unsaid, err
+			}
+			return s.Buy(ctx, o, l)
+		}}
+	}
+	r := find(t, "reservations end")
+	b := bench{newBench(t), own}
+	if err := r.check(t.Context(), b); err == nil || errors.As(err, new(*notJudged)) || !strings.Contains(err.Error(), "Bench.Reserves") {
+		t.Errorf("the rule says %v; want that it asks for Bench.Reserves", err)
+	}
+	b.Product += "-said"
+	b.Reserves = stockimpl.ReservedFor
+	if err := r.check(t.Context(), b); err != nil {
+		t.Errorf("the rule accuses it: %v", err)
+	}
+}
+
+// TestUnheardAnswers: an order whose answer was lost, and that was sent again by its driver, may be
+// told that it was counted before; one whose answers all arrived may not.
+func TestUnheardAnswers(t *testing.T) {
+	for _, unheard := range []bool{false, true} {
+		c := call{order: order(1, 2), begun: 1, ended: 2, left: stockimpl.Unsaid, err: stockimpl.ErrRepeated, unheard: unheard}
+		m := &model{stock: 3, ids: true}
+		err := m.verdict([]call{c}, stockimpl.State{Left: 1, Sold: 2})
+		if (err == nil) != unheard {
+			t.Errorf("with an answer that was lost: %t; the verdict is %v", unheard, err)
+		}
+		if err := m.verdict([]call{c}, stockimpl.State{Left: 3}); err == nil {
+			t.Errorf("with an answer that was lost: %t; an order that had no effect was told that it was counted, and nobody is accused", unheard)
+		}
+	}
+}
+
 func find(t *testing.T, name string) rule {
 	t.Helper()
 	for _, r := range rules {
@@ -168,7 +326,7 @@ func newBench(t *testing.T) Bench {
 		Env: func() variant.Env {
 			c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, MaxRetries: -1})
 			t.Cleanup(func() { c.Close() })
-			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}}
+			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text}
 		},
 	}
 }

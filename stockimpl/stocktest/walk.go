@@ -19,21 +19,21 @@ import (
 	"oversell/variant"
 )
 
-// A walk has two or three clients buy and refund at once, chooses at random which of them sends its next command, loses
-// some requests and answers, and lets some clients die. A model then decides whether the answers and the server's final
-// state can be explained.
+// A walk has two or three clients buy and give back at once, chooses at random which of them sends
+// its next command, loses some requests and answers, and lets some clients die. A model then tells
+// whether the answers, and what the server holds in the end, can be explained.
 
 const (
 	walksFor = 4 * time.Second // how long walks go on
 	walkers  = 3               // walks at once
-	// parked is how long a client may take until its next command before others go on: it may sleep, or wait for
-	// another.
+	// parked is how long a client may take to its next command before others go on: it may sleep,
+	// or wait for another.
 	parked = 30 * time.Millisecond
-	// pause is waited now and then, so that reservations of a second run out.
+	// pause is now and then waited for, so that what is set aside for a second runs out.
 	pause = 1100 * time.Millisecond
 )
 
-// canWalk reports whether a sale allows concurrent calls and the suite can interrupt its commands.
+// canWalk tells the sales that bear calls side by side whose commands can be acted upon.
 func canWalk(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if (f.Fault == variant.NoFault || f.Fault == variant.Overrun) && slices.Contains(v.Promises, f.Property) {
@@ -43,7 +43,7 @@ func canWalk(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoOversell) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// seed returns the seed of the first walk; OVERSELL_SEED sets it.
+// seed is the seed of the first walk; OVERSELL_SEED sets it.
 func seed() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
 	if err != nil {
@@ -89,8 +89,8 @@ func randomWalks(ctx context.Context, b bench) error {
 	return firstBreach(errs)
 }
 
-// setsAside reports whether pieces are reserved during a purchase. Then the number left depends on how reserved pieces
-// are counted.
+// setsAside tells whether pieces are reserved in the middle of a purchase. Then what is left
+// depends on who counts what is reserved.
 func (b bench) setsAside(ctx context.Context) (bool, error) {
 	b.Product += "-aside"
 	f := &fences{}
@@ -142,12 +142,17 @@ type walker struct {
 	number int
 	line   *interrupt.Line
 	plan   []call
-	// gate sends the points before commands where the client waits.
+	// gate hands out where the client waits before a command.
 	gate chan chan interrupt.Action
 	done chan struct{}
 	dead atomic.Bool
 	now  call // under way
+	// unheard says that the answer of a command of the call under way was lost.
+	unheard atomic.Bool
 }
+
+// gone tells whether the client has died. The client that opens a walk is no walker, and lives.
+func (c *walker) gone() bool { return c != nil && c.dead.Load() }
 
 func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 	b.Product = fmt.Sprintf("%s-walk-%d", b.Product, seed)
@@ -163,7 +168,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
 		for n := range 1 + w.rand.IntN(2) {
 			id := int64(1 + w.rand.IntN(4))
-			if !w.model.ids { // each order comes once, and is refunded once
+			if !w.model.ids { // each order comes once, and is given back once
 				id = int64(10*c.number + n)
 				w.sizes[id] = 1 + w.rand.IntN(2)
 			}
@@ -183,17 +188,21 @@ func (w *walk) note(format string, args ...any) int {
 }
 
 // do makes a call of a client and keeps its answer.
-func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call {
+func (w *walk) do(ctx context.Context, y *buyer, c call, by *walker) call {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	if by != nil {
+		by.unheard.Store(false)
+	}
 	c.begun = w.note("client %d calls %v", c.client, c)
 	if c.refund {
 		c.left, c.err = y.sale.Refund(ctx, c.order, y.lock())
 	} else {
 		c.left, c.err = y.sale.Buy(ctx, c.order, y.lock())
 	}
-	c.open = !declared(c.err) || dead()
-	if !dead() {
+	c.open = !declared(c.err) || by.gone()
+	c.unheard = by != nil && by.unheard.Load()
+	if !by.gone() {
 		c.ended = w.note("client %d's %v is answered %s", c.client, c, c.answer())
 	}
 	if c.open {
@@ -205,16 +214,14 @@ func (w *walk) do(ctx context.Context, y *buyer, c call, dead func() bool) call 
 	return c
 }
 
-func alive() bool { return false }
-
-// run makes one walk and judges it.
+// run walks once, and judges.
 func (w *walk) run(ctx context.Context) error {
 	if err := w.opener.sale.Open(ctx, w.model.stock); err != nil {
 		return fmt.Errorf("open %q with %d pieces: %w", w.b.Product, w.model.stock, err)
 	}
 	for id := range int64(w.rand.IntN(3)) {
 		if w.model.ids {
-			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, alive)
+			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, nil)
 		}
 	}
 	for _, c := range w.clients {
@@ -232,8 +239,8 @@ func (w *walk) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	w.sendAgain(ctx)
-	for id := int64(100); id < 110; id++ { // sell the rest
-		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, alive).err != nil {
+	for id := int64(100); id < 110; id++ { // sell what is left
+		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, nil).err != nil {
 			break
 		}
 	}
@@ -248,17 +255,18 @@ func (w *walk) run(ctx context.Context) error {
 	return err
 }
 
-// follow makes a client's calls. A client without order ids refunds some of its purchases.
+// follow makes the calls that a client has before it. A client without order ids gives back
+// some of what it bought.
 func (w *walk) follow(ctx context.Context, c *walker) {
 	defer close(c.done)
 	for _, next := range c.plan {
 		next.client = c.number
 		c.now = next
-		got := w.do(ctx, c.buyer, next, c.dead.Load)
+		got := w.do(ctx, c.buyer, next, c)
 		if !w.model.ids && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
 			next.refund = true
 			c.now = next
-			w.do(ctx, c.buyer, next, c.dead.Load)
+			w.do(ctx, c.buyer, next, c)
 		}
 		if c.dead.Load() {
 			return
@@ -266,7 +274,7 @@ func (w *walk) follow(ctx context.Context, c *walker) {
 	}
 }
 
-// await holds a client up until its turn.
+// await holds a client up until it is its turn.
 func (c *walker) await(ctx context.Context) interrupt.Action {
 	if c.dead.Load() {
 		return interrupt.LoseRequest
@@ -280,7 +288,7 @@ func (c *walker) await(ctx context.Context) interrupt.Action {
 	}
 }
 
-// schedule lets one client after the other send a command, until all have ended. It
+// schedule lets one client after the other send a command, until all have come to their end. It
 // reports whether a second was waited for.
 func (w *walk) schedule(ctx context.Context) (paused bool) {
 	running := slices.Clone(w.clients)
@@ -317,7 +325,7 @@ func (w *walk) schedule(ctx context.Context) (paused bool) {
 	return paused
 }
 
-// sleep lets reservations of a second run out.
+// sleep lets what is set aside for a second run out.
 func (w *walk) sleep(ctx context.Context) bool {
 	w.note("%v pass", pause)
 	return (clock.Real{}).Sleep(ctx, pause) == nil
@@ -347,11 +355,14 @@ func (w *walk) act(c *walker, turn chan interrupt.Action) {
 	if dies {
 		c.dead.Store(true)
 	}
+	if a == interrupt.LoseReply {
+		c.unheard.Store(true)
+	}
 	turn <- a
 }
 
-// sendAgain repeats, with another client, the calls that were stale or have an open outcome, as the caller or a
-// clean-up job would.
+// sendAgain sends again, by another client, what was stale or has an open outcome: the caller, or
+// a clean-up job, would do so.
 func (w *walk) sendAgain(ctx context.Context) {
 	if !w.model.ids {
 		return
@@ -362,7 +373,7 @@ func (w *walk) sendAgain(ctx context.Context) {
 		}
 		for tries := 0; tries < 20; tries++ {
 			again := call{refund: c.refund, order: c.order}
-			if err := w.do(ctx, w.opener, again, alive).err; !errors.Is(err, stockimpl.ErrStale) {
+			if err := w.do(ctx, w.opener, again, nil).err; !errors.Is(err, stockimpl.ErrStale) {
 				break
 			}
 			_ = (clock.Real{}).Sleep(ctx, time.Millisecond)
@@ -370,14 +381,14 @@ func (w *walk) sendAgain(ctx context.Context) {
 	}
 }
 
-// hasFlaw reports whether the sale declares that a fault breaks its promises.
+// hasFlaw tells whether the sale says that a fault breaks what it promises.
 func (b bench) hasFlaw(f variant.Fault) bool {
 	return slices.ContainsFunc(b.sale.Flaws, func(flaw variant.Flaw) bool {
 		return flaw.Fault == f && b.promises(flaw.Property)
 	})
 }
 
-// shown adds a record of the walk to an error.
+// shown tells how the walk went.
 func (w *walk) shown(v *breach) error {
 	var text strings.Builder
 	for i, e := range w.events {

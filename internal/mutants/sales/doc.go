@@ -17,7 +17,7 @@ type Sale struct {
 
 // All returns all sales.
 func All() []Sale {
-	all := slices.Concat(saleMutants(), moreSaleMutants(), soundSales(), moreSoundSales())
+	all := slices.Concat(saleMutants(), moreSaleMutants(), trialMutants(), limitMutants(), soundSales(), moreSoundSales(), soundInTrials())
 	for i := range all {
 		s := &all[i]
 		s.Variant.Name, s.Variant.Summary, s.Variant.Source = s.Name, s.Mechanism, s.Source

@@ -17,8 +17,8 @@ import (
 	"oversell/variant"
 )
 
-// moreSaleMutants show only with an error reply, a second client, a long time, an unusual number or name, or many
-// orders.
+// moreSaleMutants need an error reply, a second client, a long time, an unusual number or name, or many
+// orders to be seen.
 func moreSaleMutants() []Sale {
 	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
 	return []Sale{
@@ -161,7 +161,7 @@ func inBackground(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lo
 	}
 }
 
-// watchOnce adds to the stock in one transaction that fails if another client wrote in between.
+// watchOnce adds to the stock in one transaction that fails if somebody wrote in between.
 func watchOnce(ctx context.Context, s *sale, by int64) (left int64, err error) {
 	stock := s.of(s.product)[0]
 	err = s.redis().Watch(ctx, func(tx *redis.Tx) error {
@@ -177,7 +177,7 @@ func watchOnce(ctx context.Context, s *sale, by int64) (left int64, err error) {
 	return left, err
 }
 
-// byCommands runs the script if the server knows it, and otherwise equivalent commands.
+// byCommands runs the script if the server knows it, and otherwise commands that do the same.
 func byCommands(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	script, keys := redis.NewScript(buyLua), s.of(s.product)
 	err := script.EvalSha(ctx, s.redis(), keys, "none", 1<<62, 0).Err()
@@ -221,7 +221,7 @@ func moreSoundSales() []Sale {
 				return {'ok', redis.call('LLEN', KEYS[1])}`)
 			})},
 		{entry.New("sound-reserved-for-10-s", "pieces are set aside for ten seconds, and then bought", nil, ""),
-			selling(func(s *saleSteps) { s.buyBy, s.refundBy, s.state = buyReserved, refundReserved, stateReserved })},
+			setAside(reserveLua)},
 		{entry.New("sound-number-fixes-quantity", "an order that was refused, and comes again for another quantity, is an error", nil, ""),
 			selling(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `if redis.call('HEXISTS'`, `local first = redis.call('HGET', KEYS[4], ARGV[1])
@@ -255,8 +255,8 @@ func stateOfList(ctx context.Context, s *sale) (stockimpl.State, error) {
 	return stockimpl.State{Left: reply[0], Sold: reply[1]}, nil
 }
 
-// The scripts of a sale that reserves pieces. KEYS[5] has the deadlines of the reservations, KEYS[6] their pieces. A
-// reservation is named by the order's number and the nonce of the attempt.
+// The scripts of a sale that sets pieces aside. KEYS[5] has the deadline of what is set aside for an
+// order, KEYS[6] its pieces. An order is set aside by its number and the nonce of the attempt.
 const (
 	reapLua = `
 local now = tonumber(redis.call('TIME')[1])
@@ -298,19 +298,20 @@ func (s *sale) reserving(ctx context.Context, text string, args ...any) *redis.C
 	return redis.NewScript(text).Run(ctx, s.redis(), append(s.of(s.product), "Until:"+s.product, "Aside:"+s.product), args...)
 }
 
-// buyReserved reserves pieces and then confirms the purchase.
-func buyReserved(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
-	nonce := fmt.Sprint(o.ID, "/", rand.Text())
-	for _, text := range []string{reserveLua, confirmLua} {
-		reply, err := s.reserving(ctx, text, o.ID, o.Quantity, nonce).Slice()
-		if err != nil {
-			return 0, err
+// setAside makes a variant of a sale that sets pieces aside by a script, and then confirms that they are
+// bought.
+func setAside(script string) stockimpl.Variant {
+	return selling(func(s *saleSteps) {
+		s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+			return buyReserved(ctx, s, o, script)
 		}
-		if _, err := answerOf(reply); err != nil {
-			return 0, err
-		}
-	}
-	return stockimpl.Unsaid, nil
+		s.refundBy, s.state = refundReserved, stateReserved
+	})
+}
+
+// buyReserved sets pieces aside and then confirms that they are bought.
+func buyReserved(ctx context.Context, s *sale, o stockimpl.Order, script string) (int64, error) {
+	return reservedAs(ctx, s, o, script, confirmLua, fmt.Sprint(o.ID, "/", rand.Text()))
 }
 
 func refundReserved(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {

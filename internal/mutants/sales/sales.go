@@ -15,9 +15,9 @@ import (
 	"oversell/variant"
 )
 
-// The sound scripts of a sale. KEYS[1] is the stock, KEYS[2] the orders, KEYS[3] the count of pieces sold, KEYS[4] the
-// newest fencing token; ARGV[1] is the order, ARGV[2] its quantity, ARGV[3] the buyer's fencing token. They reply an
-// answer and the number left.
+// The sound scripts of a sale. KEYS[1] is the stock, KEYS[2] the orders, KEYS[3] the
+// count of what is sold, KEYS[4] the newest fencing token; ARGV[1] is the order, ARGV[2]
+// its quantity, ARGV[3] the buyer's fencing token. They reply an answer and what is left.
 const (
 	buyLua = `
 local left = redis.call('GET', KEYS[1])
@@ -45,19 +45,16 @@ type saleSteps struct {
 	buy, refund string
 	// keys names the four keys of a product.
 	keys func(product string) []string
-	// order returns the id of an order for the scripts.
+	// order is the id of an order, as the scripts see it.
 	order func(id int64) any
 	// buyBy and refundBy replace the scripts.
-	buyBy, refundBy saleCall
+	buyBy, refundBy func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error)
 	// open and state replace writing and reading the stock.
 	open  func(ctx context.Context, s *sale, stock int64) error
 	state func(ctx context.Context, s *sale) (stockimpl.State, error)
-	// uncounted says that the pieces sold are not counted.
+	// uncounted says that nothing counts what is sold.
 	uncounted bool
 }
-
-// saleCall is a purchase or a refund in the client's own way.
-type saleCall func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error)
 
 // sale is one client of a sale made of steps.
 type sale struct {
@@ -117,23 +114,24 @@ func (s *sale) Open(ctx context.Context, stock int64) error {
 
 // Buy implements stockimpl.Sale.
 func (s *sale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-	return s.call(ctx, "buy", s.buyBy, s.buy, o, l)
+	if o.Quantity <= 0 {
+		return stockimpl.Unsaid, fmt.Errorf("buy order %d: a quantity of %d", o.ID, o.Quantity)
+	}
+	if s.buyBy != nil {
+		return said(s.buyBy(ctx, s, o, l))
+	}
+	return said(s.script(ctx, s.buy, o, l))
 }
 
 // Refund implements stockimpl.Sale.
 func (s *sale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-	return s.call(ctx, "refund", s.refundBy, s.refund, o, l)
-}
-
-// call is a purchase or a refund, by a script unless something replaces it.
-func (s *sale) call(ctx context.Context, what string, by saleCall, script string, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	if o.Quantity <= 0 {
-		return stockimpl.Unsaid, fmt.Errorf("%s order %d: a quantity of %d", what, o.ID, o.Quantity)
+		return stockimpl.Unsaid, fmt.Errorf("refund order %d: a quantity of %d", o.ID, o.Quantity)
 	}
-	if by != nil {
-		return said(by(ctx, s, o, l))
+	if s.refundBy != nil {
+		return said(s.refundBy(ctx, s, o, l))
 	}
-	return said(s.script(ctx, script, o, l))
+	return said(s.script(ctx, s.refund, o, l))
 }
 
 // said returns how many pieces are left, or Unsaid with an error.
@@ -167,7 +165,7 @@ func (s *sale) State(ctx context.Context) (stockimpl.State, error) {
 	return state, nil
 }
 
-// selling makes a variant from a sale that knows orders by their id.
+// selling makes a variant of a sale that knows orders by their id.
 func selling(change func(*saleSteps)) stockimpl.Variant {
 	s := saleSteps{buy: buyLua, refund: refundLua}
 	if change != nil {
@@ -181,7 +179,7 @@ func selling(change func(*saleSteps)) stockimpl.Variant {
 	}
 }
 
-// counting makes a variant from a sale that knows only the stock.
+// counting makes a variant of a sale that knows nothing but the stock.
 func counting(change func(*saleSteps)) stockimpl.Variant {
 	v := selling(func(s *saleSteps) {
 		s.uncounted = true
@@ -191,7 +189,7 @@ func counting(change func(*saleSteps)) stockimpl.Variant {
 	return v
 }
 
-// fenced makes a variant from a sale that refuses old fencing tokens.
+// fenced makes a variant of a sale that refuses old fencing tokens.
 func fenced(change func(*saleSteps)) stockimpl.Variant {
 	v := selling(func(s *saleSteps) {
 		s.buy, s.refund = fenceLua+s.buy, fenceLua+s.refund
@@ -424,7 +422,7 @@ redis.call('HSET', KEYS[2]`)
 			})},
 		{entry.New("orders-of-32-bits", "the order's number is cut to 32 bits", entry.Breaks(variant.OncePerOrder, variant.NoUndersell, variant.Linearizable), ""),
 			selling(func(s *saleSteps) { s.order = func(id int64) any { return int32(id) } })},
-		{entry.New("products-share-keys", "the orders of a product are kept under its name and :orders, which is the stock key of a product of that name", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""),
+		{entry.New("products-share-keys", "the orders of a product are kept under its name and :orders, where a product of that name has its stock", entry.Breaks(variant.NoOversell, variant.NoUndersell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string {
 					return []string{"Stock:" + product, "Stock:" + product + ":orders", "Stock:" + product + ":sold", "Stock:" + product + ":newest"}
@@ -467,11 +465,11 @@ func readWrite(sign int64) func(context.Context, *sale, stockimpl.Order, lockimp
 	}
 }
 
-// soundSales keep their promises.
+// soundSales keep what they promise.
 func soundSales() []Sale {
 	return []Sale{
 		{entry.New("sound-lua", "one script decides an order and remembers it", nil, ""), selling(nil)},
-		{entry.New("sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until no other client wrote in between", nil, ""),
+		{entry.New("sound-sale-watch", "the stock is read under WATCH and written in a transaction, again until nobody wrote in between", nil, ""),
 			counting(func(s *saleSteps) { s.buyBy, s.refundBy = underWatch(-1), underWatch(1) })},
 		{entry.New("sound-count", "one script subtracts if enough is left; orders are not known", nil, ""),
 			counting(func(s *saleSteps) {

@@ -1,0 +1,267 @@
+package stocktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/internal/interrupt"
+	"oversell/internal/realtime"
+	"oversell/server"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// The rules in this file move the clock of the server: a year is over in no time.
+
+// onAnotherClock has a check run on the emulation, on a clock that goes like the real one, far ahead of
+// it, and that the check moves on. It reports whether that can judge the sale: code that tells the
+// server the time of the real clock it cannot, nor code that the emulation does not understand, which
+// does not sell there at all.
+func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
+	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
+	target, err := server.OpenEmbedded(clk, 1)
+	if err != nil {
+		return false, err
+	}
+	defer target.Close()
+	ticks, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for last := time.Now(); (clock.Real{}).Sleep(ticks, 2*time.Millisecond) == nil; {
+			now := time.Now()
+			clk.Advance(now.Sub(last))
+			last = now
+		}
+	}()
+	var real atomic.Bool
+	var mu sync.Mutex
+	var conns []redis.UniversalClient
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	own := b
+	own.Env = func() variant.Env {
+		c := target.Client(0, server.ConnOptions{PoolSize: 4})
+		c.AddHook(realtime.Hook{Seen: &real})
+		mu.Lock()
+		defer mu.Unlock()
+		conns = append(conns, c)
+		return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text, Addr: target.Addrs,
+			Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+				return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+			}}
+	}
+	works := own
+	works.Product += "-works"
+	if err := works.sellsAtAll(ctx); err != nil || real.Load() {
+		return false, nil
+	}
+	err = check(own, clk.Advance)
+	if real.Load() {
+		return false, nil
+	}
+	return true, err
+}
+
+// sellsAtAll buys and gives back. Other rules judge that.
+func (b bench) sellsAtAll(ctx context.Context) error {
+	y, err := opened(ctx, b, b.Product, 5)
+	if err != nil {
+		return err
+	}
+	for id := int64(1); id <= 2; id++ {
+		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, 2), y.lock()) }); err != nil {
+			return err
+		}
+	}
+	if _, err := y.sale.Refund(ctx, order(1, 2), y.lock()); err != nil {
+		return err
+	}
+	return y.state(ctx, theInterface, 3, 2)
+}
+
+// serverTimes: what a sale knows of orders, refunds and tokens must outlast minutes, hours, days and a
+// year of the server's clock.
+func serverTimes(ctx context.Context, b bench) error {
+	_, err := b.onAnotherClock(ctx, func(b bench, pass func(time.Duration)) error {
+		for _, passed := range []time.Duration{45 * time.Second, 3 * time.Minute, 17 * time.Minute, 2 * time.Hour, 26 * time.Hour, 9 * 24 * time.Hour, 40 * 24 * time.Hour, 366 * 24 * time.Hour} {
+			own := b
+			own.Product = fmt.Sprintf("%s-%v", b.Product, passed)
+			move := func() error { pass(passed); return nil }
+			if err := own.laterBy(ctx, move, nil, fmt.Sprintf("%v after a purchase", passed)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// longest is how long pieces may be set aside for an order, if the bench does not say so.
+const longest = 32 * 24 * time.Hour
+
+// reservationsEnd: when the time of reservations is over, and others have bought since, pieces are set
+// aside only for orders that are not decided: a buyer that died has none, nor has one that came again,
+// or twice at once.
+func reservationsEnd(ctx context.Context, b bench) error {
+	after := b.Reserves
+	if after == 0 {
+		after = longest
+	}
+	judged, err := b.onAnotherClock(ctx, func(b bench, pass func(time.Duration)) error {
+		if aside, err := b.setsAside(ctx); err != nil || !aside {
+			return err
+		}
+		return b.reservedFor(ctx, func() error { pass(after + time.Second); return nil })
+	})
+	if judged || err != nil {
+		return err
+	}
+	if aside, err := b.setsAside(ctx); err != nil || !aside {
+		return err
+	}
+	switch {
+	case b.Reserves == 0:
+		return fmt.Errorf("not judged: pieces are set aside by a clock that the suite cannot move. Say in Bench.Reserves for how long they are, at most %v in the test, so that it can wait until they have come back", undecided)
+	case b.Reserves > undecided:
+		return &notJudged{fmt.Sprintf("pieces are set aside for %v by a clock that the suite cannot move, and it does not wait for so long", b.Reserves)}
+	}
+	return b.reservedFor(ctx, func() error { return (clock.Real{}).Sleep(ctx, b.Reserves+time.Second/2) })
+}
+
+// befalls are what befalls a buyer of a product, at one of its commands.
+var befalls = []string{
+	"a buyer died at %s of its purchase",
+	"a buyer died at %s of its purchase, and another sent the order again",
+	"a buyer was held up before %s of its purchase, while another sent the order",
+}
+
+const (
+	diesAlone = iota
+	diesAndAgain
+	heldBesideCopy
+)
+
+// reservedFor tries everything that may befall a buyer, and looks what is set aside when the time of
+// reservations has passed for all of them.
+func (b bench) reservedFor(ctx context.Context, pass func() error) error {
+	const stock, pieces = 6, 2
+	type tried struct {
+		y    *buyer
+		what string
+	}
+	var mu sync.Mutex
+	var cases []tried
+	if err := b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
+		for i, what := range befalls {
+			if i != diesAlone && !b.promises(variant.OncePerOrder) || i == heldBesideCopy && a != bothWays[0] {
+				continue
+			}
+			own := b
+			own.Product = fmt.Sprint(b.Product, "-", i)
+			f := &fences{}
+			y, err := openedWith(ctx, own, own.Product, stock, f)
+			if err != nil {
+				return err
+			}
+			if i == heldBesideCopy {
+				a = interrupt.Pass
+			}
+			if reached, err := own.befall(ctx, y, f, n, a, i, pieces); err != nil || !reached {
+				return err
+			}
+			mu.Lock()
+			cases = append(cases, tried{y, fmt.Sprintf(what, fmt.Sprint("command ", n, said[a]))})
+			mu.Unlock()
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := pass(); err != nil {
+		return err
+	}
+	for _, c := range cases {
+		c.y.b.Reserves = time.Second // which has passed
+		if err := c.y.nothingAside(ctx, stock, pieces); err != nil {
+			return fmt.Errorf("%s, and then the time of reservations passed: %w", c.what, err)
+		}
+	}
+	return nil
+}
+
+// befall does to a buyer's n-th command what the i-th of befalls says.
+func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interrupt.Action, i, pieces int) (reached bool, err error) {
+	c, line := b.buyerOf(ctx, b.Product, f)
+	buy := func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }
+	again := func() { err = y.decided(ctx, 1, pieces) }
+	if i == heldBesideCopy {
+		s := stalled(ctx, line, n, buy)
+		if s == nil {
+			return false, nil
+		}
+		if blocked := s.beside(y, again); blocked != nil {
+			return false, blocked
+		}
+	} else if !line.DiesAt(n, a, buy) {
+		return false, nil
+	} else if i == diesAndAgain {
+		again()
+	}
+	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+		if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+			return false, err
+		}
+		return false, broken(variant.NoUndersell, "an order that was sent again, with enough there, was answered %s", say(err))
+	}
+	return true, nil
+}
+
+// nothingAside expects that order 1 of so many pieces is bought, or nobody has them, and that nothing is
+// set aside as soon as others have bought.
+func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
+	if r, ok := y.sale.Sale.(stockimpl.Reconciler); ok {
+		if _, err := r.Reconcile(ctx); err != nil {
+			return broken(theInterface, "reconcile: %w", err)
+		}
+	}
+	for id := int64(1000); id < 1002; id++ { // each may end some reservations that are over
+		if err := y.decided(ctx, id, 1); err != nil {
+			if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+				return err
+			}
+			return broken(variant.NoUndersell, "buy of 1, with at least %d of %d there, answered %s", stock-pieces-int(id-1000), stock, say(err))
+		}
+	}
+	s, err := y.sale.State(ctx)
+	if err != nil {
+		return broken(theInterface, "state: %w", err)
+	}
+	if s.Reserved != 0 {
+		return broken(variant.NoUndersell, "the server holds %+v of %d: every order that has come is decided, and pieces are still set aside", s, stock)
+	}
+	more, err := y.sellsOut(ctx, 2000, stock)
+	if err != nil {
+		return err
+	}
+	if sold := 2 + more; sold != stock && sold != stock-pieces {
+		of := variant.NoUndersell
+		if sold > stock {
+			of = variant.NoOversell
+		}
+		return broken(of, "others could buy %d pieces of %d in all; want %d or %d", sold, stock, stock-pieces, stock)
+	}
+	return nil
+}
