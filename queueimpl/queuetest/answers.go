@@ -35,7 +35,7 @@ func (f *failing) during(call func() error) error {
 
 // there is how many entries with this id another client sees.
 func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _ error) {
-	s, err := f.b.client().State(ctx, f.name)
+	s, err := f.Bench.Client().State(ctx, f.Name)
 	if err != nil {
 		return 0, 0, broken(theInterface, "state answered %q", err)
 	}
@@ -58,14 +58,14 @@ func definiteAnswers(ctx context.Context, b bench) error {
 		{"request", can[queueimpl.Journaler], failingRequest},
 		{"look", nil, failingLook},
 	}
-	return b.each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+	return b.Each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, call := range calls {
-			if call.on != nil && !call.on(b.v) {
+			if call.on != nil && !call.on(b.Variant) {
 				continue
 			}
 			own := b
 			own.Queue += "-" + call.name
-			c, line := own.interrupted(ctx, long)
+			c, line := own.Interrupted(ctx, long)
 			if err := call.try(ctx, &failing{c, line, n, a}); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func definiteAnswers(ctx context.Context, b bench) error {
 
 func failingEnqueue(ctx context.Context, f *failing) error {
 	var in []queueimpl.Task
-	err := f.during(func() (err error) { in, err = f.Enqueue(ctx, f.name, "a"); return err })
+	err := f.during(func() (err error) { in, err = f.Enqueue(ctx, f.Name, "a"); return err })
 	waiting, claimed, e := f.there(ctx, "a")
 	there := waiting + claimed
 	switch declared := declaredAs(err); {
@@ -88,7 +88,7 @@ func failingEnqueue(ctx context.Context, f *failing) error {
 		return broken(variant.NoLostTask, "an enqueue of which a command failed answered that it entered %q, and the server holds %d of it", idsOf(in), there)
 	case err == nil && there > 1:
 		of := theInterface
-		if keeps(f.b.v, variant.NoDuplicateDelivery) {
+		if keeps(f.Bench.Variant, variant.NoDuplicateDelivery) {
 			of = variant.NoDuplicateDelivery
 		}
 		return broken(of, "one enqueue of %q, of which a command failed, entered it %d times", "a", there)
@@ -99,15 +99,15 @@ func failingEnqueue(ctx context.Context, f *failing) error {
 }
 
 func failingPop(ctx context.Context, f *failing) error {
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var got []queueimpl.Task
-	err := f.during(func() (err error) { got, err = f.Pop(ctx, f.name, 1); return err })
+	err := f.during(func() (err error) { got, err = f.Pop(ctx, f.Name, 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop of which a command failed answered %q, and a task was due", declared)
 	}
-	if err != nil || !f.b.v.AtLeastOnce {
+	if err != nil || !f.Bench.Variant.AtLeastOnce {
 		return nil
 	}
 	_, claimed, err := f.there(ctx, "a")
@@ -118,11 +118,11 @@ func failingPop(ctx context.Context, f *failing) error {
 }
 
 func failingAck(ctx context.Context, f *failing) error {
-	had, err := f.given(ctx, theInterface)
+	had, err := f.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { return f.Queue.(queueimpl.Acker).Ack(ctx, f.name, had[0]) })
+	err = f.during(func() error { return f.Queue.(queueimpl.Acker).Ack(ctx, f.Name, had[0]) })
 	waiting, claimed, e := f.there(ctx, "a")
 	switch declared := declaredAs(err); {
 	case e != nil:
@@ -136,11 +136,11 @@ func failingAck(ctx context.Context, f *failing) error {
 }
 
 func failingExtend(ctx context.Context, f *failing) error {
-	had, err := f.given(ctx, theInterface)
+	had, err := f.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { _, err := f.Queue.(queueimpl.Extender).Extend(ctx, f.name, had[0]); return err })
+	err = f.during(func() error { _, err := f.Queue.(queueimpl.Extender).Extend(ctx, f.Name, had[0]); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "an extend of which a command failed answered %q, and the task was the caller's", declared)
 	}
@@ -148,11 +148,11 @@ func failingExtend(ctx context.Context, f *failing) error {
 }
 
 func failingDequeue(ctx context.Context, f *failing) error {
-	in, err := f.enqueue(ctx, theInterface, "a")
+	in, err := f.Enter(ctx, theInterface, "a")
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { return f.Queue.(queueimpl.Dequeuer).Dequeue(ctx, f.name, "a", in[0].Score) })
+	err = f.during(func() error { return f.Queue.(queueimpl.Dequeuer).Dequeue(ctx, f.Name, "a", in[0].Score) })
 	waiting, claimed, e := f.there(ctx, "a")
 	switch declared := declaredAs(err); {
 	case e != nil:
@@ -167,25 +167,25 @@ func failingDequeue(ctx context.Context, f *failing) error {
 
 func failingRequest(ctx context.Context, f *failing) error {
 	j := f.Queue.(queueimpl.Journaler)
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var got []queueimpl.Task
-	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.name, "request", 1); return err })
+	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.Name, "request", 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop under a request, of which a command failed, answered %q, and a task was due", declared)
 	}
 	if err == nil {
-		if err := f.journal(ctx, "request", got); err != nil {
+		if err := f.Journal(ctx, "request", got); err != nil {
 			return fmt.Errorf("after a pop under a request, of which a command failed: %w", err)
 		}
 	}
-	took, err := j.Popped(ctx, f.name, "request")
+	took, err := j.Popped(ctx, f.Name, "request")
 	if err != nil {
 		return broken(theInterface, "journal of a request answered %q", err)
 	}
 	var told []queueimpl.Task
-	if err := f.during(func() (err error) { told, err = j.Popped(ctx, f.name, "request"); return err }); err == nil && !slices.EqualFunc(told, took, same) {
+	if err := f.during(func() (err error) { told, err = j.Popped(ctx, f.Name, "request"); return err }); err == nil && !slices.EqualFunc(told, took, same) {
 		return broken(theInterface, "a look into the journal, of which a command failed, answered that the request took %q; it took %q", idsOf(told), idsOf(took))
 	}
 	return nil
@@ -193,11 +193,11 @@ func failingRequest(ctx context.Context, f *failing) error {
 
 // failingLook looks at a queue in which a task is due.
 func failingLook(ctx context.Context, f *failing) error {
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var s queueimpl.State
-	err := f.during(func() (err error) { s, err = f.State(ctx, f.name); return err })
+	err := f.during(func() (err error) { s, err = f.State(ctx, f.Name); return err })
 	if (err == nil || declaredAs(err) != nil) && len(s.Waiting)+len(s.Claimed) == 0 {
 		return broken(theInterface, "state, of which a command failed, answered that the queue is empty (%s), and a task waits", say(err))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"oversell/variant"
@@ -13,53 +12,34 @@ import (
 // The rules in this suite take time, and so does a server that is far away. The code in this file tells
 // the two apart.
 
-// never is something for which a rule has waited until its time was over.
-type never struct {
-	what  string
-	after time.Duration
-}
-
-func (n *never) Error() string {
-	return fmt.Sprintf("%s has not happened in %v", n.what, n.after.Round(time.Millisecond))
-}
-
-// tooSlow says that a rule could not be completed in time.
-type tooSlow struct{ why string }
-
-func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }
-
-// near is how long a look at a queue may take for its calls to be no reason for a rule to run
-// out of time.
-const near = time.Millisecond
-
 // nearly is by how much a connection's time may be over before that of the rule.
 const nearly = 50 * time.Millisecond
 
 // outOfTime judges a rule that had not ended when its time was over. What was found before is
 // true. Something that was waited for long enough did not happen. Anything else is an error of
 // the suite's own context, and says something about the queue only if its calls are quick.
-func (b bench) outOfTime(r rule, end time.Time, err error) error {
+func outOfTime(b bench, r rule, end time.Time, err error) error {
 	if s := new(tooSlow); errors.As(err, &s) {
 		return err
 	}
-	if w := new(breach); errors.As(err, &w) && w.at.Before(end.Add(-nearly)) {
+	if w := new(breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) {
 		return err
 	}
 	of := r.of()
-	if r.promise == "" && keeps(b.v, variant.Progress) {
+	if r.promise == "" && keeps(b.Variant, variant.Progress) {
 		of = variant.Progress
 	}
 	if r.name == twentyThousandTasks {
-		return &tooSlow{fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
+		return &tooSlow{Why: fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
 	}
-	if n := new(never); errors.As(err, &n) && n.after >= patience/3 {
+	if n := new(never); errors.As(err, &n) && n.After >= patience/3 {
 		return broken(of, "%w", err)
 	}
-	d, answered := b.roundTrip()
+	d, answered := b.RoundTrip()
 	if answered && d > near {
-		return &tooSlow{fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
+		return &tooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
 	}
-	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.last.Load(), d.Round(time.Microsecond))
+	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.Last(), d.Round(time.Microsecond))
 }
 
 // of is the promise that a rule belongs to, or the interface.
@@ -68,65 +48,6 @@ func (r rule) of() variant.Property {
 		return theInterface
 	}
 	return r.promise
-}
-
-// roundTrip is how long a look at an empty queue takes, by State or by Pop, whichever is longer; the
-// median of some. It is not answered if there is an error.
-func (b bench) roundTrip() (_ time.Duration, answered bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), answer)
-	defer cancel()
-	c := b.client()
-	c.name += "-unused"
-	var took []time.Duration
-	for range 3 {
-		start := time.Now()
-		if _, err := c.State(ctx, c.name); err != nil {
-			return time.Since(start), false
-		}
-		between := time.Now()
-		if _, err := c.pop(ctx, 1); err != nil {
-			return time.Since(between), false
-		}
-		took = append(took, max(between.Sub(start), time.Since(between)))
-	}
-	slices.Sort(took)
-	return took[len(took)/2], true
-}
-
-// fits is how many tasks go through the queue in some time, one by one; not more than most, nor
-// fewer than least.
-func (b bench) fits(ctx context.Context, most, least int, within time.Duration) int {
-	if b.Pass != nil {
-		return most // its clock stands still meanwhile
-	}
-	const n = 4
-	c := b.client()
-	c.name += "-pace"
-	_, _ = c.Enqueue(ctx, c.name, "p0") // scripts are loaded
-	if tasks, err := c.pop(ctx, 1); err == nil {
-		_ = c.done(ctx, tasks...)
-	}
-	var took []time.Duration
-	for i := range n { // not the mean of them: a machine may be held up once
-		start := time.Now()
-		_, _ = c.Enqueue(ctx, c.name, fmt.Sprint("p", i+1))
-		if tasks, err := c.pop(ctx, 1); err == nil {
-			_ = c.done(ctx, tasks...)
-		}
-		took = append(took, time.Since(start))
-	}
-	slices.Sort(took)
-	each := max(took[n/2-1], time.Microsecond)
-	return max(min(most, int(within/each)), min(least, most))
-}
-
-// someOf are all ids, or every second of them, or third, so that they go through the queue in some time.
-func (b bench) someOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
-	fits := b.fits(ctx, len(ids), 10, within)
-	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {
-		some = append(some, ids[i])
-	}
-	return some
 }
 
 // claimEndsSoon: when its claim has run out, a task comes back, and not much later. A machine may be
@@ -140,12 +61,12 @@ func claimEndsSoon(ctx context.Context, b bench) error {
 		if err != nil {
 			return err
 		}
-		end := c.env.Clock.Now().Add(visibility)
-		other := own.client(impatient)
-		if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
+		end := c.Env.Clock.Now().Add(visibility)
+		other := own.Client(impatient)
+		if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
 			return err
 		}
-		if late = other.env.Clock.Now().Sub(end); late <= lateness {
+		if late = other.Env.Clock.Now().Sub(end); late <= lateness {
 			return nil
 		}
 	}

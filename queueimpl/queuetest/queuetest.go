@@ -45,15 +45,11 @@ package queuetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"oversell/clock"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/variant"
@@ -86,7 +82,8 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		if !r.appliesTo(v) {
 			continue
 		}
-		b := bench{Bench: open(t), v: v}
+		o := open(t)
+		b := bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}
 		if b.Pass != nil {
 			t.Run(r.name, func(t *testing.T) {
 				report(t, v, r.try(t.Context(), b))
@@ -129,8 +126,7 @@ func report(t *testing.T, v queueimpl.Variant, err error) {
 
 // try ends in a sentence when the queue does not answer.
 func (r rule) try(ctx context.Context, b bench) error {
-	b.last = &atomic.Value{}
-	b.last.Store("start of the rule")
+	b = b.Noting("start of the rule")
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result := make(chan error, 1)
@@ -138,14 +134,14 @@ func (r rule) try(ctx context.Context, b bench) error {
 	select {
 	case err := <-result:
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
-			return b.outOfTime(r, end, err)
+			return outOfTime(b, r, end, err)
 		}
 		if errors.As(err, new(*never)) && !errors.As(err, new(*breach)) {
 			return broken(r.of(), "%w", err)
 		}
 		return err
 	case <-time.After(patience + answer):
-		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.last.Load(), answer)
+		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last(), answer)
 	}
 }
 
@@ -156,14 +152,8 @@ const twentyThousandTasks = "twenty thousand tasks"
 // sideBySide is how many rules are tried at once.
 const sideBySide = 8
 
-// patience ends a rule in which something never happens, and answer is for how long a
-// call may go on after its context has ended.
-const (
-	patience = 12 * time.Second
-	answer   = 5 * time.Second
-	// longEnough is after how long something that should happen within a second or two will not.
-	longEnough = 7 * time.Second
-)
+// patience ends a rule in which something never happens.
+const patience = 12 * time.Second
 
 // rule is one thing that a queue must do.
 type rule struct {
@@ -184,14 +174,6 @@ func (r rule) appliesTo(v queueimpl.Variant) bool {
 		return false
 	}
 	return r.on == nil || r.on(v)
-}
-
-// keeps tells whether a queue makes a promise and keeps it when nothing is done to
-// it, its clients are kept apart, and no id is enqueued again.
-func keeps(v queueimpl.Variant, p variant.Property) bool {
-	return slices.Contains(v.Promises, p) && !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
-		return f.Property == p && f.Fault == variant.NoFault && f.Under == ""
-	})
 }
 
 // can tells whether the queue has a capability.
@@ -323,53 +305,6 @@ var rules = []rule{
 	{"claims that ran out long ago come back one by one", variant.NoLostTask, nil, lends, longOver},
 }
 
-// broken reports that a promise, or a rule of the interface, was not kept.
-func broken(promise variant.Property, format string, args ...any) error {
-	return &breach{promise, fmt.Errorf(format, args...), time.Now()}
-}
-
-// breach is a promise, or a rule of the interface, that was broken.
-type breach struct {
-	promise variant.Property
-	how     error
-	at      time.Time // when that was found
-}
-
-func (b *breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.promise, b.how) }
-func (b *breach) Unwrap() error { return b.how }
-
-// theInterface stands for what queueimpl.Queue and its companions demand.
-const theInterface variant.Property = "the contract of queueimpl.Queue"
-
-// bench is a Bench with the queue under test on it.
-type bench struct {
-	Bench
-	v queueimpl.Variant
-	// last is the call that the rule made last, for the case that it does not return.
-	last *atomic.Value
-}
-
-// calls notes a call.
-func (b bench) calls(format string, args ...any) {
-	if b.last != nil {
-		b.last.Store(fmt.Sprintf(format, args...))
-	}
-}
-
-// visibility is the time-out in rules that let it run out; elsewhere it is the
-// default, longer than any rule takes.
-const visibility = 40 * time.Millisecond
-
-// client makes one more client.
-func (b bench) client(change ...func(*queueimpl.Options)) *client {
-	var o queueimpl.Options
-	for _, c := range change {
-		c(&o)
-	}
-	env := b.Env()
-	return &client{Queue: b.v.New(env, o), b: b, env: env, name: b.Queue}
-}
-
 func overwriting(o *queueimpl.Options) { o.Overwrite = true }
 func impatient(o *queueimpl.Options)   { o.Visibility = visibility }
 func threeTimes(o *queueimpl.Options)  { o.Visibility, o.MaxAttempts = visibility, 3 }
@@ -378,290 +313,9 @@ func threeTimes(o *queueimpl.Options)  { o.Visibility, o.MaxAttempts = visibilit
 // lock that does not keep them apart is another test's business.
 func soundLock(b bench) func(*queueimpl.Options) {
 	return func(o *queueimpl.Options) {
-		if l, ok := lockimpl.Find("lua-release"); ok && b.v.Locked {
+		if l, ok := lockimpl.Find("lua-release"); ok && b.Variant.Locked {
 			o.Lock = l.New
 			o.LockOptions = lockimpl.Options{Wait: patience, RetryEvery: time.Millisecond}
 		}
 	}
-}
-
-// client is one client of one queue.
-type client struct {
-	queueimpl.Queue
-	b    bench
-	env  variant.Env
-	name string
-}
-
-// enqueue expects that exactly these ids are entered.
-func (c *client) enqueue(ctx context.Context, of variant.Property, ids ...string) ([]queueimpl.Task, error) {
-	c.b.calls("enqueue of %.40q", ids)
-	return c.into(of, ids)(c.Enqueue(ctx, c.name, ids...))
-}
-
-func (c *client) enqueueAfter(ctx context.Context, of variant.Property, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
-	return c.into(of, ids)(c.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, c.name, after, ids...))
-}
-
-func (c *client) into(of variant.Property, ids []string) func([]queueimpl.Task, error) ([]queueimpl.Task, error) {
-	return func(tasks []queueimpl.Task, err error) ([]queueimpl.Task, error) {
-		if err != nil {
-			return nil, broken(of, "enqueue of %q answered %q", ids, err)
-		}
-		if got := idsOf(tasks); !slices.Equal(got, ids) {
-			return nil, broken(of, "enqueue of %q entered %q", ids, got)
-		}
-		return tasks, nil
-	}
-}
-
-// overwrite enqueues an id again that is there with a score. What took place and was not told is
-// another matter than what did not.
-func (c *client) overwrite(ctx context.Context, after time.Duration, was queueimpl.Task) (queueimpl.Task, error) {
-	const of = variant.OneEntryPerID
-	var in []queueimpl.Task
-	var err error
-	if d, ok := c.Queue.(queueimpl.Delayer); ok && after > 0 {
-		in, err = d.EnqueueAfter(ctx, c.name, after, was.ID)
-	} else {
-		in, err = c.Enqueue(ctx, c.name, was.ID)
-	}
-	if err != nil {
-		return queueimpl.Task{}, broken(of, "enqueue of %q, to overwrite it, answered %q", was.ID, err)
-	}
-	if len(in) == 1 && in[0].ID == was.ID {
-		return in[0], nil
-	}
-	s, err := c.State(ctx, c.name)
-	if err != nil {
-		return queueimpl.Task{}, broken(theInterface, "state answered %q", err)
-	}
-	for _, t := range s.Waiting {
-		if t.ID == was.ID && t.Score != was.Score {
-			return queueimpl.Task{}, broken(theInterface, "enqueue of %q overwrote it, and said that it entered %q", was.ID, idsOf(in))
-		}
-	}
-	return queueimpl.Task{}, broken(of, "enqueue of %q, to overwrite it, entered %q, and the queue has it as before", was.ID, idsOf(in))
-}
-
-// pop takes up to count tasks, which may be none.
-func (c *client) pop(ctx context.Context, count int) ([]queueimpl.Task, error) {
-	c.b.calls("pop of %d", count)
-	tasks, err := c.Pop(ctx, c.name, count)
-	switch {
-	case errors.Is(err, queueimpl.ErrEmpty) && len(tasks) == 0:
-		return nil, nil
-	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("pop of %d answered %v and %q", count, tasks, err)
-	case err != nil:
-		return nil, broken(theInterface, "pop of %d answered %v and %q", count, tasks, err)
-	case len(tasks) == 0 || len(tasks) > count:
-		return nil, broken(theInterface, "pop of %d answered %d tasks", count, len(tasks))
-	}
-	return tasks, nil
-}
-
-// all pops up to count tasks, and more than once while it has not so many as it wants and something is
-// due: a queue may hand out fewer at a time than it is asked for.
-func (c *client) all(ctx context.Context, count, want int) (got []queueimpl.Task, _ error) {
-	for first := true; first || len(got) < want; first = false {
-		tasks, err := c.pop(ctx, count-len(got))
-		if !once(c.b.v) { // it may hand out again what it has handed out
-			tasks = slices.DeleteFunc(tasks, func(t queueimpl.Task) bool { return slices.Contains(idsOf(got), t.ID) })
-		}
-		if err != nil || len(tasks) == 0 {
-			return got, err
-		}
-		got = append(got, tasks...)
-	}
-	return got, nil
-}
-
-// popped expects exactly these ids, in any order, when it asks for so many; none means that
-// nothing is due.
-func (c *client) popped(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
-	tasks, err := c.all(ctx, count, len(want))
-	if err != nil {
-		return nil, err
-	}
-	got := idsOf(tasks)
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		missing := slices.DeleteFunc(want, func(id string) bool { return slices.Contains(got, id) })
-		if of == variant.NoLostTask && len(missing) > 0 {
-			return nil, c.lost(ctx, missing, "pop of %d answered %q, without %q", count, got, missing)
-		}
-		return nil, broken(of, "pop of %d answered %q; want %q", count, got, want)
-	}
-	return tasks, nil
-}
-
-// given enqueues "a", and pops it.
-func (c *client) given(ctx context.Context, of variant.Property) ([]queueimpl.Task, error) {
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
-		return nil, err
-	}
-	return c.popped(ctx, of, 1, "a")
-}
-
-// lost reports tasks that were not delivered, any if ids is nil. If all of them wait in the queue, they
-// are not lost: the queue makes no progress with them.
-func (c *client) lost(ctx context.Context, ids []string, format string, args ...any) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answer)
-	defer cancel()
-	s, err := c.State(ctx, c.name)
-	waits := idsOf(s.Waiting)
-	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(waits, id) })
-	if err != nil || len(waits) == 0 || gone || !keeps(c.b.v, variant.Progress) {
-		return broken(variant.NoLostTask, format, args...)
-	}
-	return broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
-}
-
-// done acknowledges tasks, where the queue wants that.
-func (c *client) done(ctx context.Context, tasks ...queueimpl.Task) error {
-	a, ok := c.Queue.(queueimpl.Acker)
-	for _, t := range tasks {
-		if !ok {
-			break
-		}
-		c.b.calls("ack of %.40q", t.ID)
-		if err := a.Ack(ctx, c.name, t); err != nil {
-			return broken(theInterface, "ack of %+v by the one who has it answered %q", t, err)
-		}
-	}
-	return nil
-}
-
-func (c *client) ack(ctx context.Context, of variant.Property, t queueimpl.Task, want error) error {
-	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.name, t); !errors.Is(err, want) {
-		return broken(of, "ack of %+v answered %s; want %s", t, say(err), say(want))
-	}
-	return nil
-}
-
-// holds expects the server to hold these.
-func (c *client) holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
-	s, err := c.State(ctx, c.name)
-	if err != nil {
-		return broken(of, "state answered %q", err)
-	}
-	w, cl := idsOf(s.Waiting), idsOf(s.Claimed)
-	for _, ids := range [][]string{w, cl, waiting, claimed} {
-		slices.Sort(ids)
-	}
-	if !slices.Equal(w, waiting) || !slices.Equal(cl, claimed) {
-		return broken(of, "the server holds %q waiting and %q claimed; want %q and %q", w, cl, waiting, claimed)
-	}
-	return nil
-}
-
-// numbered are so many ids.
-func numbered(n int) (ids []string) {
-	for i := range n {
-		ids = append(ids, fmt.Sprintf("task-%05d", i))
-	}
-	return ids
-}
-
-func idsOf(tasks []queueimpl.Task) []string {
-	var ids []string
-	for _, t := range tasks {
-		ids = append(ids, t.ID)
-	}
-	return ids
-}
-
-func say(err error) string {
-	if err == nil {
-		return "success"
-	}
-	return fmt.Sprintf("%q", err)
-}
-
-// look is how long passes between two looks, and looks is how many there are at
-// most on a virtual clock: far more time than any rule needs.
-const (
-	look  = 2 * time.Millisecond
-	looks = 800
-)
-
-// until looks until something has happened.
-func (b bench) until(ctx context.Context, what string, happened func() (bool, error)) error {
-	start := time.Now()
-	for n := 1; ; n++ {
-		if ok, err := happened(); ok || err != nil {
-			return err
-		}
-		if b.Pass == nil {
-			if waited := time.Since(start); waited > longEnough {
-				return &never{what, waited}
-			}
-			if err := (clock.Real{}).Sleep(ctx, look); err != nil {
-				return &never{what, time.Since(start)}
-			}
-			continue
-		}
-		if b.Pass(look); n == looks {
-			return &never{what, looks * look}
-		}
-	}
-}
-
-// comes pops, with this client alone, until a task comes, and expects that task to be id.
-func (c *client) comes(ctx context.Context, of variant.Property, id string) (queueimpl.Task, error) {
-	var got queueimpl.Task
-	err := c.b.until(ctx, fmt.Sprintf("delivery of %q", id), func() (bool, error) {
-		tasks, err := c.pop(ctx, 1)
-		if err != nil || len(tasks) == 0 {
-			return false, err
-		}
-		if got = tasks[0]; got.ID != id {
-			return false, broken(of, "%q was delivered; want %q", got.ID, id)
-		}
-		return true, nil
-	})
-	n := new(never)
-	if !errors.As(err, &n) || ctx.Err() != nil {
-		return got, err
-	}
-	if of == variant.NoLostTask {
-		err = c.lost(ctx, []string{id}, "%q was not delivered in %v", id, n.after.Round(time.Millisecond))
-	} else {
-		err = broken(of, "%q was not delivered in %v", id, n.after.Round(time.Millisecond))
-	}
-	return got, err
-}
-
-// firstOf runs steps until one fails.
-func firstOf(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// declaredAs is the declared answer that an error is, or nil.
-func declaredAs(err error) error {
-	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
-		if errors.Is(err, d) {
-			return d
-		}
-	}
-	return nil
-}
-
-// undeclared expects an error other than the declared answers, because those would claim to know
-// the outcome.
-func undeclared(what string, err error) error {
-	if err == nil {
-		return broken(theInterface, "%s answered success; want an error", what)
-	}
-	if declaredAs(err) != nil {
-		return broken(theInterface, "%s answered %q, a declared answer; want another error", what, err)
-	}
-	return nil
 }

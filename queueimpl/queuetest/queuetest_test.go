@@ -437,7 +437,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			err := find(t, tt.rule).check(ctx, bench{Bench: newBench(t), v: bad})
+			b := newBench(t)
+			err := find(t, tt.rule).check(ctx, bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: bad})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
 			}

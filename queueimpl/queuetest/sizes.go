@@ -16,20 +16,20 @@ import (
 // take their time they are fewer.
 func twentyThousand(ctx context.Context, b bench) error {
 	const most, lasting, toEnter, toTake = 20_000, 4 * time.Second, 3500 * time.Millisecond, 2500 * time.Millisecond
-	batch, n := b.fits(ctx, 1000, 10, time.Second), 0
-	c := b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
+	batch, n := b.Fits(ctx, 1000, 10, time.Second), 0
+	c := b.Client(func(o *queueimpl.Options) { o.Visibility = lasting })
 	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
 		ids := numbered(n + batch)[n:]
-		if in, err := c.Enqueue(ctx, c.name, ids...); timedOut(err) {
-			return &tooSlow{fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
+		if in, err := c.Enqueue(ctx, c.Name, ids...); timedOut(err) {
+			return &tooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
 		} else if err != nil || len(in) != batch {
 			return broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), say(err), n)
 		}
 	}
 	holds := func(want int, when string) error {
-		s, err := c.State(ctx, c.name)
+		s, err := c.State(ctx, c.Name)
 		if timedOut(err) {
-			return &tooSlow{fmt.Sprintf("state of %d tasks answered %q", want, err)}
+			return &tooSlow{Why: fmt.Sprintf("state of %d tasks answered %q", want, err)}
 		} else if all := len(s.Waiting) + len(s.Claimed); err != nil || all != want {
 			return broken(variant.NoLostTask, "%d tasks were enqueued, and %s the state has %d and answers %s", n, when, all, say(err))
 		}
@@ -40,9 +40,9 @@ func twentyThousand(ctx context.Context, b bench) error {
 	}
 	taken := map[string]bool{}
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
-		got, err := c.Pop(ctx, c.name, batch)
+		got, err := c.Pop(ctx, c.Name, batch)
 		if timedOut(err) {
-			return &tooSlow{fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
+			return &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
 		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
 			return broken(theInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
 		}
@@ -50,18 +50,18 @@ func twentyThousand(ctx context.Context, b bench) error {
 			taken[t.ID] = true
 		}
 		if len(got) == 0 {
-			return c.lost(ctx, nil, "of %d tasks, %d were delivered", n, len(taken))
+			return c.Lost(ctx, nil, "of %d tasks, %d were delivered", n, len(taken))
 		}
 	}
-	if !can[queueimpl.Acker](b.v) {
+	if !can[queueimpl.Acker](b.Variant) {
 		return holds(n-len(taken), fmt.Sprintf("after %d were taken", len(taken)))
 	}
-	if !lends(b.v) {
+	if !lends(b.Variant) {
 		return nil
 	}
-	b.passes(ctx, lasting+grain)
-	if err := b.until(ctx, "the return of a task", func() (bool, error) {
-		got, err := c.Pop(ctx, c.name, 1)
+	b.Passes(ctx, lasting+grain)
+	if err := b.Until(ctx, "the return of a task", func() (bool, error) {
+		got, err := c.Pop(ctx, c.Name, 1)
 		if err != nil && !timedOut(err) && !errors.Is(err, queueimpl.ErrEmpty) {
 			return false, broken(variant.NoLostTask, "%d claims had run out, and no task came back: pop of 1 answered %q", len(taken), err)
 		}
@@ -80,22 +80,22 @@ func timedOut(err error) bool {
 
 // manyRequests are all in the journal.
 func manyRequests(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	j := c.Queue.(queueimpl.Journaler)
-	n := b.fits(ctx, 400, 120, patience/2)
+	n := b.Fits(ctx, 400, 120, patience/2)
 	var took [][]queueimpl.Task
 	for i := range n {
-		if _, err := c.enqueue(ctx, theInterface, fmt.Sprint("task-", i)); err != nil {
+		if _, err := c.Enter(ctx, theInterface, fmt.Sprint("task-", i)); err != nil {
 			return err
 		}
-		got, err := j.PopAs(ctx, c.name, fmt.Sprint("request-", i), 1)
+		got, err := j.PopAs(ctx, c.Name, fmt.Sprint("request-", i), 1)
 		if err != nil {
 			return broken(theInterface, "pop under a request answered %q", err)
 		}
 		took = append(took, got)
 	}
 	for i := range n {
-		if err := c.journal(ctx, fmt.Sprint("request-", i), took[i]); err != nil {
+		if err := c.Journal(ctx, fmt.Sprint("request-", i), took[i]); err != nil {
 			return fmt.Errorf("after %d requests: %w", n, err)
 		}
 	}
@@ -104,11 +104,11 @@ func manyRequests(ctx context.Context, b bench) error {
 
 // longIDs are ids of up to a megabyte, of which each two differ in the last character.
 func longIDs(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	for _, size := range []int{300, 70_000, 1 << 20} {
 		for _, end := range []string{"a", "b"} {
 			id := strings.Repeat("x", size-1) + end
-			in, err := c.Enqueue(ctx, c.name, id)
+			in, err := c.Enqueue(ctx, c.Name, id)
 			if errors.Is(err, queueimpl.ErrBadCall) {
 				return nil // it may refuse long ones
 			}
@@ -118,14 +118,14 @@ func longIDs(ctx context.Context, b bench) error {
 			if end == "a" {
 				continue
 			}
-			tasks, err := c.all(ctx, 2, 2)
+			tasks, err := c.All(ctx, 2, 2)
 			if err != nil {
 				return err
 			}
 			if len(tasks) != 2 || len(tasks[0].ID) != size || len(tasks[1].ID) != size || tasks[0].ID == tasks[1].ID {
 				return broken(variant.NoLostTask, "two ids of %d bytes were enqueued that differ in the last one, and they were not delivered as they were", size)
 			}
-			if err := c.done(ctx, tasks...); err != nil {
+			if err := c.Done(ctx, tasks...); err != nil {
 				return err
 			}
 		}
