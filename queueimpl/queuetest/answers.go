@@ -3,6 +3,9 @@ package queuetest
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"slices"
 
 	"oversell/internal/interrupt"
@@ -17,18 +20,35 @@ import (
 // badly are the ways in which a command fails.
 var badly = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply, interrupt.Refuse}
 
+// failure is what a client is told of a command that has no answer, and what a server answers that
+// executes nothing.
+type failure struct{ lost, refused error }
+
+// failures are those that code may take for something else. A command whose deadline passes on its way
+// has another error than one whose deadline had passed before.
+var failures = []failure{
+	{interrupt.ErrLost, interrupt.ErrRefused},
+	{context.DeadlineExceeded, interrupt.Refusal("READONLY You can't write against a read only replica.")},
+	{context.Canceled, interrupt.Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
+	{&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, interrupt.Refusal("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	{io.EOF, interrupt.Refusal("CLUSTERDOWN The cluster is down")},
+}
+
 // failing is a client with a call of which a command fails.
 type failing struct {
 	*client
 	line *interrupt.Line
 	n    int
 	a    interrupt.Action
+	// failed reports whether the last call had so many commands.
+	failed bool
 }
 
 // during runs a call of which the n-th command fails.
 func (f *failing) during(call func() error) error {
 	f.line.Arm(f.n, f.a)
 	err := call()
+	f.failed = f.line.Sent() >= f.n
 	f.line.Plan(nil)
 	return err
 }
@@ -57,6 +77,7 @@ func definiteAnswers(ctx context.Context, b bench) error {
 		{"dequeue", can[queueimpl.Dequeuer], failingDequeue},
 		{"request", can[queueimpl.Journaler], failingRequest},
 		{"look", nil, failingLook},
+		{"reclaim", both(lends, can[queueimpl.Reclaimer]), failingReclaim},
 	}
 	return b.Each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, call := range calls {
@@ -66,8 +87,16 @@ func definiteAnswers(ctx context.Context, b bench) error {
 			own := b
 			own.Queue += "-" + call.name
 			c, line := own.Interrupted(ctx, long)
-			if err := call.try(ctx, &failing{c, line, n, a}); err != nil {
-				return err
+			f := &failing{client: c, line: line, n: n, a: a}
+			for i, e := range failures {
+				f.Name = fmt.Sprintf("%s-%d", own.Queue, i)
+				line.Errors(e.lost, e.refused)
+				if err := call.try(ctx, f); err != nil {
+					return fmt.Errorf("with the error %q: %w", map[bool]error{true: e.refused, false: e.lost}[a == interrupt.Refuse], err)
+				}
+				if !f.failed {
+					break // the call has fewer commands
+				}
 			}
 		}
 		return nil
@@ -144,6 +173,57 @@ func failingExtend(ctx context.Context, f *failing) error {
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "an extend of which a command failed answered %q, and the task was the caller's", declared)
 	}
+	if err != nil || !f.failed {
+		return nil
+	}
+	// It is said to hold, so it must.
+	again, line := f.Bench.Interrupted(ctx, claims)
+	again.Name = f.Name + "-held"
+	if had, err = again.Given(ctx, theInterface); err != nil {
+		return err
+	}
+	f.Bench.Passes(ctx, claim/2)
+	line.Arm(f.n, f.a)
+	longer, err := again.Queue.(queueimpl.Extender).Extend(ctx, again.Name, had[0])
+	line.Plan(nil)
+	if err != nil {
+		return nil // a busy machine
+	}
+	other := f.Bench.Client(claims)
+	other.Name = again.Name
+	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+		return err
+	}
+	if err := early(other, longer, variant.NoDuplicateDelivery); err != nil {
+		return fmt.Errorf("an extend of which a command failed answered success: %w", err)
+	}
+	return nil
+}
+
+// failingReclaim fails as often as it is asked to, since only a reclaim that is executed ends the claim.
+func failingReclaim(ctx context.Context, f *failing) error {
+	c, line := f.Bench.Interrupted(ctx, claims)
+	own := &failing{client: c, line: line, n: f.n, a: f.a}
+	if _, err := own.Given(ctx, theInterface); err != nil {
+		return err
+	}
+	f.Bench.Passes(ctx, claim*5/4)
+	for _, e := range failures {
+		line.Errors(e.lost, e.refused)
+		n := 0
+		err := own.during(func() (err error) { n, err = own.Queue.(queueimpl.Reclaimer).Reclaim(ctx, own.Name); return err })
+		_, claimed, e := own.there(ctx, "a")
+		switch declared := declaredAs(err); {
+		case e != nil:
+			return e
+		case declared != nil:
+			return broken(theInterface, "a reclaim of which a command failed answered %q", declared)
+		case err == nil && claimed > 0:
+			return broken(variant.NoLostTask, "a reclaim of which a command failed answered that it ended %d claims, and one that had run out is there still", n)
+		case !own.failed || claimed == 0:
+			return nil
+		}
+	}
 	return nil
 }
 
@@ -195,6 +275,13 @@ func failingRequest(ctx context.Context, f *failing) error {
 func failingLook(ctx context.Context, f *failing) error {
 	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
+	}
+	if p, ok := f.Queue.(queueimpl.Peeker); ok {
+		var shown []queueimpl.Task
+		err := f.during(func() (err error) { shown, err = p.Peek(ctx, f.Name, 1); return err })
+		if declared := declaredAs(err); err == nil && len(shown) == 0 || declared != nil {
+			return broken(theInterface, "a peek of which a command failed answered that nothing is due (%s), and a task was due", say(err))
+		}
 	}
 	var s queueimpl.State
 	err := f.during(func() (err error) { s, err = f.State(ctx, f.Name); return err })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/internal/interrupt"
@@ -92,6 +93,89 @@ func dequeueOfEarlier(ctx context.Context, b bench) error {
 		}
 		if err := h.other.Holds(ctx, variant.NoLostTask, []string{"a"}, nil); err != nil {
 			return fmt.Errorf("a dequeue was held up before command %d while its task was done, and the id enqueued again with another score: %w", n, err)
+		}
+		return nil
+	})
+}
+
+// overwrittenMeanwhile holds up each call that concerns an entry while that is overwritten, to be due later. The
+// later entry is there, whichever came first.
+func overwrittenMeanwhile(ctx context.Context, b bench) error {
+	type step func(ctx context.Context, h *held, had queueimpl.Task) error
+	pop := func(ctx context.Context, h *held, _ queueimpl.Task) error {
+		got, _ := h.Pop(ctx, h.Name, 1)
+		for _, t := range got {
+			if now := float64(h.Env.Clock.Now().UnixMicro()) / 1e6; t.Score > now+60 {
+				return broken(variant.NotEarly, "it delivered %q, which is due in %.0f s", t.ID, t.Score-now)
+			}
+		}
+		return nil
+	}
+	calls := []struct {
+		name  string
+		on    func(queueimpl.Variant) bool
+		taken bool // the task was taken before
+		ended bool // and its claim has run out
+		do    step
+	}{
+		{"a pop", nil, false, false, pop},
+		{"a pop after the end of its claim", lends, true, true, pop},
+		{"its ack", lends, true, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_ = h.Queue.(queueimpl.Acker).Ack(ctx, h.Name, had)
+			return nil
+		}},
+		{"its extend", both(lends, can[queueimpl.Extender]), true, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_, _ = h.Queue.(queueimpl.Extender).Extend(ctx, h.Name, had)
+			return nil
+		}},
+		{"its dequeue", can[queueimpl.Dequeuer], false, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_ = h.Queue.(queueimpl.Dequeuer).Dequeue(ctx, h.Name, had.ID, had.Score)
+			return nil
+		}},
+	}
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		for _, call := range calls {
+			if call.on != nil && !call.on(b.Variant) {
+				continue
+			}
+			lasting := long
+			if call.ended {
+				lasting = claims
+			}
+			h := heldUp(ctx, b, n, strings.ReplaceAll(call.name, " ", "-"), lasting, overwriting)
+			had, err := h.Enter(ctx, theInterface, "a")
+			if err == nil && call.taken {
+				had, err = h.Takes(ctx, theInterface, 1, "a")
+			}
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%s was held up before command %d while the entry was overwritten, to be due in an hour", call.name, n)
+			if call.ended {
+				b.Passes(ctx, claim*5/4)
+			}
+			var done error
+			var in []queueimpl.Task
+			there, err := h.while(ctx, func() { done = call.do(ctx, h, had[0]) }, func() (err error) {
+				in, err = h.other.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, h.Name, time.Hour, "a")
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if !there || len(in) == 0 {
+				continue
+			}
+			if done != nil {
+				return fmt.Errorf("%s: %w", what, done)
+			}
+			s, err := h.other.State(ctx, h.Name)
+			if err != nil {
+				return broken(theInterface, "state answered %q", err)
+			}
+			if !slices.ContainsFunc(s.Waiting, func(t queueimpl.Task) bool { return t.ID == "a" && t.Score == in[0].Score }) {
+				return broken(variant.NoLostTask, "%s: the later entry does not wait", what)
+			}
 		}
 		return nil
 	})

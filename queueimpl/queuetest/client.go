@@ -24,6 +24,7 @@ const (
 	lateness          = queueclient.Lateness
 	patienceForClaims = queueclient.PatienceForClaims
 	answer            = queueclient.Answer
+	longEnough        = queueclient.LongEnough
 	near              = queueclient.Near
 )
 

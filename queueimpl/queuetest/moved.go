@@ -60,6 +60,9 @@ func delayOf(ctx context.Context, b bench, after time.Duration) error {
 		if _, err := c.Takes(ctx, variant.NotEarly, 1); err != nil {
 			return fmt.Errorf("after %v: %w", at, err)
 		}
+		if err := peeksAhead(ctx, c, after-at); err != nil {
+			return fmt.Errorf("after %v: %w", at, err)
+		}
 	}
 	b.Pass(due - gone + grain)
 	tasks, err := c.Takes(ctx, variant.Progress, 1, id)
@@ -75,6 +78,22 @@ func dueIn(c *client, t queueimpl.Task, after time.Duration) time.Duration {
 	const rounded = time.Second
 	said := time.Duration(math.Round((t.Score-float64(c.Env.Clock.Now().UnixMicro())/1e6)*1e6)) * time.Microsecond
 	return max(after, min(said, after+rounded))
+}
+
+// peeksAhead expects that a peek shows nothing: the first task is due in some time.
+func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
+	p, ok := c.Queue.(queueimpl.Peeker)
+	if !ok {
+		return nil
+	}
+	shown, err := p.Peek(ctx, c.Name, 5)
+	if err != nil {
+		return broken(theInterface, "peek of 5 answered %q", err)
+	}
+	if len(shown) > 0 {
+		return broken(variant.NotEarly, "peek of 5 showed %q, which is due in %v; want what is due", idsOf(shown), in)
+	}
+	return nil
 }
 
 // longClaims hides tasks for longer than a test on the real clock can wait.
@@ -123,6 +142,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 			return err
 		}
 		start := time.Now()
+		var old []queueimpl.Task
 		for n := 1; n <= deliveries; n++ {
 			tasks, err := c.Takes(ctx, variant.NoLostTask, 1, "a")
 			if err != nil {
@@ -133,8 +153,12 @@ func manyDeliveries(ctx context.Context, b bench) error {
 				return err
 			}
 			if n == deliveries || time.Since(start) > patience/2 { // calls may take their time
+				if err := stale(ctx, c, old, "the claims of a task ran out, many times"); err != nil {
+					return err
+				}
 				return c.Done(ctx, tasks...)
 			}
+			old = append(old, tasks...)
 			b.Pass(visibility + grain)
 		}
 		return nil

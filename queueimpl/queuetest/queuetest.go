@@ -21,6 +21,18 @@
 // with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
 // is the id of a dead letter may enter, or be ignored as one that is there.
 //
+// A queue that removes a task as it hands it out delivers at most once, and a consumer that dies takes
+// its task along. Such a queue declares that in Variant.Flaws, so that it is not held against it:
+//
+//	Flaws: []variant.Flaw{
+//		{Property: variant.NoLostTask, Fault: variant.Crash, Why: "a consumer that dies takes its task along"},
+//		{Property: variant.NoLostTask, Fault: variant.DropReply, Why: "a task whose answer is lost is gone"},
+//		{Property: variant.NoLostTask, Fault: variant.LateRequest, Why: "a pop whose client gave up takes tasks all the same"},
+//	}
+//
+// Likewise, a queue in which some tasks may wait for good while others come, such as one with priorities,
+// does not promise progress, or declares when it does not keep it.
+//
 // Two queues are told apart by what they do, not by their keys: a name may be hashed into a
 // key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
 // server of its own, or a number of its own for each run in [Bench.Queue].
@@ -303,6 +315,15 @@ var rules = []rule{
 	{"an id that has left is as new", variant.NoLostTask, nil, nil, asNewAfterwards},
 	{"names and ids that make up for each other", variant.NoLostTask, nil, once, namesAndIDs},
 	{"claims that ran out long ago come back one by one", variant.NoLostTask, nil, lends, longOver},
+	{"an extended claim lasts until its end", "", nil, both(lends, can[queueimpl.Extender]), extendLasts},
+	{"long extended claims", "", nil, both(lends, can[queueimpl.Extender]), longExtends},
+	{"the task of a dead consumer comes back while others wait", variant.Progress, crash, lends, claimInBacklog},
+	{"a delayed task comes while others wait", variant.Progress, nil, can[queueimpl.Delayer], delayedInBacklog},
+	{"many receipts", variant.NoLostTask, nil, lends, manyReceipts},
+	{"a receipt is refused after a long time", variant.NoLostTask, nil, lends, oldReceipts},
+	{"a task whose claim has run out is there", variant.NoLostTask, nil, lends, ranOutIsThere},
+	{"ids are texts in the journal, too", variant.NoLostTask, nil, both(once, can[queueimpl.Journaler]), idsInJournal},
+	{"an entry that is overwritten while a call is held up", variant.NoLostTask, nil, both(unlocked, both(once, both(overwrites, can[queueimpl.Delayer]))), overwrittenMeanwhile},
 }
 
 func overwriting(o *queueimpl.Options) { o.Overwrite = true }

@@ -202,6 +202,10 @@ var inCatalogue = []string{
 	"an id that has left is as new",
 	"names and ids that make up for each other",
 	"claims that ran out long ago come back one by one",
+	"the task of a dead consumer comes back while others wait",
+	"a delayed task comes while others wait",
+	"a receipt is refused after a long time",
+	"an entry that is overwritten while a call is held up",
 }
 
 func TestSaboteursAreCaught(t *testing.T) {
@@ -237,6 +241,19 @@ func TestSaboteursAreCaught(t *testing.T) {
 			got[i].Score = -got[i].Score - float64(got[i].ID[0]) // less, the later it comes
 		}
 		return got, err
+	}
+	asksNobody := func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+		s, err := q.State(ctx, name)
+		for _, c := range s.Claimed {
+			if c.ID == t.ID {
+				return q.Ack(ctx, name, c)
+			}
+		}
+		return errors.Join(err, queueimpl.ErrLost)
+	}
+	extendsNothing := func(t queueimpl.Task) (queueimpl.Task, error) {
+		t.Until = t.Until.Add(time.Hour)
+		return t, nil
 	}
 	tests := []struct {
 		wrong string
@@ -311,15 +328,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"removes as it hands out", hooks{pop: removing}, "a claimed task is hidden, then comes back", "no-lost-task is broken"},
 		{"no visibility time-out", hooks{options: func(o *queueimpl.Options) { o.Visibility = time.Millisecond }},
 			"a claimed task is hidden, then comes back", "contract"},
-		{"acks that ask nobody", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
-			s, err := q.State(ctx, name)
-			for _, c := range s.Claimed {
-				if c.ID == t.ID {
-					return q.Ack(ctx, name, c)
-				}
-			}
-			return errors.Join(err, queueimpl.ErrLost)
-		}}, "an ack counts until another has the task", "contract"},
+		{"acks that ask nobody", hooks{ack: asksNobody}, "an ack counts until another has the task", "contract"},
 		{"no ack counts that comes late", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
 			if time.Now().After(t.Until) {
 				return queueimpl.ErrLost
@@ -412,6 +421,26 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			return in, err
 		}}, "a bad call is an error, and changes nothing", "contract"},
+		{"extends nothing", hooks{extend: extendsNothing}, "an extended claim lasts until its end", "no-duplicate-delivery is broken"},
+		{"extends nothing", hooks{extend: extendsNothing}, "long extended claims", "no-duplicate-delivery is broken"},
+		{"acks that ask nobody", hooks{ack: asksNobody}, "many receipts", "no-lost-task is broken"},
+		{"a claimed task is nowhere", hooks{state: func(s queueimpl.State) queueimpl.State { s.Claimed = nil; return s }},
+			"a task whose claim has run out is there", "no-lost-task is broken"},
+		{"a journal of UTF-8", hooks{popped: func(d tasks) tasks {
+			for i := range d {
+				d[i].ID = strings.ToValidUTF8(d[i].ID, "?")
+			}
+			return d
+		}}, "ids are texts in the journal, too", "contract"},
+		{"a deadline that has passed is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = queueimpl.ErrEmpty
+			}
+			return got, err
+		}}, "a cancelled context is no declared answer", "deadline has passed"},
+		{"5 ms early", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			return q.EnqueueAfter(ctx, name, max(0, after-5*time.Millisecond), ids...)
+		}}, "long delays", "not-early is broken"},
 		{"an error is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
 			if err != nil {
 				err = queueimpl.ErrEmpty

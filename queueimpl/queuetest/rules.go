@@ -181,6 +181,9 @@ func notEarly(ctx context.Context, b bench) error {
 	if score := in[0].Score; score != 0 && score < start+(after-grain).Seconds() {
 		return broken(variant.NotEarly, "a task enqueued at %f with a delay of %v has the score %f", start, after, score)
 	}
+	if err := peeksAhead(ctx, c, after); err != nil && (b.Pass != nil || float64(c.Env.Clock.Now().UnixMicro())/1e6 < start+(after-grain).Seconds()) {
+		return err
+	}
 	if b.Pass != nil {
 		due := dueIn(c, in[0], after)
 		b.Pass(after - time.Millisecond)
@@ -1018,30 +1021,81 @@ func badCalls(ctx context.Context, b bench) error {
 }
 
 func cancelled(ctx context.Context, b bench) error {
-	c := b.Client()
-	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := underEnded(ctx, b, over, "under a cancelled context"); err != nil {
 		return err
 	}
-	dead, cancel := context.WithCancel(ctx)
-	cancel()
-	b.Calls("enqueue under a cancelled context")
-	_, enqueue := c.Enqueue(dead, c.Name, "b")
-	b.Calls("pop under a cancelled context")
-	_, pop := c.Pop(dead, c.Name, 1)
-	_, state := c.State(dead, c.Name)
-	steps := []func() error{
-		func() error { return undeclared("enqueue under a cancelled context", enqueue) },
-		func() error { return undeclared("pop under a cancelled context", pop) },
-		func() error { return undeclared("state under a cancelled context", state) },
+	b.Queue += "-deadline"
+	over, cancel = context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	return underEnded(ctx, b, over, "under a context whose deadline has passed")
+}
+
+// underEnded makes every call under a context that has ended.
+func underEnded(ctx context.Context, b bench, over context.Context, when string) error {
+	c := b.Client()
+	if _, err := c.Enter(ctx, theInterface, "had", "a"); err != nil {
+		return err
+	}
+	had, err := c.All(ctx, 1, 1)
+	if err != nil || len(had) != 1 {
+		return err
+	}
+	left, claimed := []string{"a"}, idsOf(had)
+	if had[0].ID == "a" { // it has no order
+		left = []string{"had"}
+	}
+	if !lends(b.Variant) {
+		claimed = nil
+		if err := c.Done(ctx, had...); err != nil {
+			return err
+		}
+	}
+	type call struct {
+		name string
+		do   func() error
+	}
+	calls := []call{
+		{"enqueue", func() error { _, err := c.Enqueue(over, c.Name, "b"); return err }},
+		{"pop", func() error { _, err := c.Pop(over, c.Name, 1); return err }},
+		{"state", func() error { _, err := c.State(over, c.Name); return err }},
+	}
+	if d, ok := c.Queue.(queueimpl.Delayer); ok {
+		calls = append(calls, call{"enqueue with a delay", func() error { _, err := d.EnqueueAfter(over, c.Name, time.Hour, "b"); return err }})
 	}
 	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
-		err := d.Dequeue(dead, c.Name, "a", 1)
-		steps = append(steps, func() error { return undeclared("dequeue under a cancelled context", err) })
+		calls = append(calls, call{"dequeue", func() error { return d.Dequeue(over, c.Name, "a", 1) }})
 	}
-	if a, ok := c.Queue.(queueimpl.Acker); ok && !b.Variant.AtLeastOnce {
-		err := a.Ack(dead, c.Name, queueimpl.Task{ID: "a", Receipt: "a"})
-		steps = append(steps, func() error { return undeclared("ack under a cancelled context", err) })
+	if p, ok := c.Queue.(queueimpl.Peeker); ok {
+		calls = append(calls, call{"peek", func() error { _, err := p.Peek(over, c.Name, 1); return err }})
 	}
-	steps = append(steps, func() error { return c.Holds(ctx, theInterface, []string{"a"}, nil) })
-	return firstOf(steps...)
+	if a, ok := c.Queue.(queueimpl.Acker); ok {
+		t := had[0]
+		if !b.Variant.AtLeastOnce {
+			t = queueimpl.Task{ID: "a", Receipt: "a"}
+		}
+		calls = append(calls, call{"ack", func() error { return a.Ack(over, c.Name, t) }})
+	}
+	if x, ok := c.Queue.(queueimpl.Extender); ok && lends(b.Variant) {
+		calls = append(calls, call{"extend", func() error { _, err := x.Extend(over, c.Name, had[0]); return err }})
+	}
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
+		calls = append(calls, call{"reclaim", func() error { _, err := r.Reclaim(over, c.Name); return err }})
+	}
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok {
+		calls = append(calls, call{"a look at dead letters", func() error { _, err := d.Dead(over, c.Name); return err }})
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		calls = append(calls,
+			call{"pop under a request", func() error { _, err := j.PopAs(over, c.Name, "request", 1); return err }},
+			call{"a look into the journal", func() error { _, err := j.Popped(over, c.Name, "request"); return err }})
+	}
+	for _, one := range calls {
+		b.Calls("%s %s", one.name, when)
+		if err := undeclared(one.name+" "+when, one.do()); err != nil {
+			return err
+		}
+	}
+	return c.Holds(ctx, theInterface, left, claimed)
 }

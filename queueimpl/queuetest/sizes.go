@@ -12,6 +12,25 @@ import (
 	"oversell/variant"
 )
 
+// tenThousand are asked for by one call, where calls are quick: a queue may hand out fewer, or refuse so many.
+const tenThousand = 10_000
+
+// takesMany pops so many at once, and tells what it got.
+func takesMany(ctx context.Context, c *client, of, count int) ([]queueimpl.Task, error) {
+	got, err := c.Pop(ctx, c.Name, count)
+	switch {
+	case timedOut(err):
+		return nil, &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", count, err)}
+	case errors.Is(err, queueimpl.ErrEmpty), count == tenThousand && errors.Is(err, queueimpl.ErrBadCall):
+		return nil, nil
+	case err != nil && keeps(c.Bench.Variant, variant.Progress):
+		return nil, broken(variant.Progress, "pop of %d, of %d tasks, answered %q", count, of, err)
+	case err != nil:
+		return nil, broken(theInterface, "pop of %d, of %d tasks, answered %q", count, of, err)
+	}
+	return got, nil
+}
+
 // twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where calls
 // take their time they are fewer.
 func twentyThousand(ctx context.Context, b bench) error {
@@ -39,19 +58,22 @@ func twentyThousand(ctx context.Context, b bench) error {
 		return err
 	}
 	taken := map[string]bool{}
+	count := batch
+	if n > tenThousand && !lends(b.Variant) {
+		count = tenThousand
+	}
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
-		got, err := c.Pop(ctx, c.Name, batch)
-		if timedOut(err) {
-			return &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
-		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
-			return broken(theInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
+		got, err := takesMany(ctx, c, n, count)
+		if err != nil {
+			return err
 		}
 		for _, t := range got {
 			taken[t.ID] = true
 		}
-		if len(got) == 0 {
+		if refused := len(got) == 0 && count > batch; !refused && len(got) == 0 {
 			return c.Lost(ctx, nil, "of %d tasks, %d were delivered", n, len(taken))
 		}
+		count = batch
 	}
 	if !can[queueimpl.Acker](b.Variant) {
 		return holds(n-len(taken), fmt.Sprintf("after %d were taken", len(taken)))
@@ -69,7 +91,11 @@ func twentyThousand(ctx context.Context, b bench) error {
 	}); err != nil {
 		return err
 	}
-	return holds(n, fmt.Sprintf("after %d claims had run out", len(taken)))
+	if err := holds(n, fmt.Sprintf("after %d claims had run out", len(taken))); err != nil || n <= tenThousand {
+		return err
+	}
+	_, err := takesMany(ctx, c, n, tenThousand)
+	return err
 }
 
 // timedOut reports whether a call ran into the client's time-out, which leaves it open what it did.
