@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -99,6 +100,7 @@ return tasks`)
 			lending(func(s *queueScripts) { s.state = hidesLate })},
 		{entry.New("reclaim-error-is-none", "a reclaim that fails is answered as one that ended nothing", lost, ""),
 			wrapped(func(q claims) queueimpl.Queue { return reclaiming{q, true} })},
+		{entry.New("range-and-trim", "a pop reads the front of a list and cuts it off in one pipeline that is no transaction, so that two pops read the same, and what the second cuts off was read by nobody", entry.Breaks(variant.NoDuplicateDelivery, variant.EffectOnce, variant.NoLostTask), ""), trimming()},
 		{entry.New("journal-in-json", "the journal is JSON, in which bytes of an id that are no UTF-8 are replaced", lost, ""), inJSON()},
 	}
 }
@@ -246,4 +248,39 @@ func (q asJSON) Popped(ctx context.Context, name, request string) ([]queueimpl.T
 		err = json.Unmarshal([]byte(text), &fields)
 	}
 	return tasksIn(fields, err)
+}
+
+// trimming makes a variant of a list whose pops are pipelines.
+func trimming() queueimpl.Variant {
+	v := listed(true, nil)
+	n := v.New
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue { return trims{n(env, o).(journaled)} }
+	return v
+}
+
+type trims struct{ journaled }
+
+// Pop implements queueimpl.Queue.
+func (q trims) Pop(ctx context.Context, name string, count int) (tasks []queueimpl.Task, _ error) {
+	if err := refuse(name == "" || count < 1); err != nil {
+		return nil, err
+	}
+	p := q.redis().Pipeline()
+	front := p.LRange(ctx, q.keys(name)[0], 0, int64(count)-1)
+	p.LTrim(ctx, q.keys(name)[0], int64(count), -1)
+	if _, err := p.Exec(ctx); err != nil {
+		return nil, err
+	}
+	for _, m := range front.Val() {
+		score, id, _ := strings.Cut(m, " ")
+		t, err := enteredAs(score, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, t...)
+	}
+	if len(tasks) == 0 {
+		return nil, queueimpl.ErrEmpty
+	}
+	return tasks, nil
 }

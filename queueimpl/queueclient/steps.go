@@ -33,6 +33,7 @@ func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Option
 		c(&o)
 	}
 	env, line := interrupt.On(b.Env())
+	line.TakeApart()
 	c := &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
 	practice := *c
 	practice.Name += "-practice"

@@ -88,7 +88,7 @@ func (e extends) hold(ctx context.Context, b bench, hidden time.Duration) error 
 			return broken(variant.NoDuplicateDelivery, "%s: extend %d answered %q, %v before the claim was to end", what, n+1, err, t.Until.Sub(start))
 		case err != nil:
 			return broken(theInterface, "%s: extend %d answered %q", what, n+1, err)
-		case longer.Until.Before(start.Add(hidden - grain)):
+		case longer.Until.Before(start.Add(hidden * 9 / 10)):
 			return broken(theInterface, "%s: extend %d told an end in %v; it starts the time-out again", what, n+1, longer.Until.Sub(start))
 		}
 		t = longer

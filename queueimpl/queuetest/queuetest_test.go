@@ -431,7 +431,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 				d[i].ID = strings.ToValidUTF8(d[i].ID, "?")
 			}
 			return d
-		}}, "ids are texts in the journal, too", "contract"},
+		}}, "ids are texts in the journal, too", "no-lost-task is broken"},
 		{"a deadline that has passed is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
 			if errors.Is(err, context.DeadlineExceeded) {
 				err = queueimpl.ErrEmpty
