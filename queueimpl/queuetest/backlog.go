@@ -73,7 +73,8 @@ func comesInBacklog(ctx context.Context, c *client, id string, due time.Time, wh
 				return err
 			}
 		}
-		if first == nil && c.Env.Clock.Now().Sub(due) > lateness {
+		late := c.Env.Clock.Now().Sub(due)
+		if first == nil && late > lateness {
 			first = maps.Clone(waits)
 		} else if first != nil && len(first) == 0 {
 			more += len(got)
@@ -81,7 +82,7 @@ func comesInBacklog(ctx context.Context, c *client, id string, due time.Time, wh
 		if first == nil || b.Pass != nil || len(got) == 0 {
 			b.Passes(ctx, look) // in no hurry yet
 		}
-		if more <= most {
+		if more <= most || late < 2*lateness {
 			continue
 		}
 		of := variant.Progress
@@ -89,7 +90,7 @@ func comesInBacklog(ctx context.Context, c *client, id string, due time.Time, wh
 			of = variant.NoLostTask
 		}
 		return broken(of, "%s, and it was not delivered for %v, while a consumer took one task after the other: all that waited %v after that time, and %d that were enqueued later",
-			what, c.Env.Clock.Now().Sub(due).Round(time.Millisecond), lateness, more)
+			what, late.Round(time.Millisecond), lateness, more)
 	}
 	return nil // calls take their time
 }

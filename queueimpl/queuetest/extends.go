@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -76,7 +77,7 @@ func (e extends) hold(ctx context.Context, b bench, hidden time.Duration) error 
 		return err
 	}
 	t := had[0]
-	what := fmt.Sprintf("a claim of %v was extended %d times, each time after %.0f %% of that", hidden, e.times, 100*e.after)
+	what := fmt.Sprintf("a claim of %v was extended %s, each time after %.0f %% of that", hidden, phrase.Count(e.times, "time"), 100*e.after)
 	for n := range e.times {
 		b.Passes(ctx, time.Duration(e.after*float64(hidden)))
 		start := c.Env.Clock.Now()
