@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
 
@@ -123,7 +124,7 @@ func ranOutIsThere(ctx context.Context, b bench) error {
 func idsInJournal(ctx context.Context, b bench) error {
 	c := b.Client()
 	j := c.Queue.(queueimpl.Journaler)
-	ids, err := taken(ctx, b, b.SomeOf(ctx, strangeIDs, time.Second))
+	ids, err := b.Accepted(ctx, b.SomeOf(ctx, queueclient.StrangeIDs, time.Second))
 	if err != nil {
 		return err
 	}
