@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oversell/variant"
@@ -29,7 +30,7 @@ func outOfTime(b bench, r rule, end time.Time, err error) error {
 	if r.promise == "" && keeps(b.Variant, variant.Progress) {
 		of = variant.Progress
 	}
-	if r.name == twentyThousandTasks {
+	if slices.Contains(alone, r.name) {
 		return &tooSlow{Why: fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
 	}
 	if n := new(never); errors.As(err, &n) && n.After >= patience/3 {

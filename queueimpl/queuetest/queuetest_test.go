@@ -190,6 +190,7 @@ var inCatalogue = []string{
 	"the server forgets its scripts",
 	"what is in the queue lasts",
 	"clients with different clocks use one queue",
+	"ten thousand tasks in one pop",
 	"twenty thousand tasks",
 	"many requests",
 	"long ids",

@@ -12,38 +12,63 @@ import (
 	"oversell/variant"
 )
 
-// tenThousand are asked for by one call, where calls are quick: a queue may hand out fewer, or refuse so many.
-const tenThousand = 10_000
+// entersMany enters so many tasks, or fewer where calls take their time, and tells how many in one call and
+// in all.
+func entersMany(ctx context.Context, c *client, most int) (batch, n int, _ error) {
+	const toEnter = 3500 * time.Millisecond
+	b := c.Bench
+	batch = b.Fits(ctx, 1000, 10, time.Second)
+	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
+		if in, err := c.Enqueue(ctx, c.Name, numbered(n + batch)[n:]...); timedOut(err) {
+			return batch, n, &tooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
+		} else if err != nil || len(in) != batch {
+			return batch, n, broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), say(err), n)
+		}
+	}
+	return batch, n, nil
+}
 
-// takesMany pops so many at once, and tells what it got.
-func takesMany(ctx context.Context, c *client, of, count int) ([]queueimpl.Task, error) {
-	got, err := c.Pop(ctx, c.Name, count)
+// tenThousand are asked for in one pop: a queue may hand out fewer, or refuse so many.
+func tenThousand(ctx context.Context, b bench) error {
+	c := b.Client()
+	_, n, err := entersMany(ctx, c, 10_000)
+	if err != nil {
+		return err
+	}
+	got, err := c.Pop(ctx, c.Name, n)
+	of := variant.NoLostTask
+	if keeps(b.Variant, variant.Progress) {
+		of = variant.Progress
+	}
 	switch {
 	case timedOut(err):
-		return nil, &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", count, err)}
-	case errors.Is(err, queueimpl.ErrEmpty), count == tenThousand && errors.Is(err, queueimpl.ErrBadCall):
-		return nil, nil
-	case err != nil && keeps(c.Bench.Variant, variant.Progress):
-		return nil, broken(variant.Progress, "pop of %d, of %d tasks, answered %q", count, of, err)
+		return &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", n, err)}
+	case errors.Is(err, queueimpl.ErrBadCall):
+		return nil
 	case err != nil:
-		return nil, broken(theInterface, "pop of %d, of %d tasks, answered %q", count, of, err)
+		return broken(of, "pop of %d tasks, which were all due, answered %q", n, err)
 	}
-	return got, nil
+	seen := map[string]bool{}
+	for _, t := range got {
+		if seen[t.ID] {
+			return broken(variant.NoDuplicateDelivery, "a pop of %d tasks delivered %q twice", n, t.ID)
+		}
+		seen[t.ID] = true
+	}
+	if keeps(b.Variant, variant.InOrder) {
+		return sorted(got)
+	}
+	return nil
 }
 
 // twentyThousand are entered and taken, and, where tasks are lent, have their claims run out. Where calls
 // take their time they are fewer.
 func twentyThousand(ctx context.Context, b bench) error {
-	const most, lasting, toEnter, toTake = 20_000, 4 * time.Second, 3500 * time.Millisecond, 2500 * time.Millisecond
-	batch, n := b.Fits(ctx, 1000, 10, time.Second), 0
+	const lasting, toTake = 4 * time.Second, 2500 * time.Millisecond
 	c := b.Client(func(o *queueimpl.Options) { o.Visibility = lasting })
-	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
-		ids := numbered(n + batch)[n:]
-		if in, err := c.Enqueue(ctx, c.Name, ids...); timedOut(err) {
-			return &tooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
-		} else if err != nil || len(in) != batch {
-			return broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), say(err), n)
-		}
+	batch, n, err := entersMany(ctx, c, 20_000)
+	if err != nil {
+		return err
 	}
 	holds := func(want int, when string) error {
 		s, err := c.State(ctx, c.Name)
@@ -58,22 +83,19 @@ func twentyThousand(ctx context.Context, b bench) error {
 		return err
 	}
 	taken := map[string]bool{}
-	count := batch
-	if n > tenThousand && !lends(b.Variant) {
-		count = tenThousand
-	}
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
-		got, err := takesMany(ctx, c, n, count)
-		if err != nil {
-			return err
+		got, err := c.Pop(ctx, c.Name, batch)
+		if timedOut(err) {
+			return &tooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
+		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
+			return broken(theInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
 		}
 		for _, t := range got {
 			taken[t.ID] = true
 		}
-		if refused := len(got) == 0 && count > batch; !refused && len(got) == 0 {
+		if len(got) == 0 {
 			return c.Lost(ctx, nil, "of %d tasks, %d were delivered", n, len(taken))
 		}
-		count = batch
 	}
 	if !can[queueimpl.Acker](b.Variant) {
 		return holds(n-len(taken), fmt.Sprintf("after %d were taken", len(taken)))
@@ -91,11 +113,7 @@ func twentyThousand(ctx context.Context, b bench) error {
 	}); err != nil {
 		return err
 	}
-	if err := holds(n, fmt.Sprintf("after %d claims had run out", len(taken))); err != nil || n <= tenThousand {
-		return err
-	}
-	_, err := takesMany(ctx, c, n, tenThousand)
-	return err
+	return holds(n, fmt.Sprintf("after %d claims had run out", len(taken)))
 }
 
 // timedOut reports whether a call ran into the client's time-out, which leaves it open what it did.
