@@ -13,16 +13,30 @@ local function score(us)
 end
 
 -- taken returns what a request took when it came before, nil if it is new. The
--- empty request is always new.
+-- empty request is always new. A note is each field behind its length and a colon:
+-- an id may be any bytes, which JSON cannot hold.
 local function taken(journal, request)
-  local text = request ~= '' and redis.call('HGET', journal, request)
-  return text and cjson.decode(text) or nil
+  local note = request ~= '' and redis.call('HGET', journal, request)
+  if not note then
+    return nil
+  end
+  local tasks, at = {}, 1
+  while at <= #note do
+    local colon = string.find(note, ':', at, true)
+    local length = tonumber(string.sub(note, at, colon - 1))
+    tasks[#tasks + 1] = string.sub(note, colon + 1, colon + length)
+    at = colon + length + 1
+  end
+  return tasks
 end
 
 -- remember notes what a request took. A request that took nothing needs no note.
 local function remember(journal, request, tasks)
   if request ~= '' and #tasks > 0 then
-    redis.call('HSET', journal, request, cjson.encode(tasks))
+    local note = {}
+    for i, field in ipairs(tasks) do
+      note[i] = #field .. ':' .. field
+    end
+    redis.call('HSET', journal, request, table.concat(note))
   end
 end
-

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // the scripts
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -159,13 +159,13 @@ func (b base) popped(ctx context.Context, name, request string) ([]Task, error) 
 	if err := cmp.Or(named(name), requested(request)); err != nil {
 		return nil, failed("journal of", name, err)
 	}
-	text, err := b.rdb().HGet(ctx, journalOf(name), request).Result()
+	note, err := b.rdb().HGet(ctx, journalOf(name), request).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
 	var reply []string
 	if err == nil {
-		err = json.Unmarshal([]byte(text), &reply)
+		reply, err = noted(note)
 	}
 	if err != nil {
 		return nil, failed("journal of", name, err)
@@ -175,4 +175,17 @@ func (b base) popped(ctx context.Context, name, request string) ([]Task, error) 
 		tasks[i].Until = time.Time{} // no claim was promised
 	}
 	return tasks, failed("journal of", name, err)
+}
+
+// noted reads a note of the journal: fields, each behind its length and a colon.
+func noted(note string) (fields []string, err error) {
+	for note != "" {
+		digits, rest, _ := strings.Cut(note, ":")
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 0 || n > len(rest) {
+			return nil, fmt.Errorf("a journal has the note %q: want a length, a colon, and so many bytes", note)
+		}
+		fields, note = append(fields, rest[:n]), rest[n:]
+	}
+	return fields, nil
 }

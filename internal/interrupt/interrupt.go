@@ -6,6 +6,7 @@
 package interrupt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -141,6 +142,8 @@ type Line struct {
 	name string // of the last command
 	// lost and refused are the errors of commands that suffer LoseRequest or LoseReply, and Refuse.
 	lost, refused error
+	// apart says that the commands of a pipeline count one by one.
+	apart bool
 	// forgetful says that the server knows no script but those in known, by their hashes.
 	forgetful bool
 	known     map[string]bool
@@ -185,6 +188,14 @@ func (l *Line) Errors(lost, refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost, l.refused = lost, refused
+}
+
+// TakeApart has the commands of a pipeline that is no transaction count one by one: a server may
+// execute commands of others between them.
+func (l *Line) TakeApart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apart = true
 }
 
 // ForgetScripts makes the server look to this client as if it had forgotten its scripts: it answers
@@ -368,6 +379,9 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if h.l.takesApart(cmds) {
+			return h.oneByOne(ctx, cmds, next)
+		}
 		action := h.l.decide(cmds...)
 		err, refused := h.l.errors()
 		if over := ctx.Err(); over != nil {
@@ -387,6 +401,37 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		}
 		return err
 	}
+}
+
+// takesApart reports whether the commands of a pipeline count one by one.
+func (l *Line) takesApart(cmds []redis.Cmder) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.apart && len(cmds) > 1 && !strings.EqualFold(cmds[0].Name(), "multi")
+}
+
+// oneByOne sends the commands of a pipeline. Behind one without an answer the connection is gone.
+func (h hook) oneByOne(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) (first error) {
+	for i, cmd := range cmds {
+		action := h.l.decide(cmd)
+		err, refused := h.l.errors()
+		switch action {
+		case Refuse:
+			cmd.SetErr(refused)
+		case LoseReply, LoseRequest:
+			if action == LoseReply {
+				_ = next(ctx, []redis.Cmder{cmd})
+			}
+			for _, rest := range cmds[i:] {
+				rest.SetErr(err)
+			}
+			return cmp.Or(first, err)
+		default:
+			_ = next(ctx, []redis.Cmder{cmd})
+		}
+		first = cmp.Or(first, cmd.Err())
+	}
+	return first
 }
 
 // Slow returns the world of a client that gets each answer later by this time.

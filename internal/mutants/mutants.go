@@ -49,7 +49,7 @@ func Locks() []Lock {
 
 // Queues returns all queues.
 func Queues() []Queue {
-	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), soundQueues(), soundCalls())
+	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), soundQueues(), soundCalls(), soundWaiting())
 	for i := range all {
 		q := &all[i]
 		q.Variant.Name, q.Variant.Summary, q.Variant.Source = q.Name, q.Mechanism, q.Source

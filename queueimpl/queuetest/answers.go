@@ -3,6 +3,9 @@ package queuetest
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"slices"
 
 	"oversell/internal/interrupt"
@@ -10,31 +13,49 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file lose one command of a call, or have the server refuse it, and compare the answer of the call
-// with what the server holds. An error may leave the outcome open. Success and the declared answers must be true.
+// The rules in this file lose one command of a call, or have the server refuse it, and compare what
+// the call answered with what the server holds. An error may leave the outcome open. Success and the
+// declared answers may not: they must be true.
 
-// badly lists the ways in which a command fails.
+// badly are the ways in which a command fails.
 var badly = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply, interrupt.Refuse}
 
-// failing is a client with a call in which one command fails.
+// failure is what a client is told of a command that has no answer, and what a server answers that
+// executes nothing.
+type failure struct{ lost, refused error }
+
+// failures are those that code may take for something else. A command whose deadline passes on its way
+// has another error than one whose deadline had passed before.
+var failures = []failure{
+	{interrupt.ErrLost, interrupt.ErrRefused},
+	{context.DeadlineExceeded, interrupt.Refusal("READONLY You can't write against a read only replica.")},
+	{context.Canceled, interrupt.Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
+	{&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, interrupt.Refusal("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	{io.EOF, interrupt.Refusal("CLUSTERDOWN The cluster is down")},
+}
+
+// failing is a client with a call of which a command fails.
 type failing struct {
 	*client
 	line *interrupt.Line
 	n    int
 	a    interrupt.Action
+	// failed reports whether the last call had so many commands.
+	failed bool
 }
 
-// during runs a call in which the n-th command fails.
+// during runs a call of which the n-th command fails.
 func (f *failing) during(call func() error) error {
 	f.line.Arm(f.n, f.a)
 	err := call()
+	f.failed = f.line.Sent() >= f.n
 	f.line.Plan(nil)
 	return err
 }
 
-// there returns how many entries with this id another client sees.
+// there is how many entries with this id another client sees.
 func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _ error) {
-	s, err := f.b.client().State(ctx, f.name)
+	s, err := f.Bench.Client().State(ctx, f.Name)
 	if err != nil {
 		return 0, 0, broken(theInterface, "state answered %q", err)
 	}
@@ -56,17 +77,26 @@ func definiteAnswers(ctx context.Context, b bench) error {
 		{"dequeue", can[queueimpl.Dequeuer], failingDequeue},
 		{"request", can[queueimpl.Journaler], failingRequest},
 		{"look", nil, failingLook},
+		{"reclaim", both(lends, can[queueimpl.Reclaimer]), failingReclaim},
 	}
-	return b.each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+	return b.Each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		for _, call := range calls {
-			if call.on != nil && !call.on(b.v) {
+			if call.on != nil && !call.on(b.Variant) {
 				continue
 			}
 			own := b
 			own.Queue += "-" + call.name
-			c, line := own.interrupted(ctx, long)
-			if err := call.try(ctx, &failing{c, line, n, a}); err != nil {
-				return err
+			c, line := own.Interrupted(ctx, long)
+			f := &failing{client: c, line: line, n: n, a: a}
+			for i, e := range failures {
+				f.Name = fmt.Sprintf("%s-%d", own.Queue, i)
+				line.Errors(e.lost, e.refused)
+				if err := call.try(ctx, f); err != nil {
+					return fmt.Errorf("with the error %q: %w", map[bool]error{true: e.refused, false: e.lost}[a == interrupt.Refuse], err)
+				}
+				if !f.failed {
+					break // the call has fewer commands
+				}
 			}
 		}
 		return nil
@@ -75,7 +105,7 @@ func definiteAnswers(ctx context.Context, b bench) error {
 
 func failingEnqueue(ctx context.Context, f *failing) error {
 	var in []queueimpl.Task
-	err := f.during(func() (err error) { in, err = f.Enqueue(ctx, f.name, "a"); return err })
+	err := f.during(func() (err error) { in, err = f.Enqueue(ctx, f.Name, "a"); return err })
 	waiting, claimed, e := f.there(ctx, "a")
 	there := waiting + claimed
 	switch declared := declaredAs(err); {
@@ -87,7 +117,7 @@ func failingEnqueue(ctx context.Context, f *failing) error {
 		return broken(variant.NoLostTask, "an enqueue of which a command failed answered that it entered %q, and the server holds %d of it", idsOf(in), there)
 	case err == nil && there > 1:
 		of := theInterface
-		if keeps(f.b.v, variant.NoDuplicateDelivery) {
+		if keeps(f.Bench.Variant, variant.NoDuplicateDelivery) {
 			of = variant.NoDuplicateDelivery
 		}
 		return broken(of, "one enqueue of %q, of which a command failed, entered it %d times", "a", there)
@@ -98,15 +128,15 @@ func failingEnqueue(ctx context.Context, f *failing) error {
 }
 
 func failingPop(ctx context.Context, f *failing) error {
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var got []queueimpl.Task
-	err := f.during(func() (err error) { got, err = f.Pop(ctx, f.name, 1); return err })
+	err := f.during(func() (err error) { got, err = f.Pop(ctx, f.Name, 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop of which a command failed answered %q, and a task was due", declared)
 	}
-	if err != nil || !f.b.v.AtLeastOnce {
+	if err != nil || !f.Bench.Variant.AtLeastOnce {
 		return nil
 	}
 	_, claimed, err := f.there(ctx, "a")
@@ -117,11 +147,11 @@ func failingPop(ctx context.Context, f *failing) error {
 }
 
 func failingAck(ctx context.Context, f *failing) error {
-	had, err := f.given(ctx, theInterface)
+	had, err := f.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { return f.Queue.(queueimpl.Acker).Ack(ctx, f.name, had[0]) })
+	err = f.during(func() error { return f.Queue.(queueimpl.Acker).Ack(ctx, f.Name, had[0]) })
 	waiting, claimed, e := f.there(ctx, "a")
 	switch declared := declaredAs(err); {
 	case e != nil:
@@ -135,23 +165,74 @@ func failingAck(ctx context.Context, f *failing) error {
 }
 
 func failingExtend(ctx context.Context, f *failing) error {
-	had, err := f.given(ctx, theInterface)
+	had, err := f.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { _, err := f.Queue.(queueimpl.Extender).Extend(ctx, f.name, had[0]); return err })
+	err = f.during(func() error { _, err := f.Queue.(queueimpl.Extender).Extend(ctx, f.Name, had[0]); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "an extend of which a command failed answered %q, and the task was the caller's", declared)
+	}
+	if err != nil || !f.failed {
+		return nil
+	}
+	// It is said to hold, so it must.
+	again, line := f.Bench.Interrupted(ctx, claims)
+	again.Name = f.Name + "-held"
+	if had, err = again.Given(ctx, theInterface); err != nil {
+		return err
+	}
+	f.Bench.Passes(ctx, claim/2)
+	line.Arm(f.n, f.a)
+	longer, err := again.Queue.(queueimpl.Extender).Extend(ctx, again.Name, had[0])
+	line.Plan(nil)
+	if err != nil {
+		return nil // a busy machine
+	}
+	other := f.Bench.Client(claims)
+	other.Name = again.Name
+	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+		return err
+	}
+	if err := early(other, longer, variant.NoDuplicateDelivery); err != nil {
+		return fmt.Errorf("an extend of which a command failed answered success: %w", err)
+	}
+	return nil
+}
+
+// failingReclaim fails as often as it is asked to, since only a reclaim that is executed ends the claim.
+func failingReclaim(ctx context.Context, f *failing) error {
+	c, line := f.Bench.Interrupted(ctx, claims)
+	own := &failing{client: c, line: line, n: f.n, a: f.a}
+	if _, err := own.Given(ctx, theInterface); err != nil {
+		return err
+	}
+	f.Bench.Passes(ctx, claim*5/4)
+	for _, e := range failures {
+		line.Errors(e.lost, e.refused)
+		n := 0
+		err := own.during(func() (err error) { n, err = own.Queue.(queueimpl.Reclaimer).Reclaim(ctx, own.Name); return err })
+		_, claimed, e := own.there(ctx, "a")
+		switch declared := declaredAs(err); {
+		case e != nil:
+			return e
+		case declared != nil:
+			return broken(theInterface, "a reclaim of which a command failed answered %q", declared)
+		case err == nil && claimed > 0:
+			return broken(variant.NoLostTask, "a reclaim of which a command failed answered that it ended %d claims, and one that had run out is there still", n)
+		case !own.failed || claimed == 0:
+			return nil
+		}
 	}
 	return nil
 }
 
 func failingDequeue(ctx context.Context, f *failing) error {
-	in, err := f.enqueue(ctx, theInterface, "a")
+	in, err := f.Enter(ctx, theInterface, "a")
 	if err != nil {
 		return err
 	}
-	err = f.during(func() error { return f.Queue.(queueimpl.Dequeuer).Dequeue(ctx, f.name, "a", in[0].Score) })
+	err = f.during(func() error { return f.Queue.(queueimpl.Dequeuer).Dequeue(ctx, f.Name, "a", in[0].Score) })
 	waiting, claimed, e := f.there(ctx, "a")
 	switch declared := declaredAs(err); {
 	case e != nil:
@@ -166,37 +247,44 @@ func failingDequeue(ctx context.Context, f *failing) error {
 
 func failingRequest(ctx context.Context, f *failing) error {
 	j := f.Queue.(queueimpl.Journaler)
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var got []queueimpl.Task
-	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.name, "request", 1); return err })
+	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.Name, "request", 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop under a request, of which a command failed, answered %q, and a task was due", declared)
 	}
 	if err == nil {
-		if err := f.journal(ctx, "request", got); err != nil {
+		if err := f.Journal(ctx, "request", got); err != nil {
 			return fmt.Errorf("after a pop under a request, of which a command failed: %w", err)
 		}
 	}
-	took, err := j.Popped(ctx, f.name, "request")
+	took, err := j.Popped(ctx, f.Name, "request")
 	if err != nil {
 		return broken(theInterface, "journal of a request answered %q", err)
 	}
 	var told []queueimpl.Task
-	if err := f.during(func() (err error) { told, err = j.Popped(ctx, f.name, "request"); return err }); err == nil && !slices.EqualFunc(told, took, same) {
+	if err := f.during(func() (err error) { told, err = j.Popped(ctx, f.Name, "request"); return err }); err == nil && !slices.EqualFunc(told, took, same) {
 		return broken(theInterface, "a look into the journal, of which a command failed, answered that the request took %q; it took %q", idsOf(told), idsOf(took))
 	}
 	return nil
 }
 
-// failingLook reads the state of a queue in which a task is due.
+// failingLook looks at a queue in which a task is due.
 func failingLook(ctx context.Context, f *failing) error {
-	if _, err := f.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := f.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
+	if p, ok := f.Queue.(queueimpl.Peeker); ok {
+		var shown []queueimpl.Task
+		err := f.during(func() (err error) { shown, err = p.Peek(ctx, f.Name, 1); return err })
+		if declared := declaredAs(err); err == nil && len(shown) == 0 || declared != nil {
+			return broken(theInterface, "a peek of which a command failed answered that nothing is due (%s), and a task was due", say(err))
+		}
+	}
 	var s queueimpl.State
-	err := f.during(func() (err error) { s, err = f.State(ctx, f.name); return err })
+	err := f.during(func() (err error) { s, err = f.State(ctx, f.Name); return err })
 	if (err == nil || declaredAs(err) != nil) && len(s.Waiting)+len(s.Claimed) == 0 {
 		return broken(theInterface, "state, of which a command failed, answered that the queue is empty (%s), and a task waits", say(err))
 	}

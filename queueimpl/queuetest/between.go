@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/internal/interrupt"
@@ -24,13 +25,14 @@ type held struct {
 }
 
 // heldUp makes both, on a queue of their own.
-func (b bench) heldUp(ctx context.Context, n int, what string, change ...func(*queueimpl.Options)) *held {
+func heldUp(ctx context.Context, b bench, n int, what string, change ...func(*queueimpl.Options)) *held {
 	b.Queue += "-" + what
-	c, line := b.interrupted(ctx, change...)
-	return &held{c, line, n, b.client(change...)}
+	c, line := b.Interrupted(ctx, change...)
+	return &held{c, line, n, b.Client(change...)}
 }
 
-// while runs others while a call is held up. It reports false if the call has fewer commands.
+// while has something else happen while a call is held up. It reports false if the call has fewer
+// commands.
 func (h *held) while(ctx context.Context, call func(), others func() error) (bool, error) {
 	s := h.line.Stalled(ctx, h.n, call)
 	if s == nil {
@@ -43,54 +45,137 @@ func (h *held) while(ctx context.Context, call func(), others func() error) (boo
 
 // whileOthersEnter holds up an ack while another task is entered.
 func whileOthersEnter(ctx context.Context, b bench) error {
-	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
-		h := b.heldUp(ctx, n, "ack", long)
-		had, err := h.given(ctx, theInterface)
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		h := heldUp(ctx, b, n, "ack", long)
+		had, err := h.Given(ctx, theInterface)
 		if err != nil {
 			return err
 		}
-		there, err := h.while(ctx, func() { _ = h.done(ctx, had...) }, func() error {
-			_, err := h.other.enqueue(ctx, variant.NoLostTask, "b")
+		there, err := h.while(ctx, func() { _ = h.Done(ctx, had...) }, func() error {
+			_, err := h.other.Enter(ctx, variant.NoLostTask, "b")
 			return err
 		})
 		if err != nil || !there {
 			return err
 		}
-		if _, err := h.other.popped(ctx, variant.NoLostTask, 1, "b"); err != nil {
+		if _, err := h.other.Takes(ctx, variant.NoLostTask, 1, "b"); err != nil {
 			return fmt.Errorf("the ack of a task was held up while another task was entered: %w", err)
 		}
 		return nil
 	})
 }
 
-// dequeueOfEarlier holds up a dequeue while its task is done and the id is enqueued again. The new entry has another
-// score.
+// dequeueOfEarlier holds up a dequeue while its task is done, and the id enqueued again. The new entry
+// has another score.
 func dequeueOfEarlier(ctx context.Context, b bench) error {
-	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
-		h := b.heldUp(ctx, n, "dequeue", long)
-		in, err := h.enqueue(ctx, theInterface, "a")
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		h := heldUp(ctx, b, n, "dequeue", long)
+		in, err := h.Enter(ctx, theInterface, "a")
 		if err != nil {
 			return err
 		}
 		taken, again := false, []queueimpl.Task(nil)
-		there, err := h.while(ctx, func() { _ = h.Queue.(queueimpl.Dequeuer).Dequeue(ctx, h.name, "a", in[0].Score) }, func() error {
-			b.passes(ctx, grain)
-			got, err := h.other.pop(ctx, 1)
+		there, err := h.while(ctx, func() { _ = h.Queue.(queueimpl.Dequeuer).Dequeue(ctx, h.Name, "a", in[0].Score) }, func() error {
+			b.Passes(ctx, grain)
+			got, err := h.other.Take(ctx, 1)
 			if err != nil || len(got) == 0 {
 				return err
 			}
-			if err := h.other.done(ctx, got...); err != nil {
+			if err := h.other.Done(ctx, got...); err != nil {
 				return err
 			}
 			taken = true
-			again, err = h.other.enqueue(ctx, theInterface, "a")
+			again, err = h.other.Enter(ctx, theInterface, "a")
 			return err
 		})
 		if err != nil || !there || !taken || again[0].Score == in[0].Score {
 			return err
 		}
-		if err := h.other.holds(ctx, variant.NoLostTask, []string{"a"}, nil); err != nil {
+		if err := h.other.Holds(ctx, variant.NoLostTask, []string{"a"}, nil); err != nil {
 			return fmt.Errorf("a dequeue was held up before command %d while its task was done, and the id enqueued again with another score: %w", n, err)
+		}
+		return nil
+	})
+}
+
+// overwrittenMeanwhile holds up each call that concerns an entry while that is overwritten, to be due later. The
+// later entry is there, whichever came first.
+func overwrittenMeanwhile(ctx context.Context, b bench) error {
+	type step func(ctx context.Context, h *held, had queueimpl.Task) error
+	pop := func(ctx context.Context, h *held, _ queueimpl.Task) error {
+		got, _ := h.Pop(ctx, h.Name, 1)
+		for _, t := range got {
+			if now := float64(h.Env.Clock.Now().UnixMicro()) / 1e6; t.Score > now+60 {
+				return broken(variant.NotEarly, "it delivered %q, which is due in %.0f s", t.ID, t.Score-now)
+			}
+		}
+		return nil
+	}
+	calls := []struct {
+		name  string
+		on    func(queueimpl.Variant) bool
+		taken bool // the task was taken before
+		ended bool // and its claim has run out
+		do    step
+	}{
+		{"a pop", nil, false, false, pop},
+		{"a pop after the end of its claim", lends, true, true, pop},
+		{"its ack", lends, true, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_ = h.Queue.(queueimpl.Acker).Ack(ctx, h.Name, had)
+			return nil
+		}},
+		{"its extend", both(lends, can[queueimpl.Extender]), true, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_, _ = h.Queue.(queueimpl.Extender).Extend(ctx, h.Name, had)
+			return nil
+		}},
+		{"its dequeue", can[queueimpl.Dequeuer], false, false, func(ctx context.Context, h *held, had queueimpl.Task) error {
+			_ = h.Queue.(queueimpl.Dequeuer).Dequeue(ctx, h.Name, had.ID, had.Score)
+			return nil
+		}},
+	}
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		for _, call := range calls {
+			if call.on != nil && !call.on(b.Variant) {
+				continue
+			}
+			lasting := long
+			if call.ended {
+				lasting = claims
+			}
+			h := heldUp(ctx, b, n, strings.ReplaceAll(call.name, " ", "-"), lasting, overwriting)
+			had, err := h.Enter(ctx, theInterface, "a")
+			if err == nil && call.taken {
+				had, err = h.Takes(ctx, theInterface, 1, "a")
+			}
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%s was held up before command %d while the entry was overwritten, to be due in an hour", call.name, n)
+			if call.ended {
+				b.Passes(ctx, claim*5/4)
+			}
+			var done error
+			var in []queueimpl.Task
+			there, err := h.while(ctx, func() { done = call.do(ctx, h, had[0]) }, func() (err error) {
+				in, err = h.other.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, h.Name, time.Hour, "a")
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if !there || len(in) == 0 {
+				continue
+			}
+			if done != nil {
+				return fmt.Errorf("%s: %w", what, done)
+			}
+			s, err := h.other.State(ctx, h.Name)
+			if err != nil {
+				return broken(theInterface, "state answered %q", err)
+			}
+			if !slices.ContainsFunc(s.Waiting, func(t queueimpl.Task) bool { return t.ID == "a" && t.Score == in[0].Score }) {
+				return broken(variant.NoLostTask, "%s: the later entry does not wait", what)
+			}
 		}
 		return nil
 	})
@@ -100,39 +185,39 @@ func dequeueOfEarlier(ctx context.Context, b bench) error {
 // given the task. Both clients have the same time-out: where claims end by idle time, that of the
 // next client counts.
 func claimTakenMeanwhile(ctx context.Context, b bench) error {
-	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
-		if err := b.extendHeldUp(ctx, n); err != nil {
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		if err := extendHeldUp(ctx, b, n); err != nil {
 			return err
 		}
-		return b.popHeldUp(ctx, n)
+		return popHeldUp(ctx, b, n)
 	})
 }
 
 // givenTo has a client pop until it is given the task, for some time.
-func (b bench) givenTo(ctx context.Context, c *client) (got []queueimpl.Task, err error) {
+func givenTo(ctx context.Context, b bench, c *client) (got []queueimpl.Task, err error) {
 	for range 20 {
-		if got, err = c.pop(ctx, 1); err != nil || len(got) > 0 {
+		if got, err = c.Take(ctx, 1); err != nil || len(got) > 0 {
 			return got, err
 		}
-		b.passes(ctx, claim/10)
+		b.Passes(ctx, claim/10)
 	}
 	return nil, nil
 }
 
-func (b bench) extendHeldUp(ctx context.Context, n int) error {
-	if !can[queueimpl.Extender](b.v) {
+func extendHeldUp(ctx context.Context, b bench, n int) error {
+	if !can[queueimpl.Extender](b.Variant) {
 		return nil
 	}
-	h := b.heldUp(ctx, n, "extend", claims)
-	had, err := h.given(ctx, theInterface)
+	h := heldUp(ctx, b, n, "extend", claims)
+	had, err := h.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
 	var extended error
 	var theirs []queueimpl.Task
-	there, err := h.while(ctx, func() { _, extended = h.Queue.(queueimpl.Extender).Extend(ctx, h.name, had[0]) }, func() (err error) {
-		b.passes(ctx, claim*5/4)
-		theirs, err = b.givenTo(ctx, h.other)
+	there, err := h.while(ctx, func() { _, extended = h.Queue.(queueimpl.Extender).Extend(ctx, h.Name, had[0]) }, func() (err error) {
+		b.Passes(ctx, claim*5/4)
+		theirs, err = givenTo(ctx, b, h.other)
 		return err
 	})
 	if err != nil || !there || len(theirs) == 0 {
@@ -144,21 +229,21 @@ func (b bench) extendHeldUp(ctx context.Context, n int) error {
 	return nil
 }
 
-func (b bench) popHeldUp(ctx context.Context, n int) error {
-	h := b.heldUp(ctx, n, "pop", claims)
-	if _, err := h.given(ctx, theInterface); err != nil {
+func popHeldUp(ctx context.Context, b bench, n int) error {
+	h := heldUp(ctx, b, n, "pop", claims)
+	if _, err := h.Given(ctx, theInterface); err != nil {
 		return err
 	}
-	b.passes(ctx, claim*5/4)
+	b.Passes(ctx, claim*5/4)
 	var mine, theirs []queueimpl.Task
-	there, err := h.while(ctx, func() { mine, _ = h.Pop(ctx, h.name, 1) }, func() (err error) {
-		theirs, err = b.givenTo(ctx, h.other)
+	there, err := h.while(ctx, func() { mine, _ = h.Pop(ctx, h.Name, 1) }, func() (err error) {
+		theirs, err = givenTo(ctx, b, h.other)
 		return err
 	})
 	if err != nil || !there || len(theirs) == 0 || len(mine) == 0 {
 		return err
 	}
-	now := h.env.Clock.Now()
+	now := h.Env.Clock.Now()
 	if now.Before(theirs[0].Until) && now.Before(mine[0].Until) { // a pop may be held up for longer than its own claim
 		return broken(variant.NoDuplicateDelivery, "a pop was held up before command %d while another client was given the task, and was given the task, too, while that claim went on", n)
 	}
@@ -167,15 +252,15 @@ func (b bench) popHeldUp(ctx context.Context, n int) error {
 
 // copiesOfRequest holds up a pop under a request while the same request is sent again.
 func copiesOfRequest(ctx context.Context, b bench) error {
-	return b.stalls(ctx, func(ctx context.Context, b bench, n int) error {
-		h := b.heldUp(ctx, n, "request", long)
-		if _, err := h.enqueue(ctx, theInterface, "a", "b"); err != nil {
+	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
+		h := heldUp(ctx, b, n, "request", long)
+		if _, err := h.Enter(ctx, theInterface, "a", "b"); err != nil {
 			return err
 		}
 		var first, second []queueimpl.Task
 		var firstErr error
-		there, err := h.while(ctx, func() { first, firstErr = h.Queue.(queueimpl.Journaler).PopAs(ctx, h.name, "request", 1) }, func() (err error) {
-			second, err = h.other.Queue.(queueimpl.Journaler).PopAs(ctx, h.name, "request", 1)
+		there, err := h.while(ctx, func() { first, firstErr = h.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, "request", 1) }, func() (err error) {
+			second, err = h.other.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, "request", 1)
 			return err
 		})
 		if !there || err != nil || firstErr != nil {
@@ -188,16 +273,17 @@ func copiesOfRequest(ctx context.Context, b bench) error {
 	})
 }
 
-// contended is the number of commands of a call before which another client acts.
+// contended is before how many commands of a call another client acts.
 const contended = 24
 
-// underContention has another client enqueue before each command of a call. The declared answers must still be true.
+// underContention has another client enqueue before each command of a call. The declared answers are
+// true all the same.
 func underContention(ctx context.Context, b bench) error {
-	c, line := b.interrupted(ctx, long)
-	other := b.client(long)
+	c, line := b.Interrupted(ctx, long)
+	other := b.Client(long)
 	const before = 5
 	ids := numbered(before)
-	in, err := c.enqueue(ctx, theInterface, ids...)
+	in, err := c.Enter(ctx, theInterface, ids...)
 	if err != nil {
 		return err
 	}
@@ -215,31 +301,31 @@ func underContention(ctx context.Context, b bench) error {
 		return call()
 	}
 	var got []queueimpl.Task
-	err = during(func() (err error) { got, err = c.Pop(ctx, c.name, 1); return err })
+	err = during(func() (err error) { got, err = c.Pop(ctx, c.Name, 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop, before each command of which another client enqueued a task, answered %q, and %d tasks were due", declared, before)
 	}
 	if a, ok := c.Queue.(queueimpl.Acker); ok && len(got) == 1 {
-		err := during(func() error { return a.Ack(ctx, c.name, got[0]) })
+		err := during(func() error { return a.Ack(ctx, c.Name, got[0]) })
 		if declared := declaredAs(err); declared != nil {
 			return broken(theInterface, "an ack, before each command of which another client enqueued a task, answered %q, and the task was the caller's", declared)
 		}
 	}
 	d, ok := c.Queue.(queueimpl.Dequeuer)
 	if last := in[before-1]; ok && !slices.Contains(idsOf(got), last.ID) {
-		err := during(func() error { return d.Dequeue(ctx, c.name, last.ID, last.Score) })
+		err := during(func() error { return d.Dequeue(ctx, c.Name, last.ID, last.Score) })
 		if declared := declaredAs(err); declared != nil {
 			return broken(theInterface, "a dequeue, before each command of which another client enqueued a task, answered %q, and no other client had touched the task", declared)
 		}
 	}
-	err = during(func() error { _, err := c.Enqueue(ctx, c.name, "new"); return err })
+	err = during(func() error { _, err := c.Enqueue(ctx, c.Name, "new"); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "an enqueue, before each command of which another client enqueued another task, answered %q", declared)
 	}
 	return nil
 }
 
-// asNewAfterwards: an id that has left the queue in any way is treated as new.
+// asNewAfterwards: an id that has left the queue, whichever way, is as new.
 func asNewAfterwards(ctx context.Context, b bench) error {
 	ways := []struct {
 		name string
@@ -247,7 +333,7 @@ func asNewAfterwards(ctx context.Context, b bench) error {
 		out  func(context.Context, bench) error // takes "a" out of the queue
 	}{
 		{"its ack", can[queueimpl.Acker], func(ctx context.Context, b bench) error {
-			_, err := b.client(long).next(ctx)
+			_, err := b.Client(long).Next(ctx)
 			return err
 		}},
 		{"a late ack", lends, lateOut},
@@ -257,31 +343,31 @@ func asNewAfterwards(ctx context.Context, b bench) error {
 		{"its end as a dead letter", both(lends, can[queueimpl.DeadLetters]), deadOut},
 	}
 	for i, way := range ways {
-		if way.on != nil && !way.on(b.v) {
+		if way.on != nil && !way.on(b.Variant) {
 			continue
 		}
 		own := b
 		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
-		c := own.client()
-		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		c := own.Client()
+		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
 		}
 		if err := way.out(ctx, own); err != nil {
 			return err
 		}
-		in, err := c.Enqueue(ctx, c.name, "a")
+		in, err := c.Enqueue(ctx, c.Name, "a")
 		if err != nil {
 			return broken(variant.NoLostTask, "enqueue of an id after %s answered %q", way.name, err)
 		}
 		if len(in) == 0 {
 			if dead, ok := c.Queue.(queueimpl.DeadLetters); ok {
-				if letters, err := dead.Dead(ctx, c.name); err == nil && slices.Contains(idsOf(letters), "a") {
-					continue // the id counts as present
+				if letters, err := dead.Dead(ctx, c.Name); err == nil && slices.Contains(idsOf(letters), "a") {
+					continue // the id counts as there
 				}
 			}
 			return broken(variant.NoLostTask, "enqueue of an id after %s entered nothing", way.name)
 		}
-		t, err := c.next(ctx)
+		t, err := c.Next(ctx)
 		if err != nil {
 			return fmt.Errorf("an id was enqueued after %s: %w", way.name, err)
 		}
@@ -294,12 +380,12 @@ func asNewAfterwards(ctx context.Context, b bench) error {
 
 // ranOut takes "a", and waits until the claim is over.
 func ranOut(ctx context.Context, b bench) (*client, queueimpl.Task, error) {
-	c := b.client(impatient)
-	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	c := b.Client(impatient)
+	tasks, err := c.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
 		return nil, queueimpl.Task{}, err
 	}
-	return c, tasks[0], b.ended(ctx, c, tasks[0].Until)
+	return c, tasks[0], b.Ended(ctx, c, tasks[0].Until)
 }
 
 func lateOut(ctx context.Context, b bench) error {
@@ -307,16 +393,16 @@ func lateOut(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	return c.ack(ctx, theInterface, t, nil)
+	return c.Acks(ctx, theInterface, t, nil)
 }
 
 func dequeuedOut(ctx context.Context, b bench) error {
-	c := b.client()
-	s, err := c.State(ctx, c.name)
+	c := b.Client()
+	s, err := c.State(ctx, c.Name)
 	if err != nil || len(s.Waiting) != 1 {
 		return broken(theInterface, "state answered %+v and %s; want one task that waits", s, say(err))
 	}
-	if err := c.Queue.(queueimpl.Dequeuer).Dequeue(ctx, c.name, "a", s.Waiting[0].Score); err != nil {
+	if err := c.Queue.(queueimpl.Dequeuer).Dequeue(ctx, c.Name, "a", s.Waiting[0].Score); err != nil {
 		return broken(theInterface, "dequeue of a task that waits, with its score, answered %q; want success", err)
 	}
 	return nil
@@ -327,8 +413,8 @@ func dequeuedAfterClaim(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if err := b.until(ctx, "the end of a claim", func() (bool, error) {
-		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.name)
+	if err := b.Until(ctx, "the end of a claim", func() (bool, error) {
+		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.Name)
 		return n > 0, err
 	}); err != nil {
 		return err
@@ -337,15 +423,15 @@ func dequeuedAfterClaim(ctx context.Context, b bench) error {
 }
 
 func overwrittenOut(ctx context.Context, b bench) error {
-	c := b.client(overwriting)
-	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	c := b.Client(overwriting)
+	tasks, err := c.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
 		return err
 	}
-	if _, err := c.overwrite(ctx, 0, tasks[0]); err != nil {
+	if _, err := c.Overwrite(ctx, 0, tasks[0]); err != nil {
 		return err
 	}
-	t, err := c.next(ctx)
+	t, err := c.Next(ctx)
 	if err == nil && t.Attempt > 1 {
 		err = broken(theInterface, "the first delivery of an entry that overwrote a claimed one is attempt %d", t.Attempt)
 	}
@@ -353,23 +439,23 @@ func overwrittenOut(ctx context.Context, b bench) error {
 }
 
 func deadOut(ctx context.Context, b bench) error {
-	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
-	if _, err := c.popped(ctx, theInterface, 1, "a"); err != nil {
+	c := b.Client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
+	if _, err := c.Takes(ctx, theInterface, 1, "a"); err != nil {
 		return err
 	}
-	return b.until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.popped(ctx, theInterface, 1); err != nil {
+	return b.Until(ctx, "the dead letter", func() (bool, error) {
+		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
 			return false, err
 		}
-		dead, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.name)
+		dead, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.Name)
 		return len(dead) > 0, err
 	})
 }
 
-// namesAndIDs enters tasks whose queue name and id, joined by a separator, give the same text. They are different
-// tasks.
+// namesAndIDs enters tasks of which the queue's name and the id, joined by a separator, are the
+// same text. They are tasks of their own.
 func namesAndIDs(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	for i := byte('!'); i <= '~'; i++ {
 		sign := string(i)
 		if letter := i|0x20 >= 'a' && i|0x20 <= 'z' || i >= '0' && i <= '9' || sign == "{" || sign == "}"; letter {
@@ -377,23 +463,23 @@ func namesAndIDs(ctx context.Context, b bench) error {
 		}
 		for _, sign := range []string{sign, sign + sign} {
 			first, second := *c, *c
-			second.name = c.name + sign + "x"
+			second.Name = c.Name + sign + "x"
 			id := "x" + sign + "y"
-			if _, err := first.Enqueue(ctx, first.name, id); errors.Is(err, queueimpl.ErrBadCall) {
+			if _, err := first.Enqueue(ctx, first.Name, id); errors.Is(err, queueimpl.ErrBadCall) {
 				continue
 			} else if err != nil {
-				return broken(variant.NoLostTask, "enqueue of %q into %q answered %q", id, first.name, err)
+				return broken(variant.NoLostTask, "enqueue of %q into %q answered %q", id, first.Name, err)
 			}
-			in, err := second.Enqueue(ctx, second.name, "y")
+			in, err := second.Enqueue(ctx, second.Name, "y")
 			if errors.Is(err, queueimpl.ErrBadCall) {
 				continue
 			}
 			if err != nil || len(in) != 1 {
-				return broken(variant.NoLostTask, "enqueue of %q into %q, with %q in %q, entered %q and answered %s", "y", second.name, id, first.name, idsOf(in), say(err))
+				return broken(variant.NoLostTask, "enqueue of %q into %q, with %q in %q, entered %q and answered %s", "y", second.Name, id, first.Name, idsOf(in), say(err))
 			}
-			t, err := second.next(ctx)
+			t, err := second.Next(ctx)
 			if err != nil {
-				return fmt.Errorf("%q was enqueued into %q, with %q in %q: %w", "y", second.name, id, first.name, err)
+				return fmt.Errorf("%q was enqueued into %q, with %q in %q: %w", "y", second.Name, id, first.Name, err)
 			}
 			if err := isTask(t, "y"); err != nil {
 				return err
@@ -403,35 +489,35 @@ func namesAndIDs(ctx context.Context, b bench) error {
 	return nil
 }
 
-// longOver ends claims that ran out long ago, one at a time, with pauses.
+// longOver has claims that ran out long ago, and ends them one at a time, with pauses.
 func longOver(ctx context.Context, b bench) error {
 	const tasks, hidden = 8, 2 * visibility
 	lasting := func(o *queueimpl.Options) { o.Visibility = hidden }
-	c, other := b.client(lasting), b.client(lasting)
+	c, other := b.Client(lasting), b.Client(lasting)
 	missing := map[string]bool{}
 	for _, id := range numbered(tasks) {
 		missing[id] = true
-		if _, err := c.enqueue(ctx, theInterface, id); err != nil {
+		if _, err := c.Enter(ctx, theInterface, id); err != nil {
 			return err
 		}
-		if _, err := c.pop(ctx, 1); err != nil {
+		if _, err := c.Take(ctx, 1); err != nil {
 			return err
 		}
 	}
-	b.passes(ctx, 10*hidden)
-	err := b.until(ctx, "the return of all tasks", func() (bool, error) {
-		got, err := other.pop(ctx, 1)
+	b.Passes(ctx, 10*hidden)
+	err := b.Until(ctx, "the return of all tasks", func() (bool, error) {
+		got, err := other.Take(ctx, 1)
 		if err == nil {
-			err = other.done(ctx, got...)
+			err = other.Done(ctx, got...)
 		}
 		for _, t := range got {
 			delete(missing, t.ID)
 		}
-		b.passes(ctx, hidden/8)
+		b.Passes(ctx, hidden/8)
 		return len(missing) == 0, err
 	})
 	if n := new(never); errors.As(err, &n) {
-		return broken(variant.NoLostTask, "the claims of %d tasks had run out long before, and were ended one at a time: %q were not delivered again in %v", tasks, keysOf(missing), n.after.Round(time.Millisecond))
+		return broken(variant.NoLostTask, "the claims of %d tasks had run out long before, and were ended one at a time: %q were not delivered again in %v", tasks, keysOf(missing), n.After.Round(time.Millisecond))
 	}
 	return err
 }

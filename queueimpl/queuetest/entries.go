@@ -12,17 +12,18 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file follow one entry through all its states, and test many entries at once.
+// The rules in this file follow one entry through what can happen to it, and many entries through
+// what happens to many.
 
-// mixedDue: one task is due, and others are not.
+// mixedDue: beside a task that is due are others that are not.
 func mixedDue(ctx context.Context, b bench) error {
 	for i, lateFirst := range []bool{false, true} {
-		c := b.client()
-		c.name = fmt.Sprintf("%s-%d", b.Queue, i)
+		c := b.Client()
+		c.Name = fmt.Sprintf("%s-%d", b.Queue, i)
 		steps := []func() error{
-			func() error { _, err := c.enqueue(ctx, variant.NotEarly, "now", "too"); return err },
+			func() error { _, err := c.Enter(ctx, variant.NotEarly, "now", "too"); return err },
 			func() error {
-				_, err := c.enqueueAfter(ctx, variant.NotEarly, time.Hour, "later", "latest")
+				_, err := c.EnterAfter(ctx, variant.NotEarly, time.Hour, "later", "latest")
 				return err
 			},
 		}
@@ -33,7 +34,7 @@ func mixedDue(ctx context.Context, b bench) error {
 			return err
 		}
 		if p, ok := c.Queue.(queueimpl.Peeker); ok {
-			tasks, err := p.Peek(ctx, c.name, 5)
+			tasks, err := p.Peek(ctx, c.Name, 5)
 			if err != nil {
 				return broken(theInterface, "peek of 5 answered %q", err)
 			}
@@ -43,7 +44,7 @@ func mixedDue(ctx context.Context, b bench) error {
 				}
 			}
 		}
-		got, err := c.all(ctx, 5, 2)
+		got, err := c.All(ctx, 5, 2)
 		if err != nil {
 			return err
 		}
@@ -55,107 +56,108 @@ func mixedDue(ctx context.Context, b bench) error {
 		if len(got) != 2 {
 			return broken(variant.NoLostTask, "pop of 5 answered %q; want the two that are due", idsOf(got))
 		}
-		if err := c.done(ctx, got...); err != nil {
+		if err := c.Done(ctx, got...); err != nil {
 			return err
 		}
-		if err := c.holds(ctx, variant.NoLostTask, []string{"later", "latest"}, nil); err != nil {
+		if err := c.Holds(ctx, variant.NoLostTask, []string{"later", "latest"}, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overwriteEarlier: the latest entry of an id counts, whether it is due before or after the entry that it replaces.
+// overwriteEarlier: the latest entry of an id counts, whether it is due before the one that it replaces
+// or after it.
 func overwriteEarlier(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
-	c := b.client(overwriting)
-	was, err := c.enqueueAfter(ctx, of, time.Hour, "a")
+	c := b.Client(overwriting)
+	was, err := c.EnterAfter(ctx, of, time.Hour, "a")
 	if err != nil {
 		return err
 	}
-	now, err := c.overwrite(ctx, 0, was[0])
+	now, err := c.Overwrite(ctx, 0, was[0])
 	if err != nil {
 		return err
 	}
-	tasks, err := c.popped(ctx, of, 2, "a")
+	tasks, err := c.Takes(ctx, of, 2, "a")
 	if err != nil {
 		return fmt.Errorf("an id that was due in an hour was enqueued again, to be due at once: %w", err)
 	}
 	if tasks[0].Score != now.Score {
 		return broken(of, "an id was enqueued again with the score %f, and delivered with %f", now.Score, tasks[0].Score)
 	}
-	if err := c.done(ctx, tasks...); err != nil {
+	if err := c.Done(ctx, tasks...); err != nil {
 		return err
 	}
-	if was, err = c.enqueue(ctx, of, "a"); err != nil {
+	if was, err = c.Enter(ctx, of, "a"); err != nil {
 		return err
 	}
-	if _, err := c.overwrite(ctx, time.Hour, was[0]); err != nil {
+	if _, err := c.Overwrite(ctx, time.Hour, was[0]); err != nil {
 		return err
 	}
-	if _, err := c.popped(ctx, of, 2); err != nil {
+	if _, err := c.Takes(ctx, of, 2); err != nil {
 		return fmt.Errorf("an id that was due at once was enqueued again, to be due in an hour: %w", err)
 	}
-	return c.holds(ctx, of, []string{"a"}, nil)
+	return c.Holds(ctx, of, []string{"a"}, nil)
 }
 
-// ownReceipts: a client that is given an id twice has two receipts, and the earlier one is invalid for it as for any
-// other client.
+// ownReceipts: a client that is given an id twice has two receipts, and the earlier one is of no more
+// use to it than to another.
 func ownReceipts(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	earlier := func(old queueimpl.Task, what string) error {
-		if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.name, old); err == nil {
+		if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, old); err == nil {
 			return broken(variant.NoLostTask, "an ack with the receipt of an earlier delivery, to the same client, %s, was answered with success; want %q", what, queueimpl.ErrLost)
 		}
 		if x, ok := c.Queue.(queueimpl.Extender); ok {
-			if _, err := x.Extend(ctx, c.name, old); err == nil {
+			if _, err := x.Extend(ctx, c.Name, old); err == nil {
 				return broken(variant.EffectOnce, "an extend with the receipt of an earlier delivery, to the same client, %s, was answered with success; want %q", what, queueimpl.ErrLost)
 			}
 		}
-		return c.holds(ctx, variant.NoLostTask, nil, []string{"b"})
+		return c.Holds(ctx, variant.NoLostTask, nil, []string{"b"})
 	}
-	if _, err := c.enqueue(ctx, theInterface, "b"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 		return err
 	}
-	old, err := c.next(ctx)
+	old, err := c.Next(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := c.enqueue(ctx, theInterface, "b"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 		return err
 	}
-	now, err := c.popped(ctx, variant.NoLostTask, 1, "b")
+	now, err := c.Takes(ctx, variant.NoLostTask, 1, "b")
 	if err != nil {
 		return err
 	}
 	return firstOf(
 		func() error { return earlier(old, "of an entry that is done") },
-		func() error { return c.ack(ctx, variant.NoLostTask, now[0], nil) },
-		func() error { return c.holds(ctx, variant.NoLostTask, nil, nil) },
+		func() error { return c.Acks(ctx, variant.NoLostTask, now[0], nil) },
+		func() error { return c.Holds(ctx, variant.NoLostTask, nil, nil) },
 	)
 }
 
-// waitsAgain ends the claims of two tasks, so that one of them waits while another client has the other. It returns nil
-// if the queue does not show that.
+// waitsAgain ends the claims of two tasks, and has one of them wait, while another client has the
+// other one. It is nil where the queue does not show that.
 func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (holder, other *client, had *queueimpl.Task, _ error) {
-	holder = b.client(append([]func(*queueimpl.Options){claims}, change...)...)
-	if _, err := holder.enqueue(ctx, theInterface, "first", "second"); err != nil {
+	holder = b.Client(append([]func(*queueimpl.Options){claims}, change...)...)
+	if _, err := holder.Enter(ctx, theInterface, "first", "second"); err != nil {
 		return nil, nil, nil, err
 	}
-	taken, err := holder.popped(ctx, theInterface, 2, "first", "second")
+	taken, err := holder.Takes(ctx, theInterface, 2, "first", "second")
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b.passes(ctx, claim*5/4)
-	other = b.client(append([]func(*queueimpl.Options){func(o *queueimpl.Options) { o.Visibility = 4 * claim }}, change...)...)
+	b.Passes(ctx, claim*5/4)
+	other = b.Client(append([]func(*queueimpl.Options){func(o *queueimpl.Options) { o.Visibility = 4 * claim }}, change...)...)
 	if r, ok := other.Queue.(queueimpl.Reclaimer); ok {
 		if _, err := r.Reclaim(ctx, b.Queue); err != nil {
 			return nil, nil, nil, broken(theInterface, "reclaim answered %q", err)
 		}
 	}
 	var given []queueimpl.Task
-	if err := b.until(ctx, "the delivery of a task whose claim has run out", func() (bool, error) {
-		given, err = other.pop(ctx, 1)
+	if err := b.Until(ctx, "the delivery of a task whose claim has run out", func() (bool, error) {
+		given, err = other.Take(ctx, 1)
 		return len(given) > 0, err
 	}); err != nil {
 		return nil, nil, nil, err
@@ -172,10 +174,10 @@ func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 	return nil, nil, nil, nil
 }
 
-// attemptsCount: events between the deliveries of a task neither restart their count nor delay its end as a dead
-// letter.
+// attemptsCount: what happens to a task between its deliveries does not begin the count of them again,
+// and does not put off its end as a dead letter.
 func attemptsCount(ctx context.Context, b bench) error {
-	dead, dedupes := can[queueimpl.DeadLetters](b.v), can[queueimpl.Deduper](b.v)
+	dead, dedupes := can[queueimpl.DeadLetters](b.Variant), can[queueimpl.Deduper](b.Variant)
 	const most = 3
 	limited := func(o *queueimpl.Options) {
 		o.Visibility = 2 * visibility
@@ -185,44 +187,44 @@ func attemptsCount(ctx context.Context, b bench) error {
 	}
 	whats := []string{"nothing", "being extended", "being enqueued again, which is ignored, while somebody has it", "being enqueued again, which is ignored, while it waits"}
 	for i, what := range whats {
-		if i == 1 && !can[queueimpl.Extender](b.v) || i > 1 && !dedupes || i == 3 && !can[queueimpl.Reclaimer](b.v) {
+		if i == 1 && !can[queueimpl.Extender](b.Variant) || i > 1 && !dedupes || i == 3 && !can[queueimpl.Reclaimer](b.Variant) {
 			continue
 		}
-		c := b.client(limited)
-		c.name = fmt.Sprintf("%s-%d", b.Queue, i)
-		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		c := b.Client(limited)
+		c.Name = fmt.Sprintf("%s-%d", b.Queue, i)
+		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
 		}
 		for n := 1; n <= most; n++ {
-			t, err := c.comes(ctx, variant.NoLostTask, "a")
+			t, err := c.Comes(ctx, variant.NoLostTask, "a")
 			if err != nil {
 				return err
 			}
 			if t.Attempt != n && t.Attempt != 0 {
 				of := theInterface
-				if i > 1 && keeps(b.v, variant.OneEntryPerID) {
+				if i > 1 && keeps(b.Variant, variant.OneEntryPerID) {
 					of = variant.OneEntryPerID // an ignored enqueue changes nothing
 				}
 				return broken(of, "delivery %d of a task is called attempt %d; what happened to it in between is %s", n, t.Attempt, what)
 			}
 			switch i {
 			case 1:
-				_, _ = c.Queue.(queueimpl.Extender).Extend(ctx, c.name, t)
+				_, _ = c.Queue.(queueimpl.Extender).Extend(ctx, c.Name, t)
 			case 2, 3:
 				if n == most {
 					break // it may be a dead letter by now, and begin a new life
 				}
 				if i == 2 {
-					_, _ = c.Enqueue(ctx, c.name, "a")
+					_, _ = c.Enqueue(ctx, c.Name, "a")
 					break
 				}
-				if err := b.until(ctx, "the end of a claim", func() (bool, error) {
-					n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.name)
+				if err := b.Until(ctx, "the end of a claim", func() (bool, error) {
+					n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.Name)
 					return n > 0, err
 				}); err != nil {
 					return err
 				}
-				if in, err := c.Enqueue(ctx, c.name, "a"); err != nil || len(in) > 0 {
+				if in, err := c.Enqueue(ctx, c.Name, "a"); err != nil || len(in) > 0 {
 					return broken(variant.OneEntryPerID, "enqueue of an id that waits again answered %q and %v; want that it is ignored", idsOf(in), err)
 				}
 			}
@@ -230,14 +232,14 @@ func attemptsCount(ctx context.Context, b bench) error {
 		if !dead {
 			continue
 		}
-		if err := b.until(ctx, "a dead letter", func() (bool, error) {
-			if got, err := c.pop(ctx, 1); err != nil || len(got) > 0 {
+		if err := b.Until(ctx, "a dead letter", func() (bool, error) {
+			if got, err := c.Take(ctx, 1); err != nil || len(got) > 0 {
 				if err == nil {
 					err = broken(theInterface, "a task was delivered %d times, and the most is %d; what happened to it in between is %s", most+1, most, what)
 				}
 				return false, err
 			}
-			letters, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.name)
+			letters, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.Name)
 			return len(letters) > 0, err
 		}); err != nil {
 			return err
@@ -246,49 +248,49 @@ func attemptsCount(ctx context.Context, b bench) error {
 	return nil
 }
 
-// repeatsKept reports whether a queue does not keep one entry per id.
+// repeatsKept tells the queues that do not keep one entry per id.
 func repeatsKept(v queueimpl.Variant) bool { return !can[queueimpl.Deduper](v) }
 
 // sameIDs: each of two entries with the same id is delivered, independently of the other.
 func sameIDs(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	for range 2 {
-		in, err := c.Enqueue(ctx, c.name, "a")
+		in, err := c.Enqueue(ctx, c.Name, "a")
 		if err != nil {
 			return broken(theInterface, "enqueue of an id that is in the queue answered %q", err)
 		}
 		if len(in) != 1 {
-			return nil // it keeps one entry
+			return nil // it keeps one
 		}
 	}
-	had, err := c.all(ctx, 2, 2)
+	had, err := c.All(ctx, 2, 2)
 	if err != nil {
 		return err
 	}
 	if len(had) != 2 {
 		return broken(variant.NoLostTask, "an id was entered twice, and %d of the two were delivered", len(had))
 	}
-	if !lends(b.v) {
+	if !lends(b.Variant) {
 		return nil
 	}
-	if err := c.ack(ctx, theInterface, had[0], nil); err != nil {
+	if err := c.Acks(ctx, theInterface, had[0], nil); err != nil {
 		return err
 	}
-	if err := c.holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+	if err := c.Holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
 		return fmt.Errorf("of two entries with one id, both delivered, one was acknowledged: %w", err)
 	}
-	if err := c.ack(ctx, variant.NoLostTask, had[1], nil); err != nil {
+	if err := c.Acks(ctx, variant.NoLostTask, had[1], nil); err != nil {
 		return fmt.Errorf("of two entries with one id, both delivered, one was acknowledged: %w", err)
 	}
-	if _, err := c.Enqueue(ctx, c.name, "a", "a"); err != nil {
+	if _, err := c.Enqueue(ctx, c.Name, "a", "a"); err != nil {
 		return broken(theInterface, "enqueue answered %q", err)
 	}
 	for range 2 {
-		if _, err := c.next(ctx); err != nil {
+		if _, err := c.Next(ctx); err != nil {
 			return fmt.Errorf("of two entries with one id: %w", err)
 		}
 	}
-	return c.holds(ctx, variant.NoLostTask, nil, nil)
+	return c.Holds(ctx, variant.NoLostTask, nil, nil)
 }
 
 // behindLiveClaims: of many claims that have run out, all but one are taken again at once, so that the
@@ -296,20 +298,20 @@ func sameIDs(ctx context.Context, b bench) error {
 func behindLiveClaims(ctx context.Context, b bench) error {
 	const lasting = 1200 * time.Millisecond
 	long := func(o *queueimpl.Options) { o.Visibility = lasting }
-	c, other := b.client(long), b.client(long)
-	n := b.fits(ctx, 120, 12, lasting/6)
+	c, other := b.Client(long), b.Client(long)
+	n := b.Fits(ctx, 120, 12, lasting/6)
 	ids := numbered(n)
-	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
+	if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
 		return err
 	}
-	if got, err := c.all(ctx, n, n); err != nil || len(got) < n {
-		return err // another rule judges that
+	if got, err := c.All(ctx, n, n); err != nil || len(got) < n {
+		return err // another rule's business
 	}
-	b.passes(ctx, lasting+lasting/8)
-	start := c.env.Clock.Now()
+	b.Passes(ctx, lasting+lasting/8)
+	start := c.Env.Clock.Now()
 	var again []queueimpl.Task
-	if err := b.until(ctx, "the return of many tasks", func() (bool, error) {
-		got, err := c.pop(ctx, n-1-len(again))
+	if err := b.Until(ctx, "the return of many tasks", func() (bool, error) {
+		got, err := c.Take(ctx, n-1-len(again))
 		again = append(again, got...)
 		return len(again) >= n-1, err
 	}); err != nil {
@@ -317,37 +319,37 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 	}
 	end := start.Add(lasting)
 	for n := 0; ; n++ {
-		got, err := other.pop(ctx, 1)
+		got, err := other.Take(ctx, 1)
 		if err != nil || len(got) > 0 {
 			return err
 		}
-		if now := other.env.Clock.Now(); now.After(end.Add(-grain)) {
-			return nil // the machine is too slow: the other claims are over
+		if now := other.Env.Clock.Now(); now.After(end.Add(-grain)) {
+			return nil // too slow a machine: the others' claims are over
 		} else if now.Sub(start) > lateness && n > 3 {
 			break
 		}
-		b.passes(ctx, 10*look)
+		b.Passes(ctx, 10*look)
 	}
 	return broken(variant.Progress, "%d claims had run out, and all tasks but one were taken again: that one was not delivered for %v, behind claims that went on", n, lateness)
 }
 
-// lateExtend: a claim that has run out is over, whether or not another client has taken the task since.
+// lateExtend: a claim that has run out is over, whether anybody has taken the task since or not.
 func lateExtend(ctx context.Context, b bench) error {
-	c := b.client(claims)
+	c := b.Client(claims)
 	x := c.Queue.(queueimpl.Extender)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
-	start := c.env.Clock.Now()
-	taken, err := c.popped(ctx, theInterface, 1, "a")
+	start := c.Env.Clock.Now()
+	taken, err := c.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
 		return err
 	}
-	took := c.env.Clock.Now().Sub(start)
-	if err := b.ended(ctx, c, taken[0].Until.Add(took+claim/5)); err != nil {
+	took := c.Env.Clock.Now().Sub(start)
+	if err := b.Ended(ctx, c, taken[0].Until.Add(took+claim/5)); err != nil {
 		return err
 	}
-	if _, err := x.Extend(ctx, c.name, taken[0]); !errors.Is(err, queueimpl.ErrLost) {
+	if _, err := x.Extend(ctx, c.Name, taken[0]); !errors.Is(err, queueimpl.ErrLost) {
 		return broken(theInterface, "extend of a claim that had run out, of a task that nobody was given since, answered %s; want %q", say(err), queueimpl.ErrLost)
 	}
 	own := b
@@ -356,45 +358,45 @@ func lateExtend(ctx context.Context, b bench) error {
 	if err != nil || had == nil {
 		return err
 	}
-	if _, err := x.Extend(ctx, holder.name, *had); !errors.Is(err, queueimpl.ErrLost) {
+	if _, err := x.Extend(ctx, holder.Name, *had); !errors.Is(err, queueimpl.ErrLost) {
 		return broken(theInterface, "extend of a claim that had run out, of a task that waits again, answered %s; want %q", say(err), queueimpl.ErrLost)
 	}
-	_, err = other.comes(ctx, variant.NoLostTask, had.ID)
+	_, err = other.Comes(ctx, variant.NoLostTask, had.ID)
 	return err
 }
 
-// extendOften: an extend restarts the time-out, and does not add to it.
+// extendOften: an extend starts the time-out again, and does not add to it.
 func extendOften(ctx context.Context, b bench) error {
 	const times = 12
-	c := b.client(claims)
+	c := b.Client(claims)
 	x := c.Queue.(queueimpl.Extender)
-	taken, err := c.given(ctx, theInterface)
+	taken, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
 	t := taken[0]
 	for range times {
-		if t, err = x.Extend(ctx, c.name, t); err != nil {
-			return nil // the machine is so busy that the claim is over; other rules extend, too
+		if t, err = x.Extend(ctx, c.Name, t); err != nil {
+			return nil // a machine so busy that the claim is over; other rules extend, too
 		}
 	}
-	now := c.env.Clock.Now()
+	now := c.Env.Clock.Now()
 	if t.Until.After(now.Add(claim + grain)) {
 		return broken(theInterface, "a claim of %v was extended %d times, and its end is said to be in %v", claim, times, t.Until.Sub(now))
 	}
-	other := b.client(claims)
+	other := b.Client(claims)
 	end := now.Add(claim)
-	if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
+	if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
 		return err
 	}
-	if late := other.env.Clock.Now().Sub(end); late > 2*lateness {
+	if late := other.Env.Clock.Now().Sub(end); late > 2*lateness {
 		return broken(variant.Progress, "a claim of %v was extended %d times in a row, and ended %v after the last one was over: an extend starts the time-out again, and does not add to it", claim, times, late.Round(time.Millisecond))
 	}
 	return nil
 }
 
-// slowAnswers: the promised end of a claim is counted from before the call, so that after a slow answer it is not later
-// than the server's end.
+// slowAnswers: the end of a claim counts from before the call, so that after a slow answer a consumer does
+// not believe that it holds the task for longer than the server does.
 func slowAnswers(ctx context.Context, b bench) error {
 	const by = 60 * time.Millisecond
 	if b.Pass != nil {
@@ -402,13 +404,13 @@ func slowAnswers(ctx context.Context, b bench) error {
 	}
 	slow := b
 	slow.Env = func() variant.Env { return interrupt.Slow(b.Env(), by) }
-	c := slow.client(claims)
-	taken, err := c.given(ctx, variant.NoLostTask)
+	c := slow.Client(claims)
+	taken, err := c.Given(ctx, variant.NoLostTask)
 	if err != nil {
 		return err
 	}
-	other := b.client(claims)
-	if _, err := other.comes(ctx, variant.NoLostTask, "a"); err != nil {
+	other := b.Client(claims)
+	if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
 		return err
 	}
 	if err := early(other, taken[0], variant.NoDuplicateDelivery); err != nil {
@@ -426,34 +428,34 @@ func dequeueAgain(ctx context.Context, b bench) error {
 	if err := other.Queue.(queueimpl.Dequeuer).Dequeue(ctx, b.Queue, had.ID, had.Score); err != nil {
 		return broken(theInterface, "dequeue of a task that waits again after its claim has run out, with its score, answered %q; want success", err)
 	}
-	got, err := other.pop(ctx, 2)
+	got, err := other.Take(ctx, 2)
 	if err == nil && slices.Contains(idsOf(got), had.ID) {
 		err = broken(variant.NoDuplicateDelivery, "%q was withdrawn and delivered as well", had.ID)
 	}
 	return err
 }
 
-// deadAck: the last consumer of a dead letter acknowledges it after all. Either the ack counts, and the letter is gone,
-// or it has no effect.
+// deadAck: the last consumer of a dead letter acknowledges it after all. It counts, and then the letter
+// is gone, or it does not.
 func deadAck(ctx context.Context, b bench) error {
-	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
+	c := b.Client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
 	d := c.Queue.(queueimpl.DeadLetters)
-	taken, err := c.given(ctx, theInterface)
+	taken, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
 	var dead []queueimpl.Task
-	if err := b.until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.popped(ctx, theInterface, 1); err != nil {
+	if err := b.Until(ctx, "the dead letter", func() (bool, error) {
+		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
 			return false, err
 		}
-		dead, err = d.Dead(ctx, c.name)
+		dead, err = d.Dead(ctx, c.Name)
 		return len(dead) > 0, err
 	}); err != nil {
 		return err
 	}
-	late := c.Queue.(queueimpl.Acker).Ack(ctx, c.name, taken[0])
-	if dead, err = d.Dead(ctx, c.name); err != nil {
+	late := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, taken[0])
+	if dead, err = d.Dead(ctx, c.Name); err != nil {
 		return broken(theInterface, "dead letters: %q", err)
 	}
 	if late == nil && len(dead) > 0 {
@@ -468,25 +470,25 @@ func deadAck(ctx context.Context, b bench) error {
 // manyDead: all tasks that have had their attempts are dead letters, and count as claims that were ended.
 func manyDead(ctx context.Context, b bench) error {
 	const lasting = 4 * claim
-	c := b.client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = lasting, 1 })
-	n := b.fits(ctx, 1500, 100, 2*lasting)
+	c := b.Client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = lasting, 1 })
+	n := b.Fits(ctx, 1500, 100, 2*lasting)
 	if b.Pass != nil {
-		n = 250 // the emulation is slow
+		n = 250 // an emulation takes its time
 	}
-	for ; ; n /= 2 { // fewer, if so many cannot be taken within a claim
+	for ; ; n /= 2 { // fewer, if so many cannot be taken while a claim lasts
 		ids := numbered(n)
-		c.name = fmt.Sprintf("%s-%d", b.Queue, n)
-		if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
+		c.Name = fmt.Sprintf("%s-%d", b.Queue, n)
+		if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
 			return err
 		}
 		start := time.Now()
-		got, err := c.all(ctx, n, n)
+		got, err := c.All(ctx, n, n)
 		if err != nil {
 			return err
 		}
 		if b.Pass == nil && time.Since(start) > lasting {
 			if n < 12 {
-				return &tooSlow{fmt.Sprintf("%d tasks were not taken while a claim lasts", n)}
+				return &tooSlow{Why: fmt.Sprintf("%d tasks were not taken while a claim lasts", n)}
 			}
 			continue
 		}
@@ -495,24 +497,24 @@ func manyDead(ctx context.Context, b bench) error {
 		}
 		break
 	}
-	b.passes(ctx, lasting+grain)
+	b.Passes(ctx, lasting+grain)
 	ended := 0
 	r, reclaims := c.Queue.(queueimpl.Reclaimer)
-	if err := b.until(ctx, "the end of all claims", func() (bool, error) {
+	if err := b.Until(ctx, "the end of all claims", func() (bool, error) {
 		if reclaims {
-			more, err := r.Reclaim(ctx, c.name)
+			more, err := r.Reclaim(ctx, c.Name)
 			if ended += more; err != nil {
 				return false, broken(theInterface, "reclaim answered %q", err)
 			}
-		} else if _, err := c.pop(ctx, 1); err != nil {
+		} else if _, err := c.Take(ctx, 1); err != nil {
 			return false, err
 		}
-		s, err := c.State(ctx, c.name)
+		s, err := c.State(ctx, c.Name)
 		return len(s.Claimed)+len(s.Waiting) == 0, err
 	}); err != nil {
 		return err
 	}
-	dead, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.name)
+	dead, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.Name)
 	if err != nil {
 		return broken(theInterface, "dead letters: %q", err)
 	}
@@ -527,8 +529,8 @@ func manyDead(ctx context.Context, b bench) error {
 
 // manyAtOnce asks for all tasks at once.
 func manyAtOnce(ctx context.Context, b bench) error {
-	producer, c := b.client(), b.client()
-	n := b.fits(ctx, 1200, 60, 3*time.Second)
+	producer, c := b.Client(), b.Client()
+	n := b.Fits(ctx, 1200, 60, 3*time.Second)
 	if b.Pass != nil {
 		n = min(n, 260)
 	}
@@ -536,12 +538,12 @@ func manyAtOnce(ctx context.Context, b bench) error {
 	for _, id := range ids {
 		want[id] = true
 	}
-	if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+	if _, err := producer.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 		return err
 	}
 	var had []queueimpl.Task
 	for {
-		got, err := c.pop(ctx, n)
+		got, err := c.Take(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -560,23 +562,23 @@ func manyAtOnce(ctx context.Context, b bench) error {
 		return broken(variant.NoLostTask, "of %d tasks, asked for by pops of %d, %d were not delivered, such as %q", n, n, len(want), keysOf(want))
 	}
 	for _, t := range had[:min(len(had), 100)] {
-		if err := c.done(ctx, t); err != nil {
+		if err := c.Done(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// batchInOrder asks for many tasks at once. The order of their ids differs from that of their due times.
+// batchInOrder asks for many tasks at once. Their ids are in another order than their due times.
 func batchInOrder(ctx context.Context, b bench) error {
-	c := b.client()
-	n := b.fits(ctx, 150, 20, time.Second)
+	c := b.Client()
+	n := b.Fits(ctx, 150, 20, time.Second)
 	at := map[string]int{}
 	var in []queueimpl.Task
 	for i := range n {
 		id := fmt.Sprintf("task-%03d", n-i)
 		at[id] = i
-		one, err := c.enqueue(ctx, variant.NoLostTask, id)
+		one, err := c.Enter(ctx, variant.NoLostTask, id)
 		if err != nil {
 			return err
 		}
@@ -585,7 +587,7 @@ func batchInOrder(ctx context.Context, b bench) error {
 			b.Pass(time.Millisecond)
 		}
 	}
-	got, err := c.all(ctx, n, n)
+	got, err := c.All(ctx, n, n)
 	if err != nil {
 		return err
 	}
@@ -597,20 +599,20 @@ func batchInOrder(ctx context.Context, b bench) error {
 		if in[p].Score > in[t].Score {
 			return broken(variant.InOrder, "in a pop of %d, %q, due at %f, was delivered after %q, due at %f", n, got[i].ID, in[t].Score, got[i-1].ID, in[p].Score)
 		}
-		if in[p].Score == 0 && in[t].Score == 0 && p > t && !can[queueimpl.Delayer](b.v) {
+		if in[p].Score == 0 && in[t].Score == 0 && p > t && !can[queueimpl.Delayer](b.Variant) {
 			return broken(variant.InOrder, "in a pop of %d, %q was delivered after %q, and was enqueued before it", n, got[i].ID, got[i-1].ID)
 		}
 	}
 	return nil
 }
 
-// journalInterrupted: the journal has the tasks that a pop under a request took, wherever the pop was interrupted.
+// journalInterrupted: what a pop under a request took is in the journal, wherever the pop was interrupted.
 func journalInterrupted(ctx context.Context, b bench) error {
-	return b.each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
-		doomed, line := b.interrupted(ctx, long)
-		c := b.client()
+	return b.Each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		doomed, line := b.Interrupted(ctx, long)
+		c := b.Client()
 		ids := []string{"a", "b", "c"}
-		if _, err := c.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+		if _, err := c.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 			return err
 		}
 		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Journaler).PopAs(ctx, b.Queue, "request", 2) }) {
@@ -621,7 +623,7 @@ func journalInterrupted(ctx context.Context, b bench) error {
 		if err != nil {
 			return broken(theInterface, "journal of a request answered %q", err)
 		}
-		rest, err := c.all(ctx, len(ids), len(ids))
+		rest, err := c.All(ctx, len(ids), len(ids))
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package queuetest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,84 +11,50 @@ import (
 	"oversell/clock"
 	"oversell/internal/keyname"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
 
-// strangeIDs are ids that careless code truncates, splits, quotes, matches, or reads as numbers.
-var strangeIDs = append(separated(), []string{
-	"1", "01", "1.0", "1e0", "-1", "0x1", "12345678901234567890", "9007199254740993", "9007199254740992", "nan", "inf", "nil", "null", "true",
-	"a:b", "a:b:c", ":", "a,b", "a|b", "a/b", "a b", " a", "a ", "a\tb", "a\nb", "a\r\nb", "a\x00b", "\x00", "\x1f", "a\x01b",
-	`a"b`, `"a"`, `a\b`, `a\nb`, "'a'", "{a}", "[1]", `{"id":"a"}`, "\x80", "a\xff", "a\xfe", "a\xc3(", "\xf0\x9f", "\xed\xa0\x80", "\xef\xbf\xbd", "a*", "a?", "*", "%s", "%d", "$1", "a=b", "a&b", "<a>", "é", "日本", "A", "a", strings.Repeat("x", 5000),
-}...)
-
-// separated returns ids with each character that an implementation might use to separate an id from other data.
-func separated() (ids []string) {
-	for sign := byte(1); sign < 0x80; sign++ {
-		letter := sign|0x20 >= 'a' && sign|0x20 <= 'z' || sign >= '0' && sign <= '9'
-		if !letter {
-			ids = append(ids, "x"+string(sign)+"y", "x"+strings.Repeat(string(sign), 2)+"1")
-		}
-	}
-	return ids
-}
-
-// taken returns the ids that a queue accepts: it may refuse an id as a bad call.
-func (b bench) taken(ctx context.Context, ids []string) (taken []string, _ error) {
-	c := b.client()
-	c.name += "-taken"
-	for _, id := range ids {
-		_, err := c.Enqueue(ctx, c.name, id)
-		if errors.Is(err, queueimpl.ErrBadCall) {
-			continue
-		}
-		if err != nil {
-			return nil, broken(variant.NoLostTask, "enqueue of %q answered %q; want success, or %q if the queue does not take such ids", id, err, queueimpl.ErrBadCall)
-		}
-		taken = append(taken, id)
-	}
-	return taken, nil
-}
-
 func idsAreOpaque(ctx context.Context, b bench) error {
-	producer, consumer := b.client(), b.client()
-	ids, err := b.taken(ctx, b.someOf(ctx, strangeIDs, 3*time.Second))
+	producer, consumer := b.Client(), b.Client()
+	ids, err := b.Accepted(ctx, b.SomeOf(ctx, queueclient.StrangeIDs, 3*time.Second))
 	if err != nil {
 		return err
 	}
 	for _, all := range []bool{false, true} {
 		want := map[string]bool{}
 		if all {
-			if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+			if _, err := producer.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 				return err
 			}
 		}
 		for _, id := range ids {
 			if !all {
-				if _, err := producer.enqueue(ctx, variant.NoLostTask, id); err != nil {
+				if _, err := producer.Enter(ctx, variant.NoLostTask, id); err != nil {
 					return err
 				}
 			}
 			want[id] = true
 		}
 		for len(want) > 0 {
-			tasks, err := consumer.pop(ctx, 3)
+			tasks, err := consumer.Take(ctx, 3)
 			if err != nil {
 				return err
 			}
 			if len(tasks) == 0 {
-				return consumer.lost(ctx, keysOf(want), "pop answered that nothing is due, and these were not delivered: %q", keysOf(want))
+				return consumer.Lost(ctx, keysOf(want), "pop answered that nothing is due, and these were not delivered: %q", keysOf(want))
 			}
 			for _, t := range tasks {
 				if !want[t.ID] {
 					return broken(variant.NoLostTask, "%q was delivered, which was not enqueued, or delivered before; missing are %q", t.ID, keysOf(want))
 				}
 				delete(want, t.ID)
-				if err := consumer.done(ctx, t); err != nil {
+				if err := consumer.Done(ctx, t); err != nil {
 					return err
 				}
 			}
 		}
-		if err := consumer.holds(ctx, theInterface, nil, nil); err != nil {
+		if err := consumer.Holds(ctx, theInterface, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -105,30 +70,31 @@ func keysOf(m map[string]bool) (all []string) {
 	return all
 }
 
-// namesAreOpaque fills queues with similar names, and with ids that would make up for the difference.
+// namesAreOpaque fills queues with names that resemble each other, and ids that would
+// make up for the difference.
 func namesAreOpaque(ctx context.Context, b bench) error {
 	n := b.Queue
 	names := []string{
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + ":", n + ":a", n + ":a:b", n + "*", n + "?", n[:len(n)-1] + "?", n + "[a]", n + " ", n + "\n", n + "\x00", n + "%",
 		n + ":claimed", n + ":processing", n + ":delayed", n + ":dead", n + ":ids", n + ":lock", n + ":journal", n + ":meta", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 	}
-	c := b.client()
-	// The keys show names that would share a key.
+	c := b.Client()
+	// The keys tell of names that would use the same.
 	first := *c
-	first.name += "-keys"
-	if _, err := first.enqueue(ctx, theInterface, "a", "b"); err != nil {
+	first.Name += "-keys"
+	if _, err := first.Enter(ctx, theInterface, "a", "b"); err != nil {
 		return err
 	}
-	if _, err := first.pop(ctx, 1); err != nil {
+	if _, err := first.Take(ctx, 1); err != nil {
 		return err
 	}
-	if rdb := c.env.Redis; len(rdb) > 0 {
-		found, err := keyname.Of(ctx, rdb[0], first.name)
+	if rdb := c.Env.Redis; len(rdb) > 0 {
+		found, err := keyname.Of(ctx, rdb[0], first.Name)
 		if err != nil {
 			return err
 		}
-		for _, name := range keyname.Collisions(found, first.name) {
-			names = append(names, strings.Replace(name, first.name, n, 1))
+		for _, name := range keyname.Collisions(found, first.Name) {
+			names = append(names, strings.Replace(name, first.Name, n, 1))
 		}
 	}
 	ids := func(i int) []string {
@@ -136,16 +102,16 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	}
 	for i, name := range names {
 		on := *c
-		on.name = name
-		if _, err := on.enqueue(ctx, theInterface, ids(i)...); err != nil {
+		on.Name = name
+		if _, err := on.Enter(ctx, theInterface, ids(i)...); err != nil {
 			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
 		}
 	}
 	for i, name := range names {
 		on := *c
-		on.name = name
-		tasks, err := on.all(ctx, 10, 4)
-		if err != nil && keeps(b.v, variant.NoLostTask) {
+		on.Name = name
+		tasks, err := on.All(ctx, 10, 4)
+		if err != nil && keeps(b.Variant, variant.NoLostTask) {
 			return broken(variant.NoLostTask, "with queues of similar names, the tasks in %q cannot be taken: %w", name, err)
 		}
 		if err != nil {
@@ -157,26 +123,27 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 		if !slices.Equal(got, want) {
 			return broken(theInterface, "with queues of similar names, pop from %q answered %q; want %q", name, got, want)
 		}
-		if err := on.done(ctx, tasks...); err != nil {
+		if err := on.Done(ctx, tasks...); err != nil {
 			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// unlikeNames uses two queues with entirely different names in turn: neither queue sees the entries of the other.
+// unlikeNames does the same in two queues with names that have nothing in common, in turn: neither queue sees
+// the entries of the other one.
 func unlikeNames(ctx context.Context, b bench) error {
-	one, two := b.client(overwriting), b.client(overwriting)
-	two.name = "a-" + rand.Text()
+	one, two := b.Client(overwriting), b.Client(overwriting)
+	two.Name = "a-" + rand.Text()
 	both := []*client{one, two}
 	for _, c := range both {
-		if _, err := c.enqueue(ctx, theInterface, "a", "b", "c"); err != nil {
+		if _, err := c.Enter(ctx, theInterface, "a", "b", "c"); err != nil {
 			return err
 		}
 	}
 	var taken [2]queueimpl.Task
 	for i, c := range both {
-		tasks, err := c.pop(ctx, 1)
+		tasks, err := c.Take(ctx, 1)
 		if err != nil {
 			return err
 		}
@@ -189,71 +156,71 @@ func unlikeNames(ctx context.Context, b bench) error {
 		return func() error {
 			ids = slices.DeleteFunc(ids, func(id string) bool { return id == taken[i].ID })
 			var claimed []string
-			if b.v.AtLeastOnce {
+			if b.Variant.AtLeastOnce {
 				claimed = []string{taken[i].ID}
 			}
-			return both[i].holds(ctx, theInterface, ids, claimed)
+			return both[i].Holds(ctx, theInterface, ids, claimed)
 		}
 	}
 	steps := []func() error{rest(0, "a", "b", "c"), rest(1, "a", "b", "c")}
-	if a, ok := one.Queue.(queueimpl.Acker); ok && b.v.AtLeastOnce {
+	if a, ok := one.Queue.(queueimpl.Acker); ok && b.Variant.AtLeastOnce {
 		if taken[0].ID != taken[1].ID || taken[0].Receipt != taken[1].Receipt {
 			steps = append(steps, func() error {
-				if err := a.Ack(ctx, one.name, taken[1]); err == nil {
+				if err := a.Ack(ctx, one.Name, taken[1]); err == nil {
 					return broken(variant.EffectOnce, "the receipt of a task in another queue, with an unlike name, was taken for an ack")
 				}
 				return nil
 			}, rest(0, "a", "b", "c"))
 		}
 		steps = append(steps,
-			func() error { return one.ack(ctx, theInterface, taken[0], nil) }, rest(1, "a", "b", "c"),
-			func() error { return two.ack(ctx, theInterface, taken[1], nil) })
+			func() error { return one.Acks(ctx, theInterface, taken[0], nil) }, rest(1, "a", "b", "c"),
+			func() error { return two.Acks(ctx, theInterface, taken[1], nil) })
 	}
 	if j, ok := one.Queue.(queueimpl.Journaler); ok {
 		steps = append(steps, func() error {
-			tasks, err := j.PopAs(ctx, one.name, "request", 1)
+			tasks, err := j.PopAs(ctx, one.Name, "request", 1)
 			if err != nil {
 				return broken(theInterface, "pop under a request answered %q", err)
 			}
-			if err := one.done(ctx, tasks...); err != nil {
+			if err := one.Done(ctx, tasks...); err != nil {
 				return err
 			}
-			return two.journal(ctx, "request", nil)
+			return two.Journal(ctx, "request", nil)
 		})
 	}
 	steps = append(steps,
 		func() error {
 			for _, c := range both {
-				tasks, err := c.all(ctx, 5, 2)
+				tasks, err := c.All(ctx, 5, 2)
 				if err == nil {
-					err = c.done(ctx, tasks...)
+					err = c.Done(ctx, tasks...)
 				}
 				if err != nil {
 					return err
 				}
 				if c == one && err == nil {
-					if _, err := one.enqueue(ctx, theInterface, "d"); err != nil {
+					if _, err := one.Enter(ctx, theInterface, "d"); err != nil {
 						return err
 					}
 				}
 			}
 			return nil
 		},
-		func() error { return two.holds(ctx, theInterface, nil, nil) },
-		func() error { return one.holds(ctx, theInterface, []string{"d"}, nil) })
+		func() error { return two.Holds(ctx, theInterface, nil, nil) },
+		func() error { return one.Holds(ctx, theInterface, []string{"d"}, nil) })
 	if err := firstOf(steps...); err != nil {
 		return fmt.Errorf("with two queues of unlike names: %w", err)
 	}
 	return nil
 }
 
-// manyTasks uses so many tasks that a fault in one of some hundred shows.
+// manyTasks are so many that a flaw of one in some hundreds shows.
 func manyTasks(ctx context.Context, b bench) error {
-	tasks := b.fits(ctx, 1500, 60, 5*time.Second)
+	tasks := b.Fits(ctx, 1500, 60, 5*time.Second)
 	if b.Pass != nil {
-		tasks = min(tasks, 300) // the emulation is slow
+		tasks = min(tasks, 300) // an emulation takes its time
 	}
-	producer, consumer := b.client(), b.client()
+	producer, consumer := b.Client(), b.Client()
 	want := map[string]bool{}
 	for i := 0; i < tasks; {
 		var ids []string
@@ -262,17 +229,17 @@ func manyTasks(ctx context.Context, b bench) error {
 			want[ids[len(ids)-1]] = true
 			i++
 		}
-		if _, err := producer.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+		if _, err := producer.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 			return err
 		}
 	}
 	for round := 1; len(want) > 0; round++ {
-		got, err := consumer.pop(ctx, 1+round%40)
+		got, err := consumer.Take(ctx, 1+round%40)
 		if err != nil {
 			return err
 		}
 		if len(got) == 0 {
-			return consumer.lost(ctx, keysOf(want), "of %d tasks, %d were not delivered, such as %q", tasks, len(want), keysOf(want))
+			return consumer.Lost(ctx, keysOf(want), "of %d tasks, %d were not delivered, such as %q", tasks, len(want), keysOf(want))
 		}
 		for _, t := range got {
 			if !want[t.ID] {
@@ -280,14 +247,14 @@ func manyTasks(ctx context.Context, b bench) error {
 			}
 			delete(want, t.ID)
 		}
-		if err := consumer.done(ctx, got...); err != nil {
+		if err := consumer.Done(ctx, got...); err != nil {
 			return err
 		}
 	}
-	return consumer.holds(ctx, variant.NoLostTask, nil, nil)
+	return consumer.Holds(ctx, variant.NoLostTask, nil, nil)
 }
 
-// ahead is a clock that is ahead of another one or behind it.
+// ahead is a clock that is ahead of another, or behind it.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -296,14 +263,14 @@ type ahead struct {
 func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
 // skewed makes a client with a wrong clock.
-func (b bench) skewed(by time.Duration, change ...func(*queueimpl.Options)) *client {
+func skewed(b bench, by time.Duration, change ...func(*queueimpl.Options)) *client {
 	own := b
 	own.Env = func() variant.Env {
 		env := b.Env()
 		env.Clock = ahead{env.Clock, by}
 		return env
 	}
-	return own.client(change...)
+	return own.Client(change...)
 }
 
 // clocksDiffer: neither a producer's nor a consumer's clock may make a delayed task come early.
@@ -311,11 +278,11 @@ func clocksDiffer(ctx context.Context, b bench) error {
 	for i, by := range []struct{ producer, consumer time.Duration }{{-time.Hour, 0}, {0, time.Hour}, {-time.Minute, time.Minute}} {
 		own := b
 		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
-		producer, consumer := own.skewed(by.producer), own.skewed(by.consumer)
+		producer, consumer := skewed(own, by.producer), skewed(own, by.consumer)
 		if _, err := producer.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, own.Queue, 10*time.Second, "later"); err != nil {
 			return broken(theInterface, "enqueue answered %q", err)
 		}
-		if tasks, err := consumer.pop(ctx, 1); err != nil || len(tasks) > 0 {
+		if tasks, err := consumer.Take(ctx, 1); err != nil || len(tasks) > 0 {
 			return broken(variant.NotEarly, "a task with a delay of 10 s was delivered at once: the producer's clock is %v ahead, the consumer's %v (%v)", by.producer, by.consumer, err)
 		}
 	}
@@ -327,55 +294,55 @@ func claimsAndClocks(ctx context.Context, b bench) error {
 	for i, by := range []struct{ first, second time.Duration }{{0, time.Hour}, {-time.Hour, 0}} {
 		own := b
 		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
-		first, second := own.skewed(by.first), own.skewed(by.second)
-		if _, err := first.given(ctx, theInterface); err != nil {
+		first, second := skewed(own, by.first), skewed(own, by.second)
+		if _, err := first.Given(ctx, theInterface); err != nil {
 			return err
 		}
-		if _, err := second.popped(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+		if _, err := second.Takes(ctx, variant.NoDuplicateDelivery, 1); err != nil {
 			return fmt.Errorf("a claimed task, with the consumers' clocks %v and %v ahead: %w", by.first, by.second, err)
 		}
 	}
 	return nil
 }
 
-// noClock reports whether a queue does not depend on the clocks of its clients.
+// noClock tells the queues that do not depend on the clocks of their clients.
 func noClock(v queueimpl.Variant) bool {
 	return !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool { return f.Fault == variant.ClockSkew })
 }
 
-// clocksApart: clients with different clocks use one queue like any others, and each gets the end of its claims by its
-// own clock.
+// clocksApart: clients whose clocks differ use one queue like any others, and each is told the end of its
+// claims by its own clock.
 func clocksApart(ctx context.Context, b bench) error {
 	var clients []*client
 	for i, by := range []time.Duration{0, time.Hour, -time.Hour, -time.Minute} { // an hour ahead comes before behind
-		c := b.skewed(by)
-		if _, err := c.enqueue(ctx, variant.NoLostTask, fmt.Sprint("task-", i)); err != nil {
+		c := skewed(b, by)
+		if _, err := c.Enter(ctx, variant.NoLostTask, fmt.Sprint("task-", i)); err != nil {
 			return fmt.Errorf("by a client with a clock %v ahead: %w", by, err)
 		}
 		clients = append(clients, c)
 	}
 	told := func(c *client, what string, before time.Time, t queueimpl.Task) error {
-		now := c.env.Clock.Now()
+		now := c.Env.Clock.Now()
 		if !t.Until.IsZero() && (t.Until.After(now.Add(queueimpl.DefaultVisibility+grain)) || t.Until.Before(before)) {
 			return broken(theInterface, "%s at %v by the caller's clock, which differs from the server's, answered that a claim of %v ends at %v", what, now, queueimpl.DefaultVisibility, t.Until)
 		}
 		return nil
 	}
 	for _, c := range clients {
-		before := c.env.Clock.Now()
-		tasks, err := c.pop(ctx, 1)
+		before := c.Env.Clock.Now()
+		tasks, err := c.Take(ctx, 1)
 		if err != nil {
 			return err
 		}
 		if len(tasks) == 0 {
-			return c.lost(ctx, nil, "clients with different clocks enqueued %d tasks, and a pop found nothing when not all were taken", len(clients))
+			return c.Lost(ctx, nil, "clients with different clocks enqueued %d tasks, and a pop found nothing when not all were taken", len(clients))
 		}
 		if err := told(c, "a pop", before, tasks[0]); err != nil {
 			return err
 		}
 		if x, ok := c.Queue.(queueimpl.Extender); ok {
-			before := c.env.Clock.Now()
-			longer, err := x.Extend(ctx, c.name, tasks[0])
+			before := c.Env.Clock.Now()
+			longer, err := x.Extend(ctx, c.Name, tasks[0])
 			if err != nil {
 				return broken(theInterface, "extend of a claim, by a client whose clock differs from the server's, answered %q", err)
 			}
@@ -383,7 +350,7 @@ func clocksApart(ctx context.Context, b bench) error {
 				return err
 			}
 		}
-		if err := c.done(ctx, tasks...); err != nil {
+		if err := c.Done(ctx, tasks...); err != nil {
 			return err
 		}
 	}
@@ -401,38 +368,38 @@ func clocksApart(ctx context.Context, b bench) error {
 	return nil
 }
 
-// claimEnds: a claim ends by its own time-out, independently of the calls of other clients and of how long the task had
-// waited.
+// claimEnds: a claim ends by its own time-out. It depends neither on the calls of other clients nor on how long
+// the task had waited.
 func claimEnds(ctx context.Context, b bench) error {
-	c := b.client(claims)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	c := b.Client(claims)
+	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
-	b.passes(ctx, claim*5/4)
-	taken, err := c.popped(ctx, variant.NoLostTask, 1, "a")
+	b.Passes(ctx, claim*5/4)
+	taken, err := c.Takes(ctx, variant.NoLostTask, 1, "a")
 	if err != nil {
 		return err
 	}
 	t := taken[0]
-	other := b.client(claims)
-	for n := 0; b.before(c, t.Until.Add(claim)); n++ {
-		got, err := other.pop(ctx, 1)
+	other := b.Client(claims)
+	for n := 0; b.Before(c, t.Until.Add(claim)); n++ {
+		got, err := other.Take(ctx, 1)
 		if err != nil {
 			return err
 		}
 		if len(got) > 0 {
 			return early(c, t, variant.NoDuplicateDelivery)
 		}
-		b.passes(ctx, claim/20)
+		b.Passes(ctx, claim/20)
 	}
-	_, err = other.comes(ctx, variant.NoLostTask, "a")
+	_, err = other.Comes(ctx, variant.NoLostTask, "a")
 	return err
 }
 
-// strangeReturns: the code that ends claims and moves delayed tasks treats ids as texts, too.
+// strangeReturns: ids are texts to what ends claims, too, and to what moves delayed tasks.
 func strangeReturns(ctx context.Context, b bench) error {
-	c := b.client(claims)
-	ids, err := b.taken(ctx, b.someOf(ctx, strangeIDs, 3*time.Second))
+	c := b.Client(claims)
+	ids, err := b.Accepted(ctx, b.SomeOf(ctx, queueclient.StrangeIDs, 3*time.Second))
 	if err != nil {
 		return err
 	}
@@ -441,29 +408,29 @@ func strangeReturns(ctx context.Context, b bench) error {
 			if _, err := d.EnqueueAfter(ctx, b.Queue, 5*time.Millisecond, id); err != nil {
 				return broken(theInterface, "enqueue of %q answered %q", id, err)
 			}
-		} else if _, err := c.enqueue(ctx, variant.NoLostTask, id); err != nil {
+		} else if _, err := c.Enter(ctx, variant.NoLostTask, id); err != nil {
 			return err
 		}
 	}
-	b.passes(ctx, 10*time.Millisecond)
+	b.Passes(ctx, 10*time.Millisecond)
 	taken := 0
-	err = b.until(ctx, "the delivery of all tasks", func() (bool, error) {
-		got, err := c.pop(ctx, len(ids))
+	err = b.Until(ctx, "the delivery of all tasks", func() (bool, error) {
+		got, err := c.Take(ctx, len(ids))
 		taken += len(got)
 		return taken >= len(ids), err
 	})
 	if err != nil {
 		return err
 	}
-	b.passes(ctx, claim*5/4)
-	other := b.client(claims)
+	b.Passes(ctx, claim*5/4)
+	other := b.Client(claims)
 	want := map[string]bool{}
 	for _, id := range ids {
 		want[id] = true
 	}
-	return b.until(ctx, "the return of all tasks", func() (bool, error) {
+	return b.Until(ctx, "the return of all tasks", func() (bool, error) {
 		for {
-			got, err := other.pop(ctx, 5)
+			got, err := other.Take(ctx, 5)
 			if err != nil {
 				return false, err
 			}
@@ -472,7 +439,7 @@ func strangeReturns(ctx context.Context, b bench) error {
 					return false, broken(variant.NoLostTask, "when its claim had run out, a task came back as %q; missing are %q", t.ID, keysOf(want))
 				}
 				delete(want, t.ID)
-				if err := other.ack(ctx, variant.NoLostTask, t, nil); err != nil {
+				if err := other.Acks(ctx, variant.NoLostTask, t, nil); err != nil {
 					return false, err
 				}
 			}
@@ -485,39 +452,39 @@ func strangeReturns(ctx context.Context, b bench) error {
 
 // extendedBeside: a claim that is extended must not keep others from ending.
 func extendedBeside(ctx context.Context, b bench) error {
-	for try := range 5 { // again, if the machine stalls between the pops for longer than the first claim
-		c := b.client(claims)
-		c.name = fmt.Sprintf("%s-%d", b.Queue, try)
-		first, err := c.given(ctx, theInterface)
+	for try := range 5 { // again, if a machine is held up between the pops for longer than the first claim
+		c := b.Client(claims)
+		c.Name = fmt.Sprintf("%s-%d", b.Queue, try)
+		first, err := c.Given(ctx, theInterface)
 		if err != nil {
 			return err
 		}
-		if _, err := c.enqueue(ctx, theInterface, "b"); err != nil {
+		if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 			return err
 		}
-		_, err = c.popped(ctx, theInterface, 1, "b")
-		if b.before(c, first[0].Until.Add(-grain)) {
+		_, err = c.Takes(ctx, theInterface, 1, "b")
+		if b.Before(c, first[0].Until.Add(-grain)) {
 			if err != nil {
 				return err
 			}
-			return c.extendsBeside(ctx, first[0])
+			return extendsBeside(ctx, c, first[0])
 		}
 	}
-	return &tooSlow{fmt.Sprintf("two pops in a row take longer than a claim of %v, each time", claim)}
+	return &tooSlow{Why: fmt.Sprintf("two pops in a row take longer than a claim of %v, each time", claim)}
 }
 
 // extendsBeside extends the claim of one task until another client is given "b".
-func (c *client) extendsBeside(ctx context.Context, mine queueimpl.Task) error {
-	b, x, other := c.b, c.Queue.(queueimpl.Extender), c.b.client(claims)
-	other.name = c.name
+func extendsBeside(ctx context.Context, c *client, mine queueimpl.Task) error {
+	b, x, other := c.Bench, c.Queue.(queueimpl.Extender), c.Bench.Client(claims)
+	other.Name = c.Name
 	for range 30 {
-		longer, err := x.Extend(ctx, c.name, mine)
+		longer, err := x.Extend(ctx, c.Name, mine)
 		if err != nil {
-			return nil // the machine is so busy that the claim is over
+			return nil // a machine so busy that the claim is over
 		}
 		mine = longer
-		b.passes(ctx, claim/6)
-		got, err := other.pop(ctx, 1)
+		b.Passes(ctx, claim/6)
+		got, err := other.Take(ctx, 1)
 		if err != nil {
 			return err
 		}
@@ -536,9 +503,9 @@ func lateAckOfWaiting(ctx context.Context, b bench) error {
 		return err
 	}
 	if err := holder.Queue.(queueimpl.Acker).Ack(ctx, b.Queue, *had); err != nil {
-		return nil // another client was given it
+		return nil // another was given it
 	}
-	again, err := other.pop(ctx, 2)
+	again, err := other.Take(ctx, 2)
 	if err == nil && slices.Contains(idsOf(again), had.ID) {
 		err = broken(variant.EffectOnce, "%q was delivered again after a late ack, which was answered with success", had.ID)
 	}
@@ -547,18 +514,18 @@ func lateAckOfWaiting(ctx context.Context, b bench) error {
 
 // oldReceipt: the ack of an entry that is done must not fit a later entry with the same id.
 func oldReceipt(ctx context.Context, b bench) error {
-	c, other := b.client(), b.client()
-	old, err := c.given(ctx, theInterface)
+	c, other := b.Client(), b.Client()
+	old, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	if err := c.done(ctx, old...); err != nil {
+	if err := c.Done(ctx, old...); err != nil {
 		return err
 	}
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
-	now, err := other.popped(ctx, theInterface, 1, "a")
+	now, err := other.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
 		return err
 	}
@@ -568,15 +535,15 @@ func oldReceipt(ctx context.Context, b bench) error {
 			return broken(variant.EffectOnce, "an extend of an earlier entry with the same id was answered with success")
 		}
 	}
-	if err := other.holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+	if err := other.Holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
 		return fmt.Errorf("after a second ack of an earlier entry with the same id: %w", err)
 	}
-	return other.ack(ctx, variant.NoLostTask, now[0], nil)
+	return other.Acks(ctx, variant.NoLostTask, now[0], nil)
 }
 
-// allDueInOrder pops one by one when all are due. Tasks without scores are due one delay after their enqueue.
+// allDueInOrder pops one by one when all are due. Tasks without scores are due a delay after they were enqueued.
 func allDueInOrder(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	scores := map[string]float64{}
 	type span struct{ from, to time.Time }
 	due := map[string]span{}
@@ -585,24 +552,24 @@ func allDueInOrder(ctx context.Context, b bench) error {
 		id := fmt.Sprint("task-", (i*5)%6)
 		var in []queueimpl.Task
 		var err error
-		delay, began := time.Duration(0), c.env.Clock.Now()
+		delay, began := time.Duration(0), c.Env.Clock.Now()
 		if delays && i%2 == 0 {
 			delay = 15 * time.Millisecond
 			in, err = delayer.EnqueueAfter(ctx, b.Queue, delay, id)
 		} else {
 			in, err = c.Enqueue(ctx, b.Queue, id)
 		}
-		due[id] = span{began.Add(delay - grain), c.env.Clock.Now().Add(delay + grain)}
+		due[id] = span{began.Add(delay - grain), c.Env.Clock.Now().Add(delay + grain)}
 		if err != nil || len(in) != 1 {
 			return broken(theInterface, "enqueue of %q answered %v and %v", id, in, err)
 		}
 		scores[id] = in[0].Score
-		b.passes(ctx, 4*grain)
+		b.Passes(ctx, 4*grain)
 	}
-	b.passes(ctx, 60*time.Millisecond)
+	b.Passes(ctx, 60*time.Millisecond)
 	last := queueimpl.Task{}
 	for range 6 {
-		t, err := c.next(ctx)
+		t, err := c.Next(ctx)
 		if err != nil {
 			return err
 		}

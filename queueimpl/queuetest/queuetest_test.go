@@ -18,10 +18,10 @@ import (
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good queue with one fault, and the suite must name the
-// promise that it breaks.
+// A suite that nothing fails proves nothing: each saboteur is a good queue with
+// one thing wrong, and must be told which promise it broke.
 
-// full is the full interface of the queue "reliable".
+// full is all that the queue "reliable" can do.
 type full interface {
 	queueimpl.Queue
 	queueimpl.Delayer
@@ -152,7 +152,7 @@ func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimp
 	return tasks, err
 }
 
-// inCatalogue lists the rules for which package internal/mutants has flawed queues.
+// inCatalogue are the rules that package internal/mutants has flawed queues for.
 var inCatalogue = []string{
 	"ids are texts like any other",
 	"ids are texts when claims end, too",
@@ -190,6 +190,7 @@ var inCatalogue = []string{
 	"the server forgets its scripts",
 	"what is in the queue lasts",
 	"clients with different clocks use one queue",
+	"ten thousand tasks in one pop",
 	"twenty thousand tasks",
 	"many requests",
 	"long ids",
@@ -202,6 +203,10 @@ var inCatalogue = []string{
 	"an id that has left is as new",
 	"names and ids that make up for each other",
 	"claims that ran out long ago come back one by one",
+	"the task of a dead consumer comes back while others wait",
+	"a delayed task comes while others wait",
+	"a receipt is refused after a long time",
+	"an entry that is overwritten while a call is held up",
 }
 
 func TestSaboteursAreCaught(t *testing.T) {
@@ -237,6 +242,19 @@ func TestSaboteursAreCaught(t *testing.T) {
 			got[i].Score = -got[i].Score - float64(got[i].ID[0]) // less, the later it comes
 		}
 		return got, err
+	}
+	asksNobody := func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+		s, err := q.State(ctx, name)
+		for _, c := range s.Claimed {
+			if c.ID == t.ID {
+				return q.Ack(ctx, name, c)
+			}
+		}
+		return errors.Join(err, queueimpl.ErrLost)
+	}
+	extendsNothing := func(t queueimpl.Task) (queueimpl.Task, error) {
+		t.Until = t.Until.Add(time.Hour)
+		return t, nil
 	}
 	tests := []struct {
 		wrong string
@@ -311,15 +329,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"removes as it hands out", hooks{pop: removing}, "a claimed task is hidden, then comes back", "no-lost-task is broken"},
 		{"no visibility time-out", hooks{options: func(o *queueimpl.Options) { o.Visibility = time.Millisecond }},
 			"a claimed task is hidden, then comes back", "contract"},
-		{"acks that ask nobody", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
-			s, err := q.State(ctx, name)
-			for _, c := range s.Claimed {
-				if c.ID == t.ID {
-					return q.Ack(ctx, name, c)
-				}
-			}
-			return errors.Join(err, queueimpl.ErrLost)
-		}}, "an ack counts until another has the task", "contract"},
+		{"acks that ask nobody", hooks{ack: asksNobody}, "an ack counts until another has the task", "contract"},
 		{"no ack counts that comes late", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
 			if time.Now().After(t.Until) {
 				return queueimpl.ErrLost
@@ -412,6 +422,26 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			return in, err
 		}}, "a bad call is an error, and changes nothing", "contract"},
+		{"extends nothing", hooks{extend: extendsNothing}, "an extended claim lasts until its end", "no-duplicate-delivery is broken"},
+		{"extends nothing", hooks{extend: extendsNothing}, "long extended claims", "no-duplicate-delivery is broken"},
+		{"acks that ask nobody", hooks{ack: asksNobody}, "many receipts", "no-lost-task is broken"},
+		{"a claimed task is nowhere", hooks{state: func(s queueimpl.State) queueimpl.State { s.Claimed = nil; return s }},
+			"a task whose claim has run out is there", "no-lost-task is broken"},
+		{"a journal of UTF-8", hooks{popped: func(d tasks) tasks {
+			for i := range d {
+				d[i].ID = strings.ToValidUTF8(d[i].ID, "?")
+			}
+			return d
+		}}, "ids are texts in the journal, too", "no-lost-task is broken"},
+		{"a deadline that has passed is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = queueimpl.ErrEmpty
+			}
+			return got, err
+		}}, "a cancelled context is no declared answer", "deadline has passed"},
+		{"5 ms early", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			return q.EnqueueAfter(ctx, name, max(0, after-5*time.Millisecond), ids...)
+		}}, "long delays", "not-early is broken"},
 		{"an error is called empty", hooks{pop: func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
 			if err != nil {
 				err = queueimpl.ErrEmpty
@@ -437,7 +467,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			err := find(t, tt.rule).check(ctx, bench{Bench: newBench(t), v: bad})
+			b := newBench(t)
+			err := find(t, tt.rule).check(ctx, bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: bad})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
 			}
@@ -450,7 +481,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
-// TestRulesApplyToThosePromising: a rule applies to the queues that promise what it checks.
+// TestRulesApplyToThosePromising: a rule belongs to those that promise what it checks.
 func TestRulesApplyToThosePromising(t *testing.T) {
 	control, _ := queueimpl.Find("range-run-remove")
 	streams, _ := queueimpl.Find("streams")

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"oversell/queueimpl"
@@ -17,33 +16,33 @@ import (
 )
 
 func emptySaysSo(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	for range 2 {
-		if tasks, err := c.Pop(ctx, c.name, 1); !errors.Is(err, queueimpl.ErrEmpty) || len(tasks) > 0 {
+		if tasks, err := c.Pop(ctx, c.Name, 1); !errors.Is(err, queueimpl.ErrEmpty) || len(tasks) > 0 {
 			return broken(theInterface, "pop from a queue that nobody used answered %v and %s; want %q", tasks, say(err), queueimpl.ErrEmpty)
 		}
 	}
-	return c.holds(ctx, theInterface, nil, nil)
+	return c.Holds(ctx, theInterface, nil, nil)
 }
 
 func poppedOnce(ctx context.Context, b bench) error {
 	const of = variant.NoLostTask
-	producer, consumer := b.client(), b.client()
+	producer, consumer := b.Client(), b.Client()
 	scores := map[string]float64{}
 	for _, id := range []string{"a", "b", "c"} {
-		in, err := producer.enqueue(ctx, of, id)
+		in, err := producer.Enter(ctx, of, id)
 		if err != nil {
 			return err
 		}
 		scores[id] = in[0].Score
 	}
 	for range 3 {
-		tasks, err := consumer.pop(ctx, 1)
+		tasks, err := consumer.Take(ctx, 1)
 		if err != nil {
 			return err
 		}
 		if len(tasks) == 0 {
-			return consumer.lost(ctx, slices.Collect(maps.Keys(scores)), "pop answered that nothing is due, and %d tasks had not been delivered", len(scores))
+			return consumer.Lost(ctx, slices.Collect(maps.Keys(scores)), "pop answered that nothing is due, and %d tasks had not been delivered", len(scores))
 		}
 		t := tasks[0]
 		score, wanted := scores[t.ID]
@@ -56,26 +55,26 @@ func poppedOnce(ctx context.Context, b bench) error {
 			return broken(theInterface, "the first delivery of %q is attempt %d", t.ID, t.Attempt)
 		}
 		delete(scores, t.ID)
-		if err := consumer.done(ctx, t); err != nil {
+		if err := consumer.Done(ctx, t); err != nil {
 			return err
 		}
 	}
 	return firstOf(
-		func() error { _, err := consumer.popped(ctx, variant.NoDuplicateDelivery, 1); return err },
-		func() error { return consumer.holds(ctx, variant.NoDuplicateDelivery, nil, nil) },
+		func() error { _, err := consumer.Takes(ctx, variant.NoDuplicateDelivery, 1); return err },
+		func() error { return consumer.Holds(ctx, variant.NoDuplicateDelivery, nil, nil) },
 	)
 }
 
 func upToCount(ctx context.Context, b bench) error {
-	c := b.client()
-	if _, err := c.enqueue(ctx, variant.NoLostTask, "a", "b", "c", "d", "e"); err != nil {
+	c := b.Client()
+	if _, err := c.Enter(ctx, variant.NoLostTask, "a", "b", "c", "d", "e"); err != nil {
 		return err
 	}
 	var had []queueimpl.Task
 	missing := map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true}
 	take := func() error {
 		for {
-			tasks, err := c.pop(ctx, 3)
+			tasks, err := c.Take(ctx, 3)
 			if err != nil || len(tasks) == 0 {
 				return err
 			}
@@ -93,14 +92,14 @@ func upToCount(ctx context.Context, b bench) error {
 	}
 	// The missing tasks are lost, or blocked by tasks that consumers hold.
 	without := keysOf(missing)
-	if err := c.done(ctx, had...); err != nil {
+	if err := c.Done(ctx, had...); err != nil {
 		return err
 	}
 	if err := take(); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		return c.lost(ctx, keysOf(missing), "of 5 tasks these were not delivered: %q", keysOf(missing))
+		return c.Lost(ctx, keysOf(missing), "of 5 tasks these were not delivered: %q", keysOf(missing))
 	}
 	return broken(variant.Progress, "%q were not delivered until the tasks before them had been acknowledged", without)
 }
@@ -118,9 +117,9 @@ func sorted(tasks []queueimpl.Task) error {
 }
 
 func inOrder(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	ids := []string{"b", "a10", "c", "a9", "B"}
-	if _, err := c.enqueue(ctx, variant.NoLostTask, ids...); err != nil {
+	if _, err := c.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 		return err
 	}
 	return drained(ctx, c, len(ids))
@@ -130,7 +129,7 @@ func inOrder(ctx context.Context, b bench) error {
 func drained(ctx context.Context, c *client, n int) error {
 	var got []queueimpl.Task
 	for range n {
-		t, err := c.next(ctx)
+		t, err := c.Next(ctx)
 		if err != nil {
 			return err
 		}
@@ -139,31 +138,19 @@ func drained(ctx context.Context, c *client, n int) error {
 	return sorted(got)
 }
 
-// next pops and acknowledges one task, which must be due.
-func (c *client) next(ctx context.Context) (queueimpl.Task, error) {
-	tasks, err := c.pop(ctx, 1)
-	if err == nil && len(tasks) == 0 {
-		err = c.lost(ctx, nil, "pop answered that nothing is due, and a task was due")
-	}
-	if err != nil {
-		return queueimpl.Task{}, err
-	}
-	return tasks[0], c.done(ctx, tasks...)
-}
-
 func inOrderOfDue(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	const far = 30 * time.Millisecond
 	for i, after := range []time.Duration{far, far / 3, 2 * far / 3, 0} {
-		if _, err := c.enqueueAfter(ctx, variant.NoLostTask, after, fmt.Sprint("task-", i)); err != nil {
+		if _, err := c.EnterAfter(ctx, variant.NoLostTask, after, fmt.Sprint("task-", i)); err != nil {
 			return err
 		}
 	}
 	var got []queueimpl.Task
-	err := b.until(ctx, "delivery of all tasks", func() (bool, error) {
-		tasks, err := c.pop(ctx, 4)
+	err := b.Until(ctx, "delivery of all tasks", func() (bool, error) {
+		tasks, err := c.Take(ctx, 4)
 		if err == nil {
-			err = c.done(ctx, tasks...)
+			err = c.Done(ctx, tasks...)
 		}
 		got = append(got, tasks...)
 		return len(got) == 4, err
@@ -174,13 +161,9 @@ func inOrderOfDue(ctx context.Context, b bench) error {
 	return sorted(got)
 }
 
-// grain is how much a server's clock and a client's on the same machine may differ. Redis counts lifetimes of keys and
-// idle times in whole milliseconds, and rounds down both the beginning and the present time.
-const grain = 2 * time.Millisecond
-
 // due checks a delivery against the clock.
-func (c *client) due(t queueimpl.Task) error {
-	now := float64(c.env.Clock.Now().UnixMicro()) / 1e6
+func due(c *client, t queueimpl.Task) error {
+	now := float64(c.Env.Clock.Now().UnixMicro()) / 1e6
 	if now < t.Score-grain.Seconds() {
 		return broken(variant.NotEarly, "%q was delivered %.6f s before it was due", t.ID, t.Score-now)
 	}
@@ -188,62 +171,66 @@ func (c *client) due(t queueimpl.Task) error {
 }
 
 func notEarly(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	const after = 200 * time.Millisecond
-	start := float64(c.env.Clock.Now().UnixMicro()) / 1e6
-	in, err := c.enqueueAfter(ctx, variant.NotEarly, after, "later")
+	start := float64(c.Env.Clock.Now().UnixMicro()) / 1e6
+	in, err := c.EnterAfter(ctx, variant.NotEarly, after, "later")
 	if err != nil {
 		return err
 	}
 	if score := in[0].Score; score != 0 && score < start+(after-grain).Seconds() {
 		return broken(variant.NotEarly, "a task enqueued at %f with a delay of %v has the score %f", start, after, score)
 	}
-	if b.Pass != nil {
-		b.Pass(after - time.Millisecond)
-		if _, err := c.popped(ctx, variant.NotEarly, 1); err != nil {
-			return err
-		}
-		b.Pass(time.Millisecond)
-		_, err := c.popped(ctx, variant.NotEarly, 1, "later")
+	if err := peeksAhead(ctx, c, after); err != nil && (b.Pass != nil || float64(c.Env.Clock.Now().UnixMicro())/1e6 < start+(after-grain).Seconds()) {
 		return err
 	}
-	t, err := c.comes(ctx, variant.NotEarly, "later")
+	if b.Pass != nil {
+		due := dueIn(c, in[0], after)
+		b.Pass(after - time.Millisecond)
+		if _, err := c.Takes(ctx, variant.NotEarly, 1); err != nil {
+			return err
+		}
+		b.Pass(due - after + time.Millisecond)
+		_, err := c.Takes(ctx, variant.NotEarly, 1, "later")
+		return err
+	}
+	t, err := c.Comes(ctx, variant.NotEarly, "later")
 	if err != nil {
 		return err
 	}
-	return c.due(t)
+	return due(c, t)
 }
 
 func delayedComes(ctx context.Context, b bench) error {
-	c := b.client()
-	if _, err := c.enqueueAfter(ctx, variant.Progress, 10*time.Millisecond, "later"); err != nil {
+	c := b.Client()
+	if _, err := c.EnterAfter(ctx, variant.Progress, 10*time.Millisecond, "later"); err != nil {
 		return err
 	}
-	if err := c.holds(ctx, variant.NoLostTask, []string{"later"}, nil); err != nil {
+	if err := c.Holds(ctx, variant.NoLostTask, []string{"later"}, nil); err != nil {
 		return err
 	}
-	_, err := c.comes(ctx, variant.Progress, "later")
+	_, err := c.Comes(ctx, variant.Progress, "later")
 	return err
 }
 
 func repeatIgnored(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
-	c := b.client()
+	c := b.Client()
 	if r := c.Queue.(queueimpl.Deduper).Repeats(); r != queueimpl.Ignored {
 		return broken(theInterface, "without options a repeated id is %s", r)
 	}
-	first, err := c.enqueue(ctx, of, "a")
+	first, err := c.Enter(ctx, of, "a")
 	if err != nil {
 		return err
 	}
-	again, err := c.Enqueue(ctx, c.name, "a", "b", "b")
+	again, err := c.Enqueue(ctx, c.Name, "a", "b", "b")
 	if err != nil {
 		return broken(of, "enqueue of a repeated id answered %q", err)
 	}
 	if got := idsOf(again); !slices.Equal(got, []string{"b"}) {
 		return broken(of, `enqueue of "a", "b" and "b" after "a" entered %q; want "b" alone`, got)
 	}
-	tasks, err := c.popped(ctx, of, 5, "a", "b")
+	tasks, err := c.Takes(ctx, of, 5, "a", "b")
 	if err != nil {
 		return err
 	}
@@ -257,35 +244,35 @@ func repeatIgnored(ctx context.Context, b bench) error {
 
 func repeatOverwrites(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
-	c := b.client(overwriting)
-	first, err := c.enqueue(ctx, of, "a")
+	c := b.Client(overwriting)
+	first, err := c.Enter(ctx, of, "a")
 	if err != nil {
 		return err
 	}
-	second, err := c.overwrite(ctx, 20*time.Millisecond, first[0])
+	second, err := c.Overwrite(ctx, 20*time.Millisecond, first[0])
 	if err != nil {
 		return err
 	}
-	t, err := c.comes(ctx, of, "a")
+	t, err := c.Comes(ctx, of, "a")
 	if err != nil {
 		return err
 	}
 	if t.Score != second.Score {
 		return broken(of, `"a" was delivered with the score %f; want that of the overwriting entry, %f`, t.Score, second.Score)
 	}
-	if err := c.done(ctx, t); err != nil {
+	if err := c.Done(ctx, t); err != nil {
 		return err
 	}
-	return c.holds(ctx, of, nil, nil)
+	return c.Holds(ctx, of, nil, nil)
 }
 
 func againWhenDone(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	for range 3 {
-		if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
 		}
-		t, err := c.next(ctx)
+		t, err := c.Next(ctx)
 		if err != nil {
 			return err
 		}
@@ -293,16 +280,16 @@ func againWhenDone(ctx context.Context, b bench) error {
 			return broken(theInterface, "the first delivery of a new entry is attempt %d", t.Attempt)
 		}
 	}
-	return c.holds(ctx, theInterface, nil, nil)
+	return c.Holds(ctx, theInterface, nil, nil)
 }
 
 func stateAddsUp(ctx context.Context, b bench) error {
-	c := b.client()
-	in, err := c.enqueue(ctx, theInterface, "a", "b", "c")
+	c := b.Client()
+	in, err := c.Enter(ctx, theInterface, "a", "b", "c")
 	if err != nil {
 		return err
 	}
-	s, err := c.State(ctx, c.name)
+	s, err := c.State(ctx, c.Name)
 	if err != nil {
 		return broken(theInterface, "state answered %q", err)
 	}
@@ -311,40 +298,40 @@ func stateAddsUp(ctx context.Context, b bench) error {
 			return broken(theInterface, "the state has %+v; %+v were entered", t, in)
 		}
 	}
-	if err := c.holds(ctx, theInterface, []string{"a", "b", "c"}, nil); err != nil {
+	if err := c.Holds(ctx, theInterface, []string{"a", "b", "c"}, nil); err != nil {
 		return err
 	}
-	tasks, err := c.pop(ctx, 1)
+	tasks, err := c.Take(ctx, 1)
 	if err != nil {
 		return err
 	}
 	if len(tasks) == 0 {
-		return c.lost(ctx, nil, "pop answered that nothing is due, and three tasks were")
+		return c.Lost(ctx, nil, "pop answered that nothing is due, and three tasks were")
 	}
 	rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return id == tasks[0].ID })
-	if b.v.AtLeastOnce {
-		if err := c.holds(ctx, theInterface, rest, idsOf(tasks)); err != nil {
+	if b.Variant.AtLeastOnce {
+		if err := c.Holds(ctx, theInterface, rest, idsOf(tasks)); err != nil {
 			return err
 		}
 	}
-	if err := c.done(ctx, tasks...); err != nil {
+	if err := c.Done(ctx, tasks...); err != nil {
 		return err
 	}
-	return c.holds(ctx, theInterface, rest, nil)
+	return c.Holds(ctx, theInterface, rest, nil)
 }
 
 func dequeueNeedsScore(ctx context.Context, b bench) error {
-	c := b.client(overwriting)
+	c := b.Client(overwriting)
 	d := c.Queue.(queueimpl.Dequeuer)
 	expect := func(id string, score float64, want error) func() error {
 		return func() error {
-			if err := d.Dequeue(ctx, c.name, id, score); !errors.Is(err, want) {
+			if err := d.Dequeue(ctx, c.Name, id, score); !errors.Is(err, want) {
 				return broken(theInterface, "dequeue of %q with the score %f answered %s; want %s", id, score, say(err), say(want))
 			}
 			return nil
 		}
 	}
-	in, err := c.enqueue(ctx, theInterface, "a", "b")
+	in, err := c.Enter(ctx, theInterface, "a", "b")
 	if err != nil {
 		return err
 	}
@@ -352,13 +339,13 @@ func dequeueNeedsScore(ctx context.Context, b bench) error {
 	return firstOf(
 		expect("a", score+0.001, queueimpl.ErrChanged),
 		expect("absent", score, queueimpl.ErrChanged),
-		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
 		expect("a", score, nil),
 		expect("a", score, queueimpl.ErrChanged),
-		func() error { return c.holds(ctx, theInterface, []string{"b"}, nil) },
-		func() error { _, err := c.popped(ctx, theInterface, 2, "b"); return err },
+		func() error { return c.Holds(ctx, theInterface, []string{"b"}, nil) },
+		func() error { _, err := c.Takes(ctx, theInterface, 2, "b"); return err },
 		func() error {
-			if !b.v.AtLeastOnce && !once(b.v) {
+			if !b.Variant.AtLeastOnce && !once(b.Variant) {
 				return nil // not taken by the pop
 			}
 			return expect("b", in[1].Score, queueimpl.ErrChanged)()
@@ -367,11 +354,11 @@ func dequeueNeedsScore(ctx context.Context, b bench) error {
 }
 
 func peekChangesNothing(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	p := c.Queue.(queueimpl.Peeker)
 	peek := func(count int, want ...string) func() error {
 		return func() error {
-			tasks, err := p.Peek(ctx, c.name, count)
+			tasks, err := p.Peek(ctx, c.Name, count)
 			if err != nil {
 				return broken(theInterface, "peek of %d answered %q", count, err)
 			}
@@ -384,56 +371,56 @@ func peekChangesNothing(ctx context.Context, b bench) error {
 	}
 	return firstOf(
 		peek(3),
-		func() error { _, err := c.enqueue(ctx, theInterface, "a", "b"); return err },
+		func() error { _, err := c.Enter(ctx, theInterface, "a", "b"); return err },
 		peek(1, "a"), peek(3, "a", "b"), peek(3, "a", "b"),
-		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
-		func() error { _, err := c.popped(ctx, theInterface, 1, "a"); return err },
+		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.Takes(ctx, theInterface, 1, "a"); return err },
 	)
 }
 
 func lockedIsNotEmpty(ctx context.Context, b bench) error {
-	c := b.client(soundLock(b))
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	c := b.Client(soundLock(b))
+	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
 	var o queueimpl.Options
 	soundLock(b)(&o)
 	o.LockOptions.TTL = time.Minute
 	other := o.Lock(b.Env())
-	l, err := other.Acquire(ctx, "Queue:"+c.name, o.LockOptions)
+	l, err := other.Acquire(ctx, "Queue:"+c.Name, o.LockOptions)
 	if err != nil {
 		return fmt.Errorf("take the queue's lock: %w", err)
 	}
-	if _, err := c.Pop(ctx, c.name, 1); !errors.Is(err, queueimpl.ErrLocked) || errors.Is(err, queueimpl.ErrEmpty) {
+	if _, err := c.Pop(ctx, c.Name, 1); !errors.Is(err, queueimpl.ErrLocked) || errors.Is(err, queueimpl.ErrEmpty) {
 		return broken(theInterface, "pop from a locked queue answered %s; want %q", say(err), queueimpl.ErrLocked)
 	}
 	if err := other.Release(ctx, l); err != nil {
 		return err
 	}
-	_, err = c.popped(ctx, theInterface, 1, "a")
+	_, err = c.Takes(ctx, theInterface, 1, "a")
 	return err
 }
 
 func ackOnce(ctx context.Context, b bench) error {
-	c := b.client()
-	tasks, err := c.given(ctx, theInterface)
+	c := b.Client()
+	tasks, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
 	return firstOf(
-		func() error { return c.ack(ctx, theInterface, tasks[0], nil) },
-		func() error { return c.ack(ctx, theInterface, tasks[0], queueimpl.ErrLost) },
-		func() error { return c.holds(ctx, theInterface, nil, nil) },
+		func() error { return c.Acks(ctx, theInterface, tasks[0], nil) },
+		func() error { return c.Acks(ctx, theInterface, tasks[0], queueimpl.ErrLost) },
+		func() error { return c.Holds(ctx, theInterface, nil, nil) },
 	)
 }
 
-// lent has one client take the only task, with a claim that will run out.
+// lent makes one client take the only task, with a claim that will run out.
 func lent(ctx context.Context, b bench, change func(*queueimpl.Options)) (*client, queueimpl.Task, error) {
-	c := b.client(change)
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	c := b.Client(change)
+	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return nil, queueimpl.Task{}, err
 	}
-	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	tasks, err := c.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
 		return nil, queueimpl.Task{}, err
 	}
@@ -446,19 +433,19 @@ func claimHides(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	other := b.client(impatient)
+	other := b.Client(impatient)
 	if b.Pass != nil {
 		b.Pass(visibility - time.Millisecond)
-		if _, err := other.popped(ctx, theInterface, 1); err != nil {
+		if _, err := other.Takes(ctx, theInterface, 1); err != nil {
 			return fmt.Errorf("just before the visibility time-out was over: %w", err)
 		}
 		b.Pass(time.Millisecond + grain)
-		if _, err := other.popped(ctx, of, 1, "a"); err != nil {
+		if _, err := other.Takes(ctx, of, 1, "a"); err != nil {
 			return fmt.Errorf("when the visibility time-out was over: %w", err)
 		}
 		return nil
 	}
-	again, err := other.comes(ctx, of, "a")
+	again, err := other.Comes(ctx, of, "a")
 	if err != nil {
 		return err
 	}
@@ -476,39 +463,39 @@ func lateAck(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	other := b.client(impatient)
-	second, err := other.comes(ctx, variant.NoLostTask, "a")
+	other := b.Client(impatient)
+	second, err := other.Comes(ctx, variant.NoLostTask, "a")
 	if err != nil {
 		return err
 	}
-	if err := c.ack(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
+	if err := c.Acks(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
 		return fmt.Errorf("after another was given the task: %w", err)
 	}
-	if err := b.until(ctx, "the end of the claim", func() (bool, error) { return !b.before(other, second.Until), nil }); err != nil {
+	if err := b.Until(ctx, "the end of the claim", func() (bool, error) { return !b.Before(other, second.Until), nil }); err != nil {
 		return err
 	}
 	return firstOf(
-		func() error { return other.ack(ctx, theInterface, second, nil) }, // late, but no client has received it since
-		func() error { return other.holds(ctx, theInterface, nil, nil) },
+		func() error { return other.Acks(ctx, theInterface, second, nil) }, // late, but no client has received it since
+		func() error { return other.Holds(ctx, theInterface, nil, nil) },
 	)
 }
 
-// bothHad has a client pop two tasks so that neither comes back before it has both: if the machine stalls between the
-// pops for longer than the visibility time-out, it begins again, on another queue and with a longer time-out. lasts
-// changes the options accordingly.
+// bothHad has a client pop two tasks, neither of which comes back before both are there: a machine
+// that is held up between two pops for longer than the visibility time-out begins again, on another
+// queue and with a longer one. lasts changes the options accordingly.
 func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, lasts func(*queueimpl.Options), _ error) {
 	for try := range 5 {
 		hidden := visibility << try
 		lasts = func(o *queueimpl.Options) { o.Visibility = hidden }
-		c = b.client(lasts)
-		c.name = fmt.Sprintf("%s-%d", b.Queue, try)
-		if _, err := c.enqueue(ctx, variant.NoLostTask, "a", "b"); err != nil {
+		c = b.Client(lasts)
+		c.Name = fmt.Sprintf("%s-%d", b.Queue, try)
+		if _, err := c.Enter(ctx, variant.NoLostTask, "a", "b"); err != nil {
 			return nil, nil, nil, err
 		}
 		byID := map[string]queueimpl.Task{}
 		again := false
-		if err := b.until(ctx, "delivery of both tasks", func() (bool, error) {
-			tasks, err := c.pop(ctx, 1)
+		if err := b.Until(ctx, "delivery of both tasks", func() (bool, error) {
+			tasks, err := c.Take(ctx, 1)
 			for _, t := range tasks {
 				if first, there := byID[t.ID]; there {
 					again = true
@@ -524,10 +511,11 @@ func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, las
 			return c, []queueimpl.Task{byID["a"], byID["b"]}, lasts, nil
 		}
 	}
-	return nil, nil, nil, &tooSlow{"of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
+	return nil, nil, nil, &tooSlow{Why: "of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
 }
 
-// lateAckBeside has one client pop one of two tasks after both claims have run out: the ack of the other task counts.
+// lateAckBeside makes one client pop one of two tasks after both claims have run out: the ack of the other task
+// counts.
 func lateAckBeside(ctx context.Context, b bench) error {
 	c, had, lasts, err := bothHad(ctx, b)
 	if err != nil {
@@ -537,14 +525,14 @@ func lateAckBeside(ctx context.Context, b bench) error {
 	if had[1].Until.After(last) {
 		last = had[1].Until
 	}
-	if err := b.ended(ctx, c, last); err != nil {
+	if err := b.Ended(ctx, c, last); err != nil {
 		return err
 	}
-	other := b.client(lasts)
-	other.name = c.name
+	other := b.Client(lasts)
+	other.Name = c.Name
 	var given []queueimpl.Task
-	if err := b.until(ctx, "delivery of one of them to another client", func() (bool, error) {
-		tasks, err := other.pop(ctx, 1)
+	if err := b.Until(ctx, "delivery of one of them to another client", func() (bool, error) {
+		tasks, err := other.Take(ctx, 1)
 		given = tasks
 		return len(given) == 1, err
 	}); err != nil {
@@ -554,25 +542,9 @@ func lateAckBeside(ctx context.Context, b bench) error {
 		if t.ID == given[0].ID {
 			continue
 		}
-		if err := c.ack(ctx, theInterface, t, nil); err != nil {
+		if err := c.Acks(ctx, theInterface, t, nil); err != nil {
 			return fmt.Errorf("after the claims of two tasks had run out, and another client was given the other one: %w", err)
 		}
-	}
-	return nil
-}
-
-func (b bench) before(c *client, t time.Time) bool { return c.env.Clock.Now().Before(t) }
-
-// ended waits for the end of a claim.
-func (b bench) ended(ctx context.Context, c *client, end time.Time) error {
-	return b.until(ctx, "the end of a claim", func() (bool, error) { return !b.before(c, end.Add(grain)), nil })
-}
-
-// early judges that a claimed task has not come to another client before the claim was over. The client with the claim
-// counts its end from before its call.
-func early(c *client, t queueimpl.Task, of variant.Property) error {
-	if by := t.Until.Sub(c.env.Clock.Now()); by > grain {
-		return broken(of, "the task was given to another %v before the claim was over", by)
 	}
 	return nil
 }
@@ -582,12 +554,12 @@ func ackedStaysAway(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ack(ctx, theInterface, t, nil); err != nil {
+	if err := c.Acks(ctx, theInterface, t, nil); err != nil {
 		return err
 	}
 	// Several time-outs later there is nothing.
-	for end := c.env.Clock.Now().Add(2 * visibility); b.before(c, end); {
-		if _, err := c.popped(ctx, variant.EffectOnce, 1); err != nil {
+	for end := c.Env.Clock.Now().Add(2 * visibility); b.Before(c, end); {
+		if _, err := c.Takes(ctx, variant.EffectOnce, 1); err != nil {
 			return err
 		}
 		if b.Pass != nil {
@@ -598,18 +570,18 @@ func ackedStaysAway(ctx context.Context, b bench) error {
 }
 
 func overwritingEndsClaim(ctx context.Context, b bench) error {
-	c := b.client(overwriting)
-	old, err := c.given(ctx, theInterface)
+	c := b.Client(overwriting)
+	old, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
-	if _, err := c.overwrite(ctx, 0, old[0]); err != nil {
+	if _, err := c.Overwrite(ctx, 0, old[0]); err != nil {
 		return err
 	}
-	if err := c.ack(ctx, theInterface, old[0], queueimpl.ErrLost); err != nil {
+	if err := c.Acks(ctx, theInterface, old[0], queueimpl.ErrLost); err != nil {
 		return fmt.Errorf("after the id was enqueued again: %w", err)
 	}
-	return c.holds(ctx, variant.NoLostTask, []string{"a"}, nil)
+	return c.Holds(ctx, variant.NoLostTask, []string{"a"}, nil)
 }
 
 func extended(ctx context.Context, b bench) error {
@@ -621,9 +593,9 @@ func extended(ctx context.Context, b bench) error {
 	if b.Pass != nil {
 		b.Pass(visibility / 2)
 	}
-	longer, err := x.Extend(ctx, c.name, t)
-	if errors.Is(err, queueimpl.ErrLost) && !b.before(c, t.Until) {
-		return nil // the machine is so busy that the claim is over: the answer is true, and shows nothing
+	longer, err := x.Extend(ctx, c.Name, t)
+	if errors.Is(err, queueimpl.ErrLost) && !b.Before(c, t.Until) {
+		return nil // a machine so busy that the claim is over: true, and nothing to see
 	}
 	if err != nil {
 		return broken(theInterface, "extend of %+v answered %q", t, err)
@@ -631,14 +603,14 @@ func extended(ctx context.Context, b bench) error {
 	if !longer.Until.After(t.Until) {
 		return broken(theInterface, "extend moved the end of the claim from %v to %v", t.Until, longer.Until)
 	}
-	other := b.client(impatient)
-	if _, err := other.comes(ctx, variant.Progress, "a"); err != nil {
+	other := b.Client(impatient)
+	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
 		return fmt.Errorf("the claim of a task, of %v, was extended, and ran out: %w", visibility, err)
 	}
-	if b.before(other, longer.Until) {
+	if b.Before(other, longer.Until) {
 		return broken(theInterface, "an extended claim was given to another before its end")
 	}
-	if _, err := x.Extend(ctx, c.name, longer); !errors.Is(err, queueimpl.ErrLost) {
+	if _, err := x.Extend(ctx, c.Name, longer); !errors.Is(err, queueimpl.ErrLost) {
 		return broken(theInterface, "extend after another was given the task answered %s; want %q", say(err), queueimpl.ErrLost)
 	}
 	return nil
@@ -651,9 +623,9 @@ func reclaimReturns(ctx context.Context, b bench) error {
 	}
 	tasks := len(ids)
 	returned := 0
-	b.passes(ctx, 2*claim)
-	err = b.until(ctx, "the return of all tasks", func() (bool, error) {
-		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.name)
+	b.Passes(ctx, 2*claim)
+	err = b.Until(ctx, "the return of all tasks", func() (bool, error) {
+		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.Name)
 		if err != nil {
 			return false, broken(theInterface, "reclaim answered %q", err)
 		}
@@ -666,18 +638,18 @@ func reclaimReturns(ctx context.Context, b bench) error {
 	if returned != tasks {
 		return broken(theInterface, "reclaim ended %d claims of %d", returned, tasks)
 	}
-	return c.holds(ctx, variant.NoLostTask, ids, nil)
+	return c.Holds(ctx, variant.NoLostTask, ids, nil)
 }
 
 func deadLetter(ctx context.Context, b bench) error {
-	c := b.client(threeTimes)
+	c := b.Client(threeTimes)
 	d := c.Queue.(queueimpl.DeadLetters)
-	in, err := c.enqueue(ctx, theInterface, "a")
+	in, err := c.Enter(ctx, theInterface, "a")
 	if err != nil {
 		return err
 	}
 	for attempt := 1; attempt <= 3; attempt++ {
-		t, err := c.comes(ctx, variant.NoLostTask, "a")
+		t, err := c.Comes(ctx, variant.NoLostTask, "a")
 		if err != nil {
 			return err
 		}
@@ -685,11 +657,11 @@ func deadLetter(ctx context.Context, b bench) error {
 			return broken(theInterface, "delivery %d is called attempt %d", attempt, t.Attempt)
 		}
 	}
-	err = b.until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.popped(ctx, theInterface, 1); err != nil {
+	err = b.Until(ctx, "the dead letter", func() (bool, error) {
+		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
 			return false, fmt.Errorf("after all attempts: %w", err)
 		}
-		dead, err := d.Dead(ctx, c.name)
+		dead, err := d.Dead(ctx, c.Name)
 		if err != nil {
 			return false, broken(theInterface, "dead letters: %q", err)
 		}
@@ -704,35 +676,36 @@ func deadLetter(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if err := c.holds(ctx, theInterface, nil, nil); err != nil {
+	if err := c.Holds(ctx, theInterface, nil, nil); err != nil {
 		return err
 	}
-	again, err := c.Enqueue(ctx, c.name, "a")
+	again, err := c.Enqueue(ctx, c.Name, "a")
 	if err != nil {
 		return broken(theInterface, "enqueue of a dead letter's id answered %q", err)
 	}
-	if len(again) == 0 && can[queueimpl.Deduper](b.v) {
+	if len(again) == 0 && can[queueimpl.Deduper](b.Variant) {
 		return nil // the id is there, as a dead letter
 	}
-	tasks, err := c.popped(ctx, theInterface, 1, "a")
+	tasks, err := c.Takes(ctx, theInterface, 1, "a")
 	if err == nil && tasks[0].Attempt != 1 {
 		err = broken(theInterface, "a dead letter's id, enqueued again, begins with attempt %d", tasks[0].Attempt)
 	}
 	return err
 }
 
-// manyLent has a client take many tasks so that none comes back before all are taken: a slow server gets fewer.
+// manyLent has a client take many tasks, of which none comes back before all are taken: they are
+// fewer, the farther away the server is.
 func manyLent(ctx context.Context, b bench, most int) (c *client, ids []string, taken []queueimpl.Task, err error) {
 	const lasting = 2 * claim
-	c = b.client(func(o *queueimpl.Options) { o.Visibility = lasting })
-	ids = numbered(b.fits(ctx, most, most/4, lasting/2))
-	if _, err := c.enqueue(ctx, theInterface, ids...); err != nil {
+	c = b.Client(func(o *queueimpl.Options) { o.Visibility = lasting })
+	ids = numbered(b.Fits(ctx, most, most/4, lasting/2))
+	if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
 		return nil, nil, nil, err
 	}
 	start := time.Now()
-	taken, err = c.popped(ctx, theInterface, len(ids), slices.Clone(ids)...)
+	taken, err = c.Takes(ctx, theInterface, len(ids), slices.Clone(ids)...)
 	if took := time.Since(start); err != nil && b.Pass == nil && took > lasting {
-		err = &tooSlow{fmt.Sprintf("%d tasks were taken in %v, longer than a claim lasts", len(ids), took)}
+		err = &tooSlow{Why: fmt.Sprintf("%d tasks were taken in %v, longer than a claim lasts", len(ids), took)}
 	}
 	return c, ids, taken, err
 }
@@ -743,21 +716,22 @@ func manyRunOut(ctx context.Context, b bench) error {
 		return err
 	}
 	tasks := len(ids)
-	other := b.client() // with a long time-out only for the pops that follow
-	if err := b.ended(ctx, c, taken[len(taken)-1].Until); err != nil {
+	other := b.Client() // with a long time-out only for what follows
+	if err := b.Ended(ctx, c, taken[len(taken)-1].Until); err != nil {
 		return err
 	}
-	// The queue may use either time-out: that of the client that claimed a task, or that of the next client.
+	// The queue may use either time-out: the one of the client that claimed a task, or the one of the next
+	// client.
 	again := map[string]bool{}
-	return b.until(ctx, "the return of all tasks", func() (bool, error) {
+	return b.Until(ctx, "the return of all tasks", func() (bool, error) {
 		for _, q := range []*client{other, c} {
-			got, err := q.pop(ctx, 1)
+			got, err := q.Take(ctx, 1)
 			if err != nil {
 				return false, err
 			}
 			for _, t := range got {
 				again[t.ID] = true
-				if err := q.done(ctx, t); err != nil {
+				if err := q.Done(ctx, t); err != nil {
 					return false, err
 				}
 			}
@@ -767,61 +741,43 @@ func manyRunOut(ctx context.Context, b bench) error {
 }
 
 func journalTells(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	j := c.Queue.(queueimpl.Journaler)
-	if _, err := c.enqueue(ctx, theInterface, "a", "b", "c"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "a", "b", "c"); err != nil {
 		return err
 	}
-	took, err := j.PopAs(ctx, c.name, "request-1", 2)
+	took, err := j.PopAs(ctx, c.Name, "request-1", 2)
 	if err != nil {
 		return broken(theInterface, "pop under a request answered %q", err)
 	}
 	return firstOf(
-		func() error { return c.journal(ctx, "request-1", took) },
-		func() error { return c.journal(ctx, "request-2", nil) },
+		func() error { return c.Journal(ctx, "request-1", took) },
+		func() error { return c.Journal(ctx, "request-2", nil) },
 		func() error {
 			rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return slices.Contains(idsOf(took), id) })
-			_, err := c.popped(ctx, theInterface, 3, rest...)
+			_, err := c.Takes(ctx, theInterface, 3, rest...)
 			return err
 		},
-		func() error { return c.journal(ctx, "request-1", took) },
+		func() error { return c.Journal(ctx, "request-1", took) },
 		func() error {
-			if _, err := j.PopAs(ctx, c.name, "request-3", 2); !errors.Is(err, queueimpl.ErrEmpty) {
+			if _, err := j.PopAs(ctx, c.Name, "request-3", 2); !errors.Is(err, queueimpl.ErrEmpty) {
 				return broken(theInterface, "pop under a request from an empty queue answered %s; want %q", say(err), queueimpl.ErrEmpty)
 			}
 			return nil
 		},
-		func() error { return c.journal(ctx, "request-3", nil) },
+		func() error { return c.Journal(ctx, "request-3", nil) },
 	)
 }
 
-// journal expects the journal to list these tasks for a request.
-func (c *client) journal(ctx context.Context, request string, want []queueimpl.Task) error {
-	got, err := c.Queue.(queueimpl.Journaler).Popped(ctx, c.name, request)
-	if err != nil {
-		return broken(theInterface, "journal of %s answered %q", request, err)
-	}
-	if !slices.EqualFunc(got, want, same) {
-		return broken(theInterface, "the journal says that %s took %+v; want %+v", request, got, want)
-	}
-	return nil
-}
-
-// same compares tasks except for the promised time.
-func same(a, b queueimpl.Task) bool {
-	a.Until, b.Until = time.Time{}, time.Time{}
-	return a == b
-}
-
 func requestAgain(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	j := c.Queue.(queueimpl.Journaler)
-	if _, err := c.enqueue(ctx, theInterface, "a", "b"); err != nil {
+	if _, err := c.Enter(ctx, theInterface, "a", "b"); err != nil {
 		return err
 	}
 	var first []queueimpl.Task
 	for try := range 3 {
-		got, err := j.PopAs(ctx, c.name, "request", 1)
+		got, err := j.PopAs(ctx, c.Name, "request", 1)
 		if err != nil {
 			return broken(theInterface, "pop under a request answered %q", err)
 		}
@@ -832,12 +788,12 @@ func requestAgain(ctx context.Context, b bench) error {
 			return broken(theInterface, "the request took %+v, and sent again %+v", first, got)
 		}
 	}
-	_, err := c.popped(ctx, theInterface, 2, "b")
+	_, err := c.Takes(ctx, theInterface, 2, "b")
 	return err
 }
 
-// crowd lets producers and consumers work at once, and returns how often each task was delivered, and how many were
-// entered.
+// crowd lets producers and consumers work at once, and tells how often each task
+// was delivered, of how many that were entered.
 func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued int, err error) {
 	const producers, consumers, each = 4, 6, 15
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -845,14 +801,16 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 	deliveries = map[string]int{}
 	var mu sync.Mutex
 	var working sync.WaitGroup
-	var made atomic.Int64 // producers that have made all of theirs
+	var made sync.WaitGroup
+	all := make(chan struct{})
 	for p := range producers {
-		c := b.client(soundLock(b))
+		c := b.Client(soundLock(b))
+		made.Add(1)
 		working.Go(func() {
-			defer made.Add(1)
+			defer made.Done()
 			for i := range each {
 				id := fmt.Sprintf("task-%d-%d", p, i)
-				if _, err := c.enqueue(ctx, variant.NoLostTask, id); err != nil {
+				if _, err := c.Enter(ctx, variant.NoLostTask, id); err != nil {
 					cancel(err)
 					return
 				}
@@ -862,12 +820,13 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 			}
 		})
 	}
+	working.Go(func() { made.Wait(); close(all) })
 	for k := range consumers {
-		c := b.client(soundLock(b))
+		c := b.Client(soundLock(b))
 		working.Go(func() {
 			for {
-				ended := made.Load() == producers // looked at before the pop that may find nothing
-				tasks, err := c.Pop(ctx, c.name, 1+k%3)
+				ended := closed(all) // looked at before the pop that may find nothing
+				tasks, err := c.Pop(ctx, c.Name, 1+k%3)
 				if errors.Is(err, queueimpl.ErrLocked) {
 					continue
 				}
@@ -886,7 +845,7 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 					deliveries[t.ID]++
 				}
 				mu.Unlock()
-				if err := c.done(ctx, tasks...); err != nil && once(b.v) {
+				if err := c.Done(ctx, tasks...); err != nil && once(b.Variant) {
 					cancel(err)
 					return
 				}
@@ -897,6 +856,15 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 	return deliveries, producers * each, context.Cause(ctx)
 }
 
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func crowdLosesNothing(ctx context.Context, b bench) error {
 	deliveries, enqueued, err := crowd(ctx, b)
 	if err != nil {
@@ -904,9 +872,9 @@ func crowdLosesNothing(ctx context.Context, b bench) error {
 	}
 	missing := slices.DeleteFunc(slices.Collect(maps.Keys(deliveries)), func(id string) bool { return deliveries[id] > 0 })
 	if len(missing) > 0 {
-		return b.client().lost(ctx, missing, "%d tasks were entered, and %d delivered", enqueued, enqueued-len(missing))
+		return b.Client().Lost(ctx, missing, "%d tasks were entered, and %d delivered", enqueued, enqueued-len(missing))
 	}
-	return b.client().holds(ctx, variant.NoLostTask, nil, nil)
+	return b.Client().Holds(ctx, variant.NoLostTask, nil, nil)
 }
 
 func crowdGetsNothingTwice(ctx context.Context, b bench) error {
@@ -929,9 +897,9 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 	var failed error
 	var wg sync.WaitGroup
 	for range copies {
-		c := b.client(soundLock(b))
+		c := b.Client(soundLock(b))
 		wg.Go(func() {
-			tasks, err := c.Enqueue(ctx, c.name, "a")
+			tasks, err := c.Enqueue(ctx, c.Name, "a")
 			mu.Lock()
 			defer mu.Unlock()
 			in = append(in, tasks...)
@@ -945,7 +913,7 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 	if len(in) != 1 {
 		return broken(variant.OneEntryPerID, "%d of %d producers were told that they entered the id; want 1", len(in), copies)
 	}
-	tasks, err := b.client().popped(ctx, variant.OneEntryPerID, 2, "a")
+	tasks, err := b.Client().Takes(ctx, variant.OneEntryPerID, 2, "a")
 	if err == nil && tasks[0].Score != in[0].Score {
 		err = broken(variant.OneEntryPerID, "the id was entered with the score %f and is there with %f", in[0].Score, tasks[0].Score)
 	}
@@ -953,17 +921,17 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 }
 
 func twoQueues(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	other := *c
-	other.name += "2"
+	other.Name += "2"
 	return firstOf(
-		func() error { _, err := c.enqueue(ctx, theInterface, "a", "b"); return err },
-		func() error { _, err := other.enqueue(ctx, theInterface, "a"); return err },
-		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
-		func() error { t, err := other.next(ctx); return errors.Join(err, isTask(t, "a")) },
-		func() error { _, err := other.popped(ctx, theInterface, 1); return err },
-		func() error { return c.holds(ctx, theInterface, []string{"a", "b"}, nil) },
-		func() error { _, err := c.popped(ctx, theInterface, 3, "a", "b"); return err },
+		func() error { _, err := c.Enter(ctx, theInterface, "a", "b"); return err },
+		func() error { _, err := other.Enter(ctx, theInterface, "a"); return err },
+		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { t, err := other.Next(ctx); return errors.Join(err, isTask(t, "a")) },
+		func() error { _, err := other.Takes(ctx, theInterface, 1); return err },
+		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.Takes(ctx, theInterface, 3, "a", "b"); return err },
 	)
 }
 
@@ -975,7 +943,7 @@ func isTask(t queueimpl.Task, id string) error {
 }
 
 func badCalls(ctx context.Context, b bench) error {
-	c := b.client()
+	c := b.Client()
 	type call struct {
 		what string
 		do   func() error
@@ -983,47 +951,47 @@ func badCalls(ctx context.Context, b bench) error {
 	try := func(what string, do func() error) call { return call{what, do} }
 	calls := []call{
 		try("enqueue into no queue", func() error { _, err := c.Enqueue(ctx, "", "a"); return err }),
-		try("enqueue of nothing", func() error { _, err := c.Enqueue(ctx, c.name); return err }),
-		try("enqueue of an empty id", func() error { _, err := c.Enqueue(ctx, c.name, ""); return err }),
+		try("enqueue of nothing", func() error { _, err := c.Enqueue(ctx, c.Name); return err }),
+		try("enqueue of an empty id", func() error { _, err := c.Enqueue(ctx, c.Name, ""); return err }),
 		try("pop from no queue", func() error { _, err := c.Pop(ctx, "", 1); return err }),
-		try("pop of 0", func() error { _, err := c.Pop(ctx, c.name, 0); return err }),
-		try("pop of -1", func() error { _, err := c.Pop(ctx, c.name, -1); return err }),
+		try("pop of 0", func() error { _, err := c.Pop(ctx, c.Name, 0); return err }),
+		try("pop of -1", func() error { _, err := c.Pop(ctx, c.Name, -1); return err }),
 		try("state of no queue", func() error { _, err := c.State(ctx, ""); return err }),
 	}
-	if !b.v.TakesAnything {
-		calls = append(calls, try("enqueue of an empty id among others", func() error { _, err := c.Enqueue(ctx, c.name, "a", ""); return err }))
+	if !b.Variant.TakesAnything {
+		calls = append(calls, try("enqueue of an empty id among others", func() error { _, err := c.Enqueue(ctx, c.Name, "a", ""); return err }))
 	}
 	if d, ok := c.Queue.(queueimpl.Delayer); ok {
-		if !b.v.TakesAnything {
-			calls = append(calls, try("a negative delay", func() error { _, err := d.EnqueueAfter(ctx, c.name, -time.Nanosecond, "a"); return err }))
+		if !b.Variant.TakesAnything {
+			calls = append(calls, try("a negative delay", func() error { _, err := d.EnqueueAfter(ctx, c.Name, -time.Nanosecond, "a"); return err }))
 		}
 		calls = append(calls,
 			try("a delay into no queue", func() error { _, err := d.EnqueueAfter(ctx, "", time.Second, "a"); return err }),
-			try("a delay of an empty id", func() error { _, err := d.EnqueueAfter(ctx, c.name, time.Second, ""); return err }))
+			try("a delay of an empty id", func() error { _, err := d.EnqueueAfter(ctx, c.Name, time.Second, ""); return err }))
 	}
 	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
 		calls = append(calls,
 			try("dequeue from no queue", func() error { return d.Dequeue(ctx, "", "a", 1) }),
-			try("dequeue of an empty id", func() error { return d.Dequeue(ctx, c.name, "", 1) }),
-			try("dequeue of NaN", func() error { return d.Dequeue(ctx, c.name, "a", math.NaN()) }),
-			try("dequeue of +Inf", func() error { return d.Dequeue(ctx, c.name, "a", math.Inf(1)) }),
-			try("dequeue of -Inf", func() error { return d.Dequeue(ctx, c.name, "a", math.Inf(-1)) }))
+			try("dequeue of an empty id", func() error { return d.Dequeue(ctx, c.Name, "", 1) }),
+			try("dequeue of NaN", func() error { return d.Dequeue(ctx, c.Name, "a", math.NaN()) }),
+			try("dequeue of +Inf", func() error { return d.Dequeue(ctx, c.Name, "a", math.Inf(1)) }),
+			try("dequeue of -Inf", func() error { return d.Dequeue(ctx, c.Name, "a", math.Inf(-1)) }))
 	}
 	if p, ok := c.Queue.(queueimpl.Peeker); ok {
 		calls = append(calls,
 			try("peek into no queue", func() error { _, err := p.Peek(ctx, "", 1); return err }),
-			try("peek of -1", func() error { _, err := p.Peek(ctx, c.name, -1); return err }))
+			try("peek of -1", func() error { _, err := p.Peek(ctx, c.Name, -1); return err }))
 	}
 	if a, ok := c.Queue.(queueimpl.Acker); ok {
 		calls = append(calls,
 			try("ack in no queue", func() error { return a.Ack(ctx, "", queueimpl.Task{ID: "a", Receipt: "1"}) }),
-			try("ack of no task", func() error { return a.Ack(ctx, c.name, queueimpl.Task{Receipt: "1"}) }),
-			try("ack without a receipt", func() error { return a.Ack(ctx, c.name, queueimpl.Task{ID: "a"}) }))
+			try("ack of no task", func() error { return a.Ack(ctx, c.Name, queueimpl.Task{Receipt: "1"}) }),
+			try("ack without a receipt", func() error { return a.Ack(ctx, c.Name, queueimpl.Task{ID: "a"}) }))
 	}
 	if x, ok := c.Queue.(queueimpl.Extender); ok {
 		calls = append(calls,
 			try("extend in no queue", func() error { _, err := x.Extend(ctx, "", queueimpl.Task{ID: "a", Receipt: "1"}); return err }),
-			try("extend without a receipt", func() error { _, err := x.Extend(ctx, c.name, queueimpl.Task{ID: "a"}); return err }))
+			try("extend without a receipt", func() error { _, err := x.Extend(ctx, c.Name, queueimpl.Task{ID: "a"}); return err }))
 	}
 	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
 		calls = append(calls, try("reclaim in no queue", func() error { _, err := r.Reclaim(ctx, ""); return err }))
@@ -1033,12 +1001,12 @@ func badCalls(ctx context.Context, b bench) error {
 	}
 	if j, ok := c.Queue.(queueimpl.Journaler); ok {
 		calls = append(calls,
-			try("pop without a request", func() error { _, err := j.PopAs(ctx, c.name, "", 1); return err }),
-			try("journal of no request", func() error { _, err := j.Popped(ctx, c.name, ""); return err }),
+			try("pop without a request", func() error { _, err := j.PopAs(ctx, c.Name, "", 1); return err }),
+			try("journal of no request", func() error { _, err := j.Popped(ctx, c.Name, ""); return err }),
 			try("journal of no queue", func() error { _, err := j.Popped(ctx, "", "request"); return err }))
 	}
 	for _, bad := range calls {
-		// An error other than the declared answers is right; so is success, if it does no harm.
+		// An error that is no declared answer will do; so will success, if it does no harm.
 		err := bad.do()
 		for _, d := range []error{queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost} {
 			if errors.Is(err, d) && !errors.Is(err, queueimpl.ErrBadCall) && strings.HasPrefix(bad.what, "enqueue") {
@@ -1046,37 +1014,88 @@ func badCalls(ctx context.Context, b bench) error {
 			}
 		}
 	}
-	if _, err := c.settled(ctx); err != nil {
+	if _, err := c.Settled(ctx); err != nil {
 		return fmt.Errorf("after bad calls: %w", err)
 	}
-	return c.usable(ctx, "after bad calls")
+	return c.Usable(ctx, "after bad calls")
 }
 
 func cancelled(ctx context.Context, b bench) error {
-	c := b.client()
-	if _, err := c.enqueue(ctx, theInterface, "a"); err != nil {
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := underEnded(ctx, b, over, "under a cancelled context"); err != nil {
 		return err
 	}
-	dead, cancel := context.WithCancel(ctx)
-	cancel()
-	b.calls("enqueue under a cancelled context")
-	_, enqueue := c.Enqueue(dead, c.name, "b")
-	b.calls("pop under a cancelled context")
-	_, pop := c.Pop(dead, c.name, 1)
-	_, state := c.State(dead, c.name)
-	steps := []func() error{
-		func() error { return undeclared("enqueue under a cancelled context", enqueue) },
-		func() error { return undeclared("pop under a cancelled context", pop) },
-		func() error { return undeclared("state under a cancelled context", state) },
+	b.Queue += "-deadline"
+	over, cancel = context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	return underEnded(ctx, b, over, "under a context whose deadline has passed")
+}
+
+// underEnded makes every call under a context that has ended.
+func underEnded(ctx context.Context, b bench, over context.Context, when string) error {
+	c := b.Client()
+	if _, err := c.Enter(ctx, theInterface, "had", "a"); err != nil {
+		return err
+	}
+	had, err := c.All(ctx, 1, 1)
+	if err != nil || len(had) != 1 {
+		return err
+	}
+	left, claimed := []string{"a"}, idsOf(had)
+	if had[0].ID == "a" { // it has no order
+		left = []string{"had"}
+	}
+	if !lends(b.Variant) {
+		claimed = nil
+		if err := c.Done(ctx, had...); err != nil {
+			return err
+		}
+	}
+	type call struct {
+		name string
+		do   func() error
+	}
+	calls := []call{
+		{"enqueue", func() error { _, err := c.Enqueue(over, c.Name, "b"); return err }},
+		{"pop", func() error { _, err := c.Pop(over, c.Name, 1); return err }},
+		{"state", func() error { _, err := c.State(over, c.Name); return err }},
+	}
+	if d, ok := c.Queue.(queueimpl.Delayer); ok {
+		calls = append(calls, call{"enqueue with a delay", func() error { _, err := d.EnqueueAfter(over, c.Name, time.Hour, "b"); return err }})
 	}
 	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
-		err := d.Dequeue(dead, c.name, "a", 1)
-		steps = append(steps, func() error { return undeclared("dequeue under a cancelled context", err) })
+		calls = append(calls, call{"dequeue", func() error { return d.Dequeue(over, c.Name, "a", 1) }})
 	}
-	if a, ok := c.Queue.(queueimpl.Acker); ok && !b.v.AtLeastOnce {
-		err := a.Ack(dead, c.name, queueimpl.Task{ID: "a", Receipt: "a"})
-		steps = append(steps, func() error { return undeclared("ack under a cancelled context", err) })
+	if p, ok := c.Queue.(queueimpl.Peeker); ok {
+		calls = append(calls, call{"peek", func() error { _, err := p.Peek(over, c.Name, 1); return err }})
 	}
-	steps = append(steps, func() error { return c.holds(ctx, theInterface, []string{"a"}, nil) })
-	return firstOf(steps...)
+	if a, ok := c.Queue.(queueimpl.Acker); ok {
+		t := had[0]
+		if !b.Variant.AtLeastOnce {
+			t = queueimpl.Task{ID: "a", Receipt: "a"}
+		}
+		calls = append(calls, call{"ack", func() error { return a.Ack(over, c.Name, t) }})
+	}
+	if x, ok := c.Queue.(queueimpl.Extender); ok && lends(b.Variant) {
+		calls = append(calls, call{"extend", func() error { _, err := x.Extend(over, c.Name, had[0]); return err }})
+	}
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
+		calls = append(calls, call{"reclaim", func() error { _, err := r.Reclaim(over, c.Name); return err }})
+	}
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok {
+		calls = append(calls, call{"a look at dead letters", func() error { _, err := d.Dead(over, c.Name); return err }})
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		calls = append(calls,
+			call{"pop under a request", func() error { _, err := j.PopAs(over, c.Name, "request", 1); return err }},
+			call{"a look into the journal", func() error { _, err := j.Popped(over, c.Name, "request"); return err }})
+	}
+	for _, one := range calls {
+		b.Calls("%s %s", one.name, when)
+		if err := undeclared(one.name+" "+when, one.do()); err != nil {
+			return err
+		}
+	}
+	return c.Holds(ctx, theInterface, left, claimed)
 }

@@ -1,0 +1,464 @@
+// Package queueclient is a client of a queue under test: its calls say what they expect, and what
+// is broken if that does not happen. With it come the steps that many rules of a suite share: to wait
+// for something, by the real clock or by one that is moved; to go through the commands of a call; to
+// find out how many tasks go through the queue in some time.
+package queueclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"oversell/clock"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// Broken reports that a promise, or a rule of the interface, was not kept.
+func Broken(promise variant.Property, format string, args ...any) error {
+	return &Breach{promise, fmt.Errorf(format, args...), time.Now()}
+}
+
+// Breach is a promise, or a rule of the interface, that was broken.
+type Breach struct {
+	Promise variant.Property
+	How     error
+	At      time.Time // when that was found
+}
+
+func (b *Breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.Promise, b.How) }
+func (b *Breach) Unwrap() error { return b.How }
+
+// TheInterface stands for what queueimpl.Queue and its companions demand.
+const TheInterface variant.Property = "the contract of queueimpl.Queue"
+
+// Bench is where a rule is tried, with the queue under test on it.
+type Bench struct {
+	// Env makes the world of one more client.
+	Env func() variant.Env
+	// Queue names a queue that has not been used yet.
+	Queue string
+	// Pass moves all clocks; nil if they go by themselves.
+	Pass    func(time.Duration)
+	Variant queueimpl.Variant
+	// last is the call that was made last, for the case that it does not return.
+	last *atomic.Value
+}
+
+// Noting returns the bench with a note of the call that is made last, which is empty so far.
+func (b Bench) Noting(empty string) Bench {
+	b.last = &atomic.Value{}
+	b.last.Store(empty)
+	return b
+}
+
+// Last is the call that was made last.
+func (b Bench) Last() any { return b.last.Load() }
+
+// Calls notes a call.
+func (b Bench) Calls(format string, args ...any) {
+	if b.last != nil {
+		b.last.Store(fmt.Sprintf(format, args...))
+	}
+}
+
+// once reports whether the queue hands a task to one consumer at a time.
+func (b Bench) once() bool {
+	return b.Variant.AtLeastOnce || Keeps(b.Variant, variant.NoDuplicateDelivery)
+}
+
+// Answer is for how long a call may go on after its context has ended. LongEnough is after how long
+// something that should happen within a second or two will not.
+const (
+	Answer     = 5 * time.Second
+	LongEnough = 7 * time.Second
+)
+
+// Client makes one more client.
+func (b Bench) Client(change ...func(*queueimpl.Options)) *Client {
+	var o queueimpl.Options
+	for _, c := range change {
+		c(&o)
+	}
+	env := b.Env()
+	return &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
+}
+
+// Client is one client of one queue.
+type Client struct {
+	queueimpl.Queue
+	Bench Bench
+	Env   variant.Env
+	Name  string
+}
+
+// Enter expects that exactly these ids are entered.
+func (c *Client) Enter(ctx context.Context, of variant.Property, ids ...string) ([]queueimpl.Task, error) {
+	c.Bench.Calls("enqueue of %.40q", ids)
+	return c.into(of, ids)(c.Enqueue(ctx, c.Name, ids...))
+}
+
+// EnterAfter is Enter with a delay.
+func (c *Client) EnterAfter(ctx context.Context, of variant.Property, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
+	return c.into(of, ids)(c.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, c.Name, after, ids...))
+}
+
+func (c *Client) into(of variant.Property, ids []string) func([]queueimpl.Task, error) ([]queueimpl.Task, error) {
+	return func(tasks []queueimpl.Task, err error) ([]queueimpl.Task, error) {
+		if err != nil {
+			return nil, Broken(of, "enqueue of %q answered %q", ids, err)
+		}
+		if got := IDsOf(tasks); !slices.Equal(got, ids) {
+			return nil, Broken(of, "enqueue of %q entered %q", ids, got)
+		}
+		return tasks, nil
+	}
+}
+
+// Overwrite enqueues an id again that is there with a score. What took place and was not told is
+// another matter than what did not.
+func (c *Client) Overwrite(ctx context.Context, after time.Duration, was queueimpl.Task) (queueimpl.Task, error) {
+	const of = variant.OneEntryPerID
+	var in []queueimpl.Task
+	var err error
+	if d, ok := c.Queue.(queueimpl.Delayer); ok && after > 0 {
+		in, err = d.EnqueueAfter(ctx, c.Name, after, was.ID)
+	} else {
+		in, err = c.Enqueue(ctx, c.Name, was.ID)
+	}
+	if err != nil {
+		return queueimpl.Task{}, Broken(of, "enqueue of %q, to overwrite it, answered %q", was.ID, err)
+	}
+	if len(in) == 1 && in[0].ID == was.ID {
+		return in[0], nil
+	}
+	s, err := c.State(ctx, c.Name)
+	if err != nil {
+		return queueimpl.Task{}, Broken(TheInterface, "state answered %q", err)
+	}
+	for _, t := range s.Waiting {
+		if t.ID == was.ID && t.Score != was.Score {
+			return queueimpl.Task{}, Broken(TheInterface, "enqueue of %q overwrote it, and said that it entered %q", was.ID, IDsOf(in))
+		}
+	}
+	return queueimpl.Task{}, Broken(of, "enqueue of %q, to overwrite it, entered %q, and the queue has it as before", was.ID, IDsOf(in))
+}
+
+// Take takes up to count tasks, which may be none.
+func (c *Client) Take(ctx context.Context, count int) ([]queueimpl.Task, error) {
+	c.Bench.Calls("pop of %d", count)
+	tasks, err := c.Pop(ctx, c.Name, count)
+	switch {
+	case errors.Is(err, queueimpl.ErrEmpty) && len(tasks) == 0:
+		return nil, nil
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("pop of %d answered %v and %q", count, tasks, err)
+	case err != nil:
+		return nil, Broken(TheInterface, "pop of %d answered %v and %q", count, tasks, err)
+	case len(tasks) == 0 || len(tasks) > count:
+		return nil, Broken(TheInterface, "pop of %d answered %d tasks", count, len(tasks))
+	}
+	return tasks, nil
+}
+
+// All pops up to count tasks, and more than once while it has not so many as it wants and something is
+// due: a queue may hand out fewer at a time than it is asked for.
+func (c *Client) All(ctx context.Context, count, want int) (got []queueimpl.Task, _ error) {
+	for first := true; first || len(got) < want; first = false {
+		tasks, err := c.Take(ctx, count-len(got))
+		if !c.Bench.once() { // it may hand out again what it has handed out
+			tasks = slices.DeleteFunc(tasks, func(t queueimpl.Task) bool { return slices.Contains(IDsOf(got), t.ID) })
+		}
+		if err != nil || len(tasks) == 0 {
+			return got, err
+		}
+		got = append(got, tasks...)
+	}
+	return got, nil
+}
+
+// Takes expects exactly these ids, in any order, when it asks for so many; none means that
+// nothing is due.
+func (c *Client) Takes(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
+	tasks, err := c.All(ctx, count, len(want))
+	if err != nil {
+		return nil, err
+	}
+	got := IDsOf(tasks)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		missing := slices.DeleteFunc(want, func(id string) bool { return slices.Contains(got, id) })
+		if of == variant.NoLostTask && len(missing) > 0 {
+			return nil, c.Lost(ctx, missing, "pop of %d answered %q, without %q", count, got, missing)
+		}
+		return nil, Broken(of, "pop of %d answered %q; want %q", count, got, want)
+	}
+	return tasks, nil
+}
+
+// Given enqueues "a", and pops it.
+func (c *Client) Given(ctx context.Context, of variant.Property) ([]queueimpl.Task, error) {
+	if _, err := c.Enter(ctx, TheInterface, "a"); err != nil {
+		return nil, err
+	}
+	return c.Takes(ctx, of, 1, "a")
+}
+
+// Lost reports tasks that were not delivered, any if ids is nil. If all of them wait in the queue, they
+// are not lost: the queue makes no progress with them.
+func (c *Client) Lost(ctx context.Context, ids []string, format string, args ...any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Answer)
+	defer cancel()
+	s, err := c.State(ctx, c.Name)
+	waits := IDsOf(s.Waiting)
+	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(waits, id) })
+	if err != nil || len(waits) == 0 || gone || !Keeps(c.Bench.Variant, variant.Progress) {
+		return Broken(variant.NoLostTask, format, args...)
+	}
+	return Broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
+}
+
+// Done acknowledges tasks, where the queue wants that.
+func (c *Client) Done(ctx context.Context, tasks ...queueimpl.Task) error {
+	a, ok := c.Queue.(queueimpl.Acker)
+	for _, t := range tasks {
+		if !ok {
+			break
+		}
+		c.Bench.Calls("ack of %.40q", t.ID)
+		if err := a.Ack(ctx, c.Name, t); err != nil {
+			return Broken(TheInterface, "ack of %+v by the one who has it answered %q", t, err)
+		}
+	}
+	return nil
+}
+
+// Acks expects that an ack is answered so.
+func (c *Client) Acks(ctx context.Context, of variant.Property, t queueimpl.Task, want error) error {
+	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, t); !errors.Is(err, want) {
+		return Broken(of, "ack of %+v answered %s; want %s", t, Say(err), Say(want))
+	}
+	return nil
+}
+
+// Holds expects the server to hold these.
+func (c *Client) Holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
+	s, err := c.State(ctx, c.Name)
+	if err != nil {
+		return Broken(of, "state answered %q", err)
+	}
+	w, cl := IDsOf(s.Waiting), IDsOf(s.Claimed)
+	for _, ids := range [][]string{w, cl, waiting, claimed} {
+		slices.Sort(ids)
+	}
+	if !slices.Equal(w, waiting) || !slices.Equal(cl, claimed) {
+		return Broken(of, "the server holds %q waiting and %q claimed; want %q and %q", w, cl, waiting, claimed)
+	}
+	return nil
+}
+
+// Numbered are so many ids.
+func Numbered(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("task-%05d", i))
+	}
+	return ids
+}
+
+// IDsOf are the ids of tasks.
+func IDsOf(tasks []queueimpl.Task) []string {
+	var ids []string
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// Say is an answer in words.
+func Say(err error) string {
+	if err == nil {
+		return "success"
+	}
+	return fmt.Sprintf("%q", err)
+}
+
+// Look is how long passes between two looks, and looks is how many there are at
+// most on a virtual clock: far more time than any rule needs.
+const (
+	Look  = 2 * time.Millisecond
+	looks = 800
+)
+
+// Until looks until something has happened.
+func (b Bench) Until(ctx context.Context, what string, happened func() (bool, error)) error {
+	start := time.Now()
+	for n := 1; ; n++ {
+		if ok, err := happened(); ok || err != nil {
+			return err
+		}
+		if b.Pass == nil {
+			if waited := time.Since(start); waited > LongEnough {
+				return &Never{what, waited}
+			}
+			if err := (clock.Real{}).Sleep(ctx, Look); err != nil {
+				return &Never{what, time.Since(start)}
+			}
+			continue
+		}
+		if b.Pass(Look); n == looks {
+			return &Never{what, looks * Look}
+		}
+	}
+}
+
+// Comes pops, with this client alone, until a task comes, and expects that task to be id.
+func (c *Client) Comes(ctx context.Context, of variant.Property, id string) (queueimpl.Task, error) {
+	var got queueimpl.Task
+	err := c.Bench.Until(ctx, fmt.Sprintf("delivery of %q", id), func() (bool, error) {
+		tasks, err := c.Take(ctx, 1)
+		if err != nil || len(tasks) == 0 {
+			return false, err
+		}
+		if got = tasks[0]; got.ID != id {
+			return false, Broken(of, "%q was delivered; want %q", got.ID, id)
+		}
+		return true, nil
+	})
+	n := new(Never)
+	if !errors.As(err, &n) || ctx.Err() != nil {
+		return got, err
+	}
+	if of == variant.NoLostTask {
+		err = c.Lost(ctx, []string{id}, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
+	} else {
+		err = Broken(of, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
+	}
+	return got, err
+}
+
+// FirstOf runs steps until one fails.
+func FirstOf(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeclaredAs is the declared answer that an error is, or nil.
+func DeclaredAs(err error) error {
+	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
+		if errors.Is(err, d) {
+			return d
+		}
+	}
+	return nil
+}
+
+// Undeclared expects an error other than the declared answers, because those would claim to know
+// the outcome.
+func Undeclared(what string, err error) error {
+	if err == nil {
+		return Broken(TheInterface, "%s answered success; want an error", what)
+	}
+	if DeclaredAs(err) != nil {
+		return Broken(TheInterface, "%s answered %q, a declared answer; want another error", what, err)
+	}
+	return nil
+}
+
+// Grain is how much a server's clock and a client's on the same machine may differ. Redis counts
+// what keys and streams last in whole milliseconds, and rounds down both when that begins and
+// when it looks.
+const Grain = 2 * time.Millisecond
+
+// Before reports whether it is earlier by the client's clock.
+func (b Bench) Before(c *Client, t time.Time) bool { return c.Env.Clock.Now().Before(t) }
+
+// Ended waits for the end of a claim.
+func (b Bench) Ended(ctx context.Context, c *Client, end time.Time) error {
+	return b.Until(ctx, "the end of a claim", func() (bool, error) { return !b.Before(c, end.Add(Grain)), nil })
+}
+
+// Early judges that a claimed task has not come to another client before the claim was over. Its
+// end is counted by the client that has it, from before its call.
+func Early(c *Client, t queueimpl.Task, of variant.Property) error {
+	if by := t.Until.Sub(c.Env.Clock.Now()); by > Grain {
+		return Broken(of, "the task was given to another %v before the claim was over", by)
+	}
+	return nil
+}
+
+// Next pops and acknowledges one task, which must be due.
+func (c *Client) Next(ctx context.Context) (queueimpl.Task, error) {
+	tasks, err := c.Take(ctx, 1)
+	if err == nil && len(tasks) == 0 {
+		err = c.Lost(ctx, nil, "pop answered that nothing is due, and a task was due")
+	}
+	if err != nil {
+		return queueimpl.Task{}, err
+	}
+	return tasks[0], c.Done(ctx, tasks...)
+}
+
+// Journal expects what a request took.
+func (c *Client) Journal(ctx context.Context, request string, want []queueimpl.Task) error {
+	got, err := c.Queue.(queueimpl.Journaler).Popped(ctx, c.Name, request)
+	if err != nil {
+		return Broken(TheInterface, "journal of %s answered %q", request, err)
+	}
+	if !slices.EqualFunc(got, want, Same) {
+		return Broken(TheInterface, "the journal says that %s took %+v; want %+v", request, got, want)
+	}
+	return nil
+}
+
+// Same compares tasks but for the time promised.
+func Same(a, b queueimpl.Task) bool {
+	a.Until, b.Until = time.Time{}, time.Time{}
+	return a == b
+}
+
+// Found is whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
+func (c *Client) Found(ctx context.Context, id string) (bool, error) {
+	s, err := c.State(ctx, c.Name)
+	if err != nil {
+		return false, Broken(TheInterface, "state answered %q", err)
+	}
+	if slices.Contains(IDsOf(s.Waiting), id) || slices.Contains(IDsOf(s.Claimed), id) {
+		return true, nil
+	}
+	if d, ok := c.Queue.(queueimpl.DeadLetters); ok {
+		dead, err := d.Dead(ctx, c.Name)
+		return slices.Contains(IDsOf(dead), id), err
+	}
+	return false, nil
+}
+
+// GetsAll expects that each of these tasks is delivered in the end.
+func (c *Client) GetsAll(ctx context.Context, after string, ids ...string) error {
+	got, err := c.Settled(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if got[id] == 0 {
+			return c.Lost(ctx, []string{id}, "%s, %q was not delivered for %v, but %v (deliveries by id)", after, id, PatienceForClaims, got)
+		}
+	}
+	return nil
+}
+
+// Usable enqueues and pops a new task, and tasks with ids that were used before.
+func (c *Client) Usable(ctx context.Context, after string, ids ...string) error {
+	ids = append(ids, "afterwards")
+	if _, err := c.Enqueue(ctx, c.Name, ids...); err != nil {
+		return Broken(variant.NoLostTask, "%s, enqueue of %q answered %q", after, ids, err)
+	}
+	return c.GetsAll(ctx, after+", and enqueued again", ids...)
+}

@@ -1,0 +1,86 @@
+package queueclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Never is something for which a rule has waited until its time was over.
+type Never struct {
+	What  string
+	After time.Duration
+}
+
+func (n *Never) Error() string {
+	return fmt.Sprintf("%s has not happened in %v", n.What, n.After.Round(time.Millisecond))
+}
+
+// TooSlow says that a rule could not be completed in time.
+type TooSlow struct{ Why string }
+
+func (s *TooSlow) Error() string { return "too slow to judge: " + s.Why }
+
+// Near is how long a look at a queue may take for its calls to be no reason for a rule to run
+// out of time.
+const Near = time.Millisecond
+
+// RoundTrip is how long a look at an empty queue takes, by State or by Pop, whichever is longer; the
+// median of some. It is not answered if there is an error.
+func (b Bench) RoundTrip() (_ time.Duration, answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), Answer)
+	defer cancel()
+	c := b.Client()
+	c.Name += "-unused"
+	var took []time.Duration
+	for range 3 {
+		start := time.Now()
+		if _, err := c.State(ctx, c.Name); err != nil {
+			return time.Since(start), false
+		}
+		between := time.Now()
+		if _, err := c.Take(ctx, 1); err != nil {
+			return time.Since(between), false
+		}
+		took = append(took, max(between.Sub(start), time.Since(between)))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], true
+}
+
+// Fits is how many tasks go through the queue in some time, one by one; not more than most, nor
+// fewer than least.
+func (b Bench) Fits(ctx context.Context, most, least int, within time.Duration) int {
+	if b.Pass != nil {
+		return most // its clock stands still meanwhile
+	}
+	const n = 4
+	c := b.Client()
+	c.Name += "-pace"
+	_, _ = c.Enqueue(ctx, c.Name, "p0") // scripts are loaded
+	if tasks, err := c.Take(ctx, 1); err == nil {
+		_ = c.Done(ctx, tasks...)
+	}
+	var took []time.Duration
+	for i := range n { // not the mean of them: a machine may be held up once
+		start := time.Now()
+		_, _ = c.Enqueue(ctx, c.Name, fmt.Sprint("p", i+1))
+		if tasks, err := c.Take(ctx, 1); err == nil {
+			_ = c.Done(ctx, tasks...)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	each := max(took[n/2-1], time.Microsecond)
+	return max(min(most, int(within/each)), min(least, most))
+}
+
+// SomeOf are all ids, or every second of them, or third, so that they go through the queue in some time.
+func (b Bench) SomeOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
+	fits := b.Fits(ctx, len(ids), 10, within)
+	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {
+		some = append(some, ids[i])
+	}
+	return some
+}

@@ -1,0 +1,185 @@
+package queueclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"oversell/clock"
+	"oversell/internal/interrupt"
+	"oversell/queueimpl"
+	"oversell/variant"
+)
+
+// steps is up to which command of a call they go.
+const steps = 5
+
+// Claim is the visibility time-out in these rules: long enough for a busy machine.
+const Claim = 250 * time.Millisecond
+
+// Claims is the option for it.
+func Claims(o *queueimpl.Options) { o.Visibility = Claim }
+
+// Interrupted makes a client with commands that can be dropped or delayed. It has made every call
+// once, so that scripts are loaded.
+func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*Client, *interrupt.Line) {
+	var o queueimpl.Options
+	if b.Variant.AtLeastOnce {
+		Claims(&o)
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	env, line := interrupt.On(b.Env())
+	line.TakeApart()
+	c := &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
+	practice := *c
+	practice.Name += "-practice"
+	practice.practise(ctx)
+	return c, line
+}
+
+// practise makes every call once.
+func (c *Client) practise(ctx context.Context) {
+	_, _ = c.Enqueue(ctx, c.Name, "p", "q")
+	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
+		_ = d.Dequeue(ctx, c.Name, "p", 1)
+	}
+	if p, ok := c.Queue.(queueimpl.Peeker); ok {
+		_, _ = p.Peek(ctx, c.Name, 1)
+	}
+	if j, ok := c.Queue.(queueimpl.Journaler); ok {
+		_, _ = j.PopAs(ctx, c.Name, "practice", 1)
+		_, _ = j.Popped(ctx, c.Name, "practice")
+	}
+	if tasks, err := c.Take(ctx, 1); err == nil && len(tasks) > 0 {
+		if x, ok := c.Queue.(queueimpl.Extender); ok {
+			_, _ = x.Extend(ctx, c.Name, tasks[0])
+		}
+		_ = c.Done(ctx, tasks...)
+	}
+	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
+		_, _ = r.Reclaim(ctx, c.Name)
+	}
+	_, _ = c.Take(ctx, 1)
+	_, _ = c.State(ctx, c.Name)
+}
+
+// Other makes another client with the same time-out.
+func (b Bench) Other() *Client {
+	if b.Variant.AtLeastOnce {
+		return b.Client(Claims)
+	}
+	return b.Client()
+}
+
+// Passes lets a time pass.
+func (b Bench) Passes(ctx context.Context, d time.Duration) {
+	if b.Pass != nil {
+		b.Pass(d)
+		return
+	}
+	_ = clock.Real{}.Sleep(ctx, d)
+}
+
+// Lateness is how late a claim may end, for example by a reaper that looks twice a second.
+// PatienceForClaims is how long after the end of its claim a task may be missing before it counts
+// as lost.
+const (
+	Lateness          = 700 * time.Millisecond
+	PatienceForClaims = 4 * Lateness
+)
+
+// Settled are all deliveries until nothing came for longer than a claim lasts, each
+// acknowledged. While the server holds something it is waited for longer.
+func (c *Client) Settled(ctx context.Context) (map[string]int, error) {
+	got := map[string]int{}
+	idle := time.Duration(0)
+	for {
+		if idle >= Claim*3/2 {
+			s, err := c.State(ctx, c.Name)
+			if err != nil {
+				return got, Broken(TheInterface, "state answered %q", err)
+			}
+			if len(s.Waiting)+len(s.Claimed) == 0 || idle >= PatienceForClaims {
+				return got, nil
+			}
+		}
+		tasks, err := c.Take(ctx, 1)
+		if err != nil {
+			return got, err
+		}
+		for _, t := range tasks {
+			got[t.ID]++
+			if err := c.Done(ctx, t); err != nil {
+				return got, err
+			}
+		}
+		switch {
+		case len(tasks) > 0:
+			idle = 0
+		case !c.Bench.Variant.AtLeastOnce:
+			return got, nil
+		default:
+			c.Bench.Passes(ctx, Claim/10)
+			idle += Claim / 10
+		}
+	}
+}
+
+// Loses tells whether a flaw takes a promise back under a fault.
+func Loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) bool {
+	return !Keeps(v, p) || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+		return f.Property == p && slices.Contains(faults, f.Fault)
+	})
+}
+
+// Each runs a case for every step and action, on a queue of its own, side by side on a
+// real clock.
+func (b Bench) Each(ctx context.Context, actions []interrupt.Action, check func(ctx context.Context, b Bench, n int, a interrupt.Action) error) error {
+	var mu sync.Mutex
+	var first error
+	var wg sync.WaitGroup
+	for n := 1; n <= steps; n++ {
+		for _, a := range actions {
+			own := b
+			own.Queue = fmt.Sprintf("%s-%d-%d", b.Queue, n, a)
+			try := func() {
+				if err := check(ctx, own, n, a); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					if first == nil {
+						first = fmt.Errorf("at command %d%s: %w", n, said[a], err)
+					}
+				}
+			}
+			if b.Pass != nil {
+				try()
+			} else {
+				wg.Go(try)
+			}
+		}
+	}
+	wg.Wait()
+	return first
+}
+
+// Stalls is Each for rules that hold a client up.
+func (b Bench) Stalls(ctx context.Context, check func(ctx context.Context, b Bench, n int) error) error {
+	return b.Each(ctx, []interrupt.Action{interrupt.Pass}, func(ctx context.Context, b Bench, n int, _ interrupt.Action) error { return check(ctx, b, n) })
+}
+
+var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)", interrupt.Refuse: " (refused by the server)"}
+
+// BothWays are the ways in which a command has no answer.
+var BothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
+
+// Keeps tells whether a queue makes a promise and keeps it when nothing is done to
+// it, its clients are kept apart, and no id is enqueued again.
+func Keeps(v queueimpl.Variant, p variant.Property) bool {
+	return slices.Contains(v.Promises, p) && !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
+		return f.Property == p && f.Fault == variant.NoFault && f.Under == ""
+	})
+}

@@ -1,0 +1,52 @@
+package queuetest
+
+import (
+	"time"
+
+	"oversell/queueimpl/queueclient"
+	"oversell/variant"
+)
+
+// The rules speak of what package queueclient has by these names.
+type (
+	bench   = queueclient.Bench
+	client  = queueclient.Client
+	breach  = queueclient.Breach
+	never   = queueclient.Never
+	tooSlow = queueclient.TooSlow
+)
+
+const (
+	theInterface      = queueclient.TheInterface
+	claim             = queueclient.Claim
+	grain             = queueclient.Grain
+	look              = queueclient.Look
+	lateness          = queueclient.Lateness
+	patienceForClaims = queueclient.PatienceForClaims
+	answer            = queueclient.Answer
+	longEnough        = queueclient.LongEnough
+	near              = queueclient.Near
+)
+
+var (
+	idsOf      = queueclient.IDsOf
+	say        = queueclient.Say
+	firstOf    = queueclient.FirstOf
+	numbered   = queueclient.Numbered
+	declaredAs = queueclient.DeclaredAs
+	undeclared = queueclient.Undeclared
+	early      = queueclient.Early
+	same       = queueclient.Same
+	keeps      = queueclient.Keeps
+	loses      = queueclient.Loses
+	claims     = queueclient.Claims
+	bothWays   = queueclient.BothWays
+)
+
+func broken(promise variant.Property, format string, args ...any) error {
+	return queueclient.Broken(promise, format, args...)
+}
+
+// visibility is the time-out in rules that let it run out; elsewhere it is the
+// default, longer than any rule takes.
+const visibility = 40 * time.Millisecond
