@@ -192,6 +192,9 @@ func failedCommands(ctx context.Context, b bench) error {
 					}
 					return true, t.again(ctx, what)
 				})
+				if errs[i] == nil {
+					errs[i] = b.failedLook(ctx, fmt.Sprintf("look-%d-%d", i, a), a, f)
+				}
 				if errs[i] != nil {
 					return
 				}
@@ -200,6 +203,39 @@ func failedCommands(ctx context.Context, b bench) error {
 	}
 	all.Wait()
 	return firstBreach(errs)
+}
+
+// failedLook has each command of State fail. It may answer with an error, or else with what is true.
+func (b bench) failedLook(ctx context.Context, name string, a interrupt.Action, f failure) error {
+	const stock, pieces = 6, 2
+	b.Product += "-" + name
+	fences := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, fences)
+	if err != nil {
+		return err
+	}
+	if err := y.buy(ctx, variant.NoUndersell, 1, pieces, nil, stock-pieces); err != nil {
+		return err
+	}
+	c, line := b.buyerOf(ctx, b.Product, fences)
+	line.Errors(f.err, f.err)
+	for n := 1; n <= most; n++ {
+		line.Arm(n, a)
+		s, err := c.sale.State(ctx)
+		reached := line.Sent() >= n
+		line.Plan(nil)
+		if !reached {
+			break
+		}
+		if err == nil && (s.Left+s.Reserved != stock-pieces || s.Sold != pieces && s.Sold != stockimpl.Unsaid) {
+			of := variant.NoUndersell
+			if s.Left+s.Reserved > stock-pieces {
+				of = variant.NoOversell
+			}
+			return broken(of, "State, during which %s, answered %+v, and no error; %d of %d pieces are left", f.name, s, stock-pieces, stock)
+		}
+	}
+	return nil
 }
 
 // endedContexts: the context of a purchase or a refund is cancelled, or its deadline passes, before one

@@ -212,7 +212,7 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 // resending is for how long orders are sent again: calls may take their time.
 const resending = 4 * time.Second
 
-// thousands of orders are made by several clients, and some are sent again.
+// thousands of orders are made by several clients, and some are sent again, and given back.
 func thousands(ctx context.Context, b bench) error {
 	const orders = 20_000
 	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
@@ -225,6 +225,16 @@ func thousands(ctx context.Context, b bench) error {
 	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/200 {
 		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
 			return fmt.Errorf("after %d orders: %w", made, err)
+		}
+	}
+	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending/4; id += 1 + made/20 {
+		was, err := y.sale.State(ctx)
+		if err != nil {
+			return broken(theInterface, "state: %w", err)
+		}
+		_, err = y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
+		if now, look := y.sale.State(ctx); err != nil || look == nil && now.Left+now.Reserved != was.Left+was.Reserved+1 {
+			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was given back, which was answered %s; the server held %+v before, and holds %+v", made, id, say(err), was, now)
 		}
 	}
 	return nil

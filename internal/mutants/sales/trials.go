@@ -63,6 +63,18 @@ func trialMutants() []Sale {
 					return left, err
 				}
 			})},
+		{entry.New("state-of-refusal-empty", "where the server refuses to tell what it holds, nothing is said to be there", under, ""),
+			selling(func(s *saleSteps) {
+				s.state = func(ctx context.Context, s *sale) (stockimpl.State, error) {
+					plain := *s
+					plain.saleSteps.state = nil
+					state, err := plain.State(ctx)
+					if reply := redis.Error(nil); errors.As(err, &reply) {
+						return stockimpl.State{}, nil
+					}
+					return state, err
+				}
+			})},
 		{entry.New("sold-out-after-many-conflicts", "a purchase whose transaction failed sixty times is refused as sold out", under, ""),
 			counting(func(s *saleSteps) { s.buyBy, s.refundBy = watchTimes(60, -1, stockimpl.ErrSoldOut), underWatch(1) })},
 		{entry.New("refund-done-after-conflicts", "a refund whose transaction failed forty times is taken for done", under, ""),
@@ -128,6 +140,12 @@ func limitMutants() []Sale {
 				s.refund = entry.Changed(s.refund, `redis.call('DECRBY', KEYS[3], pieces)`, `redis.call('LPUSH', KEYS[4], ARGV[1])
 				if redis.call('LLEN', KEYS[4]) > 200 then redis.call('HDEL', KEYS[2], redis.call('RPOP', KEYS[4])) end
 				redis.call('DECRBY', KEYS[3], pieces)`)
+			})},
+		{entry.New("refunds-of-the-last-hundreds", "what an order bought is kept for the last three hundred, and an earlier one cannot be given back", entry.Breaks(variant.NoUndersell, variant.OncePerOrder), ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('LPUSH', KEYS[4], ARGV[1])
+				if redis.call('LLEN', KEYS[4]) > 300 then redis.call('HSET', KEYS[2], redis.call('RPOP', KEYS[4]), 'old:0') end
+				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
 		{entry.New("refunds-last-hundreds", "that an order was refunded is remembered for the last two hundred refunds, and an earlier one can be had again", entry.Breaks(variant.OncePerOrder, variant.NoOversell), ""),
 			selling(func(s *saleSteps) {
