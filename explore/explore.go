@@ -762,7 +762,7 @@ func (c *Config) notChecked() []string {
 		s = append(s, c.System.NotSearched()...)
 	}
 	if c.Run.MaxTries == 1 {
-		s = append(s, "waiting for the lock: each try is one attempt")
+		s = append(s, "waiting for the lock, unless it waits though it is asked for one attempt only")
 	}
 	return s
 }
