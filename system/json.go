@@ -30,7 +30,7 @@ func document(text []byte) (any, error) {
 	decoder.UseNumber()
 	v, err := exactjson.Next(decoder)
 	if twice := exactjson.Twice(""); errors.As(err, &twice) {
-		err = fmt.Errorf("%q stands there twice", string(twice))
+		err = fmt.Errorf("%q appears twice", string(twice))
 	}
 	return v, err
 }
