@@ -413,7 +413,7 @@ func TestLeasesThatNeverRunOut(t *testing.T) {
 		return &handmade{env, nil, acquire, dropping(lockKey)}
 	}}}
 	r, err := Run(t.Context(), c)
-	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no lease that was promised ran out") {
+	if err != nil || r.Verdict != reports.Inconclusive || !strings.Contains(r.Why, "no promised lease ran out") {
 		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
 	}
 }
