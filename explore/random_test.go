@@ -412,7 +412,7 @@ func both(t *testing.T, seed uint64, p plan, c Config) (reduced, plain outcome, 
 		if r.Why == unkeyed && c.Plain {
 			return reduced, plain, false // the naive search may watch another key than the lock's
 		}
-		if strings.Contains(r.Why, "no lease that was promised ran out") {
+		if strings.Contains(r.Why, "no promised lease ran out") {
 			return reduced, plain, false // the naive search does not look for that
 		}
 		if strings.Contains(r.Why, "progress is unknown") {
