@@ -264,9 +264,9 @@ func TestExploreRefuses(t *testing.T) {
 // misbehaviours of testdata/lock.py, and what the search says of them; empty: it may be that nothing is
 // noticed.
 var misbehaviours = map[string]string{
-	"garbage": "no answer", "half": "no answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
-	"twice": "twice", "two": "more after its first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "no answer",
-	"empty": "no answer", "types": "no answer", "says-nothing": "not part of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
+	"garbage": "is not an answer", "half": "is not an answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
+	"twice": "twice", "two": "more after the first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "is not an answer",
+	"empty": "is not an answer", "types": "is not an answer", "says-nothing": "not part of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
 	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
 }
 

@@ -269,7 +269,6 @@ func TestTheStartIsNoLoad(t *testing.T) {
 		{"", "if r['op'] == 'acquire' and n > 9: continue", "limit: 500ms", reports.Inconclusive, "operations ended in an error"},
 	} {
 		t.Run(c.start+c.each, func(t *testing.T) {
-			t.Parallel()
 			program := strings.NewReplacer("START", c.start, "EACH", c.each).Replace(pythonLock)
 			file := pythonSystem(t, "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n"+c.more, program)
 			r := runSystem(t, file, "mutex", func(o *Options) {
