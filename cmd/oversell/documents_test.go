@@ -154,7 +154,7 @@ func ownLock(document, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, section, _ := strings.Cut(string(text), "## A lock of one's own\n")
+	_, section, _ := strings.Cut(string(text), "## Your own lock\n")
 	for language, name := range map[string]string{"python": "lock.py", "yaml": "lock.yaml"} {
 		_, code, _ := strings.Cut(section, "```"+language+"\n")
 		code, _, shown := strings.Cut(code, "```")
