@@ -42,7 +42,8 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	return c, nil
 }
 
-// client is newClient for rules: a machine without a connection to spare ends them.
+// client is newClient for rules: a machine without a connection to spare ends them, and so does the end of the run. It
+// is for what checked runs; another goroutine calls newClient, or checked itself.
 func (b *bench) client(changes ...change) *client {
 	c, err := b.newClient(changes...)
 	if err != nil {

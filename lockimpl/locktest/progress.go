@@ -354,13 +354,13 @@ func waitersDie(b *bench) error {
 			for range stay {
 				c := b.client()
 				go func() {
-					m, err := c.Take(b.name, b.ttl, patience)
-					if err == nil {
-						err = b.givesBack(c, m, "after a wait")
-					} else {
-						err = broken(variant.Progress, "with waiters that had died before it in line, a client did not get the lock: %v", err)
-					}
-					got <- err
+					got <- b.checked(func(b *bench) error {
+						m, err := c.Take(b.name, b.ttl, patience)
+						if err != nil {
+							return broken(variant.Progress, "with waiters that had died before it in line, a client did not get the lock: %v", err)
+						}
+						return b.givesBack(c, m, "after a wait")
+					})
 				}()
 			}
 			b.sleep(2 * pause)
