@@ -26,6 +26,28 @@ var ErrLost = errors.New("connection lost")
 // ErrRefused is the answer of a server that executed nothing.
 var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
+// Refusals are errors with which a server answers a command that it does not execute: each says
+// something about the server, or about the client's rights, and nothing about the data. What says
+// what is wrong in words, as part of a sentence that begins with "the server answered that".
+var Refusals = []struct {
+	What string
+	Err  error
+}{
+	{"it is out of memory", Refusal("OOM command not allowed when used memory > 'maxmemory'.")},
+	{"it is a replica", Refusal("READONLY You can't write against a read only replica.")},
+	{"it loads its data", ErrRefused},
+	{"it runs a script", Refusal("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	{"keys are being moved", Refusal("TRYAGAIN Multiple keys request during rehashing of slot")},
+	{"the key is elsewhere", Refusal("MOVED 3999 127.0.0.1:6381")},
+	{"the cluster is down", Refusal("CLUSTERDOWN The cluster is down")},
+	{"its master is down", Refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")},
+	{"it cannot save its data", Refusal("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.")},
+	{"too few replicas are there", Refusal("NOREPLICAS Not enough good replicas to write.")},
+	{"the client has not logged in", Refusal("NOAUTH Authentication required.")},
+	{"the client has no right to the command", Refusal("NOPERM this user has no permissions to run the 'evalsha' command")},
+	{"it has too many clients", Refusal("ERR max number of clients reached")},
+}
+
 // Action is what happens to a command.
 type Action int
 

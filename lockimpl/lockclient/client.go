@@ -49,6 +49,8 @@ type Client struct {
 	Ahead time.Duration
 	// Hooked is how many commands were sent by way of Env.Redis.
 	Hooked atomic.Int64
+	// Hashed says that one of them was a script by its hash.
+	Hashed atomic.Bool
 	// Ctx ends with the client.
 	Ctx context.Context
 	// End ends what it runs beside itself.
@@ -92,7 +94,7 @@ func (c *Client) Connect() error {
 		c.Links = append(c.Links, l)
 		o.Addr = p.Addr()
 		conn := redis.NewClient(o)
-		conn.AddHook(counted{&c.Hooked})
+		conn.AddHook(counted{&c.Hooked, &c.Hashed})
 		c.conns = append(c.conns, conn)
 		c.Env.Redis = append(c.Env.Redis, conn)
 		c.Env.Addr = append(c.Env.Addr, o.Addr)
@@ -314,12 +316,17 @@ func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, erro
 // TakeWithin is Take with a limit on the whole of it, by the time in which the machine and the servers
 // answer.
 func (c *Client) TakeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
+	return c.TakeEvery(name, ttl, Pace, limit)
+}
+
+// TakeEvery is TakeWithin for a client that looks at an interval of its own.
+func (c *Client) TakeEvery(name string, ttl, every, limit time.Duration) (lockimpl.Lock, error) {
 	var last error // that is not only the end of the time
 	since := time.Now()
 	for start := c.world.Lasted(); ; {
 		left := max(limit-(c.world.Lasted()-start), 0)
 		ctx, cancel := context.WithTimeout(c.world.Ctx, left+Pace)
-		l, err := c.Acquire(ctx, name, lockimpl.Options{TTL: ttl, Wait: left, RetryEvery: Pace})
+		l, err := c.Acquire(ctx, name, lockimpl.Options{TTL: ttl, Wait: left, RetryEvery: every})
 		cancel()
 		if err == nil {
 			return l, nil
@@ -385,3 +392,12 @@ func (s Shifted) Sleep(ctx context.Context, d time.Duration) error {
 func (s Shifted) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return clock.Real{}.WithTimeout(ctx, d)
 }
+
+// Standing is a clock that always shows the same time.
+type Standing struct {
+	Shifted
+	At time.Time
+}
+
+// Now is always the same.
+func (s Standing) Now() time.Time { return s.At }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type abilities struct {
 	reenters bool
 	// draws says that the lock asks Env.Token for its tokens.
 	draws bool
+	// hashes says that scripts are sent by their hashes, by way of Env.Redis.
+	hashes bool
 	// loses says that the lock tells its holder when it is lost.
 	loses bool
 	// renewed says that the lock tells until when it has renewed a lease.
@@ -47,6 +50,10 @@ const (
 
 // oddLeases are lengths that change if a lock cuts or rounds leases to seconds, to tenths, or to hundredths.
 var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
+
+// brokenLeases are lengths with a fraction of a millisecond, and such that end in a few milliseconds after whole
+// seconds, in which zeros stand.
+var brokenLeases = []time.Duration{time.Second / 3, 10 * time.Second / 3, 1050 * time.Millisecond, 1007 * time.Millisecond, 12*time.Second + 5*time.Millisecond}
 
 // probe finds out what the lock can do.
 func (r *run) probe(ctx context.Context, name string) error {
@@ -125,6 +132,9 @@ func (r *run) explore(b *bench) error {
 	}
 	_ = c.Release(l) // what is wrong with it is for the rules to find out
 	able.tells = r.canTell(b)
+	b.mu.Lock()
+	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
+	b.mu.Unlock()
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -41,73 +42,20 @@ type run struct {
 }
 
 // breach is a broken promise.
-type breach struct {
-	property variant.Property
-	text     string
-	basis    bool // without it, nothing else can be judged
-	refused  bool // some client was answered with ErrHeld
-	// since is the time from which on a client asked for a lock and was not granted it; zero: it is not
-	// known.
-	since time.Time
-	sure  bool // that was for as long as it takes on a machine that answers in time
+type breach = lockfinding.Breach
+
+func broken(p variant.Property, format string, args ...any) error {
+	return lockfinding.Broken(p, format, args...)
 }
 
-func (b *breach) Error() string { return b.text }
+func sameLock(format string, args ...any) error { return lockfinding.SameLock(format, args...) }
 
-// broken reports that a promise was not kept, which need not be the one that the rule
-// was made for.
-func broken(p variant.Property, format string, args ...any) error { return breachOf(p, format, args) }
+func unjudged(why string, err error) error { return lockfinding.Unjudged(why, err) }
 
-func breachOf(p variant.Property, format string, args []any) *breach {
-	b := &breach{property: p, text: fmt.Sprintf(format, args...)}
-	for _, a := range args {
-		err, ok := a.(error)
-		if !ok {
-			continue
-		}
-		var u *lockclient.Ungranted
-		var w *breach
-		switch {
-		case errors.As(err, &w):
-			b.refused, b.since, b.sure = w.refused, w.since, w.sure
-		case errors.As(err, &u):
-			b.since, b.sure = u.Since, u.Sure
-		}
-		b.refused = b.refused || errors.Is(err, lockimpl.ErrHeld)
-	}
-	return b
-}
-
-// unjudged is what was found by a rule that could not be judged: nil, or what may be a broken promise.
-type unjudged struct {
-	why string
-	err error
-}
-
-func (u *unjudged) Error() string {
-	if u.err == nil {
-		return "not judged, since " + u.why
-	}
-	return fmt.Sprintf("not judged, since %s: %v", u.why, u.err)
-}
-
-func (u *unjudged) Unwrap() error { return u.err }
-
-func isUnjudged(err error) bool {
-	var u *unjudged
-	return errors.As(err, &u)
-}
+func isUnjudged(err error) bool { return lockfinding.IsUnjudged(err) }
 
 // errStillHeld stands for the answer that a waiter would get if it gave up.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
-
-// sameLock reports that a lock was refused because another name is held. The rules need
-// names of their own.
-func sameLock(format string, args ...any) error {
-	b := breachOf(variant.Progress, format, args)
-	b.basis = true
-	return b
-}
 
 // enoughAfter is when a run ends in which a promise was found broken: what else is wrong
 // would be known later than anybody waits.
@@ -122,7 +70,7 @@ func (r *run) found(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case b.basis:
+	case b.Basis:
 		r.enough()
 	case !r.broken:
 		time.AfterFunc(time.Until(r.began.Add(enoughAfter)), r.enough)
@@ -199,11 +147,11 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	}
 	var w *breach
 	switch errors.As(err, &w); {
-	case isUnjudged(err), ctx.Err() == nil, w != nil && w.sure:
-	case err == nil:
-		err = &unjudged{why: fmt.Sprintf("it did not end in %v", ruleLimit)}
+	case isUnjudged(err), ctx.Err() == nil, w != nil && w.Sure:
+	case w == nil:
+		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	case r.lasted()-start < ruleLimit*3/4:
-		err = &unjudged{why: "the machine is too busy", err: err}
+		err = unjudged("the machine is too busy", err)
 	}
 	return r.matters(u, err)
 }
@@ -236,8 +184,8 @@ func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
 // matters is err unless it is of a promise that the lock does not make.
 func (r *run) matters(u rule, err error) error {
 	var b *breach
-	if errors.As(err, &b) && b.property != u.property && !r.promises(b.property, u.faults...) {
-		r.logf("%s/%s: not judged, since the lock does not promise %s: %v", u.property, u.name, b.property, err)
+	if errors.As(err, &b) && b.Property != u.property && !r.promises(b.Property, u.faults...) {
+		r.logf("%s/%s: not judged, since the lock does not promise %s: %v", u.property, u.name, b.Property, err)
 		return nil
 	}
 	return err
@@ -251,6 +199,7 @@ type bench struct {
 	ttl      time.Duration
 	faults   []variant.Fault
 	property variant.Property
+	forgets  bool // a call that is tried meets a server that knows no scripts
 
 	mu     sync.Mutex
 	made   []*client
@@ -278,17 +227,17 @@ func (b *bench) judged(err error) error {
 	defer b.mu.Unlock()
 	var w *breach
 	excused := func(d doubt) bool {
-		return time.Now().Before(d.till) && (w.since.IsZero() || d.from.Before(w.since.Add(patience/2)))
+		return time.Now().Before(d.till) && (w.Since.IsZero() || d.from.Before(w.Since.Add(patience/2)))
 	}
-	if errors.As(err, &w) && w.property == variant.Progress && w.refused && slices.ContainsFunc(b.doubts, excused) {
-		return &unjudged{"an earlier call had no answer, and the lease is not over", err}
+	if errors.As(err, &w) && w.Property == variant.Progress && w.Refused && slices.ContainsFunc(b.doubts, excused) {
+		return unjudged("an earlier call had no answer, and the lease is not over", err)
 	}
 	return err
 }
 
 // with is the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
-	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
+	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts = append(b.parts, n)
@@ -501,7 +450,7 @@ func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error 
 		_ = stranger.Release(m)
 	}
 	if left <= 0 {
-		return &unjudged{"the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after)}
+		return unjudged("the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after))
 	}
 	if errors.Is(err, lockimpl.ErrHeld) && b.run.promises(variant.Progress, b.faults...) {
 		return broken(variant.Progress, "%s, the holder's release was answered with ErrLost %v before the end of its lease, and others are still refused", after, left)
@@ -537,12 +486,12 @@ func (b *bench) prolonged(name string, within time.Duration, after string) error
 // after an earlier holder's late call: progress, if a lease does not end without such a call either.
 func (b *bench) itsOwn(err error) error {
 	var w *breach
-	if !errors.As(err, &w) || w.property != variant.Progress {
+	if !errors.As(err, &w) || w.Property != variant.Progress {
 		return err
 	}
 	switch ends, known := b.run.ends(b); {
 	case !known:
-		return &unjudged{"it was not found out whether a lease ends without a late call", err}
+		return unjudged("it was not found out whether a lease ends without a late call", err)
 	case !ends:
 		return err
 	}
@@ -625,16 +574,4 @@ func (b *bench) isLate(what string, err error) error {
 // seedText says how to repeat a run.
 func seedText(t *testing.T, seed uint64) string {
 	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
-}
-
-// told is an error in a sentence: a broken promise, or what kept a rule from being tried.
-func (r *run) told(err error, when string) string {
-	var b *breach
-	switch {
-	case isUnjudged(err):
-		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again, on a machine that has more time for it", r.lock.Name, err)
-	case errors.As(err, &b):
-		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
-	}
-	return fmt.Sprintf("lock %s could not be tried%s: %v", r.lock.Name, when, err)
 }

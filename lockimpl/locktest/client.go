@@ -3,6 +3,7 @@ package locktest
 import (
 	"time"
 
+	"oversell/internal/interrupt"
 	"oversell/lockimpl/lockclient"
 )
 
@@ -10,6 +11,8 @@ import (
 type client struct {
 	*lockclient.Client
 	b *bench
+	// line, unless nil, is what its commands by Env.Redis pass first.
+	line *interrupt.Line
 }
 
 // change alters the world of a client before its Locker is made.
@@ -20,9 +23,22 @@ func clockAhead(d time.Duration) change {
 	return func(c *client) { c.Ahead, c.Env.Clock = d, lockclient.Shifted{Ahead: d} }
 }
 
-// named makes a client that uses this token for every grant.
-func named(token string) change {
-	return func(c *client) { c.Env.Token = func() string { c.Note(); return token } }
+// drawing makes a client whose tokens are made of new ones.
+func drawing(of func(fresh string) string) change {
+	return func(c *client) {
+		fresh := c.Env.Token
+		c.Env.Token = func() string { return of(fresh()) }
+	}
+}
+
+// lined is a client of which the suite acts on what it sends by Env.Redis.
+func lined(c *client) { c.Env, c.line = interrupt.On(c.Env) }
+
+// forget has the server forget, for this client, the scripts that it was sent.
+func (c *client) forget() {
+	if c.b.forgets {
+		c.line.ForgetScripts()
+	}
 }
 
 // newClient connects a client.
@@ -37,6 +53,9 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	}
 	for _, ch := range changes {
 		ch(c)
+	}
+	if b.forgets {
+		lined(c)
 	}
 	c.Again()
 	return c, nil
@@ -56,7 +75,7 @@ func (b *bench) client(changes ...change) *client {
 type failure struct{ error }
 
 // thread is another thread of the program of a client.
-func (c *client) thread() *client { return &client{c.Thread(), c.b} }
+func (c *client) thread() *client { return &client{c.Thread(), c.b, c.line} }
 
 const (
 	commandTimeout = lockclient.CommandTimeout

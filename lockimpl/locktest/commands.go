@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -22,52 +23,11 @@ const steps = 4
 // whole milliseconds, and round down both when it begins and when it looks.
 const grain = time.Millisecond
 
-// stall is a client that is paused before it sends a command.
-type stall struct {
-	c       *client
-	reached chan struct{} // closed when the client stands there
-	resume  chan struct{}
-	done    chan struct{} // closed when the call has returned
-}
-
-// stalled starts a call of c and holds it up before its n-th command. It is nil, and the
-// call has returned, if the call has fewer. The command before may suffer something.
-func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *stall {
-	s := &stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
-	var once sync.Once
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
-		if len(before) > 0 && nth == n-1 {
-			return before[0]
-		}
-		if nth == n {
-			once.Do(func() { close(s.reached) })
-			select {
-			case <-s.resume:
-			case <-b.ctx.Done():
-			}
-		}
-		return wire.Action{}
-	})
-	go func() { call(); close(s.done) }()
-	select {
-	case <-s.reached:
-		return s
-	case <-s.done:
-		c.Plan(nil)
-		return nil
-	case <-b.ctx.Done():
-		return nil
-	}
-}
-
-// goOn lets the client go on, and waits until its call has returned.
-func (s *stall) goOn() {
-	close(s.resume)
-	s.c.Plan(nil)
-	select {
-	case <-s.done:
-	case <-s.c.b.ctx.Done():
-	}
+// stalled starts a call of c and holds it up before its n-th command. It is nil, and the call has returned, if the call
+// has fewer. The command before may suffer something.
+func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *lockclient.Stall {
+	c.forget()
+	return c.Stalled(n, call, before...)
 }
 
 // practised is a client that has sent every kind of command once, so that scripts are
@@ -82,13 +42,6 @@ func (b *bench) practised() *client {
 	}
 	c.Plan(nil)
 	return c
-}
-
-// lostThenStalled is stalled for a call with an n-th command that is executed and not answered: the call is held up
-// before the next command.
-func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
-	s := b.stalled(c, n+1, call, wire.Action{Verb: wire.DropReply})
-	return s
 }
 
 // lostAndStalled: what a client sends again, or to clean up, may come late.
@@ -110,7 +63,7 @@ func lostAndStalled(b *bench) error {
 					}
 				}
 				granted := errors.New("it did not acquire")
-				s := b.lostThenStalled(c, n, func() {
+				s := b.stalled(c, n+1, func() {
 					switch act {
 					case "acquire":
 						l, granted = c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
@@ -119,13 +72,13 @@ func lostAndStalled(b *bench) error {
 					case "extend":
 						_, _ = c.Extend(l, b.ttl)
 					}
-				})
+				}, wire.Action{Verb: wire.DropReply}) // executed, and not answered
 				if s == nil {
 					return nil
 				}
 				next := b.client()
 				m, e := next.Take(b.name, long, 2*b.ttl)
-				s.goOn()
+				s.GoOn()
 				if e != nil {
 					return broken(variant.Progress, "after a client had been held up in its %s, nobody could take the lock: %v", act, e)
 				}
@@ -155,7 +108,7 @@ func tokensRiseBeside(b *bench) error {
 			if e == nil {
 				_ = other.Release(m)
 			}
-			s.goOn()
+			s.GoOn()
 			if e == nil && err == nil && l.Fence <= m.Fence {
 				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
 			}
@@ -177,7 +130,7 @@ func (b *bench) olderGrant(n int) error {
 		return nil
 	}
 	m, e := other.TakeWithin(b.name, long, 3*b.ttl)
-	s.goOn()
+	s.GoOn()
 	if e == nil && err == nil && l.Fence > m.Fence {
 		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
 	}
@@ -196,7 +149,7 @@ func stalledAcquire(b *bench) error {
 				return b.beside(n, func() error {
 					err := b.free(b.name, b.ttl, "beside a client that was held up")
 					var w *breach
-					if errors.As(err, &w) && w.property == variant.Progress && w.refused {
+					if errors.As(err, &w) && w.Property == variant.Progress && w.Refused {
 						return nil // the lease of the one that was held up may have begun
 					}
 					return err
@@ -255,12 +208,12 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 		return nil
 	}
 	if e := meanwhile(); e != nil {
-		s.goOn()
+		s.GoOn()
 		return e
 	}
 	other := b.client()
 	m, e := other.TakeWithin(b.name, long, min(lease, b.ttl)+2*time.Second)
-	s.goOn()
+	s.GoOn()
 	if e != nil {
 		return nil // what the one that was held up had written by then keeps others out
 	}
@@ -268,6 +221,14 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
 	}
 	return b.intact(other, m, fmt.Sprintf("after a contender that had been held up before command %d of its acquire", n))
+}
+
+// scriptless is a check in which each call that is tried meets a server that knows no scripts.
+func scriptless(check func(*bench) error) func(*bench) error {
+	return func(b *bench) error {
+		b.forgets = true
+		return check(b)
+	}
 }
 
 func stalledOwner(b *bench) error {
@@ -308,7 +269,7 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	next := b.client()
 	m, e := next.Take(b.name, 3*b.ttl, b.ttl)
 	early := time.Until(owner.Until(l))
-	s.goOn()
+	s.GoOn()
 	switch {
 	case e != nil && act == "extend":
 		return nil // the commands before may have extended the lease
@@ -367,6 +328,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	}
 	fired := make(chan struct{})
 	var once sync.Once
+	doomed.forget()
 	doomed.Plan(func(nth int, _ wire.Command) wire.Action {
 		switch {
 		case nth < n:
@@ -435,16 +397,6 @@ func lostAnswers(b *bench) error {
 	return b.together(16, cases)
 }
 
-// arm has one command of the next call suffer.
-func (c *client) arm(n int, verb wire.Verb) {
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
-		if nth == n {
-			return wire.Action{Verb: verb}
-		}
-		return wire.Action{}
-	})
-}
-
 func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 	c := b.practised()
 	var holder *client
@@ -455,7 +407,7 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 			return err
 		}
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -489,7 +441,7 @@ func refusedHoldsNothing(b *bench) error {
 		for _, wait := range []time.Duration{0, briefLease} {
 			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
 				c := b.practised()
-				c.arm(n, wire.DropReply)
+				c.Arm(n, wire.DropReply)
 				_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
 				reach := c.Sent() >= n
 				c.Plan(nil)
@@ -517,7 +469,7 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	err = c.Release(l)
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -545,7 +497,7 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 	if err != nil {
 		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	m, err := c.Extend(l, 2*b.ttl)
 	reach := c.Sent() >= n
 	c.Plan(nil)

@@ -116,6 +116,7 @@ import (
 
 	"oversell/internal/mark"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockfinding"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -298,7 +299,7 @@ func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[va
 				unsure = append(unsure, c)
 				t.Skipf("%v; it is tried again when the other rules have ended", err)
 			case err != nil:
-				t.Error(r.told(err, ""))
+				t.Error(r.told(err, aside(c.rule, err)))
 			}
 			judged[c.property] = true
 		})
@@ -317,7 +318,7 @@ func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []c
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			if time.Since(r.began) > againUntil {
-				c.result <- &unjudged{why: "the machine is too busy"}
+				c.result <- unjudged("the machine is too busy", nil)
 				return
 			}
 			c.result <- <-r.start(ctx, c.rule, fmt.Sprintf("%s-%d-again-order", prefix, i)).result
@@ -327,20 +328,24 @@ func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []c
 		t.Run(fmt.Sprintf("%s/%s, again", c.property, c.name), func(t *testing.T) {
 			switch err := <-c.result; {
 			case err == nil:
-			case passes(err) && judged[c.property] && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
+			case lockfinding.OnlyBusy(err) && judged[c.property] && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
 				t.Skip(r.told(err, ""))
 			default:
-				t.Error(r.told(err, ""))
+				t.Error(r.told(err, aside(c.rule, err)))
 			}
 		})
 	}
 }
 
-// passes reports whether a rule could not be judged only because the machine was too busy. It is false if the
-// promise may be broken: a client was refused, or the promise is not progress.
-func passes(err error) bool {
-	var w *breach
-	return isUnjudged(err) && (!errors.As(err, &w) || w.property == variant.Progress && !w.refused)
+func (r *run) told(err error, when string) string { return lockfinding.Told(r.lock.Name, err, when) }
+
+// aside names the promise of a rule that found another one broken.
+func aside(u rule, err error) string {
+	var b *breach
+	if !errors.As(err, &b) || b.Property == u.property {
+		return ""
+	}
+	return fmt.Sprintf(" in a rule about %s", u.property)
 }
 
 // againUntil is until when after the start of a run rules are tried again that could not be judged.

@@ -74,7 +74,7 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 		w.call(func() { l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, RetryEvery: pace}) })
 		return l, err
 	}
-	c.arm(n, wire.DropReply)
+	c.Arm(n, wire.DropReply)
 	_, err := acquire()
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -214,7 +214,7 @@ func someMasters(b *bench) error {
 		reach := func(master int) bool { return (master-first+nodes)%nodes < minority }
 		cases = append(cases, part{"acquire", func(b *bench) error {
 			c := b.practised()
-			c.reaches(reach)
+			c.Reaches(reach)
 			l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
 			if err != nil {
 				return nil
@@ -228,7 +228,7 @@ func someMasters(b *bench) error {
 				if err != nil {
 					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
-				c.reaches(reach)
+				c.Reaches(reach)
 				if m, err := c.Extend(l, 3*b.ttl); err == nil {
 					l = m
 				}
@@ -240,15 +240,6 @@ func someMasters(b *bench) error {
 		}
 	}
 	return b.together(6, cases)
-}
-
-// reaches cuts the client off from the other masters: their commands fail at once.
-func (c *client) reaches(master func(int) bool) {
-	for i, l := range c.Links {
-		if !master(i) {
-			l.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
-		}
-	}
 }
 
 // tellsRenewals tells the locks that renew leases and say until when.
@@ -273,7 +264,7 @@ func renewalsSuffer(b *bench) error {
 			if err != nil {
 				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
-			c.reaches(func(int) bool { return false })
+			c.Reaches(func(int) bool { return false })
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
 			return err
 		}},
@@ -303,20 +294,12 @@ func (b *bench) renewedLate(by time.Duration) error {
 	return err
 }
 
-// standing is a clock that always shows the same time.
-type standing struct {
-	lockclient.Shifted
-	at time.Time
-}
-
-func (s standing) Now() time.Time { return s.at }
-
 // grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a
 // request that was held up: a time does not tell them apart.
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {
-			at := func(c *client) { c.Env.Clock = standing{at: time.Now()} }
+			at := func(c *client) { c.Env.Clock = lockclient.Standing{At: time.Now()} }
 			owner := b.client(at)
 			clock := owner.Env.Clock
 			owner.practise()

@@ -216,7 +216,7 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 		case a := <-got:
 			err := b.givesBack(a.c, a.m, "while others waited")
 			if err != nil && overrun {
-				return &unjudged{"a lease ended before it was given back", err}
+				return unjudged("a lease ended before it was given back", err)
 			}
 			if err != nil {
 				return err

@@ -28,8 +28,10 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
+	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
+	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", tellsRenewals, renewalsSuffer},
@@ -40,6 +42,10 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, stale, "a lock given back leaves the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
 	{variant.OwnerOnlyRelease, stale, "a late release on a server that knows no scripts", nil, func(b *bench) error { return b.run.scriptless }},
+	{variant.OwnerOnlyRelease, stale, "a late release or extend after a quiet time", nil, lateAfterQuiet},
+	{variant.OwnerOnlyRelease, stale, "a late release or extend on a server that knows no scripts", hashes, scriptless(lateCalls)},
+	{variant.OwnerOnlyRelease, overrun, "a client held up between two commands of a release or an extend on a server that knows no scripts", hashes, scriptless(stalledOwner)},
+	{variant.OwnerOnlyRelease, stale, "the tokens of many grants", nil, tokensOnce},
 	{variant.OwnerOnlyRelease, overrun, "tokens that resemble each other", draws, similarTokens},
 	{variant.OwnerOnlyRelease, sameTime, "two grants at one time by the clients' clocks", nil, grantsAtOneTime},
 	{variant.OwnerOnlyRelease, frozen, "a holder cut off from the server until another has the lock", reached, frozenHolder},
@@ -52,6 +58,7 @@ var rules = []rule{
 	{variant.Progress, crash, "a renewal ends with the release", nil, renewalEnds},
 	{variant.Progress, crash, "a client that dies between two commands", reached, diesBetween},
 	{variant.Progress, crash, "a server that knows no scripts", nil, newServer},
+	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
 	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
@@ -90,6 +97,13 @@ func reached(r *run) string {
 		return "the lock's commands do not pass the suite's proxies"
 	}
 	return ""
+}
+
+func hashes(r *run) string {
+	if why := reached(r); why != "" || r.able.hashes {
+		return why
+	}
+	return "the lock sends no script by its hash"
 }
 
 func draws(r *run) string {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
 )
 
@@ -41,11 +42,11 @@ func (b *bench) keptUntold(back bool) error {
 	lost := c.lost(l)
 	b.sleep(b.ttl / 2)
 	if time.Until(c.Until(l)) <= 0 {
-		return &unjudged{"the lease ended meanwhile", errors.New("a holder waited for half of its lease")}
+		return unjudged("the lease ended meanwhile", errors.New("a holder waited for half of its lease"))
 	}
 	select {
 	case <-lost:
-		return broken(variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
+		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
 	default:
 	}
 	if !back {
@@ -57,7 +58,7 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	select {
 	case <-lost:
-		return broken(variant.Progress, "a holder that had given its lock back in time was told that it is lost")
+		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder that had given its lock back in time was told that it is lost")
 	case <-b.after(2 * b.ttl):
 		return nil
 	}
