@@ -96,6 +96,17 @@ func numberMutants() []Lock {
 				}
 				return set(ctx, c, l, "NX", lease)
 			}})},
+		{Entry: entry.New("extend-seldom", "an extend within a tenth of a second after the last one is promised, and not sent", exclusion, ""),
+			Variant: whole(func(env variant.Env) lockimpl.Locker {
+				sent := map[string]time.Time{}
+				return newClient(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+					if now := env.Clock.Now(); now.Sub(sent[l.Token]) >= 100*time.Millisecond {
+						sent[l.Token] = now
+						return extendBy(compareExpire)(ctx, c, l, ttl)
+					}
+					return true, nil
+				}}, env)
+			})},
 		{Entry: entry.New("token-of-16-bits", "the token is a short checksum of a random text", owner, ""),
 			Variant: of(steps{token: func(c *client) string {
 				return fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(c.env.Token()))&0xffff)

@@ -16,8 +16,14 @@ import (
 // The rules in this file act on one command among those of a call: they hold it up until
 // others have done something, lose its answer, or have the client die there.
 
-// steps is up to which command of a call they go: more than the calls of most locks have.
-const steps = 4
+// steps is up to which command of a call they go: more than the calls of most locks have. Scripts that the server does not
+// know are no more than the beginning.
+func (b *bench) steps() int {
+	if !b.forgets {
+		return 4
+	}
+	return 4 - min(b.run.server.Nodes(), 2)
+}
 
 // grain is how much earlier than its client counts a lease may be over: a server may count in
 // whole milliseconds, and round down both when it begins and when it looks.
@@ -95,7 +101,7 @@ func lostAndStalled(b *bench) error {
 // tokensRiseBeside holds up an acquire while another client takes the lock and gives it back.
 func tokensRiseBeside(b *bench) error {
 	var cases []part
-	for n := 2; n <= steps; n++ {
+	for n := 2; n <= b.steps(); n++ {
 		cases = append(cases, part{fmt.Sprintf("before command %d", n), func(b *bench) error {
 			slow, other := b.practised(), b.client()
 			var l lockimpl.Lock
@@ -139,7 +145,7 @@ func (b *bench) olderGrant(n int) error {
 
 func stalledAcquire(b *bench) error {
 	var cases []part
-	for n := 2; n <= steps; n++ {
+	for n := 2; n <= b.steps(); n++ {
 		at := fmt.Sprintf(" (before command %d)", n)
 		cases = append(cases,
 			part{"a free lock, which another takes meanwhile" + at, func(b *bench) error {
@@ -238,7 +244,7 @@ func stalledOwner(b *bench) error {
 		acts = append(acts, "extend")
 	}
 	for _, act := range acts {
-		for n := 1; n <= steps; n++ {
+		for n := 1; n <= b.steps(); n++ {
 			cases = append(cases, part{fmt.Sprintf("%s (before command %d)", act, n), func(b *bench) error { return b.ownerHeldUp(act, n) }})
 		}
 	}
@@ -302,7 +308,7 @@ func diesBetween(b *bench) error {
 		acts = append(acts, "extend")
 	}
 	for _, act := range acts {
-		for n := 1; n <= steps; n++ {
+		for n := 1; n <= b.steps(); n++ {
 			for _, verb := range []wire.Verb{wire.DropRequest, wire.DropReply} {
 				cases = append(cases, part{fmt.Sprintf("%s (command %d, %s)", act, n, verb), func(b *bench) error { return b.diesIn(act, n, verb) }})
 			}

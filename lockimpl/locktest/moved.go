@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/keyname"
+	"oversell/internal/phrase"
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/server"
@@ -94,9 +94,6 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	}
 	return l.Until
 }
-
-// ofRealTime tells whether the end of a lease is by the real clock.
-func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
 
 // take is an attempt, and the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
@@ -179,7 +176,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 		}
 		l, until, longest = m, then, max(longest, x.by)
 		if i == len(extensions)-1 {
-			what = fmt.Sprintf("%s, extended %s, last by %v", what, times(len(extensions)), x.by)
+			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.by)
 		}
 	}
 	from := w.clock.Now()
@@ -194,13 +191,6 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	holder.Die()
 	w.to(until.Add(longest + afterLease))
 	return w.granted(longest, what)
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
 }
 
 // looks returns the times at which to check whether a lease keeps others out: after the units to
@@ -246,6 +236,7 @@ func longLeases(b *bench) error {
 		cases = append(cases, []lease{
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
 			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
+			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}}},
 			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}},
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/variant"
@@ -83,7 +84,7 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 	}
 	w.clock.Advance(lease * 7 / 10)
 	l, err := acquire()
-	if err != nil || ofRealTime(l) {
+	if err != nil || realtime.Of(l.Until) {
 		return nil
 	}
 	until := w.promised(l)
@@ -115,7 +116,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 		l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: pace, MaxTries: 2})
 	})
 	c.Plan(nil)
-	if err != nil || ofRealTime(l) {
+	if err != nil || realtime.Of(l.Until) {
 		return nil
 	}
 	until := w.promised(l)
@@ -164,7 +165,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 		}
 	})
 	c.Plan(nil)
-	if err != nil || !passed() || ofRealTime(l) {
+	if err != nil || !passed() || realtime.Of(l.Until) {
 		return nil
 	}
 	until, call := w.promised(l), "an acquire"

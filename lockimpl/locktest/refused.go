@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -90,11 +91,7 @@ func (w *moved) refusesOthers(r refusal, holder, asker, stranger *client) error 
 	}
 	for _, wait := range []time.Duration{0, long} {
 		w.during(r, asker, func() {
-			limit := commandTimeout
-			if wait > 0 {
-				limit = 10 * pace // by its own clock, it might wait for ever
-			}
-			ctx, cancel := context.WithTimeout(w.ctx, limit)
+			ctx, cancel := context.WithTimeout(w.ctx, max(10*pace, commandTimeout-wait)) // by its own clock, it might wait for ever
 			defer cancel()
 			_, err = asker.Acquire(ctx, w.name, lockimpl.Options{TTL: w.ttl, Wait: wait, RetryEvery: pace})
 		})
@@ -128,7 +125,7 @@ func (w *moved) refusesLease(r refusal, stranger *client) error {
 	refused := w.during(r, asker, func() {
 		l, err = asker.Acquire(w.ctx, w.name, lockimpl.Options{TTL: w.ttl, RetryEvery: pace})
 	})
-	if err != nil || !refused || ofRealTime(l) {
+	if err != nil || !refused || realtime.Of(l.Until) {
 		return nil
 	}
 	until, what := w.promised(l), fmt.Sprintf("after an acquire that was granted, and in which %v", r)
@@ -151,7 +148,7 @@ func (w *moved) refusesExtend(r refusal, holder, stranger *client) error {
 		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
 	}
 	refused := w.during(r, holder, func() { l, err = holder.Extend(l, time.Minute) })
-	if err != nil || !refused || ofRealTime(l) {
+	if err != nil || !refused || realtime.Of(l.Until) {
 		return nil
 	}
 	until := w.promised(l)
