@@ -292,7 +292,7 @@ func TestFaultyPrograms(t *testing.T) {
 }
 
 func faulty(t *testing.T, name string, at int) {
-	file := described(t, stateless+"\nlimit: 5s", "sound", name, fmt.Sprint(at))
+	file := described(t, stateless+"\nlimit: 3s", "sound", name, fmt.Sprint(at))
 	e, err := exploreSystem(t, file, func(o *SearchOptions) {
 		o.Time = 20 * time.Second
 		o.Bounds.Tries = 1 + at/3
