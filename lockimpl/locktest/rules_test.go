@@ -128,7 +128,6 @@ func TestRules(t *testing.T) {
 		{late, "sound-no-extend-in-words", none},
 		{frozen, "lease-a-thousand-times", variant.Progress},
 		{arrive, "lease-a-thousand-times", variant.Progress},
-		{names, "pexpire-always", none},
 		{crowd, "line-asker-to-end", variant.Progress},
 		{crowd, "sound-line", none},
 		{crowd, "sound-no-wait", none},
