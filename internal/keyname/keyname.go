@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,4 +100,36 @@ func Age(ctx context.Context, rdb redis.UniversalClient, name string, by time.Du
 		}
 	}
 	return nil
+}
+
+// Place is where a server holds a number: as a value, or in a hash.
+type Place struct{ key, field string }
+
+// Numbers are all whole numbers that a server holds.
+func Numbers(ctx context.Context, rdb redis.UniversalClient) (map[Place]int64, error) {
+	keys, err := Of(ctx, rdb, "")
+	if err != nil {
+		return nil, err
+	}
+	all := map[Place]int64{}
+	for _, key := range keys {
+		if n, err := rdb.Get(ctx, key).Int64(); err == nil {
+			all[Place{key, ""}] = n
+		}
+		fields, _ := rdb.HGetAll(ctx, key).Result() // an error: it is no hash
+		for field, v := range fields {
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+				all[Place{key, field}] = n
+			}
+		}
+	}
+	return all, nil
+}
+
+// Set replaces the number.
+func (p Place) Set(ctx context.Context, rdb redis.UniversalClient, n int64) error {
+	if p.field != "" {
+		return rdb.HSet(ctx, p.key, p.field, n).Err()
+	}
+	return rdb.Set(ctx, p.key, n, redis.KeepTTL).Err()
 }

@@ -107,7 +107,7 @@ func (t trial) run(ctx context.Context) (outcome, string, error) {
 }
 
 var (
-	sentence = regexp.MustCompile(`(?m)^\s*(?:\w+\.go:\d+: )?(.*?(?: promises ([a-z-]+), but|\b([a-z-]+) is broken|\b([a-z-]+) violated).*)$`)
+	sentence = regexp.MustCompile(`(?m)^\s*(?:\w+\.go:\d+: )?(.*?(?: promises ([a-z-]+), but|\b([a-z-]+) is broken|\b([a-z-]+) violated|\(judged with ([a-z-]+)\)).*)$`)
 	// noServer matches the failure to reach the suite's own server. That is the machine's
 	// fault, not the entry's, even if the message names a promise.
 	noServer = regexp.MustCompile(`connect to \S+: (dial |i/o timeout)`)
@@ -123,7 +123,7 @@ func judged(text string) (verdict string, named []variant.Property, why string, 
 			unreachable++
 			continue
 		}
-		p := variant.Property(m[2] + m[3] + m[4])
+		p := variant.Property(m[2] + m[3] + m[4] + m[5])
 		if !slices.ContainsFunc(variant.Properties, func(i variant.PropertyInfo) bool { return i.Name == p }) {
 			continue
 		}

@@ -39,7 +39,7 @@ type Sale = sales.Sale
 // the clients of one call's variants.
 func Locks() []Lock {
 	all := slices.Concat(releaseMutants(), acquireMutants(), nameMutants(), extendMutants(), renewalMutants(),
-		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), toldMutants(), timeMutants(), roundedMutants(), soundLocks(), soundInTime(), soundInWords())
+		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), inputMutants(), unloadedMutants(), numberMutants(), refusedMutants(), toldMutants(), timeMutants(), roundedMutants(), soundLocks(), soundInTime(), soundInWords())
 	for i := range all {
 		l := &all[i]
 		l.Variant.Name, l.Variant.Summary, l.Variant.Source = l.Name, l.Mechanism, l.Source

@@ -1,6 +1,7 @@
-// Package lockclient is a client of a lock under test with a connection that the suite controls: its commands pass
-// through proxies of its own, so that it can be cut off, held up and killed, whatever Redis client the lock uses. The
-// calls of the lock are timed and named, so that a call that never returns can be named.
+// Package lockclient is a client of a lock under test whose way to the servers a suite has in
+// its hands: its commands pass through proxies of its own, so that it can be cut off, held up
+// and killed, whatever Redis client the lock uses. The calls of the lock are timed and named, so
+// that one that never returns can be told.
 package lockclient
 
 import (
@@ -22,17 +23,17 @@ import (
 	"oversell/wire"
 )
 
-// World is shared by the clients.
+// World is what clients have in common.
 type World struct {
 	// Ctx ends the calls of the clients.
 	Ctx    context.Context
 	Lock   lockimpl.Variant
 	Server *server.Target
 	Seed   uint64
-	// Lasted returns how long the machine and the servers have answered in time.
+	// Lasted tells for how long the machine and the servers have answered in time.
 	Lasted func() time.Duration
-	// Doubted is called with a lease that may have been granted: the call without an answer was made at that time or
-	// later.
+	// Doubted is told of a lease of which it is unknown whether it was granted: the call without an
+	// answer was made at a time or later.
 	Doubted func(from time.Time, ttl time.Duration)
 }
 
@@ -44,13 +45,15 @@ type Client struct {
 	Env    variant.Env
 	// Links are its ways to the masters.
 	Links []*Link
-	// Ahead is how far its clock is ahead of the other clocks.
+	// Ahead is how far its clock is ahead of the others'.
 	Ahead time.Duration
 	// Hooked is how many commands were sent by way of Env.Redis.
 	Hooked atomic.Int64
+	// Hashed says that one of them was a script by its hash.
+	Hashed atomic.Bool
 	// Ctx ends with the client.
 	Ctx context.Context
-	// End ends its background work.
+	// End ends what it runs beside itself.
 	End context.CancelFunc
 
 	world  World
@@ -68,7 +71,7 @@ type Client struct {
 // within a rule.
 const CommandTimeout = 3 * time.Second
 
-// New makes a client with a number of its own. It is not connected yet.
+// New makes a client with a number of its own, which is yet to connect.
 func New(w World, number int) *Client {
 	c := &Client{world: w, Number: number}
 	c.rand = rand.New(rand.NewPCG(w.Seed, uint64(number)))
@@ -77,7 +80,7 @@ func New(w World, number int) *Client {
 	return c
 }
 
-// Connect connects the client to each server and, by Again, makes its Locker.
+// Connect connects the client with each server. Again gives it its Locker then.
 func (c *Client) Connect() error {
 	w := c.world
 	for node := range w.Server.Nodes() {
@@ -91,7 +94,7 @@ func (c *Client) Connect() error {
 		c.Links = append(c.Links, l)
 		o.Addr = p.Addr()
 		conn := redis.NewClient(o)
-		conn.AddHook(counted{&c.Hooked})
+		conn.AddHook(counted{&c.Hooked, &c.Hashed})
 		c.conns = append(c.conns, conn)
 		c.Env.Redis = append(c.Env.Redis, conn)
 		c.Env.Addr = append(c.Env.Addr, o.Addr)
@@ -106,15 +109,16 @@ func (c *Client) Connect() error {
 	return nil
 }
 
-// Again gives the client a new Locker with the same Env.
+// Again gives the client a new Locker in the same world.
 func (c *Client) Again() { c.Locker = c.world.Lock.New(c.Env) }
 
-// Thread returns a second Locker with the Env of a client, for another thread of the same program.
+// Thread is a second Locker in the world of a client, for another thread of the same
+// program.
 func (c *Client) Thread() *Client {
 	return &Client{Locker: c.world.Lock.New(c.Env), world: c.world, Number: c.Number, Env: c.Env, Ahead: c.Ahead, Ctx: c.Ctx, End: func() {}, Links: c.Links}
 }
 
-// Die ends the client as a crash does: nothing that it sends from now on arrives.
+// Die ends the client as a crash does: nothing that it does from now on arrives.
 func (c *Client) Die() {
 	for _, l := range c.Links {
 		l.proxy.Close()
@@ -122,7 +126,7 @@ func (c *Client) Die() {
 	c.End()
 }
 
-// Close ends the client and its background work.
+// Close ends the client and everything that it runs beside itself.
 func (c *Client) Close() {
 	c.Die()
 	for _, conn := range c.conns {
@@ -132,11 +136,11 @@ func (c *Client) Close() {
 	go func() { c.beside.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(CommandTimeout): // code that ignores the context is left running
+	case <-time.After(CommandTimeout): // code that minds no context is left behind
 	}
 }
 
-// Freeze stops all traffic between the client and its servers, until Thaw.
+// Freeze stops all that passes between the client and its servers, until Thaw.
 func (c *Client) Freeze() {
 	for _, l := range c.Links {
 		l.proxy.Cut(wire.Both)
@@ -144,7 +148,7 @@ func (c *Client) Freeze() {
 	}
 }
 
-// Thaw ends a Freeze.
+// Thaw ends what Freeze began.
 func (c *Client) Thaw() {
 	for _, l := range c.Links {
 		l.proxy.Restore()
@@ -152,7 +156,7 @@ func (c *Client) Thaw() {
 	}
 }
 
-// disturbed reports whether the suite acts on the client's commands.
+// disturbed tells whether the suite does something to what the client sends.
 func (c *Client) disturbed() bool {
 	if c.Ctx.Err() != nil {
 		return true
@@ -168,7 +172,7 @@ func (c *Client) disturbed() bool {
 	return false
 }
 
-// token returns 128 random bits.
+// token is 128 random bits.
 func (c *Client) token() string {
 	c.Note()
 	c.mu.Lock()
@@ -176,14 +180,14 @@ func (c *Client) token() string {
 	return fmt.Sprintf("%016x%016x", c.rand.Uint64(), c.rand.Uint64())
 }
 
-// Note counts a requested token.
+// Note counts a token that was asked for.
 func (c *Client) Note() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tokens++
 }
 
-// Asked returns how many tokens were requested.
+// Asked is how many tokens were asked for.
 func (c *Client) Asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,8 +207,10 @@ func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error
 	if half := int(atMost / 2); half > 0 {
 		pause -= time.Duration(c.Chance(half))
 	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
 	select {
-	case <-time.After(pause):
+	case <-t.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -214,10 +220,15 @@ func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error
 }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
-	return variant.Beside(c.Ctx, &c.beside, f)
+	done := make(chan struct{})
+	c.beside.Go(func() {
+		defer close(done)
+		f(c.Ctx)
+	})
+	return variant.Join(done)
 }
 
-// begin notes a call, so that a call that never returns can be named.
+// begin notes a call, so that one that never returns can be named.
 func (c *Client) begin(what string) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +240,7 @@ func (c *Client) begin(what string) func() {
 	}
 }
 
-// Stuck describes a call that has been under way for a while.
+// Stuck tells of a call that has been under way for a while.
 func (c *Client) Stuck() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +250,7 @@ func (c *Client) Stuck() string {
 	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
 }
 
-// Acquire calls Acquire once.
+// Acquire is one call of Acquire.
 func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
 	start, disturbed := c.Env.Clock.Now(), c.disturbed()
@@ -249,7 +260,7 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 		l.Until = start.Add(o.TTL)
 	}
 	if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
-		// The suite's own faults are meant to test the lock. A machine that stood still ended ctx by itself.
+		// What the suite did, it did to see what the lock makes of it. A machine that stood still ended ctx by itself.
 		stalled := time.Since(began)-(c.world.Lasted()-healthy) > CommandTimeout/4
 		if end, ends := ctx.Deadline(); !disturbed && (stalled || ctx.Err() == nil && (!ends || time.Until(end) > CommandTimeout/10)) {
 			from := time.Now().Add(-CommandTimeout) // answers to commands before were refusals
@@ -262,7 +273,7 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 	return l, err
 }
 
-// Extend calls Extend once.
+// Extend is one call of Extend.
 func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
 	defer c.begin(fmt.Sprintf("Extend of %q", l.Key))()
 	start := c.Env.Clock.Now()
@@ -273,13 +284,13 @@ func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, erro
 	return m, err
 }
 
-// Release calls Release once.
+// Release is one call of Release.
 func (c *Client) Release(l lockimpl.Lock) error {
 	defer c.begin(fmt.Sprintf("Release of %q", l.Key))()
 	return c.Locker.Release(c.world.Ctx, l)
 }
 
-// Until returns the end of the lease as the client knows it, by the real clock.
+// Until is the end of the lease as the client knows it, by the real clock.
 func (c *Client) Until(l lockimpl.Lock) time.Time {
 	if r, renews := c.Locker.(lockimpl.Renewer); renews {
 		if m := r.Renewed(l); m.Until.After(l.Until) {
@@ -296,20 +307,26 @@ const Patience = 8 * time.Second
 // Pace is the pause between two tries.
 const Pace = 5 * time.Millisecond
 
-// Take obtains a lock that is free or becomes free within a time. After an error that leaves the outcome open it tries
-// again.
+// Take obtains a lock that is free or becomes free within a time. An error that leaves
+// the outcome open is worth another try.
 func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, error) {
 	return c.TakeWithin(name, ttl, free+Patience)
 }
 
-// TakeWithin is Take with a limit on the whole, measured in the time during which the machine and the servers answer.
+// TakeWithin is Take with a limit on the whole of it, by the time in which the machine and the servers
+// answer.
 func (c *Client) TakeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
+	return c.TakeEvery(name, ttl, Pace, limit)
+}
+
+// TakeEvery is TakeWithin for a client that looks at an interval of its own.
+func (c *Client) TakeEvery(name string, ttl, every, limit time.Duration) (lockimpl.Lock, error) {
 	var last error // that is not only the end of the time
 	since := time.Now()
 	for start := c.world.Lasted(); ; {
 		left := max(limit-(c.world.Lasted()-start), 0)
 		ctx, cancel := context.WithTimeout(c.world.Ctx, left+Pace)
-		l, err := c.Acquire(ctx, name, lockimpl.Options{TTL: ttl, Wait: left, RetryEvery: Pace})
+		l, err := c.Acquire(ctx, name, lockimpl.Options{TTL: ttl, Wait: left, RetryEvery: every})
 		cancel()
 		if err == nil {
 			return l, nil
@@ -324,7 +341,7 @@ func (c *Client) TakeWithin(name string, ttl, limit time.Duration) (lockimpl.Loc
 	}
 }
 
-// Try makes one attempt, and a few more after errors that leave the outcome open.
+// Try makes one attempt. An error that leaves the outcome open is worth a few more.
 func (c *Client) Try(name string, ttl time.Duration) (l lockimpl.Lock, err error) {
 	for range 10 {
 		if l, err = c.Acquire(c.world.Ctx, name, lockimpl.Options{TTL: ttl, RetryEvery: Pace}); err == nil || errors.Is(err, lockimpl.ErrHeld) {
@@ -344,34 +361,43 @@ func (c *Client) sleep(d time.Duration) {
 	}
 }
 
-// Ungranted is the error of asking for a lock in vain for a time.
+// Ungranted is what came of asking for a lock for a time.
 type Ungranted struct {
 	Since time.Time     // when it was asked for first
 	Limit time.Duration // for how long
-	Sure  bool          // how much of it the machine and the servers answered in time
+	Sure  bool          // the machine and the servers answered in time for as long
 	Last  error         // the last answer
 }
 
-// Error says how long the client asked, and the last answer.
+// Error says for how long the client asked, and what it was answered last.
 func (u *Ungranted) Error() string {
 	return fmt.Sprintf("not granted in %v, the last answer was %v", u.Limit.Round(time.Millisecond), u.Last)
 }
 
-// Unwrap returns the last answer.
+// Unwrap is the last answer.
 func (u *Ungranted) Unwrap() error { return u.Last }
 
 // Shifted is the real clock, moved.
 type Shifted struct{ Ahead time.Duration }
 
-// Now returns the time of the real clock, moved.
+// Now is the time of the real clock, moved.
 func (s Shifted) Now() time.Time { return time.Now().Add(s.Ahead) }
 
-// Sleep sleeps by the real clock.
+// Sleep is that of the real clock.
 func (s Shifted) Sleep(ctx context.Context, d time.Duration) error {
 	return clock.Real{}.Sleep(ctx, d)
 }
 
-// WithTimeout counts by the real clock.
+// WithTimeout is that of the real clock.
 func (s Shifted) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return clock.Real{}.WithTimeout(ctx, d)
 }
+
+// Standing is a clock that always shows the same time.
+type Standing struct {
+	Shifted
+	At time.Time
+}
+
+// Now is always the same.
+func (s Standing) Now() time.Time { return s.At }

@@ -32,8 +32,8 @@ func (p plain) Release(ctx context.Context, l lockimpl.Lock) error {
 	return p.env.Redis[0].Del(ctx, l.Key).Err()
 }
 
-// TestClient: commands of a client are counted, and planned actions apply; an answer that is lost for no reason leaves
-// a doubt, and one that the suite lost does not.
+// TestClient: what passes a client's way is counted, and suffers what was planned; an answer that
+// is lost for no reason leaves a doubt, and one that the suite lost does not.
 func TestClient(t *testing.T) {
 	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
 	if err != nil {

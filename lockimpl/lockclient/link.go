@@ -2,6 +2,7 @@ package lockclient
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -45,7 +46,7 @@ func (l *Link) mark(cut bool) {
 	l.cut = cut
 }
 
-// judge decides on a command. Commands that open a connection pass.
+// judge decides about a command. Those that open a connection pass.
 func (l *Link) judge(cmd wire.Command) wire.Action {
 	if rediscmd.Is(cmd.Name, rediscmd.Opens) {
 		return wire.Action{}
@@ -60,14 +61,34 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 	return act(n, cmd)
 }
 
-// Plan sets the action on each of the client's commands from now on, counted from 1 on each of its links; nil: none.
+// Plan says what is to be done to the client's commands from now on, counted from 1 on
+// each of its links; nil: nothing.
 func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	for _, l := range c.Links {
 		l.Plan(act, nil)
 	}
 }
 
-// Sent returns how many commands have passed a link since the last plan, at the most.
+// Arm has one command suffer, the n-th from now on.
+func (c *Client) Arm(n int, verb wire.Verb) {
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
+		if nth == n {
+			return wire.Action{Verb: verb}
+		}
+		return wire.Action{}
+	})
+}
+
+// Reaches cuts the client off from all masters but some: commands to the others fail at once.
+func (c *Client) Reaches(master func(int) bool) {
+	for i, l := range c.Links {
+		if !master(i) {
+			l.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
+		}
+	}
+}
+
+// Sent is how many commands have passed a link since the last plan, at the most.
 func (c *Client) Sent() (n int) {
 	for _, l := range c.Links {
 		l.mu.Lock()
@@ -77,21 +98,33 @@ func (c *Client) Sent() (n int) {
 	return n
 }
 
-// counted counts commands.
-type counted struct{ n *atomic.Int64 }
+// counted counts commands, and notes scripts by their hashes.
+type counted struct {
+	n      *atomic.Int64
+	hashed *atomic.Bool
+}
+
+func (h counted) note(cmds ...redis.Cmder) {
+	h.n.Add(int64(len(cmds)))
+	for _, cmd := range cmds {
+		if strings.HasPrefix(strings.ToLower(cmd.Name()), "evalsha") {
+			h.hashed.Store(true)
+		}
+	}
+}
 
 func (counted) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.n.Add(1)
+		h.note(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 func (h counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		h.n.Add(int64(len(cmds)))
+		h.note(cmds...)
 		return next(ctx, cmds)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// abilities are the abilities of a lock that the suite has found. Rules skip what a lock cannot do, and the suite says
-// so.
+// abilities are the abilities of a lock that the suite has found out. What a lock cannot do is left out of the
+// rules, and said.
 type abilities struct {
 	// lease is the shortest lease in the rules.
 	lease time.Duration
@@ -29,6 +30,8 @@ type abilities struct {
 	reenters bool
 	// draws says that the lock asks Env.Token for its tokens.
 	draws bool
+	// hashes says that scripts are sent by their hashes, by way of Env.Redis.
+	hashes bool
 	// loses says that the lock tells its holder when it is lost.
 	loses bool
 	// renewed says that the lock tells until when it has renewed a lease.
@@ -45,8 +48,12 @@ const (
 	briefLease   = 400 * time.Millisecond
 )
 
-// oddLeases are lengths that change if a lock truncates or rounds leases to seconds, to tenths, or to hundredths.
+// oddLeases are lengths that change if a lock cuts or rounds leases to seconds, to tenths, or to hundredths.
 var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
+
+// brokenLeases are lengths with a fraction of a millisecond, and such that end in a few milliseconds after whole
+// seconds, in which zeros stand.
+var brokenLeases = []time.Duration{time.Second / 3, 10 * time.Second / 3, 1050 * time.Millisecond, 1007 * time.Millisecond, 12*time.Second + 5*time.Millisecond}
 
 // probe finds out what the lock can do.
 func (r *run) probe(ctx context.Context, name string) error {
@@ -123,15 +130,18 @@ func (r *run) explore(b *bench) error {
 	if able.reenters {
 		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
 	}
-	_ = c.Release(l) // the rules find out what is wrong with it
+	_ = c.Release(l) // what is wrong with it is for the rules to find out
 	able.tells = r.canTell(b)
+	b.mu.Lock()
+	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
+	b.mu.Unlock()
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
 }
 
 // releasesLateWithoutScripts has earlier holders release when another has the lock and the server has forgotten all
-// scripts, as after a restart: a release that then loads its script must still check the owner of the lock. It reports
-// only what no other rule does.
+// scripts, as after a restart: a release that makes up for that must still look whose lock it is. It tells only of
+// what no other rule does.
 func (b *bench) releasesLateWithoutScripts() error {
 	for _, over := range []bool{false, true} {
 		if over && b.run.lock.Renews {
@@ -183,7 +193,7 @@ func (b *bench) grantsNothingOnARefusal() error {
 	}()
 	for _, rdb := range one.Env.Redis {
 		if rdb.ConfigSet(b.ctx, "maxmemory", "1").Err() != nil {
-			return nil // it cannot be acquired
+			return nil // it cannot be had
 		}
 	}
 	for _, c := range []*client{one, two} {
@@ -194,15 +204,16 @@ func (b *bench) grantsNothingOnARefusal() error {
 	return broken(variant.MutualExclusion, "two clients were granted the lock while the server refused to write (OOM)")
 }
 
-// forgetScripts has the servers forget all scripts. It must not run beside a rule, whose commands are counted.
+// forgetScripts has the servers forget all scripts. It is for the time in which no rule
+// is tried, whose commands are counted.
 func (c *client) forgetScripts() {
 	for _, rdb := range c.Env.Redis {
 		_ = rdb.ScriptFlush(c.b.ctx).Err()
 	}
 }
 
-// canExtend distinguishes an Extend that is not supported from one that fails: the first says so, or returns an error
-// of the lock's own each time, before any command is sent.
+// canExtend tells apart an Extend that is not supported from one that fails: it says so, or it is answered each
+// time with an error of the lock's own, before any command is sent.
 func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
 	counts := func() int64 { return int64(c.Sent()) + c.Hooked.Load() }
 	before, own := counts(), true
@@ -222,7 +233,7 @@ func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
 		r.logf("Extend is answered with an error, and sends nothing (%v): the lock does not extend, and rules about extending were skipped", err)
 		return false
 	}
-	return true // the rules find out what is wrong with it
+	return true // what is wrong with it is for the rules to find out
 }
 
 func (r *run) canWait(b *bench) bool {

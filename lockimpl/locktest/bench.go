@@ -13,6 +13,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -24,14 +25,14 @@ type run struct {
 	seed   uint64
 	able   abilities
 	first  []string // locks whose holders died, taken when the server knew no scripts
-	// scriptless is the result of late releases on a server that knew no scripts; refused is the result of acquires on
-	// a server that refused to write.
+	// scriptless is what came of late releases on a server that knew no scripts, and refused of acquires on one that
+	// refused to write.
 	scriptless, refused error
 	clients             atomic.Int64 // how many were made
-	healthy             atomic.Int64 // how long the machine and the servers have answered in time
+	healthy             atomic.Int64 // for how long the machine and the servers have answered in time
 	logf                func(format string, args ...any)
 
-	control          sync.Mutex // guards the result of ends
+	control          sync.Mutex // guards what ends has found out
 	controlled, over bool
 
 	mu     sync.Mutex
@@ -41,73 +42,23 @@ type run struct {
 }
 
 // breach is a broken promise.
-type breach struct {
-	property variant.Property
-	text     string
-	basis    bool // without it, nothing else can be judged
-	refused  bool // some client was answered with ErrHeld
-	// since is the time from which a client asked for a lock in vain; zero: it is not known.
-	since time.Time
-	sure  bool // for longer than it takes on a machine that answers in time
+type breach = lockfinding.Breach
+
+func broken(p variant.Property, format string, args ...any) error {
+	return lockfinding.Broken(p, format, args...)
 }
 
-func (b *breach) Error() string { return b.text }
+func sameLock(format string, args ...any) error { return lockfinding.SameLock(format, args...) }
 
-// broken reports that a promise was broken, which need not be the promise that the rule checks.
-func broken(p variant.Property, format string, args ...any) error { return breachOf(p, format, args) }
+func unjudged(why string, err error) error { return lockfinding.Unjudged(why, err) }
 
-func breachOf(p variant.Property, format string, args []any) *breach {
-	b := &breach{property: p, text: fmt.Sprintf(format, args...)}
-	for _, a := range args {
-		err, ok := a.(error)
-		if !ok {
-			continue
-		}
-		var u *lockclient.Ungranted
-		var w *breach
-		switch {
-		case errors.As(err, &w):
-			b.refused, b.since, b.sure = w.refused, w.since, w.sure
-		case errors.As(err, &u):
-			b.since, b.sure = u.Since, u.Sure
-		}
-		b.refused = b.refused || errors.Is(err, lockimpl.ErrHeld)
-	}
-	return b
-}
+func isUnjudged(err error) bool { return lockfinding.IsUnjudged(err) }
 
-// unjudged is the result of a rule that could not be judged: nil, or a promise that may be broken.
-type unjudged struct {
-	why string
-	err error
-}
-
-func (u *unjudged) Error() string {
-	if u.err == nil {
-		return "not judged, since " + u.why
-	}
-	return fmt.Sprintf("not judged, since %s: %v", u.why, u.err)
-}
-
-func (u *unjudged) Unwrap() error { return u.err }
-
-func isUnjudged(err error) bool {
-	var u *unjudged
-	return errors.As(err, &u)
-}
-
-// errStillHeld stands for the answer to a waiter that gives up.
+// errStillHeld stands for the answer that a waiter would get if it gave up.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
-// sameLock reports that a lock was refused because another name is held. The rules need
-// names of their own.
-func sameLock(format string, args ...any) error {
-	b := breachOf(variant.Progress, format, args)
-	b.basis = true
-	return b
-}
-
-// enoughAfter is when a run ends in which a promise was found broken: other faults would show too late.
+// enoughAfter is when a run ends in which a promise was found broken: what else is wrong
+// would be known later than anybody waits.
 const enoughAfter = 20 * time.Second
 
 // found ends the run, soon or at once, after a promise was found broken.
@@ -119,7 +70,7 @@ func (r *run) found(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case b.basis:
+	case b.Basis:
 		r.enough()
 	case !r.broken:
 		time.AfterFunc(time.Until(r.began.Add(enoughAfter)), r.enough)
@@ -127,17 +78,18 @@ func (r *run) found(err error) {
 	r.broken = true
 }
 
-// promises reports whether the lock makes a promise and declares no flaw of it under one of these faults.
+// promises tells whether the lock makes a promise, and no flaw takes it back under one
+// of these faults.
 func (r *run) promises(p variant.Property, faults ...variant.Fault) bool {
 	return slices.Contains(r.lock.Promises, p) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && (f.Fault == variant.NoFault || slices.Contains(faults, f.Fault))
 	})
 }
 
-// rule checks one consequence of a promise.
+// rule is one thing that a promise means.
 type rule struct {
 	property variant.Property
-	faults   []variant.Fault // faults that the rule injects
+	faults   []variant.Fault // what the rule does to the lock
 	name     string
 	// needs, unless nil, says why the rule cannot be tried on a lock; empty: it can.
 	needs func(*run) string
@@ -165,14 +117,14 @@ func (r *run) start(ctx context.Context, u rule, name string) check {
 	return c
 }
 
-// try checks a rule, and returns an error when the lock does not answer.
+// try checks a rule, and ends in a sentence when the lock does not answer.
 func (r *run) try(run context.Context, u rule, name string) error {
 	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
 	return r.within(run, ctx, u, name)
 }
 
-// within is try with a limit on the rule, the end of ctx.
+// within is try with a limit, the end of ctx, on what the rule does.
 func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
@@ -195,17 +147,17 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	}
 	var w *breach
 	switch errors.As(err, &w); {
-	case isUnjudged(err), ctx.Err() == nil, w != nil && w.sure:
-	case err == nil:
-		err = &unjudged{why: fmt.Sprintf("it did not end in %v", ruleLimit)}
+	case isUnjudged(err), ctx.Err() == nil, w != nil && w.Sure:
+	case w == nil:
+		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	case r.lasted()-start < ruleLimit*3/4:
-		err = &unjudged{why: "the machine is too busy", err: err}
+		err = unjudged("the machine is too busy", err)
 	}
 	return r.matters(u, err)
 }
 
-// beat measures until ctx ends how long the machine and the servers answer in time. A promise that something happens is
-// judged by that time.
+// beat measures until ctx ends for how long the machine and the servers answer in time. A
+// promise that something happens is judged by that time.
 func (r *run) beat(ctx context.Context) {
 	const every = 10 * time.Millisecond
 	conns := r.server.Clients(server.ConnOptions{})
@@ -226,20 +178,20 @@ func (r *run) beat(ctx context.Context) {
 	}
 }
 
-// lasted returns the time by beat.
+// lasted is the time by beat.
 func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
 
-// matters returns err unless it is about a promise that the lock does not make.
+// matters is err unless it is of a promise that the lock does not make.
 func (r *run) matters(u rule, err error) error {
 	var b *breach
-	if errors.As(err, &b) && b.property != u.property && !r.promises(b.property, u.faults...) {
-		r.logf("%s/%s: not judged, since the lock does not promise %s: %v", u.property, u.name, b.property, err)
+	if errors.As(err, &b) && b.Property != u.property && !r.promises(b.Property, u.faults...) {
+		r.logf("%s/%s: not judged, since the lock does not promise %s: %v", u.property, u.name, b.Property, err)
 		return nil
 	}
 	return err
 }
 
-// bench is the environment of one rule: any number of clients of one lock.
+// bench is one rule's workplace: any number of clients of one lock.
 type bench struct {
 	ctx      context.Context
 	run      *run
@@ -247,6 +199,7 @@ type bench struct {
 	ttl      time.Duration
 	faults   []variant.Fault
 	property variant.Property
+	forgets  bool // a call that is tried meets a server that knows no scripts
 
 	mu     sync.Mutex
 	made   []*client
@@ -254,35 +207,37 @@ type bench struct {
 	parts  []*bench // see with
 }
 
-// doubt is a time in which a lock may be held without any client knowing: an acquire or a release had no answer.
+// doubt is a time in which a lock may be held although no client knows it: an acquire, or a release, had
+// no answer.
 type doubt struct{ from, till time.Time }
 
-// doubted notes a lease that may have been granted or given back. from is when the call without an answer was made, or
-// zero if refusals before it show nothing either.
+// doubted notes a lease of which it is unknown whether it was granted, or given back. from is when the
+// call without an answer was made, or zero if refusals before it show nothing either.
 func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.doubts = append(b.doubts, doubt{from, time.Now().Add(ttl)})
 }
 
-// judged returns err, unless the lock was refused while an earlier Acquire or Release without an answer may have left
-// it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
+// judged returns err, unless the lock was refused while an earlier Acquire or Release without
+// an answer may have left it held, because its lease is not over. A doubt does not excuse that the lock was
+// refused for long before it came up.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var w *breach
 	excused := func(d doubt) bool {
-		return time.Now().Before(d.till) && (w.since.IsZero() || d.from.Before(w.since.Add(patience/2)))
+		return time.Now().Before(d.till) && (w.Since.IsZero() || d.from.Before(w.Since.Add(patience/2)))
 	}
-	if errors.As(err, &w) && w.property == variant.Progress && w.refused && slices.ContainsFunc(b.doubts, excused) {
-		return &unjudged{"an earlier call had no answer, and the lease is not over", err}
+	if errors.As(err, &w) && w.Property == variant.Progress && w.Refused && slices.ContainsFunc(b.doubts, excused) {
+		return unjudged("an earlier call had no answer, and the lease is not over", err)
 	}
 	return err
 }
 
-// with returns the bench under another name of a lock.
+// with is the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
-	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property}
+	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts = append(b.parts, n)
@@ -350,7 +305,7 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// after returns a channel that is closed when the machine and the servers have answered in time for that long.
+// after is closed when the machine and the servers have answered in time for as long.
 func (b *bench) after(d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
@@ -390,7 +345,7 @@ func (b *bench) together(atOnce int, cases []part) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			for n := range times {
-				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // similar names are new as well
+				own := b.with(fmt.Sprintf("%s%s-%d", b.name, strings.Repeat("-again", n), i)) // names that resemble it are new as well
 				err := own.judged(own.checked(c.check))
 				own.close()
 				if errs[i] = nil; err != nil {
@@ -423,7 +378,7 @@ type part struct {
 	check func(*bench) error
 }
 
-// often repeats a check that a busy machine may fail, but not three times in a row.
+// often makes a check of one that a busy machine may fail, but not three times in a row.
 func (b *bench) often(check func(*bench) error) func(*bench) error {
 	return func(b *bench) (err error) {
 		for n := range 3 {
@@ -441,7 +396,7 @@ func (b *bench) often(check func(*bench) error) func(*bench) error {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
-// blamed returns the promise that was broken first when a holder's lock is gone before the end of its lease.
+// blamed is the promise that was broken first when a holder's lock is gone before the end of its lease.
 // In a rule about calls by clients that do not hold the lock, one of these calls removed it; in any
 // other rule, the lock was granted, or kept, wrongly.
 func (b *bench) blamed() variant.Property {
@@ -469,7 +424,7 @@ func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 	for n := range 4 {
 		err := holder.Release(l)
-		left := time.Until(holder.Until(l)) // now, since the answer may have been slow
+		left := time.Until(holder.Until(l)) // now, since the answer may have taken its time
 		switch {
 		case err == nil:
 			return nil
@@ -495,7 +450,7 @@ func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error 
 		_ = stranger.Release(m)
 	}
 	if left <= 0 {
-		return &unjudged{"the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after)}
+		return unjudged("the lease ended meanwhile", broken(b.blamed(), "%s, the holder's release was answered with ErrLost", after))
 	}
 	if errors.Is(err, lockimpl.ErrHeld) && b.run.promises(variant.Progress, b.faults...) {
 		return broken(variant.Progress, "%s, the holder's release was answered with ErrLost %v before the end of its lease, and others are still refused", after, left)
@@ -521,8 +476,8 @@ func (b *bench) free(name string, within time.Duration, after string) error {
 	return b.givesBack(c, l, after)
 }
 
-// prolonged takes a lock whose holder has died, when its lease is over. If no client can, late calls by an earlier
-// holder have prolonged the lease: without them it ends.
+// prolonged takes a lock whose holder has died, when its lease is over. If nobody can, late
+// calls by an earlier holder have prolonged the lease: that one's own did end.
 func (b *bench) prolonged(name string, within time.Duration, after string) error {
 	return b.itsOwn(b.free(name, within, after))
 }
@@ -531,20 +486,21 @@ func (b *bench) prolonged(name string, within time.Duration, after string) error
 // after an earlier holder's late call: progress, if a lease does not end without such a call either.
 func (b *bench) itsOwn(err error) error {
 	var w *breach
-	if !errors.As(err, &w) || w.property != variant.Progress {
+	if !errors.As(err, &w) || w.Property != variant.Progress {
 		return err
 	}
 	switch ends, known := b.run.ends(b); {
 	case !known:
-		return &unjudged{"it was not found out whether a lease ends without a late call", err}
+		return unjudged("it was not found out whether a lease ends without a late call", err)
 	case !ends:
 		return err
 	}
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// ends finds out, once, whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
-// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal.
+// ends finds out, once, whether the lock can be taken after the lease of a holder that has died, without
+// anything else; and also after the lease of one that waited for such a lock. The answer is unknown if a client
+// fails otherwise than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.control.Lock()
 	defer r.control.Unlock()
@@ -573,28 +529,14 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	return r.over, r.controlled
 }
 
-// holder returns a new client that holds the lock.
+// holder is a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
-	l, err := c.takesFree(b.name, ttl)
-	return c, l, err
-}
-
-// holderIf is holder for long if the lock is to be held, and nobody otherwise.
-func (b *bench) holderIf(held bool) (c *client, l lockimpl.Lock, err error) {
-	if held {
-		c, l, err = b.holder(long)
-	}
-	return c, l, err
-}
-
-// takesFree takes a lock that is free.
-func (c *client) takesFree(name string, ttl time.Duration) (lockimpl.Lock, error) {
-	l, err := c.Take(name, ttl, 0)
+	l, err := c.Take(b.name, ttl, 0)
 	if err != nil {
-		err = broken(variant.Progress, "a free lock was not granted: %v", err)
+		return c, l, broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	return l, err
+	return c, l, nil
 }
 
 // abandoned returns a lock with a dead holder and a lease that runs out.
@@ -621,7 +563,7 @@ func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration,
 	return c, m, nil
 }
 
-// isLate expects that a lock that reports losses answers ErrLost to an action of a client that has lost it.
+// isLate expects that a lock that tells answers ErrLost to an action of a client that has lost it.
 func (b *bench) isLate(what string, err error) error {
 	if err == nil && b.run.able.tells {
 		return broken(variant.OwnerOnlyRelease, "%s was answered with success; want ErrLost", what)
@@ -632,16 +574,4 @@ func (b *bench) isLate(what string, err error) error {
 // seedText says how to repeat a run.
 func seedText(t *testing.T, seed uint64) string {
 	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
-}
-
-// told puts an error into a sentence: a broken promise, or why a rule was not tried.
-func (r *run) told(err error, when string) string {
-	var b *breach
-	switch {
-	case isUnjudged(err):
-		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again on a less busy machine", r.lock.Name, err)
-	case errors.As(err, &b):
-		return fmt.Sprintf("lock %s promises %s, but%s: %v", r.lock.Name, b.property, when, err)
-	}
-	return fmt.Sprintf("lock %s could not be tried%s: %v", r.lock.Name, when, err)
 }

@@ -3,6 +3,7 @@ package locktest
 import (
 	"time"
 
+	"oversell/internal/interrupt"
 	"oversell/lockimpl/lockclient"
 )
 
@@ -10,19 +11,34 @@ import (
 type client struct {
 	*lockclient.Client
 	b *bench
+	// line, unless nil, is what its commands by Env.Redis pass first.
+	line *interrupt.Line
 }
 
-// change alters the Env of a client before its Locker is made.
+// change alters the world of a client before its Locker is made.
 type change func(*client)
 
-// clockAhead makes a client with a clock that is ahead of the others, or behind them.
+// clockAhead makes a client whose clock is ahead of the others', or behind them.
 func clockAhead(d time.Duration) change {
 	return func(c *client) { c.Ahead, c.Env.Clock = d, lockclient.Shifted{Ahead: d} }
 }
 
-// named makes a client that uses this token for every grant.
-func named(token string) change {
-	return func(c *client) { c.Env.Token = func() string { c.Note(); return token } }
+// drawing makes a client whose tokens are made of new ones.
+func drawing(of func(fresh string) string) change {
+	return func(c *client) {
+		fresh := c.Env.Token
+		c.Env.Token = func() string { return of(fresh()) }
+	}
+}
+
+// lined is a client of which the suite acts on what it sends by Env.Redis.
+func lined(c *client) { c.Env, c.line = interrupt.On(c.Env) }
+
+// forget has the server forget, for this client, the scripts that it was sent.
+func (c *client) forget() {
+	if c.b.forgets {
+		c.line.ForgetScripts()
+	}
 }
 
 // newClient connects a client.
@@ -38,11 +54,15 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	for _, ch := range changes {
 		ch(c)
 	}
+	if b.forgets {
+		lined(c)
+	}
 	c.Again()
 	return c, nil
 }
 
-// client is newClient for rules: the rule ends if the machine has no connection left.
+// client is newClient for rules: a machine without a connection to spare ends them, and so does the end of the run. It
+// is for what checked runs; another goroutine calls newClient, or checked itself.
 func (b *bench) client(changes ...change) *client {
 	c, err := b.newClient(changes...)
 	if err != nil {
@@ -51,11 +71,11 @@ func (b *bench) client(changes ...change) *client {
 	return c
 }
 
-// failure is the value with which a rule panics when it cannot go on.
+// failure is what a rule panics with when it cannot go on.
 type failure struct{ error }
 
-// thread returns another thread of the program of a client.
-func (c *client) thread() *client { return &client{c.Thread(), c.b} }
+// thread is another thread of the program of a client.
+func (c *client) thread() *client { return &client{c.Thread(), c.b, c.line} }
 
 const (
 	commandTimeout = lockclient.CommandTimeout

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -15,63 +16,28 @@ import (
 // The rules in this file act on one command among those of a call: they hold it up until
 // others have done something, lose its answer, or have the client die there.
 
-// steps is the last command of a call that they act on: calls of most locks have fewer.
-const steps = 4
+// steps is up to which command of a call they go: more than the calls of most locks have. Scripts that the server does not
+// know are no more than the beginning.
+func (b *bench) steps() int {
+	if !b.forgets {
+		return 4
+	}
+	return 4 - min(b.run.server.Nodes(), 2)
+}
 
-// grain is how much earlier than its client expects a lease may end: a server may count in whole milliseconds, and
-// round down both the beginning and the present time.
+// grain is how much earlier than its client counts a lease may be over: a server may count in
+// whole milliseconds, and round down both when it begins and when it looks.
 const grain = time.Millisecond
 
-// stall is a client that is paused before it sends a command.
-type stall struct {
-	c       *client
-	reached chan struct{} // closed when the client is paused
-	resume  chan struct{}
-	done    chan struct{} // closed when the call has returned
+// stalled starts a call of c and holds it up before its n-th command. It is nil, and the call has returned, if the call
+// has fewer. The command before may suffer something.
+func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *lockclient.Stall {
+	c.forget()
+	return c.Stalled(n, call, before...)
 }
 
-// stalled starts a call of c and holds it up before its n-th command. It is nil, and the
-// call has returned, if the call has fewer. A fault may hit the command before.
-func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *stall {
-	s := &stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
-	var once sync.Once
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
-		if len(before) > 0 && nth == n-1 {
-			return before[0]
-		}
-		if nth == n {
-			once.Do(func() { close(s.reached) })
-			select {
-			case <-s.resume:
-			case <-b.ctx.Done():
-			}
-		}
-		return wire.Action{}
-	})
-	go func() { call(); close(s.done) }()
-	select {
-	case <-s.reached:
-		return s
-	case <-s.done:
-		c.Plan(nil)
-		return nil
-	case <-b.ctx.Done():
-		return nil
-	}
-}
-
-// goOn lets the client go on, and waits until its call has returned.
-func (s *stall) goOn() {
-	close(s.resume)
-	s.c.Plan(nil)
-	select {
-	case <-s.done:
-	case <-s.c.b.ctx.Done():
-	}
-}
-
-// practised returns a client that has sent every kind of command once, so that scripts are loaded and set-up is
-// complete.
+// practised is a client that has sent every kind of command once, so that scripts are
+// loaded and set-up is done.
 func (b *bench) practised() *client {
 	c := b.client()
 	if l, err := c.Take(b.name+"-practice", b.ttl, 0); err == nil {
@@ -84,21 +50,7 @@ func (b *bench) practised() *client {
 	return c
 }
 
-// practisedHolder is a practised client that holds the lock.
-func (b *bench) practisedHolder(ttl time.Duration) (*client, lockimpl.Lock, error) {
-	c := b.practised()
-	l, err := c.takesFree(b.name, ttl)
-	return c, l, err
-}
-
-// lostThenStalled is stalled for a call with an n-th command that is executed and not answered: the call is held up
-// before the next command.
-func (b *bench) lostThenStalled(c *client, n int, call func()) *stall {
-	s := b.stalled(c, n+1, call, wire.Action{Verb: wire.DropReply})
-	return s
-}
-
-// lostAndStalled: commands that a client repeats, or sends to clean up, may come late.
+// lostAndStalled: what a client sends again, or to clean up, may come late.
 func lostAndStalled(b *bench) error {
 	var cases []part
 	acts := []string{"acquire", "release"}
@@ -112,12 +64,12 @@ func lostAndStalled(b *bench) error {
 				var l lockimpl.Lock
 				var err error
 				if act != "acquire" {
-					if l, err = c.takesFree(b.name, b.ttl); err != nil {
-						return err
+					if l, err = c.Take(b.name, b.ttl, 0); err != nil {
+						return broken(variant.Progress, "a free lock was not granted: %v", err)
 					}
 				}
 				granted := errors.New("it did not acquire")
-				s := b.lostThenStalled(c, n, func() {
+				s := b.stalled(c, n+1, func() {
 					switch act {
 					case "acquire":
 						l, granted = c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
@@ -126,13 +78,13 @@ func lostAndStalled(b *bench) error {
 					case "extend":
 						_, _ = c.Extend(l, b.ttl)
 					}
-				})
+				}, wire.Action{Verb: wire.DropReply}) // executed, and not answered
 				if s == nil {
 					return nil
 				}
 				next := b.client()
 				m, e := next.Take(b.name, long, 2*b.ttl)
-				s.goOn()
+				s.GoOn()
 				if e != nil {
 					return broken(variant.Progress, "after a client had been held up in its %s, nobody could take the lock: %v", act, e)
 				}
@@ -149,10 +101,21 @@ func lostAndStalled(b *bench) error {
 // tokensRiseBeside holds up an acquire while another client takes the lock and gives it back.
 func tokensRiseBeside(b *bench) error {
 	var cases []part
-	for n := 2; n <= steps; n++ {
+	for n := 2; n <= b.steps(); n++ {
 		cases = append(cases, part{fmt.Sprintf("before command %d", n), func(b *bench) error {
-			l, m, both := b.bothGranted(n, b.ttl, (*client).Release)
-			if both && l.Fence <= m.Fence {
+			slow, other := b.practised(), b.client()
+			var l lockimpl.Lock
+			err := errors.New("the call has not returned")
+			s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+			if s == nil {
+				return nil
+			}
+			m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
+			if e == nil {
+				_ = other.Release(m)
+			}
+			s.GoOn()
+			if e == nil && err == nil && l.Fence <= m.Fence {
 				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
 			}
 			return nil
@@ -161,29 +124,20 @@ func tokensRiseBeside(b *bench) error {
 	return b.together(4, cases)
 }
 
-// bothGranted holds up an acquire before its n-th command until another client was granted the lock, and that
-// has done with it what it wants. Both may be granted it.
-func (b *bench) bothGranted(n int, ttl time.Duration, then func(*client, lockimpl.Lock) error) (l, m lockimpl.Lock, both bool) {
-	slow, other := b.practised(), b.client()
-	err := errors.New("the call has not returned")
-	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
-	if s == nil {
-		return l, m, false
-	}
-	m, e := other.TakeWithin(b.name, ttl, 3*b.ttl)
-	if e == nil {
-		_ = then(other, m)
-	}
-	s.goOn()
-	return l, m, e == nil && err == nil
-}
-
 // olderGrant holds up an acquire until its lease is over and another client holds the lock. If
 // it is granted all the same, too late to be of use, its token must not be newer than that of
 // the one who holds the lock: a resource would refuse that one.
 func (b *bench) olderGrant(n int) error {
-	l, m, both := b.bothGranted(n, long, func(*client, lockimpl.Lock) error { return nil })
-	if both && l.Fence > m.Fence {
+	slow, other := b.practised(), b.client()
+	var l lockimpl.Lock
+	err := errors.New("the call has not returned")
+	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+	if s == nil {
+		return nil
+	}
+	m, e := other.TakeWithin(b.name, long, 3*b.ttl)
+	s.GoOn()
+	if e == nil && err == nil && l.Fence > m.Fence {
 		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
 	}
 	return nil
@@ -191,7 +145,7 @@ func (b *bench) olderGrant(n int) error {
 
 func stalledAcquire(b *bench) error {
 	var cases []part
-	for n := 2; n <= steps; n++ {
+	for n := 2; n <= b.steps(); n++ {
 		at := fmt.Sprintf(" (before command %d)", n)
 		cases = append(cases,
 			part{"a free lock, which another takes meanwhile" + at, func(b *bench) error {
@@ -201,8 +155,8 @@ func stalledAcquire(b *bench) error {
 				return b.beside(n, func() error {
 					err := b.free(b.name, b.ttl, "beside a client that was held up")
 					var w *breach
-					if errors.As(err, &w) && w.property == variant.Progress && w.refused {
-						return nil // the lease of the client that was held up may have begun
+					if errors.As(err, &w) && w.Property == variant.Progress && w.Refused {
+						return nil // the lease of the one that was held up may have begun
 					}
 					return err
 				})
@@ -233,9 +187,10 @@ func stalledAcquire(b *bench) error {
 				return b.beside(n, func() error { return nil })
 			}},
 			part{"the client's own lock, of which the lease runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
-				slow, l, err := b.practisedHolder(b.ttl)
+				slow := b.practised()
+				l, err := slow.Take(b.name, b.ttl, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				return b.besideOf(slow, n, long, func() error { b.sleepUntil(slow.Until(l)); return nil })
 			}},
@@ -244,7 +199,8 @@ func stalledAcquire(b *bench) error {
 	return b.together(12, cases)
 }
 
-// beside holds up an acquire before its n-th command, until meanwhile has run and another client has taken the lock.
+// beside holds up an acquire before its n-th command, until something has happened and
+// another client has taken the lock.
 func (b *bench) beside(n int, meanwhile func() error) error {
 	return b.besideOf(b.practised(), n, long, meanwhile)
 }
@@ -258,19 +214,27 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 		return nil
 	}
 	if e := meanwhile(); e != nil {
-		s.goOn()
+		s.GoOn()
 		return e
 	}
 	other := b.client()
 	m, e := other.TakeWithin(b.name, long, min(lease, b.ttl)+2*time.Second)
-	s.goOn()
+	s.GoOn()
 	if e != nil {
-		return nil // data written by the client that was held up keeps others out
+		return nil // what the one that was held up had written by then keeps others out
 	}
 	if err == nil && time.Until(other.Until(m)) > 0 && time.Until(slow.Until(l)) > 0 {
 		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
 	}
 	return b.intact(other, m, fmt.Sprintf("after a contender that had been held up before command %d of its acquire", n))
+}
+
+// scriptless is a check in which each call that is tried meets a server that knows no scripts.
+func scriptless(check func(*bench) error) func(*bench) error {
+	return func(b *bench) error {
+		b.forgets = true
+		return check(b)
+	}
 }
 
 func stalledOwner(b *bench) error {
@@ -280,7 +244,7 @@ func stalledOwner(b *bench) error {
 		acts = append(acts, "extend")
 	}
 	for _, act := range acts {
-		for n := 1; n <= steps; n++ {
+		for n := 1; n <= b.steps(); n++ {
 			cases = append(cases, part{fmt.Sprintf("%s (before command %d)", act, n), func(b *bench) error { return b.ownerHeldUp(act, n) }})
 		}
 	}
@@ -289,9 +253,10 @@ func stalledOwner(b *bench) error {
 
 // ownerHeldUp holds up a holder until its lease has run out and another has the lock.
 func (b *bench) ownerHeldUp(act string, n int) error {
-	owner, l, err := b.practisedHolder(b.ttl)
+	owner := b.practised()
+	l, err := owner.Take(b.name, b.ttl, 0)
 	if err != nil {
-		return err
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
 	if b.run.lock.Renews {
 		owner.End()
@@ -310,7 +275,7 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	next := b.client()
 	m, e := next.Take(b.name, 3*b.ttl, b.ttl)
 	early := time.Until(owner.Until(l))
-	s.goOn()
+	s.GoOn()
 	switch {
 	case e != nil && act == "extend":
 		return nil // the commands before may have extended the lease
@@ -343,7 +308,7 @@ func diesBetween(b *bench) error {
 		acts = append(acts, "extend")
 	}
 	for _, act := range acts {
-		for n := 1; n <= steps; n++ {
+		for n := 1; n <= b.steps(); n++ {
 			for _, verb := range []wire.Verb{wire.DropRequest, wire.DropReply} {
 				cases = append(cases, part{fmt.Sprintf("%s (command %d, %s)", act, n, verb), func(b *bench) error { return b.diesIn(act, n, verb) }})
 			}
@@ -359,8 +324,8 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	var err error
 	switch act {
 	case "release", "extend":
-		if l, err = doomed.takesFree(b.name, b.ttl); err != nil {
-			return err
+		if l, err = doomed.Take(b.name, b.ttl, 0); err != nil {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
 	case "a refused acquire":
 		if holder, h, err = b.holder(long); err != nil {
@@ -369,6 +334,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	}
 	fired := make(chan struct{})
 	var once sync.Once
+	doomed.forget()
 	doomed.Plan(func(nth int, _ wire.Command) wire.Action {
 		switch {
 		case nth < n:
@@ -403,7 +369,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of its %s", n, act))
 }
 
-// lostAnswers loses requests and answers of live clients: they try again, or clean up.
+// lostAnswers loses requests and answers of clients that live: they try again, or clean up.
 func lostAnswers(b *bench) error {
 	var cases []part
 	for n := 1; n <= 3; n++ {
@@ -437,26 +403,17 @@ func lostAnswers(b *bench) error {
 	return b.together(16, cases)
 }
 
-// arm has one command of the next call suffer.
-func (c *client) arm(n int, verb wire.Verb) { c.act(n, wire.Action{Verb: verb}) }
-
-// act does something to one command of the next call.
-func (c *client) act(n int, a wire.Action) {
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
-		if nth == n {
-			return a
-		}
-		return wire.Action{}
-	})
-}
-
 func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 	c := b.practised()
-	holder, h, err := b.holderIf(isHeld)
-	if err != nil {
-		return err
+	var holder *client
+	var h lockimpl.Lock
+	if isHeld {
+		var err error
+		if holder, h, err = b.holder(long); err != nil {
+			return err
+		}
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -490,7 +447,7 @@ func refusedHoldsNothing(b *bench) error {
 		for _, wait := range []time.Duration{0, briefLease} {
 			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
 				c := b.practised()
-				c.arm(n, wire.DropReply)
+				c.Arm(n, wire.DropReply)
 				_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
 				reach := c.Sent() >= n
 				c.Plan(nil)
@@ -513,11 +470,12 @@ func refusedHoldsNothing(b *bench) error {
 }
 
 func (b *bench) releaseLost(n int, verb wire.Verb) error {
-	c, l, err := b.practisedHolder(b.ttl)
+	c := b.practised()
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
-		return err
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	err = c.Release(l)
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -540,11 +498,12 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 }
 
 func (b *bench) extendLost(n int, verb wire.Verb) error {
-	c, l, err := b.practisedHolder(b.ttl)
+	c := b.practised()
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
-		return err
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	c.arm(n, verb)
+	c.Arm(n, verb)
 	m, err := c.Extend(l, 2*b.ttl)
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -563,27 +522,28 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 // lateRequests has the server execute a command after its client has given up.
 func lateRequests(b *bench) error {
 	const late = 250 * time.Millisecond
-	arrives := wire.Action{Verb: wire.Late, After: late}
-	// released is a client that releases the lock, and does so again if it is told that it failed.
-	released := func(b *bench, n int) (*client, error) {
-		c, l, err := b.practisedHolder(long)
-		if err != nil {
-			return c, err
-		}
-		c.act(n, arrives)
-		err = c.Release(l)
-		c.Plan(nil)
-		if err != nil {
-			_ = c.Release(l)
-		}
-		return c, nil
+	arrives := func(c *client, n int) {
+		c.Plan(func(nth int, _ wire.Command) wire.Action {
+			if nth == n {
+				return wire.Action{Verb: wire.Late, After: late}
+			}
+			return wire.Action{}
+		})
 	}
 	var cases []part
 	for n := 1; n <= 2; n++ {
 		at := fmt.Sprintf(" (command %d)", n)
 		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
-			if _, err := released(b, n); err != nil {
-				return err
+			c := b.practised()
+			l, err := c.Take(b.name, long, 0)
+			if err != nil {
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
+			}
+			arrives(c, n)
+			err = c.Release(l)
+			c.Plan(nil)
+			if err != nil {
+				_ = c.Release(l)
 			}
 			other, m, err := b.holder(long)
 			if err != nil {
@@ -594,9 +554,16 @@ func lateRequests(b *bench) error {
 		}})
 		if !b.run.able.reenters {
 			cases = append(cases, part{"a release, and the same holder again" + at, func(b *bench) error {
-				c, err := released(b, n)
+				c := b.practised()
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
+				}
+				arrives(c, n)
+				err = c.Release(l)
+				c.Plan(nil)
+				if err != nil {
+					_ = c.Release(l)
 				}
 				m, err := c.TakeWithin(b.name, long, time.Second)
 				if err != nil {
@@ -608,11 +575,12 @@ func lateRequests(b *bench) error {
 		}
 		if b.run.able.extends {
 			cases = append(cases, part{"an extend, and another holder" + at, func(b *bench) error {
-				c, l, err := b.practisedHolder(long)
+				c := b.practised()
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
-				c.act(n, arrives)
+				arrives(c, n)
 				_, _ = c.Extend(l, long)
 				c.Plan(nil)
 				_ = c.Release(l)
@@ -628,11 +596,16 @@ func lateRequests(b *bench) error {
 	return b.together(8, cases)
 }
 
-// leaseFromCall delays answers: a lease counts from the call or from its execution on the server, and the client does
-// not know the time of execution.
+// leaseFromCall delays answers: a lease counts from the call, or from when the server
+// executes it, and the client cannot know when that was.
 func leaseFromCall(b *bench) error {
 	delayed := func(c *client, d time.Duration) {
-		c.act(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d})
+		c.Plan(func(nth int, _ wire.Command) wire.Action {
+			if nth == 1 {
+				return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d}
+			}
+			return wire.Action{}
+		})
 	}
 	cases := []part{{"acquire", func(b *bench) error {
 		c := b.practised()
@@ -649,9 +622,10 @@ func leaseFromCall(b *bench) error {
 	}}}
 	if b.run.able.extends {
 		cases = append(cases, part{"extend", func(b *bench) error {
-			c, l, err := b.practisedHolder(b.ttl * 2)
+			c := b.practised()
+			l, err := c.Take(b.name, b.ttl*2, 0)
 			if err != nil {
-				return err
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			delayed(c, b.ttl*7/10)
 			m, err := c.Extend(l, b.ttl*2)

@@ -26,7 +26,7 @@ func (s setNX) Acquire(ctx context.Context, key string, o lockimpl.Options) (loc
 		case err == nil:
 			return lockimpl.Lock{Key: key, Token: token, Until: start.Add(o.TTL)}, nil
 		case !errors.Is(err, redis.Nil):
-			return lockimpl.Lock{}, err // it is not known whether the lock was taken
+			return lockimpl.Lock{}, err // nobody knows whether the lock was taken
 		}
 		left := end.Sub(s.env.Clock.Now())
 		if left <= 0 || s.env.Wait(ctx, key, min(left, o.RetryEvery)) != nil {

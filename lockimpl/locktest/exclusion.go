@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// heldIsRefused tries as new clients, which may prepare the server first, and as another thread of the holder's
+// heldIsRefused asks as new clients, which may prepare the server first, and as another thread of the holder's
 // program.
 func heldIsRefused(b *bench) error {
 	holder, l, err := b.holder(long)
@@ -25,7 +25,7 @@ func heldIsRefused(b *bench) error {
 			case err == nil:
 				return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
 			case errors.Is(err, lockimpl.ErrHeld), ttl < long, b.ctx.Err() != nil:
-				return nil // a lock may allow the server a small part of the lease to answer
+				return nil // a lock may give the server a small part of the lease to answer
 			case b.run.lasted()-start > patience:
 				return broken(variant.MutualExclusion, "%s was answered %v while the first client held the lock; want ErrHeld", who, err)
 			}
@@ -45,7 +45,8 @@ func heldIsRefused(b *bench) error {
 	return b.intact(holder, l, "after others had been refused")
 }
 
-// refusalsChangeNothing has clients refused in many ways, each of which may clean up in its own way.
+// refusalsChangeNothing refuses clients in many ways, each of which may have its own
+// way to clean up.
 func refusalsChangeNothing(b *bench) error {
 	under := func(act func(b *bench, c *client, name string)) func(*bench) error {
 		return func(b *bench) error {
@@ -58,7 +59,7 @@ func refusalsChangeNothing(b *bench) error {
 			if err := b.held(holder, l, "after another client had been refused"); err != nil {
 				return err
 			}
-			// Leftovers of a refusal may also do harm later.
+			// What the refusal left behind may also take time to do harm.
 			b.sleep(2 * briefLease)
 			return b.intact(holder, l, "after another client had been refused")
 		}
@@ -101,8 +102,9 @@ func refusalsChangeNothing(b *bench) error {
 	})
 }
 
-// leaseKeepsOut lets holders die and measures when the next ones get in. There is no allowance: the grant is measured
-// after it happened. The next clients ask for other leases than the holder.
+// leaseKeepsOut lets holders die and measures when the next ones get in. There is no
+// allowance: the grant is measured after it happened. The next ones ask for other leases
+// than the holder did.
 func leaseKeepsOut(b *bench) error {
 	keeps := func(ttl, next time.Duration) func(*bench) error {
 		return func(b *bench) error {
@@ -129,8 +131,8 @@ func leaseKeepsOut(b *bench) error {
 	return b.together(12, cases)
 }
 
-// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease must
-// still keep others out until the promised end.
+// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease keeps
+// others out until the end that it was told all the same.
 func leaseAfterWait(b *bench) error {
 	var cases []part
 	for _, every := range []time.Duration{pace, b.ttl / 2, b.ttl * 9 / 10} {
@@ -152,7 +154,7 @@ func leaseAfterWait(b *bench) error {
 				return err
 			}
 			if err := <-granted; err != nil {
-				return nil // other rules judge that
+				return nil // other rules are about that
 			}
 			m.Until = waiter.Until(m)
 			waiter.Die()
@@ -176,7 +178,7 @@ func renewalKeepsOut(b *bench) error {
 			if other {
 				m, err := holder.Take(b.name+"-other", b.ttl, 0)
 				if err != nil {
-					return nil // other rules judge that
+					return nil // other rules are about that
 				}
 				after += ", with another lock of the same client beside it"
 				if back {
@@ -190,7 +192,7 @@ func renewalKeepsOut(b *bench) error {
 			if time.Until(holder.Until(l)) > 0 {
 				return b.intact(holder, l, after)
 			}
-			// The lock itself says that its lease is over, or does not report renewals.
+			// It says itself that its lease is over, or does not tell of renewals.
 			stranger := b.client()
 			if m, err := stranger.Try(l.Key, b.ttl); err == nil {
 				_ = stranger.Release(m)
@@ -219,7 +221,7 @@ func extendKeepsOut(b *bench) error {
 				case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
 					return broken(variant.MutualExclusion, "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.Until(l)))
 				case err != nil:
-					return nil // the machine is so busy that the lease, or a time limit, is over
+					return nil // a machine so busy that the lease is over, or a time limit
 				}
 				l = m
 			}
@@ -299,13 +301,13 @@ func asksAgain(b *bench) error {
 	})
 }
 
-// clocksDiffer: a client must not judge times written by another client's clock by its own clock.
+// clocksDiffer: what a client writes by its own clock, another must not judge by its own.
 func clocksDiffer(b *bench) error {
 	var cases []part
 	for _, holds := range []time.Duration{-time.Hour, -2 * b.ttl, 0, time.Hour} {
 		for _, asks := range []time.Duration{-time.Hour, 0, 2 * b.ttl, time.Hour} {
 			if holds >= asks {
-				continue // the other way round, a lease seems longer than it is
+				continue // the other way round, a lease looks longer than it is
 			}
 			cases = append(cases, part{fmt.Sprintf("holder %v, contender %v ahead", holds, asks), func(b *bench) error {
 				holder, l, err := b.holder(min(long, b.ttl*10), clockAhead(holds))

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/keyname"
+	"oversell/internal/phrase"
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/server"
@@ -20,8 +21,9 @@ import (
 	"oversell/wire"
 )
 
-// A moved world is a lock on the emulation, with a clock that the suite moves: a lease of a day is over at once. The
-// clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads Env.Clock.
+// A moved world is a lock on the emulation, on a clock that the suite moves: a lease of a day
+// is over in no time. It stands far ahead of the real clock, so that code that reads the real
+// one can be told from code that reads Env.Clock.
 type moved struct {
 	*bench
 	clock *clock.Virtual
@@ -49,9 +51,9 @@ func (w *moved) close() {
 	w.run.server.Close()
 }
 
-// client returns a client in the moved world.
-func (w *moved) client() *client {
-	c := w.bench.client(func(c *client) { c.Env.Clock = w.clock })
+// client is a client in the moved world.
+func (w *moved) client(changes ...change) *client {
+	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
 		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return realtime.In(string(arg)) }) {
 			w.own.Store(true)
@@ -61,12 +63,17 @@ func (w *moved) client() *client {
 	return c
 }
 
-// call runs a call that may sleep by the moved clock, and moves the clock on for it.
+// call runs what may sleep on the moved clock, which is moved on for it.
 func (w *moved) call(f func()) {
+	w.callFor(f, 400*time.Millisecond) // a time limit must not pass because the machine is busy
+}
+
+// callFor is call for what sleeps when it has not returned after a while.
+func (w *moved) callFor(f func(), while time.Duration) {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	for {
-		patience := time.NewTimer(400 * time.Millisecond) // no time limit may pass only because the machine is busy
+		patience := time.NewTimer(while)
 		select {
 		case <-done:
 			patience.Stop()
@@ -79,8 +86,8 @@ func (w *moved) call(f func()) {
 	}
 }
 
-// promised returns the end of a lease by the moved clock, whichever clock the lock reads. It is not later than the
-// promised end.
+// promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
+// than what was promised.
 func (w *moved) promised(l lockimpl.Lock) time.Time {
 	if realtime.Of(l.Until) {
 		return w.clock.Now().Add(time.Until(l.Until))
@@ -88,10 +95,7 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	return l.Until
 }
 
-// ofRealTime reports whether the end of a lease is by the real clock.
-func ofRealTime(l lockimpl.Lock) bool { return realtime.Of(l.Until) }
-
-// take makes an attempt, and returns the end of the lease by the moved clock.
+// take is an attempt, and the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { l, err = c.Try(w.name, ttl) })
 	if err == nil {
@@ -109,10 +113,10 @@ func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m locki
 	return m, until, err
 }
 
-// to moves the clock to a time that is not before now.
+// to moves the clock to a time, which is not before now.
 func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
 
-// refused has a client try for the lock: until the end of a lease it must be refused.
+// refused has a client ask, which must be refused until the end of a lease.
 func (w *moved) refused(c *client, until time.Time, what string) error {
 	l, _, err := w.take(c, w.ttl)
 	left := until.Sub(w.clock.Now())
@@ -151,7 +155,7 @@ const afterLease = 10 * time.Second
 // prolonging is an extension: the time after which it is made, and the lease that is asked for.
 type prolonging struct{ after, by time.Duration }
 
-// leaseOf lets a lease run out, and checks repeatedly that it keeps others out.
+// leaseOf has a lease run out, and looks again and again whether it keeps others out.
 func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	holder := w.client()
 	what := fmt.Sprintf("a lease of %v", ttl)
@@ -172,7 +176,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 		}
 		l, until, longest = m, then, max(longest, x.by)
 		if i == len(extensions)-1 {
-			what = fmt.Sprintf("%s, extended %s, last by %v", what, times(len(extensions)), x.by)
+			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.by)
 		}
 	}
 	from := w.clock.Now()
@@ -189,15 +193,8 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	return w.granted(longest, what)
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
-}
-
-// looks returns the times at which to check whether a lease keeps others out: after the units to which an
-// implementation might have capped or truncated it, and at fractions of it.
+// looks returns the times at which to check whether a lease keeps others out: after the units to
+// which an implementation might have capped or cut it, and at fractions of it.
 func looks(length time.Duration) (all []time.Duration) {
 	for _, at := range []time.Duration{
 		10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -217,7 +214,7 @@ func longLeases(b *bench) error {
 		return nil
 	}
 	if err := b.inMovedWorlds(func(w *moved) error { return w.leaseOf(b.ttl) }); err != nil {
-		return nil // by the real clock, other rules judge it
+		return nil // by the real clock, other rules find out what is wrong with it
 	}
 	const day = 24 * time.Hour
 	type lease struct {
@@ -228,7 +225,7 @@ func longLeases(b *bench) error {
 		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day},
 	}
 	if b.run.able.brief {
-		for _, ttl := range slices.Concat(oddLeases, []time.Duration{1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond}) {
+		for _, ttl := range slices.Concat(oddLeases, brokenLeases, []time.Duration{1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond}) {
 			cases = append(cases, lease{ttl: ttl})
 			if b.run.able.extends {
 				cases = append(cases, lease{time.Second, []prolonging{{700 * time.Millisecond, ttl}}})
@@ -239,11 +236,16 @@ func longLeases(b *bench) error {
 		cases = append(cases, []lease{
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
 			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
+			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}}},
 			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}},
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
 			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},
 			{10 * time.Second, slices.Repeat([]prolonging{{5 * time.Second, 10 * time.Second}}, 300)},
+			// Together they are longer than an hour, a day, and a month: what is not extended with the lease is over.
+			{10 * time.Minute, slices.Repeat([]prolonging{{9 * time.Minute, 10 * time.Minute}}, 8)},
+			{4 * time.Hour, slices.Repeat([]prolonging{{3 * time.Hour, 4 * time.Hour}}, 9)},
+			{8 * day, slices.Repeat([]prolonging{{7 * day, 8 * day}}, 6)},
 		}...)
 	}
 	var parts []part
@@ -255,10 +257,10 @@ func longLeases(b *bench) error {
 	return b.together(4, parts)
 }
 
-// inMoved runs one case, and says so if the lock cannot be judged there.
+// inMoved runs one case, and says of a lock that cannot be judged there that it was not.
 func (b *bench) inMoved(f func(*moved) error) error { return b.fit(b.inMovedWorlds(f)) }
 
-// inMovedWorlds runs one case, and again if a call met a time limit, as on a busy machine.
+// inMovedWorlds runs one case, and again if a call met a time limit, which a busy machine does.
 func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	for range 3 {
 		err = b.inMovedWorld(f)
@@ -269,7 +271,7 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	return err
 }
 
-// fit returns err, but logs an error that says that the lock cannot be judged.
+// fit returns err unless it says that the lock cannot be judged; that is said.
 func (b *bench) fit(err error) error {
 	if errors.Is(err, errUnfit) {
 		b.run.logf("%s: not judged: %v", b.property, err)
@@ -278,7 +280,7 @@ func (b *bench) fit(err error) error {
 	return err
 }
 
-// inMovedWorld runs one case. A lock that mixes two clocks is not judged.
+// inMovedWorld runs one case. What a lock does that mixes two clocks is not judged.
 func (b *bench) inMovedWorld(f func(*moved) error) error {
 	w, err := b.movedWorld()
 	if err != nil {
@@ -292,8 +294,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	return err
 }
 
-// renews reports whether something keeps a lock for longer than its lease, like a renewal that the lock does not
-// report.
+// renews says whether something keeps a lock for longer than its lease, like a renewal that the
+// lock does not tell of.
 func (b *bench) renews() string {
 	if b.run.lock.Renews {
 		return "leases are renewed in the background, by the real clock"
@@ -312,26 +314,91 @@ func (b *bench) renews() string {
 	return ""
 }
 
-// oldCounters takes tokens of an old lock: it sets the lock's counter, a number in the servers equal to the last token,
-// to one that is about to get longer, or too large for some type.
+// lateAfterQuiet has a client act on its earlier grants after a time in which nobody asked for the lock: what the
+// servers forgot meanwhile must not make the next grants look like the earlier ones.
+func lateAfterQuiet(b *bench) error {
+	if b.run.lock.Renews {
+		return nil // its leases are renewed by the real clock
+	}
+	var cases []part
+	quiets := []time.Duration{25 * time.Hour, 70 * time.Minute, 70 * time.Second, 6 * time.Minute, 16 * time.Minute, 35 * time.Second, 12 * time.Second, 7 * time.Second, 3 * time.Second}
+	if b.run.server.Nodes() > 1 {
+		quiets = quiets[:3] // each takes its time
+	}
+	for _, quiet := range quiets {
+		cases = append(cases, part{fmt.Sprintf("after %v", quiet), func(b *bench) error {
+			return b.inMoved(func(w *moved) error { return w.lateAfter(quiet) })
+		}})
+	}
+	return b.together(3, cases)
+}
+
+func (w *moved) lateAfter(quiet time.Duration) error {
+	const grants = 3
+	earlier, stranger := w.client(), w.client()
+	var old []lockimpl.Lock
+	for n := range grants {
+		l, _, err := w.take(earlier, w.ttl)
+		if err != nil {
+			return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+		}
+		if old = append(old, l); n < grants-1 { // the lease of the last one runs out
+			w.call(func() { _ = earlier.Release(l) })
+		}
+	}
+	w.clock.Advance(w.ttl + quiet)
+	for range grants {
+		next := w.client()
+		m, until, err := w.take(next, time.Hour)
+		if err != nil {
+			return fmt.Errorf("%w: a lock whose lease is over was answered %w", errUnfit, err)
+		}
+		for _, l := range old {
+			if w.run.able.extends {
+				if _, _, err := w.extendBy(earlier, l, w.ttl); err == nil {
+					return broken(variant.OwnerOnlyRelease, "an extend of a grant that was over %v before was answered with success while another client held the lock; want ErrLost", quiet)
+				}
+			}
+			w.call(func() { _ = earlier.Release(l) })
+		}
+		if _, _, err := w.take(stranger, w.ttl); err == nil && until.After(w.clock.Now()) {
+			return broken(variant.OwnerOnlyRelease, "after late calls by an earlier holder, whose grants were over %v before, another client got the lock %v before the end of the holder's lease", quiet, until.Sub(w.clock.Now()))
+		}
+		w.call(func() { _ = next.Release(m) })
+	}
+	return nil
+}
+
+// oldCounters gives tokens of a lock that is old: its counter, a number in the servers that rises with each grant,
+// is set to one that is about to get longer, or too large for some type.
 func oldCounters(b *bench) error {
 	return b.inMoved(func(w *moved) error {
-		last, err := w.token(w.client())
+		if _, err := w.token(w.client()); err != nil {
+			return err
+		}
+		var last int64
+		counters, err := w.counters()
 		if err != nil {
 			return err
 		}
+		if len(counters) == 0 {
+			return fmt.Errorf("%w: the servers hold no counter of its tokens", errUnfit)
+		}
+		var most int64 // that was counted
+		for _, n := range counters {
+			most = max(most, n)
+		}
 		for _, at := range []int64{9, 99, 127, 255, 999, 9_999, 32_767, 65_535, 99_999, 999_999, 16_777_215, 1<<31 - 1, 1<<32 - 1, 99_999_999_999} {
-			if at-2 <= last {
+			if at-2 <= most {
 				continue
 			}
-			found, err := w.setCounter(last, at-2)
-			if err != nil {
+			for p := range counters {
+				counters[p] = at - 2
+			}
+			if err := w.set(counters); err != nil {
 				return err
 			}
-			if found == 0 {
-				return fmt.Errorf("%w: the servers hold no counter of its tokens", errUnfit)
-			}
-			last = 0
+			most, last = at+2, 0
 			for range 4 {
 				next, err := w.token(w.client())
 				if err != nil {
@@ -364,26 +431,62 @@ func (w *moved) token(c *client) (int64, error) {
 	return l.Fence, nil
 }
 
-// setCounter replaces a number wherever the servers hold it as a value or in a hash. It returns
-// how often they did.
-func (w *moved) setCounter(from, to int64) (found int, err error) {
-	for _, rdb := range w.run.server.Clients(server.ConnOptions{}) {
-		keys, e := rdb.Keys(w.ctx, "*").Result()
-		err = errors.Join(err, e)
-		for _, key := range keys {
-			if n, e := rdb.Get(w.ctx, key).Int64(); e == nil && n == from {
-				err = errors.Join(err, rdb.Set(w.ctx, key, to, redis.KeepTTL).Err())
-				found++
-			}
-			fields, _ := rdb.HGetAll(w.ctx, key).Result() // an error: it is not a hash
-			for field, v := range fields {
-				if n, e := strconv.ParseInt(v, 10, 64); e == nil && n == from {
-					err = errors.Join(err, rdb.HSet(w.ctx, key, field, to).Err())
-					found++
-				}
+// numbers are all numbers that the servers hold.
+func (w *moved) numbers() (map[place]int64, error) {
+	all := map[place]int64{}
+	err := w.each(func(node int, rdb redis.UniversalClient) error {
+		found, err := keyname.Numbers(w.ctx, rdb)
+		for p, n := range found {
+			all[place{node, p}] = n
+		}
+		return err
+	})
+	return all, err
+}
+
+// place is where a server holds a number.
+type place struct {
+	node int
+	keyname.Place
+}
+
+// set replaces numbers.
+func (w *moved) set(numbers map[place]int64) error {
+	return w.each(func(node int, rdb redis.UniversalClient) (err error) {
+		for p, n := range numbers {
+			if p.node == node {
+				err = errors.Join(err, p.Set(w.ctx, rdb, n))
 			}
 		}
-		err = errors.Join(err, rdb.Close())
+		return err
+	})
+}
+
+// each runs f for each server.
+func (w *moved) each(f func(node int, rdb redis.UniversalClient) error) (err error) {
+	for node, rdb := range w.run.server.Clients(server.ConnOptions{}) {
+		err = errors.Join(err, f(node, rdb), rdb.Close())
 	}
-	return found, err
+	return err
+}
+
+// counters are the numbers that rise a little with each of a few grants: nothing else does on a clock that stands still.
+func (w *moved) counters() (map[place]int64, error) {
+	before, err := w.numbers()
+	for range 3 {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.token(w.client()); err != nil {
+			return nil, err
+		}
+		var now map[place]int64
+		now, err = w.numbers()
+		for p, n := range before {
+			if before[p] = now[p]; now[p] <= n || now[p] > n+100 {
+				delete(before, p)
+			}
+		}
+	}
+	return before, err
 }

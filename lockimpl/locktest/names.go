@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"oversell/internal/alike"
 	"oversell/internal/keyname"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
 
-// namesAreIndependent takes locks with similar names, and many with different ones.
+// namesAreIndependent takes locks with names that resemble each other, and many that
+// do not.
 func namesAreIndependent(b *bench) error {
 	return b.together(4, []part{
 		{"similar names", similarNames},
-		{"names beside a separator", separatedNames},
+		{"names beside a separator", namesApart(alike.Separated, "that differ from it beside a separator or in the separator only")},
+		{"names spelled alike", namesApart(alike.Spelled, "that differ from it as paths, in escapes, in single bytes or at their ends only")},
 		{"many names", manyNames},
 		{"two locks of one client", twoOfOne},
 	})
@@ -24,14 +26,7 @@ func namesAreIndependent(b *bench) error {
 
 func similarNames(b *bench) error {
 	n := b.name
-	names := []string{
-		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
-		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + ":lock", n + ":fence", n + ":queue", n + ":owner", n + ":token", n + ":counter", "Lock:" + n, "lock:" + n, n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
-		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
-		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
-		" " + n, n + "\t", n + "e\u0301",
-	}
-	names = append(names, b.collisions()...)
+	names := append(alike.Names(n), b.collisions()...)
 	var holders []*client
 	var locks []lockimpl.Lock
 	var taken []string
@@ -67,44 +62,42 @@ func similarNames(b *bench) error {
 	return nil
 }
 
-// separators join the parts of names; a lock may cut names there or replace them.
-const separators = ":/.-_@#&|;,+=~$!"
-
-// separatedNames takes names that differ only on one side of a separator, or in the separator.
-func separatedNames(b *bench) error {
-	var names []string
-	for _, sep := range separators {
-		s := string(sep)
-		names = append(names, b.name+s+"a", b.name+s+"b", "x"+s+b.name, "y"+s+b.name)
+// namesApart takes names at once that careless code takes for the same.
+func namesApart(names func(string) []string, what string) func(*bench) error {
+	return func(b *bench) error {
+		clients := []*client{b.client(), b.client(), b.client(), b.client()}
+		var holders []*client
+		var locks []lockimpl.Lock
+		for i, name := range names(b.name) {
+			c := clients[i%len(clients)]
+			if b.run.able.reenters {
+				c = b.client() // or it is granted what it holds
+			}
+			l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+			if err != nil && c.declines(name, err) {
+				b.run.logf("%s/names %s: %q was left out, since the lock does not take such names: %v", b.property, what, name, err)
+				continue
+			}
+			if err != nil {
+				l, err = c.TakeWithin(name, long, 2*time.Second)
+			}
+			if err != nil {
+				return sameLock("with other names held %s, the free lock %.700q was not granted: %v", what, name, err)
+			}
+			holders, locks = append(holders, c), append(locks, l)
+		}
+		b.property = variant.OwnerOnlyRelease
+		for i, l := range locks {
+			if err := b.givesBack(holders[i], l, "after locks with similar names had been given back"); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	var holders []*client
-	var locks []lockimpl.Lock
-	for _, name := range names {
-		c := b.client()
-		l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
-		if err != nil && c.declines(name, err) {
-			b.run.logf("%s/names beside a separator: %q was left out, since the lock does not take such names: %v", b.property, name, err)
-			continue
-		}
-		if err != nil {
-			l, err = c.TakeWithin(name, long, 2*time.Second)
-		}
-		if err != nil {
-			return sameLock("with other names held that differ from it beside a separator or in the separator only, the free lock %q was not granted: %v", name, err)
-		}
-		holders, locks = append(holders, c), append(locks, l)
-	}
-	b.property = variant.OwnerOnlyRelease
-	for i, l := range locks {
-		if err := b.givesBack(holders[i], l, "after locks with similar names had been given back"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// declines reports whether a failed Acquire says nothing about a free lock: a new client tries again and gets an error
-// of the lock's own that is not a refusal, before any command is sent.
+// declines reports whether an Acquire that ended in an error says nothing about a free lock: a new client asks
+// again, and gets an error of the lock's own that is not a refusal, before any command is sent.
 func (c *client) declines(name string, err error) bool {
 	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 		return false
@@ -117,7 +110,7 @@ func (c *client) declines(name string, err error) bool {
 		fresh.Sent() == 0 && fresh.Hooked.Load() == 0
 }
 
-// collisions returns names for which the lock may use a key that it also uses for its own name.
+// collisions are names for which the lock may use a key that it uses for its own name, too.
 func (b *bench) collisions() []string {
 	c, l, err := b.holder(long)
 	if err != nil {
@@ -135,8 +128,8 @@ func (b *bench) collisions() []string {
 	return keyname.Collisions(found, b.name)
 }
 
-// manyNames holds many locks at once: on a machine with enough time, more than fit into a table of some hundred
-// thousand slots without a collision.
+// manyNames holds many locks at once, on a machine with enough time more than a table of some hundred
+// thousand slots takes without two in one.
 func manyNames(b *bench) error {
 	const (
 		least  = 200

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,19 +22,16 @@ func tokensRise(b *bench) error {
 		last = l.Fence
 		return nil
 	}
-	given := func(c *client, l lockimpl.Lock, after string) error {
-		if err := rises(l, after); err != nil {
-			return err
-		}
-		return b.givesBack(c, l, "at once")
-	}
 	c := b.client()
 	for range 20 {
-		l, err := c.takesFree(b.name, long)
+		l, err := c.Take(b.name, long, 0)
 		if err != nil {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
+		}
+		if err := rises(l, "by the same client"); err != nil {
 			return err
 		}
-		if err := given(c, l, "by the same client"); err != nil {
+		if err := b.givesBack(c, l, "at once"); err != nil {
 			return err
 		}
 	}
@@ -46,7 +44,7 @@ func tokensRise(b *bench) error {
 			return err
 		}
 		stranger := b.client()
-		_, _ = stranger.Try(b.name, b.ttl) // a refusal is not a grant, and may use up a number
+		_, _ = stranger.Try(b.name, b.ttl) // a refusal is no grant, and may take a number
 		if err := b.givesBack(c, l, "at once"); err != nil {
 			return err
 		}
@@ -62,7 +60,10 @@ func tokensRise(b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := given(c, l, "after the end of a lease"); err != nil {
+	if err := rises(l, "after the end of a lease"); err != nil {
+		return err
+	}
+	if err := b.givesBack(c, l, "at once"); err != nil {
 		return err
 	}
 	if err := b.laterOn(); err != nil {
@@ -71,10 +72,13 @@ func tokensRise(b *bench) error {
 	if c, l, err = b.holder(long); err != nil {
 		return err
 	}
-	return given(c, l, "after a time in which everything that expires had expired")
+	if err := rises(l, "after a time in which everything that expires had expired"); err != nil {
+		return err
+	}
+	return b.givesBack(c, l, "at once")
 }
 
-// laterOn lets a long time pass for the server: every key of this lock with an expiry expires.
+// laterOn lets a long time pass for the server: each key of this lock that expires, does.
 func (b *bench) laterOn() error {
 	for _, rdb := range b.client().Env.Redis {
 		if err := keyname.Expire(b.ctx, rdb, b.name, 1000*time.Hour); err != nil {
@@ -102,34 +106,51 @@ func tokensRiseAcrossClocks(b *bench) error {
 	return nil
 }
 
-// servedInOrder lets three clients join the line one after the other, each only when the one before is known to be in
-// it, and then frees the lock.
+// servedInOrder lets three clients join the line one after the other, each only
+// when the one before is known to stand in it, and then frees the lock.
 //
 // A waiter that a busy machine holds up for too long may lose its place: the order must be
 // wrong each time.
 func servedInOrder(b *bench) (err error) {
-	return b.together(2, []part{
-		{"soon", func(b *bench) error { return b.line(3, 0, 0) }},
-		// Each has waited for a different time, and none for less than most waiters stay silent.
-		{"after a long wait", func(b *bench) error { return b.line(6, 370*time.Millisecond, 2500*time.Millisecond) }},
+	return b.together(4, []part{
+		{"soon", func(b *bench) error { return b.line(waiting{looks: slices.Repeat([]time.Duration{pace}, 3)}) }},
+		// Each has waited for another time, and none for less than most waiters stay silent.
+		{"after a long wait", func(b *bench) error {
+			return b.line(waiting{looks: slices.Repeat([]time.Duration{pace}, 6), pause: 370 * time.Millisecond, wait: 2500 * time.Millisecond})
+		}},
+		// Who looks seldom is not dead, however often others look.
+		{"waiters that look at other intervals", func(b *bench) error {
+			const seldom, often = 2 * time.Second, 20 * time.Millisecond
+			return b.line(waiting{looks: []time.Duration{seldom, often, seldom, often, often}, wait: 2500 * time.Millisecond})
+		}},
+		{"a long line", func(b *bench) error {
+			return b.line(waiting{looks: slices.Repeat([]time.Duration{30 * time.Millisecond}, 40)})
+		}},
 	})
 }
 
-// line lets clients join with pauses in between, and goes on for a time.
-func (b *bench) line(clients int, pause, wait time.Duration) (err error) {
+// waiting is a line of clients: how often each looks, the pauses between their arrivals, and how long they wait then.
+type waiting struct {
+	looks       []time.Duration
+	pause, wait time.Duration
+}
+
+// line tries a line a few times.
+func (b *bench) line(w waiting) (err error) {
 	for n := range 3 {
 		own := b.with(fmt.Sprint(b.name, n))
-		err = own.lineUp(clients, pause, wait)
+		err = own.lineUp(w)
 		own.close()
-		var w *breach
-		if err == nil || errors.As(err, &w) && w.sure {
+		var found *breach
+		if err == nil || errors.As(err, &found) && found.Sure {
 			return err
 		}
 	}
 	return err
 }
 
-func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
+func (b *bench) lineUp(w waiting) error {
+	clients := len(w.looks)
 	holder, l, err := b.holder(long)
 	if err != nil {
 		return err
@@ -139,7 +160,7 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 		err    error
 	}
 	served := make(chan turn, clients)
-	for i := range clients {
+	for i, every := range w.looks {
 		joined := make(chan struct{})
 		var once sync.Once
 		waiter := b.client(func(c *client) {
@@ -150,7 +171,7 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 			}
 		})
 		go func() {
-			m, err := waiter.Take(b.name, b.ttl, patience+wait)
+			m, err := waiter.TakeEvery(b.name, b.ttl, every, 2*patience+w.wait)
 			served <- turn{i, err}
 			if err == nil {
 				_ = waiter.Release(m) // if it is not, the next one says so
@@ -158,11 +179,11 @@ func (b *bench) lineUp(clients int, pause, wait time.Duration) error {
 		}()
 		select {
 		case <-joined:
-		case <-time.After(2 * time.Second): // a lock that does not wait by Env.Clock
+		case <-time.After(2 * time.Second): // a lock that waits by its own means
 		}
-		b.sleep(pause)
+		b.sleep(w.pause)
 	}
-	b.sleep(wait)
+	b.sleep(w.wait)
 	if err := b.givesBack(holder, l, "with others in line"); err != nil {
 		return err
 	}

@@ -5,18 +5,20 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/variant"
 	"oversell/wire"
 )
 
-// The rules in this file let time pass where a client does not see it, or keep some of its commands from the masters,
-// and check that the lease in which it believes exists.
+// The rules in this file let time pass where a client does not see it, or keep some of its
+// commands from the masters, and look whether a lease that it believes in is there.
 
 // passage is time that passes at one command of a call.
 type passage struct {
 	master, nth int  // the command, counted on its master
-	lost        bool // it is executed and has no answer, and then time passes; otherwise time passes before it is executed
+	lost        bool // it is executed and has no answer, and the time passes then; else, before it is executed
 	lease       time.Duration
 	passes      time.Duration
 }
@@ -29,7 +31,7 @@ func (p passage) String() string {
 	return fmt.Sprintf("%v passed "+what, p.passes, p.nth, p.master+1)
 }
 
-// timePasses: any time may pass between any two of a client's steps.
+// timePasses: between any two of a client's steps there may be any time.
 func timePasses(b *bench) error {
 	if why := b.renews(); why != "" {
 		b.run.logf("%s/time that passes within an acquire or an extend was not tried: %s", b.property, why)
@@ -62,8 +64,8 @@ func timePasses(b *bench) error {
 	return b.together(3, cases)
 }
 
-// askedAgain makes an acquire that ends without the answer to a command, and after a time another one by the same
-// client. The lease of the first ends first.
+// askedAgain is an acquire that ends without the answer to a command, and another one by the same client after a
+// time. What the first one took ends first.
 func (w *moved) askedAgain(n int, lease time.Duration) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -73,7 +75,7 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 		w.call(func() { l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, RetryEvery: pace}) })
 		return l, err
 	}
-	c.arm(n, wire.DropReply)
+	c.Arm(n, wire.DropReply)
 	_, err := acquire()
 	reach := c.Sent() >= n
 	c.Plan(nil)
@@ -82,7 +84,7 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 	}
 	w.clock.Advance(lease * 7 / 10)
 	l, err := acquire()
-	if err != nil || ofRealTime(l) {
+	if err != nil || realtime.Of(l.Until) {
 		return nil
 	}
 	until := w.promised(l)
@@ -114,7 +116,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 		l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: lease, Wait: 3 * lease, RetryEvery: pace, MaxTries: 2})
 	})
 	c.Plan(nil)
-	if err != nil || ofRealTime(l) {
+	if err != nil || realtime.Of(l.Until) {
 		return nil
 	}
 	until := w.promised(l)
@@ -122,7 +124,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
 }
 
-// passages returns the commands at which time passes: the first few to one master, or the first to
+// passages are the commands at which time passes: the first few to one master, or the first to
 // each of several.
 func passages(masters int, lease time.Duration) (all []passage) {
 	commands := 3
@@ -140,7 +142,8 @@ func passages(masters int, lease time.Duration) (all []passage) {
 	return all
 }
 
-// slowly makes an acquire or an extend during which time passes. The promised lease must keep others out.
+// slowly is an acquire, or an extend, in which time passes. What was promised to the client
+// must keep others out.
 func (w *moved) slowly(p passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -162,7 +165,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 		}
 	})
 	c.Plan(nil)
-	if err != nil || !passed() || ofRealTime(l) {
+	if err != nil || !passed() || realtime.Of(l.Until) {
 		return nil
 	}
 	until, call := w.promised(l), "an acquire"
@@ -177,7 +180,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 	return w.refused(w.client(), until, what)
 }
 
-// pass has time pass at a command, and reports whether it did.
+// pass has time pass at a command, and tells whether it did.
 func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false
@@ -195,8 +198,7 @@ func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	return func() bool { once.Do(func() {}); return did }
 }
 
-// several returns why a rule does not apply that needs several masters and commands that the suite reaches; "" if it
-// does.
+// several tells the locks on several masters whose commands are reached.
 func several(r *run) string {
 	if why := reached(r); why != "" || r.server.Nodes() > 2 {
 		return why
@@ -213,7 +215,7 @@ func someMasters(b *bench) error {
 		reach := func(master int) bool { return (master-first+nodes)%nodes < minority }
 		cases = append(cases, part{"acquire", func(b *bench) error {
 			c := b.practised()
-			c.reaches(reach)
+			c.Reaches(reach)
 			l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
 			if err != nil {
 				return nil
@@ -222,11 +224,12 @@ func someMasters(b *bench) error {
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				c, l, err := b.practisedHolder(b.ttl)
+				c := b.practised()
+				l, err := c.Take(b.name, b.ttl, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
-				c.reaches(reach)
+				c.Reaches(reach)
 				if m, err := c.Extend(l, 3*b.ttl); err == nil {
 					l = m
 				}
@@ -240,16 +243,7 @@ func someMasters(b *bench) error {
 	return b.together(6, cases)
 }
 
-// reaches cuts the client off from the other masters: their commands fail at once.
-func (c *client) reaches(master func(int) bool) {
-	for i, l := range c.Links {
-		if !master(i) {
-			l.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)
-		}
-	}
-}
-
-// tellsRenewals returns why a rule does not apply that needs a lock that reports its renewals; "" if it does.
+// tellsRenewals tells the locks that renew leases and say until when.
 func tellsRenewals(r *run) string {
 	if why := reached(r); why != "" || r.able.renewed {
 		return why
@@ -257,7 +251,7 @@ func tellsRenewals(r *run) string {
 	return "the lock does not tell of renewals"
 }
 
-// renewalsSuffer: a renewal that a lock reports is a promise, too.
+// renewalsSuffer: what a lock tells of a renewal is a promise, too.
 func renewalsSuffer(b *bench) error {
 	late := func(by time.Duration) func(*bench) error {
 		return func(b *bench) error { return b.renewedLate(by) }
@@ -266,22 +260,24 @@ func renewalsSuffer(b *bench) error {
 		{"answered late", late(b.ttl / 2)},
 		{"answered a little late", late(b.ttl / 5)}, // a renewal may have a time limit
 		{"fails", func(b *bench) error {
-			c, l, err := b.practisedHolder(b.ttl)
+			c := b.practised()
+			l, err := c.Take(b.name, b.ttl, 0)
 			if err != nil {
-				return err
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
-			c.reaches(func(int) bool { return false })
+			c.Reaches(func(int) bool { return false })
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
 			return err
 		}},
 	})
 }
 
-// renewedLate tests a holder that dies after a late answer to its renewal.
+// renewedLate tries a holder that dies after the answer to its renewal came late.
 func (b *bench) renewedLate(by time.Duration) error {
-	c, l, err := b.practisedHolder(b.ttl)
+	c := b.practised()
+	l, err := c.Take(b.name, b.ttl, 0)
 	if err != nil {
-		return err
+		return broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
 	first := c.Until(l)
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
@@ -299,20 +295,12 @@ func (b *bench) renewedLate(by time.Duration) error {
 	return err
 }
 
-// standing is a clock that always shows the same time.
-type standing struct {
-	lockclient.Shifted
-	at time.Time
-}
-
-func (s standing) Now() time.Time { return s.at }
-
-// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a request that was held up: a
-// time does not distinguish them.
+// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a
+// request that was held up: a time does not tell them apart.
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {
-			at := func(c *client) { c.Env.Clock = standing{at: time.Now()} }
+			at := func(c *client) { c.Env.Clock = lockclient.Standing{At: time.Now()} }
 			owner := b.client(at)
 			clock := owner.Env.Clock
 			owner.practise()

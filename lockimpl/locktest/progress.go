@@ -61,9 +61,9 @@ func waiterGetsIt(b *bench) error {
 	const rounds, limit = 40, 4 * time.Second
 	holder, waiter := b.client(), b.client()
 	for i := range rounds {
-		l, err := holder.takesFree(b.name, long)
+		l, err := holder.Take(b.name, long, 0)
 		if err != nil {
-			return err
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
 		type answer struct {
 			m   lockimpl.Lock
@@ -94,7 +94,7 @@ func waiterGetsIt(b *bench) error {
 }
 
 // looksAgain: Options.RetryEvery is the longest pause between two attempts, however long a client has waited. A pause
-// that is too long shows only in some waits, and a busy machine can make one seem too long: two of them count.
+// that is too long shows in some waits only, and a busy machine makes one seem so: two of them count.
 func looksAgain(b *bench) error {
 	found, err := b.latePauses()
 	if len(found) == 1 && err == nil {
@@ -108,9 +108,9 @@ func looksAgain(b *bench) error {
 	return found[0]
 }
 
-// latePauses has clients wait for times of several lengths, and returns errors about the pauses before their grants.
+// latePauses has clients wait for times of several lengths, and returns what is wrong with the pauses before they were granted the lock.
 func (b *bench) latePauses() (found []error, err error) {
-	const late = 200 * pace // a lock may look at another pace than requested, but not ever more slowly
+	const late = 200 * pace // a lock may look at another pace than it was told, but not at one that grows without end
 	var mu sync.Mutex       // guards found
 	after := func(holds time.Duration) func(*bench) error {
 		return func(b *bench) error {
@@ -170,12 +170,16 @@ func severalWait(b *bench) error {
 	})
 }
 
-// crowd has clients wait for one lock, each for as long as it takes, looking again at an interval. They must not stop
-// before all have been served: if two block each other, one gets the lock when the other gives up.
+// crowd has clients wait for one lock, each for as long as it takes, and looking again at an interval. They are not
+// to stop before all have been served: of two that are in each other's way, one gets the lock when the other gives up.
 func (b *bench) crowd(held bool, every ...time.Duration) error {
-	holder, l, err := b.holderIf(held)
-	if err != nil {
-		return err
+	var holder *client
+	var l lockimpl.Lock
+	if held {
+		var err error
+		if holder, l, err = b.holder(long); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
@@ -205,14 +209,14 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 			return err
 		}
 	}
-	overrun := false // a release after the end of its lease may affect the next holder
+	overrun := false // a release after the end of its lease may do what it likes to the next holder
 	for waiting := len(every); waiting > 0; waiting-- {
 		since, start := time.Now(), b.run.lasted()
 		select {
 		case a := <-got:
 			err := b.givesBack(a.c, a.m, "while others waited")
 			if err != nil && overrun {
-				return &unjudged{"a lease ended before it was given back", err}
+				return unjudged("a lease ended before it was given back", err)
 			}
 			if err != nil {
 				return err
@@ -260,7 +264,8 @@ func deadUnderTries(b *bench) error {
 	})
 }
 
-// waitsOut waits in one call for longer than the lease of a dead holder. No client announces the end of that lease.
+// waitsOut waits in one call for longer than the lease of a dead holder lasts. No client announces the end of that
+// lease.
 func waitsOut(b *bench) error {
 	const more = 5 * time.Second // after the end of the lease
 	holder, l, err := b.abandoned(b.ttl)
@@ -277,15 +282,16 @@ func waitsOut(b *bench) error {
 	return nil
 }
 
-// renewalEnds: the renewal of a lease must end with the release, and not go on for the next holder.
+// renewalEnds: what keeps a lease alive must end with the release, and not go on for
+// the next holder.
 func renewalEnds(b *bench) error {
 	after := func(rounds int, hold time.Duration) func(*bench) error {
 		return func(b *bench) error {
 			c := b.client()
 			for range rounds {
-				l, err := c.takesFree(b.name, b.ttl)
+				l, err := c.Take(b.name, b.ttl, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				b.sleep(hold)
 				if err := b.givesBack(c, l, "while its client was alive"); err != nil {
@@ -348,13 +354,13 @@ func waitersDie(b *bench) error {
 			for range stay {
 				c := b.client()
 				go func() {
-					m, err := c.Take(b.name, b.ttl, patience)
-					if err == nil {
-						err = b.givesBack(c, m, "after a wait")
-					} else {
-						err = broken(variant.Progress, "with waiters that had died before it in line, a client did not get the lock: %v", err)
-					}
-					got <- err
+					got <- b.checked(func(b *bench) error {
+						m, err := c.Take(b.name, b.ttl, patience)
+						if err != nil {
+							return broken(variant.Progress, "with waiters that had died before it in line, a client did not get the lock: %v", err)
+						}
+						return b.givesBack(c, m, "after a wait")
+					})
 				}()
 			}
 			b.sleep(2 * pause)
@@ -433,7 +439,7 @@ func cancelledWait(b *bench) error {
 	})
 }
 
-// newServer checks locks that were taken, or extended, before the server knew any scripts.
+// newServer looks at locks that were taken, or extended, before the server knew any scripts.
 func newServer(b *bench) error {
 	for _, name := range b.run.first {
 		if err := b.free(name, b.ttl, "after the death of a holder that was the first to use the server"); err != nil {

@@ -1,10 +1,14 @@
 package locktest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"oversell/internal/alike"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -29,7 +33,7 @@ func lateCalls(b *bench) error {
 			if err := b.intact(next, m, "after the first holder's late "+strings.Join(acts, " and ")); err != nil {
 				return err
 			}
-			// Data left by the late holder must not affect later clients.
+			// The state that the late holder still has must not affect later clients.
 			third, m, err := b.holder(long)
 			if err != nil {
 				return err
@@ -50,7 +54,8 @@ func lateCalls(b *bench) error {
 	return b.together(8, cases)
 }
 
-// lapsed returns a lock with a holder that lives and lets the lease run out. Background renewal is stopped.
+// lapsed returns a lock with a holder that lets the lease run out and lives. The background work of one that renews
+// by itself is stopped.
 func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -69,6 +74,7 @@ func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 // lateCall acts on a lock that another client holds.
 func (b *bench) lateCall(owner *client, l lockimpl.Lock, act string) error {
 	what := "the first holder's late " + act
+	owner.forget()
 	if act == "release" {
 		return b.isLate(what, owner.Release(l))
 	}
@@ -94,6 +100,7 @@ func lateExtendLeavesTTL(b *bench) error {
 	if time.Until(m.Until) <= 0 {
 		return nil
 	}
+	owner.forget()
 	_, _ = owner.Extend(l, long)
 	_, _, err = b.next(next, m, b.ttl, b.ttl, "after a late extend by an earlier holder")
 	return b.itsOwn(err)
@@ -108,6 +115,7 @@ func extendsTooLate(b *bench) error {
 	}
 	b.property = variant.MutualExclusion // no other client acts on the lock
 	b.sleepUntil(l.Until.Add(50 * time.Millisecond))
+	owner.forget()
 	m, err := owner.Extend(l, 10*b.ttl)
 	if err != nil {
 		return b.free(b.name, b.ttl, "after an extend that came too late")
@@ -122,16 +130,16 @@ func staleCalls(b *bench) error {
 		{"by a client that held another lock meanwhile", func(b *bench) error { return b.afterRelease(true) }},
 		{"by one that never held it", func(b *bench) error {
 			other := b.client()
-			o, err := other.takesFree(b.name+"-other", long)
+			o, err := other.Take(b.name+"-other", long, 0)
 			if err != nil {
-				return err
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			holder, l, err := b.holder(long)
 			if err != nil {
 				return err
 			}
 			if sameGrant(o, l) {
-				return nil // only the name differs: the call would name the holder's own grant
+				return nil // no lock has issued what would be forged: it names the holder's own grant
 			}
 			forged := o
 			forged.Key = b.name
@@ -144,7 +152,8 @@ func staleCalls(b *bench) error {
 	})
 }
 
-// sameGrant reports whether only the name distinguishes two grants, as with tokens that are counted for each name.
+// sameGrant tells whether nothing but the name tells two grants apart, as with tokens that are counted
+// for each name.
 func sameGrant(one, two lockimpl.Lock) bool {
 	if one.Token != "" || two.Token != "" {
 		return one.Token == two.Token
@@ -161,8 +170,8 @@ func (b *bench) afterRelease(another bool) error {
 		return err
 	}
 	if another {
-		if _, err := owner.takesFree(b.name+"-other", long); err != nil {
-			return err
+		if _, err := owner.Take(b.name+"-other", long, 0); err != nil {
+			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
 	}
 	holder, l, err := b.holder(long)
@@ -198,7 +207,11 @@ func ownNextLock(b *bench) error {
 			if err != nil {
 				return broken(variant.Progress, "nobody could take the lock after the lease had run out: %v", err)
 			}
-			return b.outlasts(c, m, l, "after a late release of the client's earlier grant")
+			if err := b.staleExtend(c, l); err != nil {
+				return err
+			}
+			_ = c.Release(l)
+			return b.intact(c, m, "after a late release of the client's earlier grant")
 		}},
 		{"after a release", func(b *bench) error {
 			c, l, err := b.holder(long)
@@ -212,27 +225,31 @@ func ownNextLock(b *bench) error {
 			if err != nil {
 				return broken(variant.Progress, "a released lock could not be taken again by the same client: %v", err)
 			}
-			return b.outlasts(c, m, l, "after a second release of the client's earlier grant")
+			if err := b.staleExtend(c, l); err != nil {
+				return err
+			}
+			_ = c.Release(l)
+			return b.intact(c, m, "after a second release of the client's earlier grant")
 		}},
 		{"after many grants", func(b *bench) error {
-			count := 270 // more than a counter of one byte holds
+			count := 270 // more than a counter of a byte
 			if b.run.lock.Needs.Masters > 1 {
 				count = 40
 			}
 			c := b.client()
 			var old []lockimpl.Lock
 			for range count {
-				l, err := c.takesFree(b.name, long)
+				l, err := c.Take(b.name, long, 0)
 				if err != nil {
-					return err
+					return broken(variant.Progress, "a free lock was not granted: %v", err)
 				}
 				if c.Release(l) == nil {
 					old = append(old, l)
 				}
 			}
-			m, err := c.takesFree(b.name, long)
+			m, err := c.Take(b.name, long, 0)
 			if err != nil {
-				return err
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
 			}
 			for _, l := range old {
 				_ = c.Release(l)
@@ -240,15 +257,6 @@ func ownNextLock(b *bench) error {
 			return b.intact(c, m, fmt.Sprintf("after second releases of %d earlier grants to the same client", len(old)))
 		}},
 	})
-}
-
-// outlasts: a grant stands though its client extends and releases an earlier one, which is over.
-func (b *bench) outlasts(c *client, m, earlier lockimpl.Lock, after string) error {
-	if err := b.staleExtend(c, earlier); err != nil {
-		return err
-	}
-	_ = c.Release(earlier)
-	return b.intact(c, m, after)
 }
 
 // staleExtend extends a grant that is over, while the same client has another.
@@ -262,64 +270,145 @@ func (b *bench) staleExtend(c *client, l lockimpl.Lock) error {
 	return nil
 }
 
-// similarTokens uses pairs of tokens that a careless comparison takes for equal.
+// similarTokens draws tokens that a careless comparison takes for the same, in both orders.
 func similarTokens(b *bench) error {
-	base := "7f3a9c0e5b1d4826aa17c4e90f62d38b"
-	digits := "12345678901234567890123456789012"
-	pairs := [][2]string{
-		{base, base[:len(base)-1] + "c"}, // one character at the end
-		{base, "8" + base[1:]},           // one at the beginning
-		{base, base[:16] + "d" + base[17:]},
-		{base, strings.ToUpper(base)},
-		{base, base + "0"},          // one begins with the other
-		{base, "0" + base},          // one ends with the other
-		{base, base[8:24]},          // one contains the other
-		{digits, digits[:31] + "3"}, // the same as numbers of 53 bits
-		{digits, "0" + digits},
-		{"1e2", "100"},
-		{base[:8] + "-" + base[8:], base},
-		{base, base[16:] + base[:16]},
-	}
 	var cases []part
-	for _, p := range pairs {
-		for _, first := range []int{0, 1} {
-			old, now := p[first], p[1-first]
-			cases = append(cases, part{fmt.Sprintf("tokens %q and %q", old, now), func(b *bench) error {
-				owner, l, err := b.holder(b.ttl, named(old))
-				if err != nil {
-					return err
-				}
-				l.Until = owner.Until(l)
-				owner.End()
-				if b.run.lock.Renews {
-					owner.Freeze()
-					defer owner.Thaw()
-				}
-				next, m, err := b.next(owner, l, b.ttl, long, "with a similar token", named(now))
-				if err != nil && len(old) != len(now) {
-					return nil // a lock may rely on tokens of equal length
-				}
-				if err != nil {
-					return err
-				}
-				owner.Thaw()
-				if b.run.able.extends {
-					if err := b.lateCall(owner, l, "extend"); err != nil {
-						return err
-					}
-				}
-				if err := b.lateCall(owner, l, "release"); err != nil {
-					return err
-				}
-				return b.intact(next, m, "after the late release of a holder with a similar token")
-			}})
+	for _, kind := range alike.Tokens {
+		for _, back := range []bool{false, true} {
+			cases = append(cases, part{"tokens that " + kind.What, func(b *bench) error { return b.mistaken(kind, back) }})
 		}
 	}
 	return b.together(12, cases)
 }
 
-// frozenHolder cuts a holder off from the server until another client has the lock. Its requests in flight, including
-// renewals, arrive then.
+// mistaken has the next holder draw tokens that are like the one of a holder whose call comes late. Each token that
+// is drawn is new: a lock may rely on that. If back, the holder's is like the next holder's.
+func (b *bench) mistaken(kind alike.Token, back bool) error {
+	var mu sync.Mutex
+	var drawn, bases []string // for the holder, and what they were made of
+	owner, l, err := b.holder(b.ttl, drawing(func(fresh string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		base := kind.New(fresh)
+		bases = append(bases, base)
+		if back {
+			base = kind.Like(base, 0)
+		}
+		drawn = append(drawn, base)
+		return base
+	}))
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	nth := slices.Index(drawn, l.Token) // there may be others, such as a client's own
+	if nth < 0 {
+		nth = len(drawn) - 1
+	}
+	likes := slices.Clone(bases)
+	mu.Unlock()
+	if nth < 0 {
+		return nil // it does not draw for each grant
+	}
+	calls, length := 0, 0
+	next := b.client(drawing(func(fresh string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		of, n := likes[min(calls, nth)], max(calls-nth, 0)
+		calls++
+		token := of
+		if !back || n > 0 {
+			token = kind.Like(of, n)
+		}
+		length = len(cmp.Or(token, fresh))
+		return cmp.Or(token, fresh)
+	}))
+	unequal := func() bool { // a lock may rely on it that its tokens are of one length
+		mu.Lock()
+		defer mu.Unlock()
+		return length != len(drawn[nth])
+	}
+	if _, err := next.Try(b.name, b.ttl); err == nil {
+		if left := time.Until(owner.Until(l)); left > 0 && !unequal() {
+			return broken(variant.MutualExclusion, "with a token that is like the holder's, another client got the lock %v before the end of the lease", left)
+		}
+		return nil
+	}
+	l.Until = owner.Until(l)
+	owner.End()
+	if b.run.lock.Renews {
+		owner.Freeze()
+		defer owner.Thaw()
+	}
+	b.sleepUntil(l.Until.Add(grain))
+	m, err := next.Take(b.name, long, b.ttl)
+	if err != nil && unequal() {
+		return nil
+	}
+	if err != nil {
+		return broken(variant.Progress, "with a token that is like the last holder's, nobody could take the lock after the lease had run out: %v", err)
+	}
+	owner.Thaw()
+	if b.run.able.extends {
+		if err := b.lateCall(owner, l, "extend"); err != nil {
+			return err
+		}
+	}
+	if err := b.lateCall(owner, l, "release"); err != nil {
+		return err
+	}
+	return b.intact(next, m, "after the late release of a holder with a similar token")
+}
+
+// tokensOnce counts the tokens of many grants to two clients in turn. When one is granted a token that the other had
+// before, that one's release comes late. Tokens that come from Env.Token as they are need not be counted.
+func tokensOnce(b *bench) error {
+	const (
+		grants = 1500 // of two, some have the same one of 16 bits
+		limit  = 9 * time.Second
+	)
+	count := func(b *bench) error {
+		var mu sync.Mutex
+		drawn := map[string]bool{}
+		draws := drawing(func(fresh string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			drawn[fresh] = true
+			return fresh
+		})
+		type grant struct {
+			of int
+			l  lockimpl.Lock
+		}
+		clients, before := []*client{b.client(draws), b.client(draws)}, map[string]grant{}
+		for n, start := 0, time.Now(); n < grants && time.Since(start) < limit && b.ctx.Err() == nil; n++ {
+			c := clients[n%2]
+			l, err := c.Take(b.name, long, 0)
+			if err != nil {
+				return broken(variant.Progress, "a free lock was not granted: %v", err)
+			}
+			mu.Lock()
+			given := l.Token == "" || drawn[l.Token]
+			mu.Unlock()
+			if given {
+				return nil
+			}
+			if g, seen := before[l.Token]; seen && g.of != n%2 && g.l.Fence == l.Fence {
+				_ = clients[g.of].Release(g.l)
+				if err := b.held(c, l, fmt.Sprintf("after the late release of another client, which had been granted the lock with the same token %q, %d grants in all", l.Token, n+1)); err != nil {
+					return err
+				}
+			}
+			before[l.Token] = grant{n % 2, l}
+			_ = c.Release(l)
+		}
+		return nil
+	}
+	return b.together(4, []part{{"one name", count}, {"another", count}, {"a third", count}, {"a fourth", count}})
+}
+
+// frozenHolder cuts a holder off from the server until another client has the lock. What
+// it had under way, renewals included, arrives then.
 func frozenHolder(b *bench) error {
 	case_ := func(act string) func(*bench) error {
 		return func(b *bench) error {
@@ -335,7 +424,7 @@ func frozenHolder(b *bench) error {
 			}
 			end := next.Until(m)
 			holder.Thaw()
-			b.sleep(b.ttl / 2) // the requests in flight arrive
+			b.sleep(b.ttl / 2) // what was under way arrives
 			switch act {
 			case "release":
 				_ = holder.Release(l)

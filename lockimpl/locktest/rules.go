@@ -8,7 +8,7 @@ var (
 	crash   = []variant.Fault{variant.Crash}
 	frozen  = []variant.Fault{variant.Overrun, variant.FreezeRenewal, variant.LateRequest}
 	lost    = []variant.Fault{variant.DropReply, variant.LateRequest, variant.Overrun, variant.Crash}
-	// noAnswer is a lost answer, and no other fault.
+	// noAnswer is an answer that is lost, and no more.
 	noAnswer = []variant.Fault{variant.DropReply}
 	stale    = []variant.Fault{variant.LateRequest, variant.Overrun}
 	skew     = []variant.Fault{variant.ClockSkew, variant.Crash}
@@ -28,8 +28,10 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
+	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
+	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", tellsRenewals, renewalsSuffer},
@@ -40,6 +42,10 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, stale, "a lock given back leaves the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
 	{variant.OwnerOnlyRelease, stale, "a late release on a server that knows no scripts", nil, func(b *bench) error { return b.run.scriptless }},
+	{variant.OwnerOnlyRelease, stale, "a late release or extend after a quiet time", nil, lateAfterQuiet},
+	{variant.OwnerOnlyRelease, stale, "a late release or extend on a server that knows no scripts", hashes, scriptless(lateCalls)},
+	{variant.OwnerOnlyRelease, overrun, "a client held up between two commands of a release or an extend on a server that knows no scripts", hashes, scriptless(stalledOwner)},
+	{variant.OwnerOnlyRelease, stale, "the tokens of many grants", nil, tokensOnce},
 	{variant.OwnerOnlyRelease, overrun, "tokens that resemble each other", draws, similarTokens},
 	{variant.OwnerOnlyRelease, sameTime, "two grants at one time by the clients' clocks", nil, grantsAtOneTime},
 	{variant.OwnerOnlyRelease, frozen, "a holder cut off from the server until another has the lock", reached, frozenHolder},
@@ -52,8 +58,9 @@ var rules = []rule{
 	{variant.Progress, crash, "a renewal ends with the release", nil, renewalEnds},
 	{variant.Progress, crash, "a client that dies between two commands", reached, diesBetween},
 	{variant.Progress, crash, "a server that knows no scripts", nil, newServer},
+	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
-	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request in flight is like the request of a client that dies
+	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},
@@ -64,26 +71,51 @@ var rules = []rule{
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 
-// unless is why a rule is left out where it cannot be tried.
-func unless(can bool, why string) string {
-	if can {
-		return ""
+func canWait(r *run) string {
+	if !r.able.waits {
+		return "the lock does not wait"
 	}
-	return why
+	return ""
 }
 
-func canWait(r *run) string { return unless(r.able.waits, "the lock does not wait") }
+func renews(r *run) string {
+	if !r.lock.Renews {
+		return "the lock does not renew its leases"
+	}
+	return ""
+}
 
-func renews(r *run) string { return unless(r.lock.Renews, "the lock does not renew its leases") }
-
-func canExtend(r *run) string { return unless(r.able.extends, "the lock does not extend") }
+func canExtend(r *run) string {
+	if !r.able.extends {
+		return "the lock does not extend"
+	}
+	return ""
+}
 
 func reached(r *run) string {
-	return unless(r.able.reached, "the lock's commands do not pass the suite's proxies")
+	if !r.able.reached {
+		return "the lock's commands do not pass the suite's proxies"
+	}
+	return ""
 }
 
-func draws(r *run) string { return unless(r.able.draws, "the lock draws its tokens by itself") }
+func hashes(r *run) string {
+	if why := reached(r); why != "" || r.able.hashes {
+		return why
+	}
+	return "the lock sends no script by its hash"
+}
+
+func draws(r *run) string {
+	if !r.able.draws {
+		return "the lock draws its tokens by itself"
+	}
+	return ""
+}
 
 func distinct(r *run) string {
-	return unless(!r.able.reenters, "the lock is re-entrant, so that two grants of one client are one")
+	if r.able.reenters {
+		return "the lock is re-entrant, so that two grants of one client are one"
+	}
+	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"oversell/internal/mutants"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -46,6 +47,11 @@ func TestRules(t *testing.T) {
 		refuse = "a refusal after an answer that was lost"
 		again  = "a waiter looks again as often as it was told"
 		told   = "a holder is told when its lock is lost"
+		alike  = "tokens that resemble each other"
+		quiet  = "a late release or extend after a quiet time"
+		many   = "the tokens of many grants"
+		errs   = "a server that answers with an error"
+		unload = " on a server that knows no scripts"
 		none   = variant.Property("")
 	)
 	rows := []row{
@@ -122,7 +128,6 @@ func TestRules(t *testing.T) {
 		{late, "sound-no-extend-in-words", none},
 		{frozen, "lease-a-thousand-times", variant.Progress},
 		{arrive, "lease-a-thousand-times", variant.Progress},
-		{names, "pexpire-always", none},
 		{crowd, "line-asker-to-end", variant.Progress},
 		{crowd, "sound-line", none},
 		{crowd, "sound-no-wait", none},
@@ -146,6 +151,50 @@ func TestRules(t *testing.T) {
 		{names, "names-by-short-checksum", variant.Progress},
 		{late, "lease-dropped-after-wait", variant.Progress},
 		{frozen, "lease-dropped-after-wait", variant.Progress},
+		{names, "names-as-paths", variant.Progress},
+		{names, "names-unescaped", variant.Progress},
+		{names, "names-mended", variant.Progress},
+		{names, "names-slashes", variant.Progress},
+		{names, "names-cut-late", variant.Progress},
+		{"a late release or extend" + unload, "extend-without-script", variant.MutualExclusion},
+		{"a late release or extend" + unload, "sound-loaded-scripts", none},
+		{owner + unload, "unloaded-release", variant.OwnerOnlyRelease},
+		{owner + unload, "unloaded-extend", variant.OwnerOnlyRelease},
+		{owner + unload, "sound-loaded-scripts", none},
+		{heldUp + unload, "sound-loaded-scripts", none},
+		{"a client that dies between two commands" + unload, "unloaded-acquire", variant.Progress},
+		{"a client that dies between two commands" + unload, "sound-loaded-scripts", none},
+		{far, "lease-fraction-unnoticed", variant.Progress},
+		{far, "extend-fraction-unnoticed", variant.MutualExclusion},
+		{far, "lease-without-zeros", variant.MutualExclusion},
+		{far, "second-key-ends", variant.MutualExclusion},
+		{many, "token-of-16-bits", variant.OwnerOnlyRelease},
+		{many, "sound-counted-token", none},
+		{many, "sound-own-random", none},
+		{quiet, "token-counter-expires", variant.OwnerOnlyRelease},
+		{quiet, "sound-counted-token", none},
+		{quiet, "sound-extend-retakes", none},
+		{quiet, "sound-untold", none},
+		{old, "fence-wraps", variant.Fencing},
+		{errs, "replica-grants", variant.MutualExclusion},
+		{errs, "replica-extends", variant.MutualExclusion},
+		{errs, "busy-releases", variant.Progress},
+		{errs, "sound-answer-lost", none},
+		{errs, "sound-masters", none},
+		{errs, "sound-loaded-scripts", none},
+		{line, "line-patience-of-looker", variant.FIFO},
+		{line, "line-of-sixteen", variant.FIFO},
+		{alike, "release-prefix", variant.OwnerOnlyRelease},
+		{alike, "release-folds-case", variant.OwnerOnlyRelease},
+		{alike, "release-tonumber", variant.OwnerOnlyRelease},
+		{alike, "sound-key-of-token", none},
+		{alike, "sound-rename", none},
+		{alike, "bsm/redislock", none},
+		{alike, "redsync", none},
+		{far, "extend-seldom", variant.MutualExclusion},
+		{alike, "sound-reentrant", none},
+		{alike, "sound-renewing", none},
+		{alike, "sound-masters", none},
 	}
 	Process("single")(t) // or the test is skipped
 	byLock := map[string][]row{}
@@ -175,7 +224,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// entry returns a lock of the catalogue.
+// entry is a lock of the catalogue.
 func entry(t *testing.T, name string) lockimpl.Variant {
 	t.Helper()
 	all := mutants.Locks()
@@ -186,7 +235,7 @@ func entry(t *testing.T, name string) lockimpl.Variant {
 	return all[i].Variant
 }
 
-// row is the result of a rule for a lock.
+// row is what a rule finds in a lock.
 type row struct {
 	rule, lock string
 	want       variant.Property
@@ -206,12 +255,12 @@ func (tt row) try(t *testing.T, r *run) {
 		t.Errorf("%s, %s: a sound lock was accused: %v", tt.rule, tt.lock, err)
 	case tt.want != "" && !errors.As(err, &b):
 		t.Errorf("%s, %s: the rule found %v; want a broken %s", tt.rule, tt.lock, err, tt.want)
-	case tt.want != "" && b.property != tt.want:
-		t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.property, err, tt.want)
+	case tt.want != "" && b.Property != tt.want:
+		t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.Property, err, tt.want)
 	}
 }
 
-// trial prepares to try rules on an entry of the catalogue.
+// trial makes ready to try rules on an entry of the catalogue.
 func trial(t *testing.T, v lockimpl.Variant) (r *run, end func(), err error) {
 	ctx, enough := context.WithCancel(t.Context())
 	topology := "single"
@@ -233,19 +282,20 @@ func trial(t *testing.T, v lockimpl.Variant) (r *run, end func(), err error) {
 	return r, end, nil
 }
 
-// TestNamesFirst: if names are not independent, no rule can judge anything, and the suite says that before it tries
-// one.
+// TestNamesFirst: where names are not independent, no rule can tell anything, and the
+// suite says that before it tries one.
 func TestNamesFirst(t *testing.T) {
 	r := &run{lock: entry(t, "names-by-tag"), server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
 	go r.beat(t.Context())
 	err := r.probe(t.Context(), mark.New()+"probe")
 	var b *breach
-	if !errors.As(err, &b) || b.property != variant.Progress || !b.basis {
+	if !errors.As(err, &b) || b.Property != variant.Progress || !b.Basis {
 		t.Errorf("the suite said %v of a lock that takes all names for one; want a broken %s", err, variant.Progress)
 	}
 }
 
-// TestEnough: rules under way end when a promise was found broken without which nothing can be judged.
+// TestEnough: what is still under way ends when a promise was found broken without which
+// nothing can be judged.
 func TestEnough(t *testing.T) {
 	ctx, enough := context.WithCancel(t.Context())
 	r := &run{began: time.Now(), enough: enough}
@@ -290,9 +340,10 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestAgain: a case that cannot be judged is tried again under another name, and if it never can be, it does not pass.
+// TestAgain: a case that cannot be judged is tried again under another name, and if it never can be, that
+// is no success.
 func TestAgain(t *testing.T) {
-	open := &unjudged{"it is a test", broken(variant.Progress, "nobody could take the lock")}
+	open := unjudged("it is a test", broken(variant.Progress, "nobody could take the lock"))
 	for _, times := range []int{1, 2, 3, 9} {
 		r := &run{lock: lockimpl.Variant{Promises: []variant.Property{variant.Progress}}, logf: t.Logf}
 		b := &bench{ctx: t.Context(), run: r, name: "order", property: variant.Progress}
@@ -311,13 +362,13 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]bool{
-		&unjudged{why: "it is a test"}: true,
-		open:                           true,
-		&unjudged{"it is a test", broken(variant.Progress, "nobody could take the lock: %v", lockimpl.ErrHeld)}: false,
-		&unjudged{"it is a test", broken(variant.MutualExclusion, "two hold it")}:                               false,
-		broken(variant.Progress, "nobody could take the lock"):                                                  false,
+		unjudged("it is a test", nil): true,
+		open:                          true,
+		unjudged("it is a test", broken(variant.Progress, "nobody could take the lock: %v", lockimpl.ErrHeld)): false,
+		unjudged("it is a test", broken(variant.MutualExclusion, "two hold it")):                               false,
+		broken(variant.Progress, "nobody could take the lock"):                                                 false,
 	} {
-		if passes(err) != want {
+		if lockfinding.OnlyBusy(err) != want {
 			t.Errorf("%v: taken for a busy machine: %v, want %v", err, !want, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
 )
 
@@ -15,7 +16,7 @@ func loses(r *run) string {
 	return ""
 }
 
-// lossIsTold: a lock that tells its holder of a loss does so once another client has it, and at no other time.
+// lossIsTold: a lock that tells its holder when it is lost tells so once another has it, and at no other time.
 func lossIsTold(b *bench) error {
 	return b.together(4, []part{
 		{"held", func(b *bench) error { return b.keptUntold(false) }},
@@ -24,7 +25,7 @@ func lossIsTold(b *bench) error {
 	})
 }
 
-// lost returns the channel that the lock closes when l is lost, or nil.
+// lost is the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	if loser, tells := c.Locker.(lockimpl.Loser); tells {
 		return loser.Lost(l)
@@ -32,7 +33,7 @@ func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	return nil
 }
 
-// keptUntold holds a lock, or gives it back: in neither case is it lost.
+// keptUntold holds a lock, or gives it back: in neither case it is lost.
 func (b *bench) keptUntold(back bool) error {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -41,11 +42,11 @@ func (b *bench) keptUntold(back bool) error {
 	lost := c.lost(l)
 	b.sleep(b.ttl / 2)
 	if time.Until(c.Until(l)) <= 0 {
-		return &unjudged{"the lease ended meanwhile", errors.New("a holder waited for half of its lease")}
+		return unjudged("the lease ended meanwhile", errors.New("a holder waited for half of its lease"))
 	}
 	select {
 	case <-lost:
-		return broken(variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
+		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
 	default:
 	}
 	if !back {
@@ -53,11 +54,11 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	err = c.Release(l)
 	if err != nil || time.Until(c.Until(l)) <= 0 {
-		return nil // other rules judge that
+		return nil // other rules are about that
 	}
 	select {
 	case <-lost:
-		return broken(variant.Progress, "a holder that had given its lock back in time was told that it is lost")
+		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder that had given its lock back in time was told that it is lost")
 	case <-b.after(2 * b.ttl):
 		return nil
 	}
@@ -83,7 +84,7 @@ func takenIsTold(b *bench) error {
 	}
 	if b.run.able.extends && !b.run.lock.Renews {
 		if _, err := c.Extend(l, b.ttl); !errors.Is(err, lockimpl.ErrLost) {
-			return nil // other rules judge that
+			return nil // other rules are about that
 		}
 	}
 	select {

@@ -1,0 +1,138 @@
+// Package alike makes tokens and names that careless code takes for the same: it compares a part of
+// them, reads them as numbers, paths or escapes, cuts them, or writes them in another way.
+package alike
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Token is a way in which tokens are alike.
+type Token struct {
+	What string
+	// New makes a token of 32 hexadecimal digits.
+	New func(digits string) string
+	// Like returns the n-th token that is like one that New made, counted from 0. All of them differ. It is
+	// empty if there are no more.
+	Like func(token string, n int) string
+}
+
+// Tokens are the ways in which tokens are alike.
+var Tokens = []Token{
+	{"differ at the end", same, func(t string, n int) string { return changed(t, len(t)-1, len(t)-2, n) }},
+	{"differ at the beginning", same, func(t string, n int) string { return changed(t, 0, 1, n) }},
+	{"differ in the middle", same, func(t string, n int) string { return changed(t, 16, 17, n) }},
+	{"differ in capitals", func(d string) string { return d[:24] + "abcdefab" }, func(t string, n int) string {
+		if n > 255 {
+			return ""
+		}
+		b := []byte(strings.ToUpper(t))
+		for i := range 8 {
+			if n>>i&1 == 1 {
+				b[len(b)-1-i] = t[len(t)-1-i]
+			}
+		}
+		return string(b)
+	}},
+	{"begin with the other", same, func(t string, n int) string { return t + fmt.Sprintf("%x", n) }},
+	{"end with the other", same, func(t string, n int) string { return fmt.Sprintf("%x", n) + t }},
+	{"contain the other", same, func(t string, n int) string {
+		if n >= 9*8 {
+			return ""
+		}
+		return t[8-n%9 : 24+n/9]
+	}},
+	{"are the same as numbers of 53 bits", decimal, func(t string, n int) string {
+		if n > 98 {
+			return ""
+		}
+		end := int(t[30]-'0')*10 + int(t[31]-'0')
+		return t[:30] + fmt.Sprintf("%02d", (end+n+1)%100)
+	}},
+	{"differ in zeros before them", decimal, func(t string, n int) string { return strings.Repeat("0", n+1) + t }},
+	{"are the same number, with an exponent", func(d string) string { return decimal(d)[:7] + "00" }, func(t string, n int) string {
+		if n == 0 {
+			return t[:7] + "e2"
+		}
+		return t[:7] + "." + strings.Repeat("0", n) + "e2"
+	}},
+	{"differ in a dash", same, func(t string, n int) string {
+		if n >= 31 {
+			return ""
+		}
+		at := 1 + (7+n)%31
+		return t[:at] + "-" + t[at:]
+	}},
+	{"are the same in another order", same, func(t string, n int) string {
+		if n >= 31 {
+			return ""
+		}
+		at := 1 + (15+n)%31
+		return t[at:] + t[:at]
+	}},
+}
+
+func same(digits string) string { return digits }
+
+// decimal makes decimal digits, the first of which is not 0.
+func decimal(digits string) string {
+	b := []byte(digits)
+	for i, c := range b {
+		if c >= 'a' {
+			b[i] = c - 'a' + '1'
+		}
+	}
+	if b[0] == '0' {
+		b[0] = '1'
+	}
+	return string(b)
+}
+
+// changed changes one hexadecimal digit, and from the 16th change on another one, too.
+func changed(t string, one, other, n int) string {
+	const digits = "0123456789abcdef"
+	if n > 254 {
+		return ""
+	}
+	b := []byte(t)
+	for i, at := range []int{one, other} {
+		b[at] = digits[strings.IndexByte(digits, b[at])^(n+1)>>(4*i)&15]
+	}
+	return string(b)
+}
+
+// Names are names that are like a name, and the name.
+func Names(n string) []string {
+	return []string{
+		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
+		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + ":lock", n + ":fence", n + ":queue", n + ":owner", n + ":token", n + ":counter", "Lock:" + n, "lock:" + n, n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
+		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
+		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
+		" " + n, n + "\t", n + "e\u0301",
+	}
+}
+
+// separators are what names are put together with, which code may cut them at or replace.
+const separators = ":/.-_@#&|;,+=~$!"
+
+// Separated are names that differ only on one side of a separator, or in the separator.
+func Separated(n string) (names []string) {
+	for _, sep := range separators {
+		s := string(sep)
+		names = append(names, n+s+"a", n+s+"b", "x"+s+n, "y"+s+n)
+	}
+	return names
+}
+
+// Spelled are names that are the same, or the same as each other, for code that cleans paths, takes
+// escapes for what they stand for, mends text, or cuts it.
+func Spelled(n string) []string {
+	long := func(length int) string { return n + strings.Repeat("x", length) }
+	return []string{
+		n, n + "/b", n + "//b", n + "/./b", n + "/a/../b", n + "/b/", "/" + n, "./" + n, n + "/..", n + "/.",
+		n + `\b`, n + `\\b`, n + "%2Fb", n + "%2fb", n + "%5Cb", n + "%252Fb", n + "%62", n + "b", n + "+b", n + " b", n + "%20b", n + "&amp;b", n + "&b", n + `\u0062`, n + `\x62`,
+		n + "\xff", n + "\xfe", n + "\ufffd", n + "?b", n + "\xc3", n + "\xed\xa0\x80", n + "\u00e9", n + "\u200b", n + "\ufeff", n + "\u00a0", n + "\uff11", n + "1", n + "\r", n + "\r\n", n + "\n", n + "\v", n + "\x01", n + "\x7f",
+		`"` + n + `"`, "'" + n + "'", "(" + n + ")", "[" + n + "]", "<" + n + ">",
+		long(128) + "1", long(128) + "2", long(256) + "1", long(256) + "2", long(600) + "1", long(600) + "2", long(1100) + "1", long(1100) + "2", long(5000) + "1", long(5000) + "2",
+	}
+}

@@ -1,0 +1,43 @@
+package alike
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTokens: whatever is made is new, and enough of it for a client that draws a token for each attempt.
+func TestTokens(t *testing.T) {
+	for _, kind := range Tokens {
+		for _, digits := range []string{"7f3a9c0e5b1d4826aa17c4e90f62d38b", strings.Repeat("0", 32), strings.Repeat("f", 32), "0123456789abcdef0123456789abcdee"} {
+			token := kind.New(digits)
+			seen := map[string]bool{token: true}
+			n := 0
+			for ; n < 1000; n++ {
+				like := kind.Like(token, n)
+				if like == "" {
+					break
+				}
+				if seen[like] && digits[0] != digits[1] {
+					t.Errorf("tokens that %s: the %d-th like %s is %s, which was there before", kind.What, n, token, like)
+				}
+				seen[like] = true
+			}
+			if n < 30 {
+				t.Errorf("of tokens that %s there are %d like %s; want 30", kind.What, n, token)
+			}
+		}
+	}
+}
+
+// TestNames: no name is there twice, or a lock would rightly refuse it.
+func TestNames(t *testing.T) {
+	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Spelled("an-order")} {
+		seen := map[string]bool{}
+		for _, name := range names {
+			if seen[name] {
+				t.Errorf("%q is there twice", name)
+			}
+			seen[name] = true
+		}
+	}
+}

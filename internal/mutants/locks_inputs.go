@@ -1,0 +1,67 @@
+package mutants
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"oversell/internal/mutants/entry"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// inputMutants take one name, or one token, for another.
+func inputMutants() []Lock {
+	written := func(as func(string) string) lockimpl.Variant {
+		return of(steps{key: func(name string) string { return lockimpl.Key(as(name)) }})
+	}
+	progress := entry.Breaks(variant.Progress)
+	return []Lock{
+		{Entry: entry.New("names-as-paths", "names are cleaned like paths", progress, ""), Variant: written(path.Clean)},
+		{Entry: entry.New("names-unescaped", "escapes with % in names are read as in the path of a URL", progress, ""),
+			Variant: written(func(name string) string {
+				if s, err := url.PathUnescape(name); err == nil {
+					return s
+				}
+				return name
+			})},
+		{Entry: entry.New("names-mended", "what is no UTF-8 in a name is replaced", progress, ""),
+			Variant: written(func(name string) string { return strings.ToValidUTF8(name, "\ufffd") })},
+		{Entry: entry.New("names-slashes", "backslashes in names become slashes", progress, ""),
+			Variant: written(func(name string) string { return strings.ReplaceAll(name, `\`, "/") })},
+		{Entry: entry.New("names-cut-late", "of a name the first 512 bytes count", progress, ""),
+			Variant: written(func(name string) string { return name[:min(len(name), 512)] })},
+		{Entry: entry.New("sound-key-of-token", "each token has a key that says which lock it holds, so it can hold one at a time", nil, ""), Variant: of(registered())},
+		{Entry: entry.New("sound-rename", "a key named by the token is written, and renamed to that of the lock if there is none", nil, ""), Variant: of(steps{attempt: rename})},
+	}
+}
+
+// registered keeps beside each lock a key for its token.
+func registered() steps {
+	const mine = `if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('GET', 'Of:' .. ARGV[1]) ~= KEYS[1] then return 0 end `
+	return steps{
+		attempt: takeBy(`
+			if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+			redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+			redis.call('SET', 'Of:' .. ARGV[1], KEYS[1], 'PX', ARGV[2])
+			return 1`),
+		extend:  extendBy(mine + `redis.call('PEXPIRE', 'Of:' .. ARGV[1], ARGV[2]) return redis.call('PEXPIRE', KEYS[1], ARGV[2])`),
+		release: releaseBy(mine + `return redis.call('DEL', KEYS[1], 'Of:' .. ARGV[1])`),
+	}
+}
+
+// rename makes a key of its own into that of the lock.
+func rename(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+	own := fmt.Sprintf("Own:%s", l.Token)
+	if err := c.redis().Set(ctx, own, l.Token, max(o.TTL, time.Millisecond)).Err(); err != nil {
+		return false, err
+	}
+	won, err := c.redis().RenameNX(ctx, own, c.key(l.Key)).Result()
+	if err != nil || won {
+		return won, err
+	}
+	return false, c.redis().Del(ctx, own).Err()
+}

@@ -1,0 +1,55 @@
+package lockclient
+
+import (
+	"sync"
+
+	"oversell/wire"
+)
+
+// Stall is a client that is held up before it sends a command.
+type Stall struct {
+	c       *Client
+	reached chan struct{} // closed when the client stands there
+	resume  chan struct{}
+	done    chan struct{} // closed when the call has returned
+}
+
+// Stalled starts a call of the client and holds it up before its n-th command. It is nil, and the
+// call has returned, if the call has fewer. The command before may suffer something.
+func (c *Client) Stalled(n int, call func(), before ...wire.Action) *Stall {
+	s := &Stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
+	var once sync.Once
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
+		if len(before) > 0 && nth == n-1 {
+			return before[0]
+		}
+		if nth == n {
+			once.Do(func() { close(s.reached) })
+			select {
+			case <-s.resume:
+			case <-c.world.Ctx.Done():
+			}
+		}
+		return wire.Action{}
+	})
+	go func() { call(); close(s.done) }()
+	select {
+	case <-s.reached:
+		return s
+	case <-s.done:
+		c.Plan(nil)
+		return nil
+	case <-c.world.Ctx.Done():
+		return nil
+	}
+}
+
+// GoOn lets the client go on, and waits until its call has returned.
+func (s *Stall) GoOn() {
+	close(s.resume)
+	s.c.Plan(nil)
+	select {
+	case <-s.done:
+	case <-s.c.world.Ctx.Done():
+	}
+}

@@ -1,0 +1,35 @@
+package lockfinding
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// TestTold: what was found is told as what it is.
+func TestTold(t *testing.T) {
+	refused := Broken(variant.Progress, "nobody could take the lock: %w", lockimpl.ErrHeld)
+	for _, tt := range []struct {
+		err   error
+		busy  bool
+		begin string
+	}{
+		{refused, false, "lock mine promises progress, but today: "},
+		{fmt.Errorf("a case: %w", refused), false, "lock mine promises progress, but today: a case: "},
+		{Untrue("lockimpl.Loser", variant.Progress, "it was told"), false, "lock mine implements lockimpl.Loser, but "},
+		{Unjudged("it is a test", nil), true, "inconclusive: "},
+		{Unjudged("it is a test", refused), false, "inconclusive: "},
+		{Unjudged("it is a test", Broken(variant.MutualExclusion, "two hold it")), false, "inconclusive: "},
+		{fmt.Errorf("no server"), false, "lock mine could not be tried today: "},
+	} {
+		if told := Told("mine", tt.err, " today"); !strings.HasPrefix(told, tt.begin) {
+			t.Errorf("%v was told as %q; want %q", tt.err, told, tt.begin)
+		}
+		if OnlyBusy(tt.err) != tt.busy {
+			t.Errorf("%v: taken for a busy machine: %v, want %v", tt.err, !tt.busy, tt.busy)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package lockload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/server"
+	"oversell/variant"
+)
+
+// sound is a lock of the repository.
+func sound(t *testing.T) lockimpl.Variant {
+	t.Helper()
+	for _, v := range lockimpl.Variants {
+		if v.Name == "lua-release" {
+			return v
+		}
+	}
+	t.Fatal("lua-release is gone")
+	panic("unreachable")
+}
+
+// world makes clients of a lock on the emulation until ctx ends.
+func world(t *testing.T, ctx context.Context) World {
+	t.Helper()
+	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	start, lock := time.Now(), sound(t)
+	number := make(chan int, 1)
+	number <- 1
+	return World{
+		Ctx: ctx, Lock: lock, Seed: 1, Extends: true, Tells: true, Promises: []variant.Property{variant.MutualExclusion},
+		Client: func() (*lockclient.Client, error) {
+			n := <-number
+			number <- n + 1
+			c := lockclient.New(lockclient.World{
+				Ctx: ctx, Lock: lock, Server: s, Seed: 1,
+				Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},
+			}, n)
+			t.Cleanup(c.Close)
+			if err := c.Connect(); err != nil {
+				return nil, err
+			}
+			c.Again()
+			return c, nil
+		},
+	}
+}
+
+// TestLoad: a sound lock is granted many times, and no promise is found broken.
+func TestLoad(t *testing.T) {
+	for _, troubled := range []bool{false, true} {
+		load := New(world(t, t.Context()), Plan{Clients: 4, Locks: []string{"order", "order-"}, Lease: time.Second, Lasts: 500 * time.Millisecond, Troubled: troubled})
+		load.Run()
+		if n, last := load.Granted(); n == 0 {
+			t.Errorf("nobody was granted the lock, the last error was %v", last)
+		}
+		for _, f := range load.Judge(time.Second) {
+			t.Errorf("a sound lock was accused of %v: %s", f.Property, f.Text)
+		}
+	}
+}
+
+// TestEnds: a load whose run is over ends, wherever its clients are: also where one has died and
+// another cannot be made.
+func TestEnds(t *testing.T) {
+	for n := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		load := New(world(t, ctx), Plan{Clients: 4, Locks: []string{"order"}, Lease: 20 * time.Millisecond, Lasts: time.Minute, Troubled: true})
+		time.AfterFunc(time.Duration(n)*10*time.Millisecond, cancel)
+		load.Run()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w := world(t, ctx)
+	c, err := w.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := New(w, Plan{Lease: 20 * time.Millisecond, Locks: []string{"order"}, Troubled: true})
+	load.start = time.Now()
+	load.Client = func() (*lockclient.Client, error) { cancel(); return nil, context.Canceled }
+	load.drive(c, time.Now().Add(5*time.Second))
+	if ctx.Err() == nil {
+		t.Error("no client died in 5 s, so nothing was tried")
+	}
+}
