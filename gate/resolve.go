@@ -587,7 +587,7 @@ func digest(parts ...[]string) string {
 	return hex.EncodeToString(h.Sum(nil))[:digestLength]
 }
 
-// digestLength is the number of hexadecimal digits of a digest.
+// digestLength is the length of a digest in hexadecimal digits.
 const digestLength = 16
 
 // identifier identifies what is guarded.

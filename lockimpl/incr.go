@@ -15,7 +15,7 @@ type incr struct {
 	maxTimes int64
 }
 
-// forceAfter is the maxTimes of incr-max. The document does not give it.
+// forceAfter is maxTimes of incr-max. The source document gives no value.
 const forceAfter = 5
 
 func newIncr(env variant.Env) Locker    { return incr{env: env} }

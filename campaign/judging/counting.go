@@ -16,7 +16,7 @@ type counting struct {
 	widths    *hdrhistogram.Histogram // of the intervals, in nanoseconds
 	ops       int
 	returned  int64 // pieces
-	// products are the products that were ordered; each had the stock of the header.
+	// products lists the ordered products; each started with the stock of the header.
 	products map[history.Value]bool
 	// Contended reports whether operations of two clients ever overlapped.
 	Contended bool

@@ -430,7 +430,7 @@ func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
 	return good
 }
 
-// asked asks porcupine about a history that the search cannot decide, if it is small.
+// asked returns porcupine's answer for a history that the search cannot decide, if the history is small.
 func (p *product) asked(good monitor.Verdict, cut bool, reason string) monitor.Verdict {
 	if reason == "" {
 		reason = "it matters when an order without an answer was counted, because it was called counted or was refunded, which the search does not use"
