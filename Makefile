@@ -20,18 +20,21 @@
 GO ?= go
 PACKAGES = $(shell $(GO) list ./...)
 # Packages whose tests run without the race detector: code without goroutines, searches, tests that mostly wait, and
-# other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, and
-# the suites with the race detector.
-UNRACED = oversell/checker/... oversell/explore/... oversell/queueimpl oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/lockimpl/locktest oversell/adapters/... oversell/examples/... oversell/reports/... \
-	oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
+# other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, the
+# variants, and the suites with the race detector.
+UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stocktest oversell/explore/... oversell/adapters/... oversell/queueimpl oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/examples/... oversell/reports/... \
+	oversell/checker/... oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
-RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestCounterexamplesReplay|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestExample|TestNamesFirst|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere)$$'
-# Those of RACED_TESTS that take too long to run again without the race detector.
+RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst)$$'
+# More of them, which need servers that answer in time.
+TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations)$$'
+# Those of TIMED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long; they run beside the loaded tests.
 BESIDE = oversell/checker/... oversell/foreign
-LAST = oversell/internal/release
+# Builds, which wait for nothing.
+BUILDS = oversell/internal/release
 # Packages that load a server to its limit run one at a time.
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
@@ -43,7 +46,7 @@ DOCKER_IMAGE ?= oversell
 # that libraries are compiled only once.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
 
-.PHONY: help setup test loaded beside commands builds check-format vet long bench performance trials matrix image rename release docker man
+.PHONY: help setup test raced sampled loaded beside commands check-format vet long bench performance trials matrix image rename release docker man
 
 help:
 	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
@@ -53,26 +56,28 @@ setup:
 
 # vet runs all checks, so go test need not.
 test: check-format
-	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
-	$(GO) test -vet=off -race -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./lockimpl/locksearch ./lockimpl/locktest
-	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(LAST) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
+	$(MAKE) -j 2 raced sampled
+	$(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./stockimpl/stocktest
+	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(MAKE) -j 2 loaded beside
-	$(MAKE) -j 2 commands builds
+	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
-# The loaded tests wait much of their time, which leaves the CPU to vet and the searches.
+raced:
+	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
+
+# Much of the time the raced tests wait for servers.
+sampled:
+	nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker
+
+# The loaded tests wait much of their time, which leaves the CPU to builds, vet and the checkers.
 loaded:
 	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/cmd/oversell,$(LOADED))
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
 
 beside:
+	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)
 	nice -n 19 $(MAKE) vet
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
-
-commands:
-	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
-
-builds:
-	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(LAST)
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
@@ -82,7 +87,7 @@ vet:
 	$(STATIC) $(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere|TestCommandsOfTheDocumentsRun|TestMux|TestFaultyPrograms|TestEmittedTestsFailWhileTheBugIsThere)$$' ./campaign ./cmd/oversell
 	OVERSELL_PEERS=1 $(GO) test -timeout 60m -run '^Test(Peers|Searched)$$' ./adapters
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 2m ./internal/edn

@@ -16,7 +16,7 @@ import (
 // sabotage is a way in which the adapter of redis-py breaks that library's lock on purpose.
 type sabotage struct {
 	name, what string
-	// caught are the cases in which some run must break a promise, as the document says.
+	// caught lists the cases in which some run must break a promise, as the document says.
 	caught []string
 }
 
@@ -27,10 +27,10 @@ var sabotages = []sabotage{
 	{"long-lease", "the lease is told to be twice as long as it is", []string{"overrun"}},
 }
 
-// breaking are the cases in which the whole lock breaks, too, so that they can catch nothing.
+// breaking lists the cases in which the lock breaks even without sabotage, so that they can show nothing.
 var breaking = []string{"data loss"}
 
-// peer is the sabotaged library.
+// peer returns the sabotaged library.
 func (s sabotage) peer() peer {
 	p := peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == "redis-py Lock" })]
 	p.name += ", sabotaged: " + s.name
@@ -38,7 +38,7 @@ func (s sabotage) peer() peer {
 	return p
 }
 
-// controlled is the table of the sabotages.
+// controlled writes the table of the sabotages.
 func controlled(b *strings.Builder, controls []outcome) {
 	b.WriteString(sabotaged)
 	var names []string
@@ -60,7 +60,7 @@ func controlled(b *strings.Builder, controls []outcome) {
 	b.WriteString("\n")
 }
 
-// cell reports whether a case caught a sabotage.
+// cell returns the table's entry that says whether a case caught a sabotage.
 func (o outcome) cell() string {
 	caught := 0
 	for _, v := range o.verdicts {
@@ -86,13 +86,13 @@ lock breaks, too.
 
 `
 
-// searchedBefore is the part of the document that TestSearched has made.
+// searchedBefore returns the part of the document that TestSearched wrote.
 func searchedBefore() string {
 	text, _ := os.ReadFile("../docs/peers.md")
 	return strings.TrimSuffix(regexp.MustCompile(`(?s)## Searched\n.*?\n## `).FindString(string(text)), "## ")
 }
 
-// TestMixedVerdicts: what broke in some runs only is said to be so, once.
+// TestMixedVerdicts checks that the document says once that a case broke only in some runs.
 func TestMixedVerdicts(t *testing.T) {
 	for _, note := range []string{"", "It takes a race.", "It takes a race and " + rare} {
 		var b strings.Builder

@@ -11,7 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// told is docs/peers.md.
+// told returns the text of docs/peers.md.
 func told(all, controls []outcome, times int) string {
 	var b strings.Builder
 	count := map[string]int{}
@@ -81,7 +81,7 @@ func table(b *strings.Builder, all []outcome, kind string) {
 	b.WriteString("\n")
 }
 
-// runs counts verdicts: "pass 3".
+// runs returns the number of runs by verdict, such as "pass 3".
 func runs(verdicts []string) string {
 	var parts []string
 	for _, v := range []string{reports.Pass, reports.Violated, reports.Inconclusive} {
@@ -98,7 +98,7 @@ func runs(verdicts []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// documentation is what the libraries' own texts say.
+// documentation writes the table of what the libraries' documentation says.
 func documentation(b *strings.Builder, all []outcome) {
 	b.WriteString("## What their documentation says\n\n| library | promise | where it ends | used here |\n|---|---|---|---|\n")
 	var had []string
@@ -121,7 +121,7 @@ func documentation(b *strings.Builder, all []outcome) {
 	b.WriteString("\n")
 }
 
-// details are the witnesses and the commands.
+// details writes the witnesses and the commands.
 func details(b *strings.Builder, all []outcome) {
 	b.WriteString("## Witnesses and commands\n\nRun them in the root of the clone. Build the programs in Go first: `go build -o adapters/golang/golang ./adapters/golang`. The runs had\nthe seeds 1, 2 and so on; a command has that of its witness. The libraries in Python are Debian's: put `PATH=/usr/bin:$PATH` before a command if another\npython3 comes first. `oversell run` exits with 1 when a promise is broken. The `go test` commands exit with 0 whatever the result, and log it.\nA client that got no answer goes on under a new number.\n")
 	for _, o := range all {

@@ -24,29 +24,29 @@ import (
 	"oversell/server"
 )
 
-// peer is a library, and what its documentation says.
+// peer is a library, with what its documentation says.
 type peer struct {
 	name, kind, language string
-	// version prints the version that is installed; it fails where the library is not.
+	// version is a command that prints the installed version, and fails if the library is not installed.
 	version []string
-	module  string // in place of version, of a library in Go
-	// promise is what the documentation promises, and link where.
+	module  string // replaces version for a library in Go
+	// promise is what the documentation promises; link says where.
 	promise, link string
-	// system is the file of a lock; extra are arguments of its runs.
+	// system is the file that describes a lock as a system; extra are further arguments of its runs.
 	system string
 	extra  []string
-	// program runs the workers of a queue.
+	// program is the command that runs the workers of a queue.
 	program []string
-	env     []string // variables of its processes
-	// warns is what the documentation says of the cases in which the promise ends, and firm
-	// are those in which it promises that the library holds.
+	env     []string // environment variables of its processes
+	// warns holds what the documentation says about the cases in which the promise does not hold. firm lists the cases
+	// in which it promises that the library holds.
 	warns map[string]string
 	firm  []string
-	// ends is what else it says of where the promise ends.
+	// ends is what else the documentation says about the limits of the promise.
 	ends string
-	// used is how it is used, where that is not as its documentation shows.
+	// used says how the library is used here, if not as its documentation shows.
 	used string
-	// notes are what explains an outcome, by case.
+	// notes explains outcomes, by case.
 	notes map[string]string
 }
 
@@ -105,10 +105,10 @@ var peers = []peer{
 		warns: map[string]string{"crash": "“If Sidekiq crashes while processing that job, it is lost forever”"}},
 }
 
-// hardship is what locks are put through.
+// hardship is a kind of run that locks are put through.
 type hardship struct {
 	name string
-	env  string // a variable of the process
+	env  string // an environment variable of the process
 	args []string
 }
 
@@ -120,17 +120,17 @@ var hardships = []hardship{
 	{name: "data loss", args: []string{"--scenario", "mutex", "--clients", "8", "--duration", "5s", "--ttl", "10s", "--hold", "500ms", "--fault", "restart empty every 700ms"}},
 }
 
-// outcome is what came of a peer under a hardship.
+// outcome is the result of a peer under a hardship.
 type outcome struct {
 	peer     peer
 	hardship string
-	command  string   // of the run that why is of, or of the first
-	verdicts []string // of each run
-	broke    []string // promises of the peer
-	sale     []string // promises of the sale under a lock
-	counts   []string // of tasks, of each run
+	command  string   // of the run that why describes, or of the first run
+	verdicts []string // one for each run
+	broke    []string // promises of the peer that were broken
+	sale     []string // promises of the sale under the lock that were broken
+	counts   []string // the numbers of tasks, one for each run
 	why      string   // of the first violation, or why nothing was decided
-	asked    int64    // opportunities, of the promise with the fewest, in the last run
+	asked    int64    // opportunities of the promise that had the fewest, in the last run
 	version  string
 }
 
@@ -144,10 +144,10 @@ const (
 	undecided    = "not decided"
 )
 
-// rare ends what is said of a case that broke in some runs only.
+// rare ends the note on a case that broke only in some runs.
 const rare = "is seen in some runs only."
 
-// word classifies the outcome.
+// word returns the class of the outcome.
 func (o outcome) word() string {
 	broken := slices.Contains(o.verdicts, reports.Violated)
 	_, warned := o.peer.warns[o.hardship]
@@ -166,7 +166,7 @@ func (o outcome) word() string {
 	return holds
 }
 
-// silent is a watcher that watches nothing.
+// silent is a watcher that does nothing.
 type silent struct{}
 
 func (silent) Target(*server.Target)                             {}
@@ -174,8 +174,8 @@ func (silent) Database(*database.DB)                             {}
 func (silent) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (silent) Done(int, int, reports.Run)                        {}
 
-// installed is the version of the library; a test without it is skipped, or fails where
-// everything is required.
+// installed returns the version of the library. Without the library it skips the test, or fails it if everything is
+// required.
 func (p peer) installed(t *testing.T) string {
 	t.Helper()
 	if p.module != "" {
@@ -196,7 +196,7 @@ func (p peer) installed(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// building builds the programs in Go, once.
+// building makes sure that the programs in Go are built once.
 var building sync.Once
 
 func build(t *testing.T) {
@@ -210,7 +210,7 @@ func build(t *testing.T) {
 	})
 }
 
-// underLock runs a lock under a hardship, and tells the command for it.
+// underLock runs a lock under a hardship, and also returns the command for that run.
 func underLock(t *testing.T, p peer, h hardship, seed int) (reports.Run, string) {
 	t.Helper()
 	env := slices.Clone(p.env)
@@ -238,7 +238,7 @@ func underLock(t *testing.T, p peer, h hardship, seed int) (reports.Run, string)
 	return d.Runs[0], strings.TrimSpace(fmt.Sprintf("%s oversell run %s --seed %d --system adapters/%s", strings.Join(env, " "), quoted(args), seed, p.system))
 }
 
-// quoted are arguments as a shell takes them.
+// quoted returns arguments as they are written in a shell.
 func quoted(args []string) string {
 	var all []string
 	for _, a := range args {
@@ -250,9 +250,8 @@ func quoted(args []string) string {
 	return strings.Join(all, " ")
 }
 
-// add adds a run to the outcome. What the sale under a lock broke is told apart: the lock promises
-// nothing of it. A promise that was not broken in all runs in which some were may have been so by
-// the machine, and is not named.
+// add adds a run to the outcome. Promises that the sale under a lock broke are kept separately: the lock promises nothing
+// about them. A promise is named only if it broke in every run that broke any; otherwise the machine may be the reason.
 func (o *outcome) add(r reports.Run) {
 	first := !slices.Contains(o.verdicts, reports.Violated)
 	o.asked = 0
@@ -277,7 +276,7 @@ func (o *outcome) add(r reports.Run) {
 	}
 	verdict := r.Verdict
 	if verdict == reports.Violated && len(broke) == 0 {
-		verdict = reports.Pass // the sale's
+		verdict = reports.Pass // only promises of the sale broke
 	}
 	o.verdicts = append(o.verdicts, verdict)
 	switch {
@@ -290,7 +289,7 @@ func (o *outcome) add(r reports.Run) {
 	}
 }
 
-// try puts a peer under a hardship some times.
+// try runs a peer under a hardship a number of times.
 func try(t *testing.T, p peer, h hardship, times int) outcome {
 	o := outcome{peer: p, hardship: h.name, version: p.installed(t)}
 	for seed := range times {
@@ -310,15 +309,14 @@ func try(t *testing.T, p peer, h hardship, times int) outcome {
 	return o
 }
 
-// TestPeers is a sample: a lock that must hold and a sale that must break under a lease that
-// ends, a lock that must break as it is sabotaged, and a queue that must lose what a worker had in
-// its hands. $OVERSELL_PEERS=1 tries everything, several times each, and makes docs/peers.md;
-// $OVERSELL_PEERS_TIMES is how often (3), and $OVERSELL_PEERS_OF the names of some peers with
-// semicolons between them; then nothing is written. $OVERSELL_PEERS_KEEP is a directory that keeps
-// what came of each case, so that one that was tried is not tried again.
+// TestPeers takes a sample: a lock that must hold and a sale under it that must break when the lease ends, a sabotaged
+// lock that must break, and a queue that must lose the task that a dead worker had. With OVERSELL_PEERS=1 it tries
+// everything, several times each, and writes docs/peers.md. OVERSELL_PEERS_TIMES says how many times (3).
+// OVERSELL_PEERS_OF names some peers, separated by semicolons; then no document is written. OVERSELL_PEERS_KEEP is a
+// directory that keeps the result of each case, so that a case is not tried twice.
 func TestPeers(t *testing.T) {
 	servertest.NeedServer(t)
-	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH")) // the libraries are Debian's
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH")) // use Debian's packages of the libraries
 	if os.Getenv("OVERSELL_PEERS") == "1" {
 		document(t)
 		return
@@ -340,7 +338,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// named is a peer, whole or sabotaged, by its name.
+// named returns the peer with this name, sabotaged or not.
 func named(name string) peer {
 	for _, s := range sabotages {
 		if s.peer().name == name {
@@ -350,7 +348,7 @@ func named(name string) peer {
 	return peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == name })]
 }
 
-// kept is an outcome in a file.
+// kept is an outcome as it is stored in a file.
 type kept struct {
 	Command, Why, Version string
 	Verdicts, Broke, Sale []string
@@ -358,7 +356,7 @@ type kept struct {
 	Asked                 int64
 }
 
-// remembered is try, unless the case was tried before.
+// remembered returns the stored outcome of a case, or tries the case and stores its outcome.
 func remembered(t *testing.T, p peer, h hardship, times int) outcome {
 	dir := os.Getenv("OVERSELL_PEERS_KEEP")
 	path := filepath.Join(dir, strings.NewReplacer("/", "-", " ", "-").Replace(p.name+" "+h.name)+".json")
@@ -380,7 +378,7 @@ func remembered(t *testing.T, p peer, h hardship, times int) outcome {
 	return o
 }
 
-// document tries everything and writes docs/peers.md.
+// document tries all cases and writes docs/peers.md.
 func document(t *testing.T) {
 	build(t)
 	times := 3
@@ -395,7 +393,7 @@ func document(t *testing.T) {
 					continue
 				}
 				t.Run(p.name+" "+h.name, func(t *testing.T) {
-					if p.kind == "queue" { // whose workers mostly wait
+					if p.kind == "queue" { // its workers mostly wait
 						t.Parallel()
 					}
 					o := remembered(t, p, h, times)
@@ -430,13 +428,13 @@ func document(t *testing.T) {
 	}
 }
 
-// at is the place of the peer among all, and that of the outcome's hardship.
+// at returns the index of the peer in peers, and for an outcome the index of its hardship in hardships.
 func (p peer) at() int { return slices.IndexFunc(peers, func(q peer) bool { return q.name == p.name }) }
 func (o outcome) at() int {
 	return slices.IndexFunc(hardships, func(h hardship) bool { return h.name == o.hardship })
 }
 
-// commandIn is a command of a peer's program, which ends with ctx.
+// commandIn returns a command that runs the peer's program and ends with ctx.
 func commandIn(ctx context.Context, p peer, what ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program[0], append(p.program[1:len(p.program):len(p.program)], what...)...)
 	cmd.Env = append(os.Environ(), p.env...)

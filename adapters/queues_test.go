@@ -25,10 +25,9 @@ import (
 const (
 	workers = 3
 	amount  = 60
-	// patience is how long nothing may happen before what is not done counts as not to be
-	// done any more. The longest is Celery's: 110 s, as a worker acts 10 s after its start and
-	// then every 100 s on what is over its time-out. asynq has a lease of 30 s, and looks for
-	// leases that are over once a minute.
+	// patience is how long nothing may happen before a test gives up the tasks that are not done. Celery needs longest,
+	// 110 s: a worker looks for tasks past their time-out 10 s after its start, and then every 100 s. asynq has a lease
+	// of 30 s, and looks once a minute for leases that are over.
 	patience = 150 * time.Second
 )
 
@@ -40,9 +39,9 @@ type noted struct {
 	Task   string `json:"task"`
 }
 
-// underWorkers has workers do tasks, of which every tenth kills its worker once if some are to
-// die, and judges the history of it. count says what became of the tasks. What did not come to
-// rest, or did not happen, decides nothing.
+// underWorkers has workers do tasks and judges the history. If dying is set, every tenth task kills its worker once.
+// count says what became of the tasks. The verdict is inconclusive if the tasks did not come to rest, or if fewer tasks
+// were done, or fewer workers died, than must.
 func underWorkers(t *testing.T, p peer, dying bool) (r reports.Run, count, command string) {
 	t.Helper()
 	if p.module != "" {
@@ -93,7 +92,7 @@ func underWorkers(t *testing.T, p peer, dying bool) (r reports.Run, count, comma
 	return r, count, fmt.Sprintf("OVERSELL_PEERS=1 OVERSELL_PEERS_OF='%s' go test -timeout 30m -run 'TestPeers/all/.*%s' -v ./adapters", p.name, what)
 }
 
-// doneIn are the tasks that are done.
+// doneIn returns the tasks that are done.
 func doneIn(log []noted) map[string]bool {
 	done := map[string]bool{}
 	for _, n := range log {
@@ -104,8 +103,8 @@ func doneIn(log []noted) map[string]bool {
 	return done
 }
 
-// supervise keeps a worker running, as an operator's supervisor does, until the end. Workers that
-// end before anything was begun are not those of the library.
+// supervise keeps a worker running until the end, as an operator's supervisor does. If workers end before any has begun a
+// task, something other than the library is wrong, and the test fails.
 func supervise(t *testing.T, p peer, log string, end chan struct{}) {
 	var said bytes.Buffer
 	for starts := 0; ; starts++ {
@@ -115,7 +114,7 @@ func supervise(t *testing.T, p peer, log string, end chan struct{}) {
 		}
 		said.Reset()
 		cmd := commandIn(t.Context(), p, "work")
-		cmd.Stderr, cmd.WaitDelay = &said, time.Second // its children may hold it open
+		cmd.Stderr, cmd.WaitDelay = &said, time.Second // the worker's children may hold it open
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Error(err)
@@ -125,7 +124,7 @@ func supervise(t *testing.T, p peer, log string, end chan struct{}) {
 		go func() { _ = cmd.Wait(); close(gone) }()
 		select {
 		case <-gone:
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its children
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the worker's children
 		case <-end:
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-gone
@@ -134,8 +133,8 @@ func supervise(t *testing.T, p peer, log string, end chan struct{}) {
 	}
 }
 
-// await waits until all tasks are done, or accounted for by the library and at rest; it is false
-// when nothing happens any more before that.
+// await waits until all tasks are done, or until the library has nothing left to do. It returns false if nothing happens
+// for too long before that.
 func await(t *testing.T, p peer, log string) bool {
 	t.Helper()
 	var size int64
@@ -149,7 +148,7 @@ func await(t *testing.T, p peer, log string) bool {
 			continue
 		}
 		done := len(doneIn(logOf(t, log)))
-		// What the library has lost from sight, or has given up, does not come back.
+		// A task that the library has lost, or has given up, does not come back.
 		if done == amount || time.Since(last) > 3*time.Second && settled(t, p, done) {
 			return true
 		}
@@ -157,8 +156,8 @@ func await(t *testing.T, p peer, log string) bool {
 	return false
 }
 
-// settled reports whether the library knows of no task that is to be done. A look may miss a task
-// that is moved from list to list meanwhile, so it takes several.
+// settled reports whether the library knows of no task that is still to be done. It asks several times, because one answer
+// may miss a task that is being moved from one list to another.
 func settled(t *testing.T, p peer, done int) bool {
 	for range 3 {
 		left, err := commandIn(t.Context(), p, "left").Output()
@@ -166,7 +165,7 @@ func settled(t *testing.T, p peer, done int) bool {
 			t.Fatal(err)
 		}
 		known := len(strings.Fields(string(left)))
-		if known > 0 && !(p.name == "RQ" && done+known == amount) { // in its registry, until somebody acts
+		if known > 0 && !(p.name == "RQ" && done+known == amount) { // RQ keeps the task of a killed worker in its registry
 			return false
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -178,7 +177,7 @@ func logOf(t *testing.T, path string) (all []noted) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil // nothing was begun
+		return nil // no task was begun
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
@@ -191,8 +190,8 @@ func logOf(t *testing.T, path string) (all []noted) {
 	return all
 }
 
-// historyOf is the history that oversell judges: what was enqueued, what workers were handed
-// and did, and what the library still knows of.
+// historyOf returns the history that oversell judges: the tasks that were enqueued, those that workers were given and did,
+// and those that the library still knows.
 func historyOf(t *testing.T, began, produced time.Time, log []noted, left []string) *history.History {
 	t.Helper()
 	var b bytes.Buffer

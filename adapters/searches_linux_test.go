@@ -19,7 +19,7 @@ import (
 	"oversell/reports"
 )
 
-// searched are the locks that are searched as well as run, with the flags of explore.
+// searched lists the locks that are not only run but also searched, with the flags of explore.
 var searched = []struct{ peer, flags, want, note string }{
 	{"redis-py Lock", "--tries 1 --time 5m", reports.Pass, ""},
 	{"symfony/lock, RedisStore", "--tries 1 --time 5m", reports.Violated,
@@ -27,17 +27,17 @@ var searched = []struct{ peer, flags, want, note string }{
 	{"Laravel cache lock", "--tries 1 --late 0 --time 5m", reports.Pass, ""},
 }
 
-// TestSearched: locks of libraries in other languages are searched, and what comes of it is what docs/peers.md says. If
-// OVERSELL_PEERS=1 all of them are, and the document is written.
+// TestSearched checks that searches of locks of libraries in other languages have the results that docs/peers.md says. By
+// default it leaves out the proofs; with OVERSELL_PEERS=1 it searches all locks and writes that part of the document.
 func TestSearched(t *testing.T) {
-	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH")) // the libraries are Debian's
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH")) // use Debian's packages of the libraries
 	if _, err := exec.LookPath("cc"); err != nil {
 		servertest.Unable(t, err)
 	}
 	var rows strings.Builder
 	for _, s := range searched {
 		if os.Getenv("OVERSELL_PEERS") != "1" && s.want != reports.Violated {
-			continue // proofs take longer
+			continue // a proof takes longer
 		}
 		p := peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == s.peer })]
 		p.installed(t)

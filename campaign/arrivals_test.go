@@ -12,13 +12,13 @@ import (
 	"oversell/variant"
 )
 
-// offered is an open load without problems.
+// offered returns the arrivals of an open load without problems.
 func offered() history.Arrivals {
 	return history.Arrivals{Begun: 10_000, Offered: 1000, Achieved: 1000, Highest: 1000, Step: history.Spans{P50: 5 * time.Millisecond}}
 }
 
-// TestUnofferedLoad: arrivals that the driver delayed make a run inconclusive, with a reason; delays by the servers
-// do not.
+// TestUnofferedLoad checks that a run is inconclusive, with a reason, if it did not offer its load: arrivals were
+// missed for want of clients, or the driver began them late. A stall of the servers is no such reason.
 func TestUnofferedLoad(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -68,8 +68,8 @@ func TestUnofferedLoad(t *testing.T) {
 	}
 }
 
-// TestOpenLoadIsReported: from the call and from when due, in JSON and in a sentence, and requests
-// are counted from when their step was due.
+// TestOpenLoadIsReported checks that the JSON report of an open load has latencies both from the call and from the
+// due time, that the open load is described in sentences, and that a request counts from the due time of its step.
 func TestOpenLoadIsReported(t *testing.T) {
 	o, err := Parse(strings.Fields("--target embedded --lock lua-release --sale plain --clients 4 --stock 40 --rate 200 --arrival poisson --seed 3"))
 	if err != nil {
@@ -89,8 +89,8 @@ func TestOpenLoadIsReported(t *testing.T) {
 	}
 }
 
-// TestRequestsAreDueWhenTheirStepIs: a buyer that was due at 10 ms, asked for the lock at 30 ms and had an answer
-// at 70 ms waited for 60 ms, of which the service took 40 ms.
+// TestRequestsAreDueWhenTheirStepIs checks the times of a buyer that was due at 10 ms, asked for the lock at 30 ms
+// and had an answer at 70 ms: it waited 60 ms, of which the service took 40 ms.
 func TestRequestsAreDueWhenTheirStepIs(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 9}, Ops: []history.Op{

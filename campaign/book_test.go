@@ -11,7 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// book is what came of the matrix, for docs/faults.md.
+// book collects the results of the matrix for docs/faults.md.
 type book struct {
 	mu   sync.Mutex
 	runs map[[2]int][]reports.Run
@@ -35,7 +35,7 @@ func (b *book) write(t *testing.T, path string) {
 		text.WriteString("| command | looked at | result | faults fired |\n|---|---|---|---|\n")
 		for j, c := range f.Cells {
 			if len(b.runs[[2]int{i, j}]) == 0 {
-				continue // left out by -run
+				continue // not run, because of -run
 			}
 			fmt.Fprintf(&text, "| `%s` | %s (%s) | %s | %s |\n", strings.ReplaceAll(c.command(), "|", `\|`), c.Property, c.Of, b.result(i, j, c), b.fired(i, j))
 		}
@@ -63,7 +63,7 @@ command, each on servers of its own. ` + "`oversell list faults`" + ` shows the 
 faults.
 `
 
-// result counts how often the property was what it must be.
+// result says in how many runs the property had the expected result.
 func (b *book) result(i, j int, c Cell) string {
 	want := reports.Holds
 	if c.Breaks {
@@ -80,7 +80,7 @@ func (b *book) result(i, j int, c Cell) string {
 	return fmt.Sprintf("%s %d/%d", want, n, len(runs))
 }
 
-// fired is how often the faults fired in a run, at the least and at the most.
+// fired returns how often the faults fired: the fewest and the most times in a run.
 func (b *book) fired(i, j int) string {
 	low, high := int64(-1), int64(0)
 	for _, r := range b.runs[[2]int{i, j}] {

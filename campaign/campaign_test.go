@@ -23,7 +23,7 @@ import (
 	"oversell/variant"
 )
 
-// silent watches nothing.
+// silent is a watcher that ignores everything.
 type silent struct{}
 
 func (silent) Target(*server.Target)                             {}
@@ -38,7 +38,7 @@ func options(locks ...string) Options {
 	}
 }
 
-// ran runs a plan in a directory of the test's own.
+// ran carries out a plan in a temporary directory.
 func ran(t *testing.T, o Options) (Plan, reports.Document) {
 	t.Helper()
 	p, err := NewPlan(t.Context(), o)
@@ -53,7 +53,7 @@ func ran(t *testing.T, o Options) (Plan, reports.Document) {
 	return p, d
 }
 
-// ranInContention is like ran, and repeats the run if clients hardly met.
+// ranInContention is like ran, but repeats the run while clients hardly met.
 func ranInContention(t *testing.T, o Options) (p Plan, d reports.Document) {
 	t.Helper()
 	for range luckless {
@@ -97,8 +97,8 @@ func TestRedlockGetsItsMasters(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere: a history cut at any byte is judged up to the cut, or
-// refused with a reason, and never passes.
+// TestCutAnywhere checks that a history that is cut at any byte is judged up to the cut or refused with a reason, and
+// never passes.
 func TestCutAnywhere(t *testing.T) {
 	p, d := ranInContention(t, options("lua-release"))
 	if d.Runs[0].Verdict != reports.Pass {
@@ -132,7 +132,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestViolationSurvivesTheCut: a violation before the cut is reported.
+// TestViolationSurvivesTheCut checks that a violation before the cut is reported.
 func TestViolationSurvivesTheCut(t *testing.T) {
 	p, d := ranInContention(t, options("none"))
 	if d.Runs[0].Verdict != reports.Violated {
@@ -194,7 +194,7 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 	}
 }
 
-// TestDocumentedThresholds: docs/verdicts.md has the numbers of the code.
+// TestDocumentedThresholds checks that docs/verdicts.md has the numbers of the code.
 func TestDocumentedThresholds(t *testing.T) {
 	text, err := os.ReadFile("../docs/verdicts.md")
 	if err != nil {
@@ -227,7 +227,7 @@ type stopAfterFirst struct {
 
 func (s stopAfterFirst) Done(int, int, reports.Run) { s.cancel() }
 
-// TestJudgingIsDeterministic: the same file, the same bytes.
+// TestJudgingIsDeterministic checks that judging the same files gives the same bytes each time.
 func TestJudgingIsDeterministic(t *testing.T) {
 	p, _ := ran(t, options("none", "php-lock-printed"))
 	var first []byte
@@ -257,7 +257,8 @@ func TestCatalogueNamesWhatPlansTake(t *testing.T) {
 	}
 }
 
-// TestTheEmulationGetsALoadThatSuitsIt, unless somebody chose another.
+// TestTheEmulationGetsALoadThatSuitsIt checks that the emulation gets its own number of clients when the user set
+// none, and keeps the stock that the user set.
 func TestTheEmulationGetsALoadThatSuitsIt(t *testing.T) {
 	o := options("lua-release")
 	o.Clients, o.Stock = 64, 500

@@ -13,8 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// Whatever has its server tell the time, or stamp an entry of a stream, says so, and
-// nothing else does: the server counts who asks.
+// TestWhoReadsTheServersClockSaysSo checks that a variant declares that it needs the server's clock exactly if its
+// commands make the server read it: TIME, or XADD, which puts a time stamp on an entry of a stream.
 func TestWhoReadsTheServersClockSaysSo(t *testing.T) {
 	requireRedis(t)
 	check := func(name string, needs variant.Needs, args ...string) {
@@ -59,7 +59,7 @@ func TestWhoReadsTheServersClockSaysSo(t *testing.T) {
 	}
 }
 
-// asked looks what the server was asked for in a run.
+// asked is a watcher that finds out whether a run asked the server for its time.
 type asked struct {
 	silent
 	t      *testing.T

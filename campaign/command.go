@@ -1,25 +1,24 @@
 package campaign
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"oversell/dispatchimpl"
 	"oversell/faults"
 	"oversell/history"
-	"oversell/idimpl"
 	"oversell/internal/phrase"
 	"oversell/load"
 	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
+	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
 	"oversell/stockimpl"
+	"oversell/variant"
 )
 
 // Command returns the command line that repeats the run of a history. Flags with default values are left out,
@@ -27,7 +26,7 @@ import (
 // has a placeholder for it, nor whether servers kept an append-only file. For a history from another program, or
 // with a scenario or variants that are not shipped, the command is empty.
 func Command(h history.Header) string {
-	if !shipped(h) {
+	if !repeatable(h) {
 		return ""
 	}
 	defaults := completed(h, h.TTL)
@@ -102,16 +101,14 @@ func Command(h history.Header) string {
 	return strings.Join(c.words, " ")
 }
 
-// shipped reports whether everything that the header names can be run.
-func shipped(h history.Header) bool {
+// repeatable reports whether everything that the header names can be run.
+func repeatable(h history.Header) bool {
 	if _, known := scenarios.Find(h.Scenario); !known || h.Clients < 1 {
 		return false
 	}
-	for name, all := range map[string][]string{
-		h.Lock: Names(lockimpl.Variants, lockName), h.Sale: Names(stockimpl.Variants, saleName), h.Queue: Names(queueimpl.Variants, queueName),
-		h.IDs: Names(idimpl.Variants, idsName), h.Dispatch: Names(dispatchimpl.Variants, dispatchName),
-	} {
-		if name != "" && !slices.Contains(all, name) {
+	named := reports.Contender{Lock: h.Lock, Sale: h.Sale, Queue: h.Queue, IDs: h.IDs, Dispatch: h.Dispatch}
+	for _, of := range variant.Objects {
+		if name := named.Of(of); name != "" && !shipped(of, name) {
 			return false
 		}
 	}

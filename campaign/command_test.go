@@ -11,7 +11,7 @@ import (
 	"oversell/history"
 )
 
-// shellWords splits a command line as a shell does, as far as quotes go.
+// shellWords splits a command line as a shell does; it knows only single quotes.
 func shellWords(t *testing.T, line string) (words []string) {
 	t.Helper()
 	var w strings.Builder
@@ -36,8 +36,8 @@ func shellWords(t *testing.T, line string) (words []string) {
 	return append(words, w.String())
 }
 
-// TestCommandMakesTheSameRun: the command line of a history makes a run whose history
-// has the same header, for every scenario.
+// TestCommandMakesTheSameRun checks, for every scenario, that the command line of a history makes a run whose history
+// has the same header.
 func TestCommandMakesTheSameRun(t *testing.T) {
 	for _, args := range [][]string{
 		{"--lock", "lua-release", "--refund", "0.2", "--resend", "0.1", "--quantity", "3"},
@@ -78,7 +78,7 @@ func TestCommandMakesTheSameRun(t *testing.T) {
 	}
 }
 
-// headerOf makes a run, and returns its header without the time and what depends on it.
+// headerOf makes a run and returns its header without the start time.
 func headerOf(t *testing.T, args []string) history.Header {
 	t.Helper()
 	o, err := Parse(args)
@@ -94,8 +94,8 @@ func headerOf(t *testing.T, args []string) history.Header {
 	return h.Header
 }
 
-// TestCommandOfAQueuedSale: the one scenario that the test above leaves out, since its
-// consumers wait long before they believe that it is over.
+// TestCommandOfAQueuedSale checks the one scenario that TestCommandMakesTheSameRun leaves out: its consumers wait
+// long before they believe that the sale is over.
 func TestCommandOfAQueuedSale(t *testing.T) {
 	h := history.Header{Scenario: "seckill-queued", Queue: "zset-locked", Lock: "lua-release", Sale: "lua", Stock: 7, Quantity: 1, Clients: 6, Target: "process", Topology: "single", TTL: 10 * time.Second, Wait: time.Second, Seed: 3}
 	o, err := Parse(shellWords(t, Command(h))[2:])
@@ -112,7 +112,8 @@ func TestCommandOfAQueuedSale(t *testing.T) {
 	}
 }
 
-// TestCommandOfWhatIsNotKnown: what a history does not tell is left for the user.
+// TestCommandOfWhatIsNotKnown checks that a command line has placeholders for the user where the history says
+// nothing, and that there is none for a variant that is not shipped.
 func TestCommandOfWhatIsNotKnown(t *testing.T) {
 	h := history.Header{Scenario: "dispatch", Lock: "lua-release", Dispatch: "dispatch-locked", Target: "address", Topology: "cluster", SQL: "postgres 16.2", Clients: 64, Seed: 3, Abandon: 5, TTL: 2 * time.Second, Wait: 10 * time.Second}
 	want := `oversell run --scenario dispatch --lock lua-release --dispatch dispatch-locked --target redis://HOST:PORT --topology cluster --sql postgres://USER:PASSWORD@HOST/DATABASE --seed 3`

@@ -16,8 +16,7 @@ import (
 	"oversell/variant"
 )
 
-// steady is a history of so many numbers, one every so often, each of which took about so
-// long.
+// steady returns a history of n numbers, one every so often, each of which took about so long.
 func steady(n int, every, took time.Duration, seed uint64) *history.History {
 	random := rand.New(rand.NewPCG(seed, 0))
 	h := &history.History{Header: history.Header{Schema: history.Schema, Scenario: "ids", IDs: "incr", Clients: 4, Target: "process", Topology: "single", Engine: "goroutine", Seed: seed}}
@@ -39,8 +38,8 @@ func differ(t *testing.T, a, b *history.History) reports.Difference {
 	return d
 }
 
-// TestDifferMeasures: equal runs have a ratio whose interval contains 1, a run twice as fast one that contains 2,
-// and a quantile with too few operations beyond it has none.
+// TestDifferMeasures checks the intervals of ratios: those of equal runs contain 1, those of a run that is twice as
+// fast contain 2, and a quantile with too few operations beyond it has none.
 func TestDifferMeasures(t *testing.T) {
 	a := steady(4000, time.Millisecond, 300*time.Microsecond, 1)
 	d := differ(t, a, steady(4000, time.Millisecond, 300*time.Microsecond, 2))
@@ -62,8 +61,8 @@ func TestDifferMeasures(t *testing.T) {
 	}
 }
 
-// TestDifferSettings: another variant is what is compared, another number of clients makes two runs incomparable,
-// and another seed does not matter.
+// TestDifferSettings checks that another variant counts as what is compared, that another number of clients makes two
+// runs incomparable, and that another seed does not matter.
 func TestDifferSettings(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	b.Header.IDs = "get-set"
@@ -82,8 +81,8 @@ func TestDifferSettings(t *testing.T) {
 	}
 }
 
-// TestDurationThatNobodySet: a run with faults lasts longer by itself; that is no setting. A
-// duration that was asked for is one.
+// TestDurationThatNobodySet checks that a duration counts as a setting only if it was asked for: a run with faults
+// lasts longer by itself.
 func TestDurationThatNobodySet(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	for _, h := range []*history.History{a, b} {
@@ -110,7 +109,7 @@ func TestDurationThatNobodySet(t *testing.T) {
 	}
 }
 
-// TestSettingsOfOtherPrograms: settings missing from the history of another program are unknown, not 0.
+// TestSettingsOfOtherPrograms checks that settings missing from the history of another program are unknown, not 0.
 func TestSettingsOfOtherPrograms(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	b.Header = history.Header{Schema: history.Schema, Scenario: "ids"}
@@ -121,7 +120,7 @@ func TestSettingsOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// TestReportOfTheSameRun: naming one run twice is an error.
+// TestReportOfTheSameRun checks that naming one run twice is an error.
 func TestReportOfTheSameRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.jsonl")
 	text := `{"schema":"oversell-history/1","stock":1}
@@ -136,8 +135,8 @@ func TestReportOfTheSameRun(t *testing.T) {
 	}
 }
 
-// TestReportOfTwoRuns: two paths with a run each become a page of what changed, beside the
-// first run, the page of which stays.
+// TestReportOfTwoRuns checks that two paths to a run each make a page of their differences, which lies beside the
+// page of the first run and does not replace it.
 func TestReportOfTwoRuns(t *testing.T) {
 	o := options("none", "lua-release")
 	p, _ := ran(t, o)

@@ -21,7 +21,7 @@ import (
 var databases databasetest.Servers
 
 func TestMain(m *testing.M) {
-	logging.Disable() // the driver reports failed dials on stderr, and here they are meant
+	logging.Disable() // the driver reports failed dials on stderr, and here they are intended
 	os.Exit(databases.Run(m))
 }
 
@@ -33,8 +33,8 @@ func dispatchOptions(t *testing.T, kind, lock string) Options {
 	return o
 }
 
-// TestDispatch: on every database a task has one holder at a time under a lock
-// that works, and two under one that does not.
+// TestDispatch checks, on every database, that a task has one holder at a time under a sound lock, and two under a
+// flawed one.
 func TestDispatch(t *testing.T) {
 	for _, kind := range databasetest.Kinds {
 		for _, c := range []struct{ lock, verdict string }{
@@ -42,14 +42,14 @@ func TestDispatch(t *testing.T) {
 			{"php-lock-printed", reports.Violated},
 			{"lua-release", reports.Pass},
 			{"php-lock-atomic", reports.Pass},
-			{"fair", reports.Pass}, // it has a line, in which nobody stands
+			{"fair", reports.Pass}, // each task has its own wait line, in which nobody waits
 		} {
 			t.Run(kind+" "+c.lock, func(t *testing.T) {
 				t.Parallel()
 				for seed := range uint64(5) {
 					o := dispatchOptions(t, kind, c.lock)
 					o.Seed = seed
-					if c.verdict == reports.Violated { // the printed lock's lease would be waited for
+					if c.verdict == reports.Violated { // the run would wait for the lease of the printed lock
 						o.Abandon = scenarios.None
 					}
 					r := ranOnce(t, o).Runs[0]
@@ -61,7 +61,7 @@ func TestDispatch(t *testing.T) {
 						return
 					case c.verdict == reports.Pass && r.Verdict == c.verdict:
 						return
-					case judging.Uncontended(r.Why): // each task has a lock of its own, which hardly anybody wants
+					case judging.Uncontended(r.Why): // each task has a lock of its own, which hardly any two clients want
 						continue
 					case c.verdict == reports.Pass:
 						t.Errorf("%s, broke %v; %s %q", r.Verdict, b, r.Why, r.Notes)
@@ -79,8 +79,8 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestUsersWhoComeBackTooLate: their tasks return, and their late commits succeed under a lock alone, but are
-// refused with fencing tokens.
+// TestUsersWhoComeBackTooLate checks that tasks return to the pool when their users are late. Late commits succeed
+// under a lock alone, and are refused with fencing tokens.
 func TestUsersWhoComeBackTooLate(t *testing.T) {
 	for _, c := range []struct {
 		lock, verdict string
@@ -94,8 +94,8 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 			o.TTL, o.Die, o.Ops = 200*time.Millisecond, 0.3, 150
 			r := ranOnce(t, o).Runs[0]
 			b := broken(r)
-			// Each task has a lock of its own, which few clients want, and on a busy machine leases end before
-			// their grants arrive.
+			// Each task has a lock of its own, which few clients want. On a busy machine leases end before their
+			// grants arrive.
 			open := c.verdict == reports.Pass && (judging.Uncontended(r.Why) || r.Why == judging.NotDecided)
 			if r.Verdict != c.verdict && !open || r.Expected != c.verdict || (c.breaks != "" && !slices.Contains(b, c.breaks)) || slices.Contains(b, variant.TaskReturns) {
 				t.Errorf("%s (declared %s), broke %v; want %s %s; %s %q", r.Verdict, r.Expected, b, c.verdict, c.breaks, r.Why, r.Notes)
@@ -107,8 +107,8 @@ func TestUsersWhoComeBackTooLate(t *testing.T) {
 	}
 }
 
-// TestSubmittedByTheDead: a task whose user died before the answer to its submission is done all the same, and the
-// run ends when all are.
+// TestSubmittedByTheDead checks that a task counts as done even if its user died before the answer to the submit, so
+// that the run ends when all tasks are done.
 func TestSubmittedByTheDead(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Faults = []string{"crash holder 5% times 5"}
@@ -118,7 +118,7 @@ func TestSubmittedByTheDead(t *testing.T) {
 	}
 }
 
-// A single user does all tasks, and then the run ends.
+// TestOneUserDoesEveryTask checks that a single user does all tasks, and that the run then ends.
 func TestOneUserDoesEveryTask(t *testing.T) {
 	o := dispatchOptions(t, databasetest.Kinds[0], "lua-release")
 	o.Clients = 1

@@ -15,7 +15,7 @@ import (
 	"oversell/internal/limits"
 )
 
-// TestFlagsWithoutEffectAreRefused: one policy for all.
+// TestFlagsWithoutEffectAreRefused checks that run, compare and explore all refuse a flag that would have no effect.
 func TestFlagsWithoutEffectAreRefused(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
 		{"run --lock lua-release --target process --image redis:7", "leave out --image: "},
@@ -40,7 +40,7 @@ func TestFlagsWithoutEffectAreRefused(t *testing.T) {
 		{"run --scenario mutex --hold 1ms", ""},
 		{"run --scenario mutex --delay 1s", "leave out --delay: "},
 		{"run --scenario queue --queue streams --ttl 1s", "leave out --ttl: "},
-		{"run --scenario queue --overwrite", ""}, // by default ids come again
+		{"run --scenario queue --overwrite", ""}, // by default some ids are enqueued again
 		{"run --scenario queue --overwrite --repeat 0", "leave out --overwrite: "},
 		{"run --scenario queue --overwrite --repeat 0.5", ""},
 		{"run --scenario mutex --die 0.5", "leave out --die: "},
@@ -67,7 +67,7 @@ func TestFlagsWithoutEffectAreRefused(t *testing.T) {
 	}
 }
 
-// TestValuesThatMatterInPart: they are noted.
+// TestValuesThatMatterInPart checks that a value of which only a part has an effect gets a note.
 func TestValuesThatMatterInPart(t *testing.T) {
 	for command, want := range map[string]string{
 		"--lock lua-release --clients 2 --pool 100":            "--pool 100: 2 clients use no more than 2 connections at once",
@@ -90,7 +90,7 @@ func TestValuesThatMatterInPart(t *testing.T) {
 	}
 }
 
-// TestOpenLoadFlags: what is wrong with them is said in one line.
+// TestOpenLoadFlags checks that a mistake in the flags of an open load is reported in one line.
 func TestOpenLoadFlags(t *testing.T) {
 	for command, want := range map[string]string{
 		"run --lock none --sale lua --rate 2k":                   "",
@@ -118,8 +118,7 @@ func TestOpenLoadFlags(t *testing.T) {
 	}
 }
 
-// planFor makes the plan of a command line, as far as nothing is started, and returns
-// what is wrong with it.
+// planFor makes the plan of a command line without starting anything, and returns the error.
 func planFor(t testing.TB, words []string) error {
 	t.Helper()
 	f := pflag.NewFlagSet(words[0], pflag.ContinueOnError)
@@ -161,8 +160,8 @@ func planFor(t testing.TB, words []string) error {
 	return err
 }
 
-// TestCommandsOfTheDocumentsAreAccepted: no command that the documents show, or that
-// the table of failures has, is refused.
+// TestCommandsOfTheDocumentsAreAccepted checks that no command in the documents or in the table of failures is
+// refused.
 func TestCommandsOfTheDocumentsAreAccepted(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range campaign.Failures {
@@ -202,8 +201,8 @@ func TestCommandsOfTheDocumentsAreAccepted(t *testing.T) {
 	}
 }
 
-// fromHere makes a path in a document, which is read at the root, one from here. A lock.yaml
-// is the reader's own.
+// fromHere turns a path in a document, which is relative to the root, into one relative to this directory. A
+// lock.yaml stands for the reader's own file.
 func fromHere(word string) string {
 	switch {
 	case word == "lock.yaml":
@@ -214,11 +213,11 @@ func fromHere(word string) string {
 	return word
 }
 
-// documented is a command line in a document: it ends with its line, at a comment, at
-// three spaces or where code ends.
+// documented matches a command line in a document. It ends at the end of its line, at a comment, at three spaces or
+// where code ends.
 var documented = regexp.MustCompile("oversell (?:run|compare|explore)(?: '[^'\n]*'| --?[^ `|'\n]+| [a-zA-Z0-9][^ `|'\n]*)+")
 
-// splitLine splits a line as a shell does, whose only quotes are single ones.
+// splitLine splits a line as a shell does, with single quotes only.
 func splitLine(line string) (words []string, ok bool) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

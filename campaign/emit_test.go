@@ -16,7 +16,7 @@ import (
 	"oversell/scenarios"
 )
 
-// counterexample is one of a shipped lock.
+// counterexample returns a search of a shipped lock that found a counterexample.
 func counterexample(t *testing.T, lock string) reports.Exploration {
 	t.Helper()
 	c := explore.Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}}
@@ -29,9 +29,8 @@ func counterexample(t *testing.T, lock string) reports.Exploration {
 	return e
 }
 
-// TestEmittedTestsFailWhileTheBugIsThere runs them as a user would, in a module of its
-// own: that of a flawed lock fails with its schedule, and where a sound one has taken
-// its place it passes.
+// TestEmittedTestsFailWhileTheBugIsThere runs emitted tests as a user would, in a module of their own. The test of a
+// flawed lock must fail with its schedule, and must pass when a sound lock has taken its place.
 func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
@@ -78,14 +77,14 @@ func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 	}
 }
 
-// asReleased has the go command compile as it does for a release, and in make vet, so that
-// the libraries are compiled once for all of it.
+// asReleased returns an environment in which the go command compiles as for a release and for make vet, so that the
+// libraries are compiled once for all of them.
 func asReleased() []string {
-	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // no more than the defaults would be lost
+	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // on error only the default flags are lost
 	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(string(flags))+" -trimpath")
 }
 
-// scratchModule is a module that requires this one, in this state.
+// scratchModule returns a module that requires this one in its present state.
 func scratchModule(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -154,7 +153,7 @@ func TestTestsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestTextOfAnyTrace: what a trace may hold must not break the Go around it.
+// TestTextOfAnyTrace checks that no text in a trace breaks the Go source that is generated from it.
 func TestTextOfAnyTrace(t *testing.T) {
 	e := counterexample(t, "set-nx-ex")
 	e.Counterexample.Sentence = "`a`\nfunc main() {}\r*/ \"b\" \\"

@@ -24,8 +24,8 @@ import (
 	"oversell/variant"
 )
 
-// strikesOf has a sentence for every kind of fault, with the time that it takes from
-// whom it holds up, and what must be seen of it from outside.
+// strikesOf has, for every kind of fault, a sentence that makes it fire, and a check that its effect is visible from
+// outside.
 var strikesOf = map[string]struct {
 	sentence string
 	seen     func(o *outside) error
@@ -62,11 +62,11 @@ var strikesOf = map[string]struct {
 	"clock-node":   {sentence: "clock +60s on node 1 at 30ms", seen: (*outside).jumped},
 }
 
-// refusedIn are the kinds that can do nothing in a scenario.
-var refusedIn = map[string][]string{"evict": {"dispatch"}} // which has a lock for each task
+// refusedIn lists the kinds that can do nothing in a scenario.
+var refusedIn = map[string][]string{"evict": {"dispatch"}} // dispatch has a lock for each task
 
-// Every kind of fault fires in every scenario so that it can be seen from outside, or
-// is refused before the run.
+// TestEveryFaultInEveryScenario checks that every kind of fault fires in every scenario with an effect that is
+// visible from outside, or is refused before the run.
 func TestEveryFaultInEveryScenario(t *testing.T) {
 	requireRedis(t)
 	var cells sync.WaitGroup
@@ -79,14 +79,14 @@ func TestEveryFaultInEveryScenario(t *testing.T) {
 			continue
 		}
 		for j, s := range scenarios.All {
-			if !long && (i+j)%7 != 0 { // a seventh of the cells, every kind and scenario among them
+			if !long && (i+j)%7 != 0 { // a seventh of the cells, which has every kind and every scenario
 				continue
 			}
 			seats <- struct{}{}
 			cells.Go(func() {
 				defer func() { <-seats }()
 				var err error
-				for range 2 { // what is drawn by chance may not come by once
+				for range 2 { // a fault with a chance may not fire in one run
 					if err = strikeIn(t, k.Name, s.Name); err == nil {
 						return
 					}
@@ -97,7 +97,7 @@ func TestEveryFaultInEveryScenario(t *testing.T) {
 	}
 }
 
-// strikers are the clients of each cell.
+// strikers is the number of clients in each cell.
 const strikers = 4
 
 func strikeIn(t *testing.T, kind, scenario string) error {
@@ -155,19 +155,19 @@ func strikeIn(t *testing.T, kind, scenario string) error {
 	return nil
 }
 
-// outside observes a run from outside: its servers while it goes on, and its history.
+// outside observes a run from outside: its servers during the run, and its history afterwards.
 type outside struct {
 	silent
 	fault faults.Fault
 	h     *history.History
 
 	mu    sync.Mutex
-	seen  map[string]int64 // the highest counters of the servers
-	lives map[string]bool  // of the first server
+	seen  map[string]int64 // the highest counters that a server reported
+	lives map[string]bool  // the run ids of the first server
 	ahead time.Duration    // largest deviation of a server's clock
 	moved bool             // another server became the primary
-	conns map[string]bool  // of all clients at once, by their number at the server
-	anew  bool             // none of them was left, and there were others
+	conns map[string]bool  // the connections of all clients at one moment, by their id at the server
+	anew  bool             // later none of conns was left, and there were others
 	skew  time.Duration    // largest deviation of a client's clock
 	stop  func()           // ends the observation; nothing is written afterwards
 }
@@ -222,7 +222,7 @@ func (o *outside) look(ctx context.Context, t *server.Target) {
 
 func (o *outside) Done(int, int, reports.Run) { o.stop() }
 
-// saw requires that a server has counted something.
+// saw requires that a server has counted this event.
 func saw(what string) func(*outside) error {
 	return func(o *outside) error {
 		o.mu.Lock()
@@ -257,7 +257,7 @@ func (o *outside) jumped() error {
 
 var connection = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(set|get|eval|evalsha|incr|zadd|zscore|zrangebyscore|zrem|hincrby)\b`)
 
-// lookAtConnections looks who is connected whose last command was one of the load's.
+// lookAtConnections looks at the connections whose last command was one of the load's.
 func (o *outside) lookAtConnections(list string) {
 	now, left := map[string]bool{}, false
 	for _, m := range connection.FindAllStringSubmatch(list, -1) {
@@ -281,13 +281,13 @@ func (o *outside) redialed() error {
 	return nil
 }
 
-// readClocks compares the clock that the code of the lock is given with the real one.
+// readClocks makes the lock compare the clock that its code is given with the real one.
 func (o *outside) readClocks(v *lockimpl.Variant) {
 	locker := v.New
 	v.New = func(env variant.Env) lockimpl.Locker { return reading{locker(env), env.Clock, o} }
 }
 
-// reading is a lock that looks at the clock once it has been granted.
+// reading is a lock that reads the clock after each attempt to acquire it.
 type reading struct {
 	lockimpl.Locker
 	clock clock.Clock
@@ -312,13 +312,13 @@ func (o *outside) misled() error {
 	return nil
 }
 
-// answeredTwice requires that the release that each injection sent again, after it had been executed, was answered
-// with nothing to release.
+// answeredTwice requires that, for each injection, a release that was sent again after its execution was answered
+// with "lost".
 func (o *outside) answeredTwice() error {
 	return o.eachInjection(history.Release, "was told that the lock was lost", func(op history.Op) bool { return op.Reason == history.Lost })
 }
 
-// releasesTook requires that the release that each injection delayed took this long, or was given up.
+// releasesTook requires that, for each injection, the delayed release took this long or was given up.
 func releasesTook(d time.Duration) func(*outside) error {
 	return func(o *outside) error {
 		return o.eachInjection(history.Release, fmt.Sprintf("took %v", d), func(op history.Op) bool {
@@ -327,8 +327,8 @@ func releasesTook(d time.Duration) func(*outside) error {
 	}
 }
 
-// eachInjection wants an operation of whoever was hit, begun before the injection and not
-// ended before it, to be as it must.
+// eachInjection requires, for each injection, that the client it hit had an operation of this kind under way for
+// which is returns true.
 func (o *outside) eachInjection(kind history.Kind, must string, is func(history.Op) bool) error {
 	for _, s := range o.injections() {
 		if !slices.ContainsFunc(o.h.Ops, func(op history.Op) bool {
@@ -340,7 +340,7 @@ func (o *outside) eachInjection(kind history.Kind, must string, is func(history.
 	return nil
 }
 
-// injections are those of the history.
+// injections returns the injections of the fault in the history.
 func (o *outside) injections() (all []history.Op) {
 	for _, op := range o.h.Ops {
 		if op.Kind == history.Fault && op.Key.String() == o.fault.Text {
@@ -350,11 +350,11 @@ func (o *outside) injections() (all []history.Op) {
 	return all
 }
 
-// standstill requires a time within each injection without operations.
+// standstill requires that each injection has a stretch of time without operations.
 func (o *outside) standstill() error {
 	for _, s := range o.injections() {
 		last, longest := s.Call, time.Duration(0)
-		for _, op := range o.h.Ops { // in the order of their ends
+		for _, op := range o.h.Ops { // in order of completion
 			if op.Kind == history.Fault || op.Outcome != history.OK || op.Return < s.Call || op.Call > s.Return {
 				continue
 			}
@@ -392,7 +392,7 @@ func (o *outside) sectionsLast() error {
 			case op.Kind == history.Acquire && op.Outcome == history.OK && op.Return <= s.Call:
 				granted = max(granted, op.Return)
 			case op.Kind == history.Release && op.Call < s.Return && op.Call > granted && op.Call < s.Call:
-				granted = -1 // given back before
+				granted = -1 // released before the injection
 			case op.Kind == history.Release && op.Call >= s.Return:
 				within = true
 			}
@@ -404,7 +404,7 @@ func (o *outside) sectionsLast() error {
 	return nil
 }
 
-// unanswered requires that every client that was hit had an operation without an answer at that time.
+// unanswered requires that a client that was hit had an operation without an answer that began before the injection.
 func (o *outside) unanswered() error {
 	n := 0
 	for _, s := range o.injections() {
@@ -430,7 +430,7 @@ func (o *outside) someUnanswered() error {
 	return errors.New("every operation had an answer")
 }
 
-// slowed requires that each client that was hit had an operation that took this long.
+// slowed requires that some operation took as long as the fault delays one.
 func (o *outside) slowed() error {
 	for _, op := range o.h.Ops {
 		if op.Kind != history.Fault && op.Kind != history.Acquire && op.Return-op.Call >= o.fault.Amount {
@@ -440,7 +440,8 @@ func (o *outside) slowed() error {
 	return fmt.Errorf("no operation took %v", o.fault.Amount)
 }
 
-// A fault that refers to something that the run lacks is refused with its position, before anything is started.
+// TestFaultsThatCannotMatterAreRefused checks that a fault that refers to something that the run lacks is refused
+// with its position, before anything is started.
 func TestFaultsThatCannotMatterAreRefused(t *testing.T) {
 	mutex := []string{"--scenario", "mutex", "--lock", "lua-release", "--clients", "2", "--target", "process"}
 	for _, c := range []struct {
@@ -471,7 +472,7 @@ func TestFaultsThatCannotMatterAreRefused(t *testing.T) {
 	}
 }
 
-// An interrupted run ends within seconds, whatever fault is active.
+// TestAnInterruptWaitsForNoFault checks that an interrupted run ends within seconds, whatever fault is active.
 func TestAnInterruptWaitsForNoFault(t *testing.T) {
 	requireRedis(t)
 	for _, fault := range []string{"client-pause 60s at 50ms", "restart after 60s at 50ms", "freeze node 1 60s at 50ms", "freeze holder 60s", "kill for good at 50ms", "half-open for good 50%", "cut for good at 50ms", "delay 60s 10%", "late 60s", "clock +60s on node 1 at 50ms"} {
@@ -500,7 +501,7 @@ func TestAnInterruptWaitsForNoFault(t *testing.T) {
 	}
 }
 
-// interrupter does something once the run begins.
+// interrupter calls after when the run begins.
 type interrupter struct {
 	silent
 	began time.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oversell/explore"
+	"oversell/explore/rules"
 	"oversell/history"
 	"oversell/internal/limits"
 	"oversell/internal/phrase"
@@ -183,7 +184,7 @@ func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err e
 				continue
 			}
 			known = true
-			if judgeable(run, p) {
+			if rules.CanJudge(p.Of, p.Property) {
 				found = true
 				ps = append(ps, p)
 			}
@@ -196,16 +197,6 @@ func (o SearchOptions) looked(run scenarios.Config) (ps []history.Promise, err e
 		}
 	}
 	return ps, nil
-}
-
-// judgeable reports whether a search of the run can judge the property. By default a search checks the promises
-// that it can judge, so this configuration promises only the property.
-func judgeable(run scenarios.Config, p history.Promise) bool {
-	promises := []variant.Property{p.Property}
-	run.Lock.Promises, run.Sale.Promises, run.Queue.Promises, run.IDs.Promises = promises, promises, promises, promises
-	c := explore.Config{Run: run}
-	_ = c.Complete() // fills in Look; whether the run can be searched is checked elsewhere
-	return slices.Contains(c.Look, p)
 }
 
 // Explore makes the searches one after the other and reports each result. When ctx ends, it reports what has been

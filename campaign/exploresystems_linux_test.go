@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// needPython skips where programs cannot be stepped.
+// needPython skips the test where programs cannot be stepped.
 func needPython(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"python3", "cc"} {
@@ -27,13 +27,13 @@ func needPython(t *testing.T) {
 	}
 }
 
-// described writes the file of a system that is testdata/lock.py with these arguments.
+// described writes a system file whose program is testdata/lock.py with these arguments, and returns its path.
 func described(t *testing.T, more string, args ...string) string {
 	t.Helper()
 	return describedAs(t, "lock", more, args...)
 }
 
-// describedAs is described for another object, which has a program of its name.
+// describedAs is described for any object, whose program is testdata/<object>.py.
 func describedAs(t *testing.T, object, more string, args ...string) string {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("testdata", object+".py"))
@@ -48,7 +48,7 @@ func describedAs(t *testing.T, object, more string, args ...string) string {
 	return path
 }
 
-// exploreSystem searches a system within small bounds, which alter changes.
+// exploreSystem searches a system within small bounds, which alter may change.
 func exploreSystem(t *testing.T, file string, alter func(*SearchOptions)) (reports.Exploration, error) {
 	t.Helper()
 	o := SearchOptions{Options: Options{System: file, TTL: time.Second, Stock: 1, Quantity: 1}, Time: 2 * time.Minute,
@@ -68,7 +68,7 @@ func exploreSystem(t *testing.T, file string, alter func(*SearchOptions)) (repor
 
 const stateless = "stateless: true"
 
-// TestExploreSystems: each flaw of a lock in Python is found, and the mended lock is proved.
+// TestExploreSystems checks that a search finds each flaw of a lock in Python, and proves the sound one.
 func TestExploreSystems(t *testing.T) {
 	needPython(t)
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestExploreSystems(t *testing.T) {
 				if c.look != "" {
 					o.Properties = []string{c.look}
 				}
-				if c.kind == "client-clock" { // two see that the lease of a third is over
+				if c.kind == "client-clock" { // two clients must find that the lease of a third is over
 					o.Bounds.Clients, o.Bounds.Crashes, o.Bounds.Lost = 3, 0, 0
 				}
 			})
@@ -102,7 +102,8 @@ func TestExploreSystems(t *testing.T) {
 	}
 }
 
-// TestExploreSales: a sale that reads and writes oversells, and one in a script does not.
+// TestExploreSales checks that a search finds that a sale that reads and then writes oversells, and that one in a
+// script does not.
 func TestExploreSales(t *testing.T) {
 	needPython(t)
 	for kind, verdict := range map[string]string{"flawed": reports.Violated, "sound": reports.Pass} {
@@ -113,9 +114,10 @@ func TestExploreSales(t *testing.T) {
 	}
 }
 
-// TestLeasesByTheirLength: a lock that says how long a lease lasts, from when its answer is written, is
-// proved only if the search knows when that is: of one that looks at no clock after its last command it does
-// not, unless no clock is hidden from it; then time passes in between, and the lock is broken.
+// TestLeasesByTheirLength checks locks that tell the length of their lease, which counts from when the answer is
+// written. Such a lock is proved only if the search knows that time. It does not know it if the program reads no
+// clock after its last command, unless the file says that the search sees all clocks (monotonic: true): then time
+// passes in between, and the lock is broken.
 func TestLeasesByTheirLength(t *testing.T) {
 	needPython(t)
 	withPHP(t)
@@ -142,7 +144,7 @@ func TestLeasesByTheirLength(t *testing.T) {
 	}
 }
 
-// phpLock says how long its lease lasts without a look at a clock.
+// phpLock tells the length of its lease without reading a clock.
 const phpLock = `<?php
 $url = parse_url(getenv('REDIS_URL'));
 $redis = null;
@@ -166,7 +168,7 @@ while (($line = fgets(STDIN)) !== false) {
 }
 `
 
-// stepsToBreak is the number of steps in which a search breaks mutual exclusion.
+// stepsToBreak returns the number of steps in which a search breaks mutual exclusion.
 func stepsToBreak(t *testing.T, alter func(*SearchOptions)) int {
 	t.Helper()
 	o := SearchOptions{Options: Options{TTL: time.Second, Stock: 1, Quantity: 1}, Time: 2 * time.Minute, Properties: []string{"mutual-exclusion"},
@@ -188,7 +190,7 @@ func stepsToBreak(t *testing.T, alter func(*SearchOptions)) int {
 	return steps
 }
 
-// TestPrintedLockInPHP: the lock of the documents breaks in PHP in the schedule in which its Go port does.
+// TestPrintedLockInPHP checks that the printed lock in PHP breaks in as many steps as its Go port.
 func TestPrintedLockInPHP(t *testing.T) {
 	needPython(t)
 	withPHP(t)
@@ -199,7 +201,7 @@ func TestPrintedLockInPHP(t *testing.T) {
 	}
 }
 
-// TestExploreExamples: the locks in examples have the verdicts that their names say.
+// TestExploreExamples checks that the locks in examples have the verdicts that their names announce.
 func TestExploreExamples(t *testing.T) {
 	needPython(t)
 	withPHP(t)
@@ -212,7 +214,7 @@ func TestExploreExamples(t *testing.T) {
 	}
 }
 
-// TestReplayOfASystem: a schedule of a program in another language goes the same way on a real server.
+// TestReplayOfASystem checks that a schedule of a program in another language replays on a real server.
 func TestReplayOfASystem(t *testing.T) {
 	needPython(t)
 	servertest.NeedServer(t)
@@ -226,7 +228,8 @@ func TestReplayOfASystem(t *testing.T) {
 	}
 }
 
-// TestExploreNotices: a program that does not do the same again, or keeps state though it says not, is told.
+// TestExploreNotices checks that a search reports a program that is not deterministic, or that keeps state although
+// its file says that it does not.
 func TestExploreNotices(t *testing.T) {
 	needPython(t)
 	for kind, want := range map[string]string{"coin": "not deterministic", "counts": "keeps state", "few-tokens": "random values from too few|draws the same value twice"} {
@@ -244,7 +247,7 @@ func TestExploreNotices(t *testing.T) {
 	}
 }
 
-// TestExploreRefuses: what cannot be stepped is refused in one line.
+// TestExploreRefuses checks that a system that cannot be stepped is refused in one line.
 func TestExploreRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: a\nobject: queue\ncommand: [cat]": "a search steps only locks and sales",
@@ -261,8 +264,7 @@ func TestExploreRefuses(t *testing.T) {
 	}
 }
 
-// misbehaviours of testdata/lock.py, and what the search says of them; empty: it may be that nothing is
-// noticed.
+// misbehaviours of testdata/lock.py, and what the search says of each. Empty means that it need not notice anything.
 var misbehaviours = map[string]string{
 	"garbage": "is not an answer", "half": "is not an answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
 	"twice": "twice", "two": "more after the first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "is not an answer",
@@ -270,7 +272,7 @@ var misbehaviours = map[string]string{
 	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
 }
 
-// TestFaultyPrograms: whatever a program does, a search and a run come to an end that says why.
+// TestFaultyPrograms checks that a search and a run end with a reason, whatever the program does.
 func TestFaultyPrograms(t *testing.T) {
 	needPython(t)
 	names, most := make([]string, 0, len(misbehaviours)), 1
@@ -302,11 +304,11 @@ func faulty(t *testing.T, name string, at int) {
 		why = err.Error()
 	}
 	switch want := misbehaviours[name]; {
-	case at > 3: // maybe no execution has so many requests
+	case at > 3: // perhaps no execution has so many requests
 	case want != "" && (err == nil && e.Verdict != reports.Inconclusive || !strings.Contains(why, want)):
 		t.Errorf("explore: %s (%s), %v; want %q", e.Verdict, e.Why, err, want)
 	}
-	if e.Verdict == reports.Violated && name != "sleeps" { // for hours
+	if e.Verdict == reports.Violated && name != "sleeps" { // it sleeps for hours
 		t.Errorf("explore: it accuses a sound lock: %s", e.Why)
 	}
 	r := runSystem(t, file, "mutex", func(o *Options) {

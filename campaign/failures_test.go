@@ -7,7 +7,7 @@ import (
 	"oversell/faults"
 )
 
-// Every sentence of the table is one of the language.
+// TestFailuresAreSentences checks that every fault in the table of failures can be parsed.
 func TestFailuresAreSentences(t *testing.T) {
 	for _, f := range Failures {
 		for _, c := range f.Cells {

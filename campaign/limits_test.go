@@ -14,7 +14,7 @@ import (
 	"oversell/internal/printable"
 )
 
-// extremes are what a number may be set to by accident or on purpose.
+// extremes are values that a number may be set to by accident or on purpose.
 var extremes = []string{
 	"", " ", "0", "-0", "+0", "1", "-1", "+1", "2", "00", "007", "08", "0x10", "0b1", "0o7", "1_000", "_1", "1__0", "1e3", "1e308", "1e309", "-1e308", "1e-308", "5e-324",
 	"NaN", "nan", "-NaN", "Inf", "+Inf", "-Inf", "infinity", "0.5", "-0.5", "1.0", "1.5", "0.9999999999999999", "1.0000000000000002", ".5", "5.", ".", "-", "+", "--1",
@@ -25,8 +25,8 @@ var extremes = []string{
 	"٣", "３", "１２", "𝟏", "½", "Ⅷ", "一", "1\x00", "1\n2", "1\u202e", "\xff", "true", "null", "0;1", "$(id)", "%d", "1%",
 }
 
-// TestExtremeValuesOfEveryNumber: each is refused in one line that names the flag, or
-// is within the limits. Nothing is started.
+// TestExtremeValuesOfEveryNumber checks that each value is within the limits or is refused in one line that names the
+// flag. Nothing is started.
 func TestExtremeValuesOfEveryNumber(t *testing.T) {
 	if len(extremes) < 100 {
 		t.Fatalf("only %d values", len(extremes))
@@ -70,13 +70,13 @@ func TestExtremeValuesOfEveryNumber(t *testing.T) {
 	}
 }
 
-// numeric reports whether a flag takes a number or a duration, or several.
+// numeric reports whether a flag takes numbers or durations.
 func numeric(f *pflag.Flag) bool {
 	return slices.ContainsFunc([]string{"int", "uint", "float", "duration"}, func(kind string) bool { return strings.HasPrefix(f.Value.Type(), kind) })
 }
 
-// FuzzFlags: a command line of run, compare or explore makes a plan, or is refused in one
-// line. Nothing is started.
+// FuzzFlags checks that a command line of run, compare or explore makes a plan or is refused in one line. Nothing is
+// started.
 func FuzzFlags(f *testing.F) {
 	for i, line := range []string{
 		"--lock\nlua-release\n--quantity\n9223372036854775807",
@@ -94,7 +94,7 @@ func FuzzFlags(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, command byte, line string) {
 		if strings.Contains(line, "//") || strings.Contains(line, "tcp") || strings.Contains(line, "sql") || len(line) > 2000 {
-			return // names of hosts would be looked up
+			return // avoids looking up host names
 		}
 		words := append([]string{[]string{"run", "compare", "explore"}[command%3]}, strings.Split(line, "\n")...)
 		err := limits.Explain(planFor(t, words))

@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// onRealRedis are the settings of the measurements in the README.
+// onRealRedis returns the options of the measurements in the README.
 func onRealRedis(locks ...string) Options {
 	o := options(locks...)
 	o.Target = server.Spec{Target: "process"}
@@ -22,7 +22,7 @@ func onRealRedis(locks ...string) Options {
 	return o
 }
 
-// ranOnRedis is ran, skipped where no redis-server is installed.
+// ranOnRedis is like ran, but skips where no redis-server is installed and repeats runs in which clients hardly met.
 func ranOnRedis(t *testing.T, o Options) reports.Document {
 	t.Helper()
 	d := ranOnce(t, o)
@@ -40,8 +40,8 @@ func ranOnRedis(t *testing.T, o Options) reports.Document {
 	return d
 }
 
-// luckless is how often a run is made again that decided nothing because clients hardly met,
-// which is a matter of chance, and of how busy the machine is.
+// luckless is how often a run is repeated if it decided nothing because clients hardly met, which depends on chance
+// and on how busy the machine is.
 const luckless = 5
 
 func uncontended(r reports.Run) bool { return judging.Uncontended(r.Why) }
@@ -72,8 +72,8 @@ func broken(r reports.Run) (names []variant.Property) {
 	return names
 }
 
-// TestFlawedLocksAreCaughtByLoadAlone: each flaw that needs no fault shows in
-// one of a few seeds. It is measured in the README how often.
+// TestFlawedLocksAreCaughtByLoadAlone checks that each flaw that needs no fault shows with one of a few seeds. The
+// README measures how often.
 func TestFlawedLocksAreCaughtByLoadAlone(t *testing.T) {
 	const seeds = 5
 	for _, lock := range []string{"none", "php-lock-printed", "php-lock", "incr-max"} {
@@ -96,8 +96,8 @@ func TestFlawedLocksAreCaughtByLoadAlone(t *testing.T) {
 	}
 }
 
-// TestSoundCombinationsPass: without a fault, and with leases that do not run
-// out, everything else sells the stock exactly.
+// TestSoundCombinationsPass checks that, without faults and with leases that do not run out, everything without a
+// flaw that load alone shows sells the stock exactly.
 func TestSoundCombinationsPass(t *testing.T) {
 	check := func(t *testing.T, o Options) {
 		t.Helper()
@@ -117,7 +117,7 @@ func TestSoundCombinationsPass(t *testing.T) {
 		}
 	}
 	check(t, onRealRedis(sound...))
-	several := onRealRedis("redlock") // ten commands for every look: not so many buyers
+	several := onRealRedis("redlock") // each attempt takes ten commands, so fewer buyers
 	several.Clients, several.Stock = 8, 100
 	check(t, several)
 	for _, sale := range []string{"lua", "watch", "reserve", "decr"} {
@@ -127,8 +127,8 @@ func TestSoundCombinationsPass(t *testing.T) {
 	}
 }
 
-// TestSectionsThatOutliveTheirLease: the lock keeps its word, the sale that
-// leans on it does not, the fenced one does, and the report counts the overruns.
+// TestSectionsThatOutliveTheirLease checks that a lock keeps its promise when sections outlive their lease, that the
+// sale under it does not, that a sale with fencing tokens does, and that the report counts the overruns.
 func TestSectionsThatOutliveTheirLease(t *testing.T) {
 	for _, c := range []struct {
 		lock, sale, verdict string
@@ -150,9 +150,9 @@ func TestSectionsThatOutliveTheirLease(t *testing.T) {
 				if r.Verdict != c.verdict && r.Overruns == 0 {
 					t.Errorf("%s, broke %v: %s", r.Verdict, b, r.Why)
 				}
-				return // a renewal that a busy machine delayed is an overrun, too
+				return // a renewal that a busy machine delays is an overrun as well
 			}
-			few := c.verdict == reports.Pass && judging.Uncontended(r.Why) // hardly anything is sold before the end
+			few := c.verdict == reports.Pass && judging.Uncontended(r.Why) // hardly anything is sold before the time is up
 			if r.Verdict != c.verdict && !few || r.Expected != c.verdict || slices.Contains(b, c.keeps) || (c.breaks != "" && !slices.Contains(b, c.breaks)) {
 				t.Errorf("%s (declared %s), broke %v; want %s, with %s kept and %s broken; %s %q",
 					r.Verdict, r.Expected, b, c.verdict, c.keeps, c.breaks, r.Why, r.Notes)
@@ -164,7 +164,7 @@ func TestSectionsThatOutliveTheirLease(t *testing.T) {
 	}
 }
 
-// TestCommandsAreCounted: a lock that takes one command and gives it back with one.
+// TestCommandsAreCounted checks the count of commands with a lock that takes one to acquire and one to release.
 func TestCommandsAreCounted(t *testing.T) {
 	o := onRealRedis("set-nx-ex")
 	o.Scenario, o.Clients, o.Ops = "mutex", 1, 50

@@ -2,24 +2,24 @@ package campaign
 
 import "oversell/variant"
 
-// Failure is a way in which such systems fail: what it takes, and by what it is
-// seen. The same trigger must break some variants and leave others whole.
+// Failure is a way in which such systems fail: what triggers it, and in what runs it shows. The same trigger must
+// break some variants and leave others intact.
 type Failure struct {
 	// Mode names it, and Trigger says in a sentence what has to happen.
 	Mode, Trigger string
 	Cells         []Cell
 }
 
-// Cell is one run of a failure's trigger, and what must come of it.
+// Cell is one run with a failure's trigger, and its expected result.
 type Cell struct {
 	// Args are the flags of "oversell run".
 	Args []string
-	// Of and Property are what is looked at.
+	// Of and Property are the property that the cell is about.
 	Of       variant.Object
 	Property variant.Property
 	// Breaks says that the property must be violated; otherwise it must hold.
 	Breaks bool
-	// Whole says that, besides, no promise of the run may be broken.
+	// Whole says that, in addition, no promise of the run may be broken.
 	Whole bool
 }
 
@@ -31,7 +31,7 @@ func holds(of variant.Object, p variant.Property, args ...string) Cell {
 	return Cell{Args: args, Of: of, Property: p}
 }
 
-// each is a cell for every variant that a flag is given.
+// each returns a cell for every variant in names, which is the value of flag.
 func each(cell func(of variant.Object, p variant.Property, args ...string) Cell, of variant.Object, p variant.Property, flag string, names []string, args ...string) (cells []Cell) {
 	for _, name := range names {
 		cells = append(cells, cell(of, p, append([]string{flag, name}, args...)...))
@@ -46,8 +46,8 @@ func join(groups ...[]Cell) (all []Cell) {
 	return all
 }
 
-// The settings that the rows share. Leases are short so that they run out within a
-// run, and whole seconds where a lock can count no others.
+// The settings that the rows share. Leases are short so that they run out within a run; they are whole seconds for
+// locks that count only those.
 var (
 	mutexOf1s = []string{"--scenario", "mutex", "--clients", "16", "--ttl", "1s", "--wait", "500ms"}
 	slowSale  = []string{"--sale", "lua", "--clients", "16", "--stock", "30", "--hold", "30ms"}
@@ -60,8 +60,8 @@ func with(base []string, more ...string) []string {
 	return append(base[:len(base):len(base)], more...)
 }
 
-// Failures are the modes that this program knows how to bring about, with one
-// command for each variant that must break, and for variants that must not.
+// Failures are the failures that this program can provoke, with a command for each variant that must break, and for
+// variants that must not.
 var Failures = []Failure{
 	{
 		Mode: "crash between SETNX and EXPIRE", Trigger: "a client dies after SETNX was answered, before it sends EXPIRE",
@@ -123,7 +123,7 @@ var Failures = []Failure{
 		Mode: "pause longer than the lease", Trigger: "a holder stands still in its section until its lease is over",
 		Cells: join(
 			each(breaks, variant.Sale, variant.NoOversell, "--lock", []string{"lua-release", "fair", "watchdog"}, with(shortSale, "--sale", "plain", "--fault", "freeze holder 150ms 5%")...),
-			// Redlock waits for a node for a twentieth of its lease, which a busy machine may need.
+			// Redlock waits up to a twentieth of its lease for a node. A busy machine may need that long.
 			each(breaks, variant.Sale, variant.NoOversell, "--lock", []string{"redlock"}, "--clients", "8", "--stock", "150", "--ttl", "300ms", "--sale", "plain", "--fault", "freeze holder 450ms 5%"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "watchdog"}, with(shortSale, "--sale", "plain", "--fault", "freeze holder 150ms 5%")...),
 			each(holds, variant.Sale, variant.NoOversell, "--sale", []string{"lua", "watch"}, with(shortSale, "--lock", "lua-release", "--fault", "freeze holder 150ms 5%")...),
@@ -285,7 +285,7 @@ var Failures = []Failure{
 	},
 }
 
-// surviving is a sale that must not oversell under a fault, nor its lock fail.
+// surviving returns a cell with a sale that must not oversell under a fault, and whose lock must keep its promises.
 func surviving(fault string) []Cell {
 	args := []string{"--clients", "16", "--stock", "300", "--hold", "2ms", "--timeout", "1s", "--ttl", "1s", "--lock", "lua-release", "--sale", "lua", "--fault", fault}
 	c := holds(variant.Sale, variant.NoOversell, args...)

@@ -17,9 +17,9 @@ import (
 	"oversell/reports/text"
 )
 
-// The matrix runs every cell of every failure on real servers. In CI a sample runs with
-// one seed; OVERSELL_MATRIX is another number of them. With ten or more, as "make
-// matrix" has it, what came of it is written to docs/faults.md.
+// TestMatrix runs the cells of every failure on real servers. In CI it runs a sample with one seed; OVERSELL_MATRIX
+// sets another number of seeds and runs every cell. With ten seeds or more, as in "make matrix", the results are
+// written to docs/faults.md.
 func TestMatrix(t *testing.T) {
 	requireRedis(t)
 	seeds, err := strconv.Atoi(cmp.Or(os.Getenv("OVERSELL_MATRIX"), "1"))
@@ -47,8 +47,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// sampled reports whether cell j of this failure, the i-th, runs in CI: of those that
-// break and of those that hold it is one, in each failure another.
+// sampled reports whether cell j of this failure, the i-th, runs in CI: one of the cells that break and one of those
+// that hold, chosen by i.
 func (f Failure) sampled(i, j int) bool {
 	alike, before := 0, 0
 	for k, c := range f.Cells {
@@ -63,7 +63,7 @@ func (f Failure) sampled(i, j int) bool {
 	return before == i%alike
 }
 
-// measured is what came of the cell's property in a run.
+// measured returns the cell's property in the report of a run.
 func (c Cell) measured(t *testing.T, r reports.Run) reports.Property {
 	t.Helper()
 	i := slices.IndexFunc(r.Properties, func(p reports.Property) bool { return p.Of == c.Of && p.Name == c.Property })
@@ -73,8 +73,8 @@ func (c Cell) measured(t *testing.T, r reports.Run) reports.Property {
 	return r.Properties[i]
 }
 
-// judgeCell runs a cell once and fails the test if the result is not as expected. With patience, a run without
-// power, in which a flaw did not show or nothing was decided, is repeated twice: a busy machine can cause that. An
+// judgeCell runs a cell once and fails the test if the result is not the expected one. With patience, a run in which
+// the flaw did not show or nothing was decided is repeated up to twice, since a busy machine can cause that. An
 // unexpected violation is never excused.
 func judgeCell(t *testing.T, c Cell, seed uint64, patience bool) reports.Run {
 	t.Helper()
@@ -104,7 +104,7 @@ func judgeCell(t *testing.T, c Cell, seed uint64, patience bool) reports.Run {
 	return r
 }
 
-// story is how a run is told on a terminal.
+// story returns what a terminal shows of a run.
 func story(r reports.Run) string {
 	var b strings.Builder
 	text.Terminal{W: &b}.Explain(reports.Document{Runs: []reports.Run{r}})
@@ -134,7 +134,7 @@ func runCell(t *testing.T, c Cell, seed uint64) reports.Run {
 	return d.Runs[0]
 }
 
-// command is the cell as somebody would type it.
+// command returns the cell as a command line.
 func (c Cell) command() string {
 	words := []string{"oversell", "run"}
 	for _, a := range c.Args {

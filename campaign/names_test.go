@@ -14,8 +14,8 @@ import (
 	"oversell/reports"
 )
 
-// TestEarlierNames: a lock is found by the names it had, in flags, in histories and in
-// schedules that a search found, and is called by its name of today in what comes of it.
+// TestEarlierNames checks that a lock is found by its earlier names in flags, in histories and in schedules that a
+// search found, and that the results use its present name.
 func TestEarlierNames(t *testing.T) {
 	const was, is = "redislock", "php-lock"
 	note := "lock redislock is called php-lock now"
@@ -57,7 +57,7 @@ func TestEarlierNames(t *testing.T) {
 	}
 }
 
-// TestNamesAreUnique: no lock has a name that another has or had.
+// TestNamesAreUnique checks that no lock has a name that another lock has or had.
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, v := range lockimpl.Variants {

@@ -21,8 +21,8 @@ import (
 	"oversell/variant"
 )
 
-// everything is a list of options that together name every scenario with every lock, sale,
-// queue, number generator and dispatch. Locks and queues that are not named are swept.
+// everything returns options that together name every scenario and every sale, id generator and dispatch. Locks and
+// queues are not named where they can be swept.
 func everything(base Options) (os []Options) {
 	for _, s := range scenarios.All {
 		o := base
@@ -54,8 +54,8 @@ func everything(base Options) (os []Options) {
 	return os
 }
 
-// TestNoPassWithoutOpportunity: a run with one client, one of 1 ms, and one in which each client has a key of its
-// own do not pass, in any scenario.
+// TestNoPassWithoutOpportunity checks that no scenario passes with one client, in 1 ms, or with a key of its own for
+// each client.
 func TestNoPassWithoutOpportunity(t *testing.T) {
 	base := options()
 	base.Target = server.Spec{Target: "embedded"}
@@ -76,7 +76,7 @@ func TestNoPassWithoutOpportunity(t *testing.T) {
 				if err != nil {
 					continue // this combination cannot run
 				}
-				if os.Getenv("OVERSELL_LONG") != "1" && len(p.Runs) > 3 { // of a sweep every third
+				if os.Getenv("OVERSELL_LONG") != "1" && len(p.Runs) > 3 { // every third run of a sweep
 					var some []scenarios.Config
 					for i := k % 3; i < len(p.Runs); i += 3 {
 						some = append(some, p.Runs[i])
@@ -112,7 +112,7 @@ func TestNoPassWithoutOpportunity(t *testing.T) {
 	}
 }
 
-// opportunities is the smallest number of opportunities to break a promise of a run.
+// opportunities returns the smallest number of opportunities among the promises of a run.
 func opportunities(r reports.Run) int64 {
 	fewest := int64(-1)
 	for _, p := range r.Properties {
@@ -127,7 +127,7 @@ func spelt(o Options) string {
 	return strings.Join(append([]string{o.Scenario, o.Sale, o.IDs, o.Queue, o.Dispatch}, o.Locks...), " ")
 }
 
-// apart gives each client of a history a key of its own.
+// apart gives each client of a history its own key.
 func apart(h *history.History) *history.History {
 	for i := range h.Ops {
 		op := &h.Ops[i]
@@ -136,8 +136,8 @@ func apart(h *history.History) *history.History {
 	return h
 }
 
-// TestPromisesAreJudgedByWhatTheyAreOf: names of scenarios and variants do not matter, and a promise of something
-// unknown does not pass.
+// TestPromisesAreJudgedByWhatTheyAreOf checks that a promise is judged by its object, whatever the names of the
+// scenario and the variants, and that a promise of something unknown does not pass.
 func TestPromisesAreJudgedByWhatTheyAreOf(t *testing.T) {
 	for _, c := range []struct {
 		name, header string

@@ -14,14 +14,12 @@ import (
 	"oversell/database"
 	"oversell/dispatchimpl"
 	"oversell/faults"
-	"oversell/idimpl"
 	"oversell/load"
 	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/scenarios"
 	"oversell/server"
-	"oversell/stockimpl"
 	"oversell/system"
 	"oversell/variant"
 )
@@ -302,21 +300,21 @@ func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err
 	if base.Scenario.Uses(variant.Queue) {
 		return o.queues(base)
 	}
-	for _, name := range orAll(o.Locks, lockimpl.Variants, lockName) {
+	for _, name := range o.locks() {
 		c := base
-		if c.Lock, err = Find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
+		if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
 			return nil, err
 		}
 		if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
 			return nil, err
 		}
 		if c.Scenario.Uses(variant.IDs) {
-			if c.IDs, err = Find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants(), idsName); err != nil {
+			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants()); err != nil {
 				return nil, err
 			}
 		}
 		if c.Scenario.Uses(variant.Dispatch) {
-			if c.Dispatch, err = Find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants, dispatchName); err != nil {
+			if c.Dispatch, err = find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants); err != nil {
 				return nil, err
 			}
 		}
@@ -332,11 +330,11 @@ var queueLocks = []string{"php-lock-printed", "lua-release"}
 func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error) {
 	wanted := []string{o.Queue}
 	if o.Queue == "" {
-		wanted = Names(queueimpl.Variants, queueName)
+		wanted = Shipped(variant.Queue)
 	}
 	for _, name := range wanted {
 		c := base
-		if c.Queue, err = Find("queue", name, o.queueVariants(), queueName); err != nil {
+		if c.Queue, err = find("queue", name, o.queueVariants()); err != nil {
 			return nil, err
 		}
 		locks := o.Locks
@@ -353,7 +351,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			locks = queueLocks
 		}
 		for _, name := range locks {
-			if c.Lock, err = Find("lock", lockimpl.Today(name), o.lockVariants(), lockName); err != nil {
+			if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
 				return nil, err
 			}
 			if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
@@ -368,16 +366,17 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 // withSale returns c with the named sale, if its scenario sells.
 func (o Options) withSale(c scenarios.Config, name string) (_ scenarios.Config, err error) {
 	if c.Scenario.Uses(variant.Sale) {
-		c.Sale, err = Find("sale", name, o.saleVariants(), saleName)
+		c.Sale, err = find("sale", name, o.saleVariants())
 	}
 	return c, err
 }
 
-func orAll[T any](wanted []string, all []T, name func(T) string) []string {
-	if len(wanted) > 0 {
-		return wanted
+// locks returns the names of the locks that were asked for: all, if none was.
+func (o Options) locks() []string {
+	if len(o.Locks) > 0 {
+		return o.Locks
 	}
-	return Names(all, name)
+	return Shipped(variant.Lock)
 }
 
 // SpecFor returns the target of a run under this lock. If no topology was chosen and oversell starts the servers,
@@ -392,22 +391,6 @@ func SpecFor(s server.Spec, l lockimpl.Variant) server.Spec {
 // usualMasters is the number of masters in the Redlock literature.
 const usualMasters = 5
 
-func lockName(v lockimpl.Variant) string  { return v.Name }
-func saleName(v stockimpl.Variant) string { return v.Name }
-
-func dispatchName(v dispatchimpl.Variant) string { return v.Name }
-func queueName(v queueimpl.Variant) string       { return v.Name }
-func idsName(v idimpl.Variant) string            { return v.Name }
-
-// Names are the names of all.
-func Names[T any](all []T, name func(T) string) []string {
-	var ns []string
-	for _, v := range all {
-		ns = append(ns, name(v))
-	}
-	return ns
-}
-
 // Find returns the item with this name, or an error that suggests similar names.
 func Find[T any](what, wanted string, all []T, name func(T) string) (T, error) {
 	for _, v := range all {
@@ -416,7 +399,10 @@ func Find[T any](what, wanted string, all []T, name func(T) string) (T, error) {
 		}
 	}
 	var zero T
-	known := Names(all, name)
+	var known []string
+	for _, v := range all {
+		known = append(known, name(v))
+	}
 	if near := variant.Nearest(wanted, known); len(near) > 0 {
 		return zero, fmt.Errorf("%s %q is not known: did you mean %s? (see: oversell list)", what, wanted, strings.Join(near, " or "))
 	}

@@ -14,7 +14,7 @@ import (
 	"oversell/reports/page"
 )
 
-// contents reads a file.
+// contents returns the text of a file.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -24,11 +24,11 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestReport: a run has its page from the beginning, and gets the same one again from its
-// directory, its history, and its history as lines of JSON.
+// TestReport checks that a run gets its page when it ends, and that the page can be made again from its directory,
+// from its history, and from its history as JSON lines.
 func TestReport(t *testing.T) {
 	o := options("none", "lua-release")
-	o.JSONL, o.Hold = true, time.Millisecond // between reading the stock and writing it
+	o.JSONL, o.Hold = true, time.Millisecond // a delay between reading the stock and writing it
 	p, _ := ran(t, o)
 	dirs := []string{filepath.Join(p.Dir, runName(0, p.Runs[0])), filepath.Join(p.Dir, runName(1, p.Runs[1]))}
 	first := contents(t, filepath.Join(dirs[0], pageFile))
@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 
-	// Several are one page with links; a page that is missing is written.
+	// Several runs give one page with links, and pages that are missing are written.
 	if err := os.Remove(filepath.Join(dirs[1], pageFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportOfJSON: what is in a file of JSON is told by its schema.
+// TestReportOfJSON checks that the schema in a JSON file decides what page is made of it.
 func TestReportOfJSON(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string, v any) string {
@@ -97,14 +97,14 @@ func TestReportOfJSON(t *testing.T) {
 			t.Errorf("the page of %s lacks %q", x.path, x.says)
 		}
 	}
-	// A comparison's directory holds runs, too; it is the comparison that is meant.
+	// The directory of a comparison also holds runs; the page is of the comparison.
 	written, err := Report([]string{dir}, "")
 	if err != nil || len(written) != 1 || !strings.Contains(contents(t, written[0]), "nothing was compared") {
 		t.Errorf("of the comparison's directory: %q, %v", written, err)
 	}
 }
 
-// TestReportRefuses: input without a page is refused in one line, and no file of the user is overwritten.
+// TestReportRefuses checks that input without a page is refused, and that no file of the user is overwritten.
 func TestReportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -143,7 +143,7 @@ func TestReportRefuses(t *testing.T) {
 	if _, err := Report([]string{lines}, filepath.Join(dir, "no", "such", "page.html")); !errors.Is(err, ErrUnwritten) {
 		t.Errorf("a page that cannot be written: %v", err)
 	}
-	for range 2 { // our own pages are written again
+	for range 2 { // a page that this program wrote is overwritten
 		if _, err := Report([]string{lines}, filepath.Join(dir, "page.html")); err != nil {
 			t.Error(err)
 		}

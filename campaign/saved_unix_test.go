@@ -14,8 +14,8 @@ import (
 	"oversell/reports"
 )
 
-// TestOnlyFilesInARunDirectory: reading a pipe in a run directory would block for ever. A pipe that was named is
-// read.
+// TestOnlyFilesInARunDirectory checks that a pipe in a run directory is refused, as reading it could block for ever.
+// A pipe that the user named is read.
 func TestOnlyFilesInARunDirectory(t *testing.T) {
 	const header = `{"schema":"oversell-history/1"}` + "\n"
 	pipe := func(path string) string {
@@ -52,7 +52,7 @@ func TestOnlyFilesInARunDirectory(t *testing.T) {
 	}
 }
 
-// TestEachHistoryOnce: the paths to a history do not count, but the history.
+// TestEachHistoryOnce checks that a history that is named by several paths is judged once.
 func TestEachHistoryOnce(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, HistoryFile), filepath.Join(t.TempDir(), "link")
@@ -68,8 +68,8 @@ func TestEachHistoryOnce(t *testing.T) {
 	}
 }
 
-// TestBoundToItsRun: a run directory is judged only with the history that it was written for; any other gives
-// neither a pass nor a violation.
+// TestBoundToItsRun checks that a run directory is judged only with the history that it was written for. Any other
+// history gives neither a pass nor a violation.
 func TestBoundToItsRun(t *testing.T) {
 	for _, lock := range []string{"lua-release", "none"} {
 		p, d := ran(t, options(lock))
@@ -127,7 +127,7 @@ func TestBoundToItsRun(t *testing.T) {
 	}
 }
 
-// TestCheckStops: also while it waits for a file that never ends.
+// TestCheckStops checks that a check stops even while it waits for a file that never ends.
 func TestCheckStops(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -138,12 +138,12 @@ func TestCheckStops(t *testing.T) {
 	if d, err := Check(ctx, pipe); !errors.Is(err, ErrStopped) || len(d.Runs) != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if w, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // lets the reader go
+	if w, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // lets the blocked reader end
 		w.Close()
 	}
 }
 
-// TestModesAreTheUmasks: whoever may read what the user writes may read a run.
+// TestModesAreTheUmasks checks that the umask decides who may read the files of a run.
 func TestModesAreTheUmasks(t *testing.T) {
 	mask := syscall.Umask(0o002)
 	defer syscall.Umask(mask)

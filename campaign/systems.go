@@ -85,11 +85,7 @@ func (o *Options) Serve(s *system.System) error {
 	if !s.Local() && !o.Target.AllowRemote {
 		return errFar
 	}
-	shipped := map[variant.Object][]string{
-		variant.Lock: Names(lockimpl.Variants, lockName), variant.Sale: Names(stockimpl.Variants, saleName),
-		variant.Queue: Names(queueimpl.Variants, queueName), variant.IDs: Names(idimpl.Variants, idsName),
-	}
-	if slices.Contains(shipped[s.Object], s.Name) {
+	if shipped(s.Object, s.Name) {
 		return fmt.Errorf("the name %s is that of a %s that is shipped: give the system another", s.Name, s.Object)
 	}
 	if today := lockimpl.Today(s.Name); s.Object == variant.Lock && today != s.Name {

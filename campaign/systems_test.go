@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// withPython has python3 be one that has redis-py: Debian's, if another comes first.
+// withPython makes python3 one that has redis-py: Debian's, if another comes first in PATH.
 func withPython(t *testing.T) {
 	t.Helper()
 	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
@@ -24,7 +24,7 @@ func withPython(t *testing.T) {
 	}
 }
 
-// runSystem runs the system of a file of examples.
+// runSystem runs the system that a file in examples describes.
 func runSystem(t *testing.T, file, scenario string, alter func(*Options)) reports.Run {
 	t.Helper()
 	o := Options{Scenario: scenario, System: filepath.Join("..", "examples", file), Target: server.Spec{Target: "process"}, Clients: 16, Stock: 200, Quantity: 1, Seed: 1, Waiting: "poll",
@@ -42,7 +42,7 @@ func runSystem(t *testing.T, file, scenario string, alter func(*Options)) report
 	return d.Runs[0]
 }
 
-// withPHP skips where there is no PHP with phpredis.
+// withPHP skips the test where there is no PHP with phpredis.
 func withPHP(t *testing.T) {
 	t.Helper()
 	out, _ := exec.Command("php", "-m").Output()
@@ -51,7 +51,7 @@ func withPHP(t *testing.T) {
 	}
 }
 
-// withNode skips where there is no Node.js.
+// withNode skips the test where there is no Node.js.
 func withNode(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
@@ -59,8 +59,8 @@ func withNode(t *testing.T) {
 	}
 }
 
-// TestSystemsAreJudged: flawed locks in Python and PHP and a flawed shop behind HTTP are caught,
-// and the sound ones pass.
+// TestSystemsAreJudged checks that flawed locks in Python, Node.js and PHP and a flawed shop behind HTTP are caught,
+// and that the sound ones pass.
 func TestSystemsAreJudged(t *testing.T) {
 	withPython(t)
 	withPHP(t)
@@ -106,8 +106,8 @@ func TestSystemsAreJudged(t *testing.T) {
 	}
 }
 
-// TestSystemsThatCannotStart: a system that ends before it has answered is reported at once, with its output, and
-// no run is made.
+// TestSystemsThatCannotStart checks that a system that ends before its first answer is reported at once, with its
+// output, and that no run is made.
 func TestSystemsThatCannotStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; echo ModuleNotFoundError >&2; exit 1']\n"), 0o600); err != nil {
@@ -125,8 +125,8 @@ func TestSystemsThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestFailoversNeedReplicas: a failover is refused before any server is started, by every lock
-// of a sweep.
+// TestFailoversNeedReplicas checks that a failover without replicas is refused before any server is started, for a
+// named lock and for a sweep.
 func TestFailoversNeedReplicas(t *testing.T) {
 	for target, want := range map[string]string{"process": "use --topology replica, sentinel or cluster", "embedded": "has no replicas"} {
 		o := Options{Scenario: "seckill", Faults: []string{"failover at 1s"}, Target: server.Spec{Target: target}, Clients: 4, Stock: 10, Quantity: 1, Waiting: "poll", Timeout: 5e9}
@@ -142,7 +142,7 @@ func TestFailoversNeedReplicas(t *testing.T) {
 	}
 }
 
-// TestSystemsAreRefused: a system that cannot replace the variant is refused before anything is started.
+// TestSystemsAreRefused checks that a system that cannot replace the variant is refused before anything is started.
 func TestSystemsAreRefused(t *testing.T) {
 	lock := filepath.Join("..", "examples", "python", "lock.yaml")
 	remote := filepath.Join(t.TempDir(), "remote.yaml")
@@ -178,8 +178,8 @@ func TestSystemsAreRefused(t *testing.T) {
 	}
 }
 
-// TestFaultsThatReachASystem: a fault of what oversell's own clients send, and one on the wire that
-// asks for no client, goes with a system.
+// TestFaultsThatReachASystem checks that a system can be combined with faults on the commands of oversell's own
+// clients, and with faults on the wire that name no client.
 func TestFaultsThatReachASystem(t *testing.T) {
 	lock := filepath.Join("..", "examples", "python", "lock.yaml")
 	for _, c := range []struct{ scenario, fault string }{
@@ -193,7 +193,7 @@ func TestFaultsThatReachASystem(t *testing.T) {
 	}
 }
 
-// TestScenarioOfASystem: without --scenario, the scenario is one that has such an object.
+// TestScenarioOfASystem checks that, without --scenario, the scenario is one that has the system's object.
 func TestScenarioOfASystem(t *testing.T) {
 	for object, want := range map[string]string{"lock": "seckill", "sale": "seckill", "queue": "queue", "ids": "ids"} {
 		file := filepath.Join(t.TempDir(), "s.yaml")
@@ -219,7 +219,7 @@ func TestScenarioOfASystem(t *testing.T) {
 	}
 }
 
-// pythonSystem writes a system's file whose program is in Python.
+// pythonSystem writes a system file and its Python program, and returns the path of the file.
 func pythonSystem(t *testing.T, file, program string) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -234,7 +234,8 @@ func pythonSystem(t *testing.T, file, program string) string {
 	return filepath.Join(dir, "s.yaml")
 }
 
-// pythonLock is a sound lock in the memory of one process, whose answers may be altered.
+// pythonLock is a sound lock in the memory of one process. START is code that runs first, and EACH can alter an
+// answer.
 const pythonLock = `import json, os, sys, time
 START
 holder, n = None, 0
@@ -257,8 +258,8 @@ for line in sys.stdin:
     print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// TestTheStartIsNoLoad: a lock whose program is slow to start keeps its promises; a run of a system that serves no
-// clients any more, or hardly any, does not pass.
+// TestTheStartIsNoLoad checks that a lock whose program starts slowly keeps its promises, and that a run of a system
+// that serves hardly any clients does not pass.
 func TestTheStartIsNoLoad(t *testing.T) {
 	for _, c := range []struct {
 		start, each, more string
@@ -279,7 +280,7 @@ func TestTheStartIsNoLoad(t *testing.T) {
 				case c.more != "":
 					o.Duration, o.Ops = 0, 60
 				case c.each != "":
-					o.Duration = 30e9 // and it ends before
+					o.Duration = 30e9 // the run ends before
 				}
 			})
 			if r.Verdict != c.verdict || !strings.Contains(r.Why, c.reason) {
@@ -316,7 +317,7 @@ class H(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()
 `
 
-// pythonShopFile describes it; MORE is more of http.
+// pythonShopFile describes pythonShop; MORE is replaced by more settings of http.
 const pythonShopFile = `name: s
 object: sale
 promises: [no-oversell, no-undersell]
@@ -329,13 +330,14 @@ http:
 MORE
 `
 
-// pythonShopSystem writes a file that describes a pythonShop.
+// pythonShopSystem writes a pythonShop and the file that describes it.
 func pythonShopSystem(t *testing.T, more, start, each string) string {
 	t.Helper()
 	return pythonSystem(t, strings.Replace(pythonShopFile, "MORE", more, 1), strings.NewReplacer("START", start, "EACH", each).Replace(pythonShop))
 }
 
-// TestAServiceThatEndsInARun: a shop that ends is not started again without its stock.
+// TestAServiceThatEndsInARun checks that a shop that ends in a run is not started again: it would have lost its
+// stock.
 func TestAServiceThatEndsInARun(t *testing.T) {
 	file := pythonShopSystem(t, "", "", "if sold == 30: os._exit(3)")
 	r := runSystem(t, file, "seckill", func(o *Options) { o.System, o.Target.Target, o.Stock, o.Clients = file, "embedded", 100, 8 })
@@ -344,8 +346,8 @@ func TestAServiceThatEndsInARun(t *testing.T) {
 	}
 }
 
-// TestProcessesEndWithTheirRun: when a run is over, the programs that served it have been asked to
-// end and have ended, with what they had started.
+// TestProcessesEndWithTheirRun checks that, when a run is over, its programs have been asked to end and have ended,
+// with the processes that they started.
 func TestProcessesEndWithTheirRun(t *testing.T) {
 	started := "import subprocess; child = subprocess.Popen(['sleep', '300'])\nopen('child', 'w').write(str(child.pid))\n"
 	asked := started + `import signal
@@ -379,7 +381,7 @@ signal.signal(signal.SIGTERM, ends)
 	}
 }
 
-// TestOperationsThatAreNotThere: an operation that a system lacks excuses nothing: a run that calls it is
+// TestOperationsThatAreNotThere checks that a missing operation of a system excuses nothing: a run that calls it is
 // inconclusive.
 func TestOperationsThatAreNotThere(t *testing.T) {
 	file := pythonShopSystem(t, "  refund: {path: '/refund?{order}&{quantity}'}", "", "pass")
@@ -391,7 +393,7 @@ func TestOperationsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestChecksOfWhatCannotStart: a program that cannot start is reported as in a run.
+// TestChecksOfWhatCannotStart checks that a check reports a program that cannot start as a run does.
 func TestChecksOfWhatCannotStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\nobject: lock\ncommand: [sh, -c, 'echo Traceback >&2; exit 1']\n"), 0o600); err != nil {

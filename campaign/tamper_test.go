@@ -18,7 +18,7 @@ import (
 	"oversell/reports"
 )
 
-// original is a history of a real run that passed, in both forms.
+// original is the history of a real run that broke no promise, in both forms.
 type original struct {
 	name   string
 	h      *history.History
@@ -26,7 +26,7 @@ type original struct {
 	lines  []byte
 }
 
-// originals are short runs of several scenarios.
+// originals returns short runs of several scenarios.
 func originals(t testing.TB) (all []original) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -58,7 +58,7 @@ func originals(t testing.TB) (all []original) {
 		if r := judging.Judge(x.h).Run; r.Verdict == reports.Violated {
 			t.Fatalf("%s: %s %s", x.name, r.Verdict, r.Why)
 		} else if r.Verdict != reports.Pass {
-			t.Logf("%s: %s, %s", x.name, r.Verdict, r.Why) // it must not pass when it is altered, either
+			t.Logf("%s: %s, %s", x.name, r.Verdict, r.Why) // an altered history of it must not pass either
 		}
 		var lines bytes.Buffer
 		if err := history.WriteJSONL(&lines, x.h); err != nil {
@@ -84,7 +84,7 @@ func (x *original) pieces(lines bool) (all [][]byte) {
 	return all
 }
 
-// tampered is the history with something deleted, doubled, moved or altered.
+// tampered returns the history with something deleted, doubled, moved or altered.
 func (x *original) tampered(r *rand.Rand, lines bool) (data []byte, how string) {
 	pieces := slices.Clone(x.pieces(lines))
 	i, j := r.IntN(len(pieces)), r.IntN(len(pieces))
@@ -121,7 +121,7 @@ func (x *original) tampered(r *rand.Rand, lines bool) (data []byte, how string) 
 // violation; nothing crashes or hangs.
 func TestTampered(t *testing.T) {
 	all := originals(t)
-	runs := 1_200 // a few seconds, also under the race detector
+	runs := 1_200 // a few seconds even under the race detector
 	if os.Getenv("OVERSELL_LONG") == "1" {
 		runs = 1_000_000
 	}
@@ -162,7 +162,7 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// tamper reads and judges one history that was tampered with, and says what came of it.
+// tamper reads and judges one altered history, and returns the result and, if it is wrong, the problem.
 func tamper(x *original, r *rand.Rand) (what, problem string) {
 	if r.IntN(2) == 0 {
 		return retold(x, r)
@@ -187,9 +187,8 @@ func tamper(x *original, r *rand.Rand) (what, problem string) {
 	return "file: inconclusive", ""
 }
 
-// retold alters what a history tells, and writes it anew with a trailer that fits or, as
-// JSON lines, with the count of the original. Only that count can show that an operation
-// is missing.
+// retold alters operations or the header of a history and writes it anew as JSON lines. The trailer fits the altered
+// history or has the count of the original; only that count can show that an operation is missing.
 func retold(x *original, r *rand.Rand) (what, problem string) {
 	h := *x.h
 	h.Ops = slices.Clone(h.Ops)
@@ -227,7 +226,7 @@ func retold(x *original, r *rand.Rand) (what, problem string) {
 	}
 	data := text.Bytes()
 	counted := r.IntN(2) == 0 && x.h.Trailer != nil
-	if counted { // as a file from elsewhere, of which lines were deleted
+	if counted { // like a file from elsewhere of which lines were deleted
 		data = data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
 		data = bytes.Replace(data, []byte(`,"sealed":true`), nil, 1)
 		data = fmt.Appendf(data, `{"trailer":{"operations":%d,"elapsed_ns":%d}}`+"\n", len(x.h.Ops), x.h.Trailer.Elapsed)
@@ -243,7 +242,7 @@ func retold(x *original, r *rand.Rand) (what, problem string) {
 	return "told: " + run.Verdict, problem
 }
 
-// fuzzed reads and judges any bytes: what passes is whole.
+// fuzzed reads and judges any bytes: a history that passes must be whole.
 func fuzzed(t *testing.T, data []byte) {
 	h, err := history.ReadFrom(bytes.NewReader(data))
 	if err != nil {

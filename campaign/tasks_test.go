@@ -18,7 +18,7 @@ func queueOptions(queue string, locks ...string) Options {
 	return o
 }
 
-// TestQueueUnderThePrintedLock: load alone breaks the queue that leans on it.
+// TestQueueUnderThePrintedLock checks that load alone breaks the queue that relies on the printed lock.
 func TestQueueUnderThePrintedLock(t *testing.T) {
 	for seed := range uint64(5) {
 		o := queueOptions("zset-locked", "php-lock-printed")
@@ -50,7 +50,7 @@ func TestQueues(t *testing.T) {
 	for _, c := range []struct {
 		queue, lock string
 		die         float64
-		want        string // promised properties of the queue that must break, and no others
+		want        string // the promised properties of the queue that must break; no others may
 	}{
 		{queue: "zset-locked", lock: "lua-release"},
 		{queue: "zset-locked", lock: "lua-release", die: 0.05, want: "no-lost-task"},
@@ -90,7 +90,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestTheControlDeliversTwice: two pollers of range-run-remove get one task.
+// TestTheControlDeliversTwice checks that two consumers of range-run-remove get the same task.
 func TestTheControlDeliversTwice(t *testing.T) {
 	for seed := range uint64(5) {
 		o := queueOptions("range-run-remove")
@@ -118,7 +118,7 @@ func TestNumbers(t *testing.T) {
 		{"floors", "incr", "none", reports.Pass, ""},
 		{"floors", "script", "none", reports.Pass, ""},
 		{"ids", "block", "none", reports.Pass, ""},
-		{"floors", "block", "none", reports.Violated, variant.NoGaps}, // which block does not promise, and floors do
+		{"floors", "block", "none", reports.Violated, variant.NoGaps}, // block does not promise no-gaps, but the scenario does
 	} {
 		t.Run(strings.Join([]string{c.scenario, c.ids, c.lock}, " "), func(t *testing.T) {
 			o := onRealRedis(c.lock)
@@ -135,11 +135,11 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestQueuedSale: behind a queue, too, the sale is as good as its lock.
+// TestQueuedSale checks that a sale behind a queue sells the stock exactly.
 func TestQueuedSale(t *testing.T) {
 	o := onRealRedis("lua-release")
 	o.Scenario, o.Queue, o.Clients, o.Stock = "seckill-queued", "zset-locked", 16, 100
-	o.Hold, o.Repeat = 2*time.Millisecond, 0.3 // so that workers meet, and ids, too
+	o.Hold, o.Repeat = 2*time.Millisecond, 0.3 // so that workers meet, and some ids are enqueued again
 	if r := ranOnRedis(t, o).Runs[0]; r.Verdict != reports.Pass || *r.Sold != 100 {
 		t.Errorf("under lua-release: %s, sold %d, broke %v; %s\n%s", r.Verdict, *r.Sold, broken(r), r.Why, story(r))
 	}

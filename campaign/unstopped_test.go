@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestUnstopped: what a signal ended is no failure, and a file that could not be written is
+// TestUnstopped checks that an error caused by the signal is no failure, and that a file that could not be written is
 // one.
 func TestUnstopped(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 	"oversell/variant"
 )
 
-// lockHistory returns a correct lock's history of n operations by that many clients: each
-// hold takes 20 µs, a tenth of the attempts is refused, answers take a while.
+// lockHistory returns the history of a correct lock: n operations by that many clients. Each hold takes 20 µs, a
+// tenth of the attempts are refused, and answers are delayed at random.
 func lockHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(1, 1))
 	ops := make([]history.Op, 0, n+2)
@@ -44,7 +44,7 @@ func lockHistory(n, clients int) []history.Op {
 	return complete(ops[:n])
 }
 
-// saleHistory returns a correct sale's history: the stock lasts for half of the orders.
+// saleHistory returns the history of a correct sale whose stock lasts for half of the orders.
 func saleHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(2, 2))
 	ops := make([]history.Op, 0, n)
@@ -67,8 +67,8 @@ func saleHistory(n, clients int) []history.Op {
 	return complete(ops)
 }
 
-// shopHistory returns a correct sale of many products, each of which lasts for half of its
-// orders. Tokens rise with the orders, and what is left is read in the end.
+// shopHistory returns the history of a correct sale of many products, each of which has stock for half of its orders.
+// Tokens rise from order to order, and the history ends with readings of what is left.
 func shopHistory(n, clients int, keys int64) []history.Op {
 	ops := saleHistory(n, clients)
 	left := make([]int64, keys)
@@ -96,16 +96,16 @@ func shopHistory(n, clients int, keys int64) []history.Op {
 	return ops
 }
 
-// refundHistory returns a sale in which a fifth of the buyers give their piece back, so
-// that it is sold out and on sale again all the time.
+// refundHistory returns the history of a correct sale in which about a fifth of the operations are refunds, so that
+// the product is sold out and on sale again all the time.
 func refundHistory(n, clients int, stock int64) []history.Op {
 	r := rand.New(rand.NewPCG(3, 3))
 	ops := make([]history.Op, 0, n)
 	left := stock
-	stretch := clients * 500 // as many in flight as there are clients
+	stretch := clients * 500 // keeps about as many operations in flight as there are clients
 	free := make([]time.Duration, clients)
 	now := time.Duration(0)
-	var sold []history.Op // not given back
+	var sold []history.Op // purchases without a refund
 	for i := range n {
 		c := int32(i % clients)
 		now = max(now+1000, free[c]+1)
@@ -127,12 +127,12 @@ func refundHistory(n, clients int, stock int64) []history.Op {
 	return complete(ops)
 }
 
-// benchMonitors feeds the monitors as Judge does and reports the processor time for an
-// operation, which it returns: that of all threads, the garbage collector's included.
+// benchMonitors feeds the monitors as Judge does. It reports and returns the processor time per operation, summed
+// over all threads, including the garbage collector's.
 func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanoseconds float64) {
 	low := lowWaters(ops)
 	b.ReportAllocs()
-	runtime.GC() // what came before is not theirs
+	runtime.GC() // so that the monitors do not pay for earlier garbage
 	start := processorTime()
 	for b.Loop() {
 		ms := open()
@@ -158,7 +158,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanos
 	return nanoseconds
 }
 
-// idle is a monitor that does nothing: it measures the cost of passing the operations.
+// idle is a monitor that does nothing. It measures what it costs to pass the operations to a monitor.
 type idle struct{}
 
 func (idle) Observe(*history.Op)   {}
@@ -172,9 +172,8 @@ func BenchmarkNothing(b *testing.B) {
 	})
 }
 
-// BenchmarkLock compares all monitors of a lock that promises fencing tokens with the one
-// of linearizability alone: "all" takes x-linearizable times as much processor time for
-// the same operations.
+// BenchmarkLock compares all monitors of a lock that promises fencing tokens with the monitor of linearizability
+// alone. The metric x-linearizable of "all" is the ratio of their processor times for the same operations.
 func BenchmarkLock(b *testing.B) {
 	h := history.Header{TTL: 15 * time.Second, Grace: time.Second}
 	fenced := h
@@ -198,7 +197,7 @@ func BenchmarkLock(b *testing.B) {
 		}
 	}
 	spread := lockHistory(1_000_000, 1000)
-	for i := range spread { // each session keeps its key
+	for i := range spread { // all operations of a session get the same key
 		n, _ := spread[i].Arg.Num()
 		spread[i].Key = history.Int(max(n, -n) % 100_000)
 	}
@@ -213,7 +212,7 @@ func BenchmarkLock(b *testing.B) {
 	}
 }
 
-// BenchmarkSale does the same for a sale.
+// BenchmarkSale makes the same comparison for a sale.
 func BenchmarkSale(b *testing.B) {
 	const n = 1_000_000
 	h := history.Header{Stock: n / 2}
@@ -252,7 +251,7 @@ func BenchmarkSale(b *testing.B) {
 	}
 }
 
-// plainStock returns the stock model without the orders, which the histories here do not repeat.
+// plainStock returns a model of the stock that keeps no orders: in these histories no order is sent twice.
 func plainStock(stock int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },

@@ -8,13 +8,11 @@ import (
 	"oversell/history"
 )
 
-// legalLease decides by trying every order whether a lock with leases can have
-// given these answers. It is written from the definition of the object in the
-// comment of tryLock and shares nothing with the procedure.
+// legalLease tries every order to decide whether a lock with leases can have given these answers. It is written from
+// the definition of the object in the comment of tryLock and shares no code with the monitor.
 //
-// Every operation, and every expiry, happens at one moment of its window. An
-// order is possible when the moments can be chosen rising; the earliest choice,
-// t = max(t, window start), is the best one.
+// Every operation, and every expiry, happens at one moment of its window. An order is possible when rising moments
+// can be chosen; the earliest choice, t = max(t, window start), is the best one.
 func legalLease(h *history.Header, ops []history.Op) bool {
 	b := brute{h: h, ops: ops, seen: make(map[bruteState]bool)}
 	for i, op := range ops {

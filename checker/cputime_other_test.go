@@ -6,6 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// processorTime returns the time that went by, where the system does not tell how long the
-// processors have worked.
+// processorTime returns elapsed time, because this system does not report processor time.
 func processorTime() time.Duration { return time.Since(began) }

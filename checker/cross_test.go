@@ -17,8 +17,8 @@ import (
 	"oversell/variant"
 )
 
-// crossRuns returns how many histories a generator makes for a model. One goroutine makes and
-// judges them: of the race detector a few are enough, and the rest is made without it.
+// crossRuns returns how many histories a generator makes for a model. One goroutine makes and judges them, so the
+// race detector needs only a few; runs without it judge the rest.
 func crossRuns() int {
 	switch {
 	case long():
@@ -108,8 +108,8 @@ func TestCrossLease(t *testing.T) {
 		ttl         time.Duration
 		mostUnknown float64
 	}{
-		// Leases about as long as an operation: many are over before the
-		// client knows of them, which is what stays undecided next to refusals.
+		// The lease is about as long as an operation. Many leases end before the client learns of them, and beside a
+		// refusal the monitor often cannot decide such a case.
 		{"short", 3, 0.2},
 		{"long", 12, 0.05},
 	} {
@@ -134,7 +134,7 @@ func TestCrossLease(t *testing.T) {
 func TestCrossStock(t *testing.T) {
 	for bits := range 16 {
 		if bits > 0 && !long() {
-			break // the short test mixes everything in one go
+			break // without OVERSELL_LONG one subtest draws all mixes
 		}
 		mix := func(r *rand.Rand) saleMix {
 			b := bits
@@ -170,7 +170,7 @@ func TestCrossStock(t *testing.T) {
 	}
 }
 
-// TestCrossStockLonger has enough in flight to make the search branch.
+// TestCrossStockLonger uses histories with enough operations in flight to make the search branch.
 func TestCrossStockLonger(t *testing.T) {
 	runs := crossRuns() / 20
 	for seed := range uint64(runs) {
@@ -185,7 +185,8 @@ func TestCrossStockLonger(t *testing.T) {
 	}
 }
 
-// bruteCores judges mutual exclusion by its definition: all cores, all pairs.
+// bruteCores judges mutual exclusion by its definition: it compares every pair of cores, the times during which a
+// session surely held the lock.
 func bruteCores(_ *history.Header, ops []history.Op) bool {
 	type core struct {
 		session    history.Value
@@ -196,7 +197,7 @@ func bruteCores(_ *history.Header, ops []history.Op) bool {
 		switch {
 		case a.Outcome != history.OK:
 			continue
-		case a.Kind == history.Extend: // it begins a core if none goes on
+		case a.Kind == history.Extend: // an extension begins a new core, unless it continues the last one
 			var last *history.Op
 			for j := range ops[:i] {
 				if op := &ops[j]; monitor.Session(op) == monitor.Session(&a) && (op.Kind != history.Extend || op.Outcome == history.OK || op.Reason == history.Lost) {
@@ -306,7 +307,7 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 				continue
 			}
 			if op.Kind == history.Acquire && op.Call <= x.Return && (op.Outcome == history.Unknown || op.Outcome == history.OK && j > i) {
-				vague = true // it may have been granted
+				vague = true // the session may have been granted the lock
 			}
 			if j >= i {
 				continue
@@ -340,7 +341,7 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 	return true
 }
 
-// strays adds releases and extensions in sessions that were given back or never granted.
+// strays adds releases and extensions in sessions that had already ended or were never granted the lock.
 func strays(r *rand.Rand, ops []history.Op) []history.Op {
 	end := ops[len(ops)-1].Return
 	for range r.IntN(3) {
@@ -370,7 +371,7 @@ func TestCrossOwnerOnlyRelease(t *testing.T) {
 		for seed := range uint64(crossRuns()) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			h := &history.Header{TTL: 3 + upTo(r, 12), Drift: upTo(r, 2)}
-			h.Grace = h.Drift + 6 // clients pause between two tries
+			h.Grace = h.Drift + 6 // clients pause between two attempts
 			ops := named(r, lockRun(r, h, 30, false))
 			for _, m := range []Monitor{newOwnerOnlyRelease(h), newMutualExclusion(h), newProgress(h), newLockLinear(h)} {
 				if v := feedAdvancing(m, ops); v.Result == Violated {
@@ -381,7 +382,7 @@ func TestCrossOwnerOnlyRelease(t *testing.T) {
 	})
 }
 
-// bruteTokens fits tokens into their intervals in order of their size.
+// bruteTokens takes the tokens in rising order and fits each into its interval.
 func bruteTokens(ops []history.Op, distinct bool, from func(*history.Op) time.Duration, takes func(*history.Op) bool) bool {
 	var list []history.Op
 	for _, op := range ops {
@@ -454,8 +455,8 @@ func TestCrossTokens(t *testing.T) {
 	})
 }
 
-// TestCrossTold: what buyers are told to be left, with answers that are missing, repeated, or tell
-// nothing, and with refunds.
+// TestCrossTold compares the monitor with porcupine on histories in which answers tell buyers how many pieces are
+// left. Some answers are missing, are repetitions, or tell no number, and there are refunds.
 func TestCrossTold(t *testing.T) {
 	cross(t, 0.02, openSale, func(r *rand.Rand) (*history.Header, []history.Op) {
 		h := &history.Header{Stock: 1 + int64(r.IntN(6))}
@@ -492,8 +493,7 @@ func TestCrossTold(t *testing.T) {
 	}, porcupineStock)
 }
 
-// bruteNet returns the most that was surely sold at any moment, and bruteRefusals whether a client was refused while
-// stock was surely left.
+// bruteNet returns the largest number of pieces that was surely sold at any moment.
 func bruteNet(ops []history.Op) int64 {
 	var peak int64
 	for _, at := range ops {
@@ -522,6 +522,7 @@ func bruteNet(ops []history.Op) int64 {
 	return peak
 }
 
+// bruteRefusals returns false if a client was refused while enough stock was surely left.
 func bruteRefusals(h *history.Header, ops []history.Op) bool {
 	for _, no := range ops {
 		if no.Reason != history.SoldOut {
@@ -551,7 +552,7 @@ func TestCrossBooks(t *testing.T) {
 		if chance(r, 50) {
 			ops = saleRun(r, h, 3+r.IntN(20), m, true)
 		}
-		for i, op := range ops { // an answer that an order was given back before means something
+		for i, op := range ops { // "refunded before" must refer to some refund; otherwise make it a plain one
 			if op.Kind == history.Refund && op.Reason == history.Repeated && !slices.ContainsFunc(ops, func(o history.Op) bool {
 				return o.Kind == history.Refund && o.Reason != history.Repeated && o.Arg == op.Arg && o.Call <= op.Return
 			}) {
@@ -583,14 +584,14 @@ func TestCrossBooks(t *testing.T) {
 	})
 }
 
-// withoutRefusals is a history of purchases and refunds with an effect: the question whether
-// it has a legal order is whether they had room.
+// withoutRefusals returns the purchases and refunds that may have had an effect. They have a legal order exactly if
+// there was stock for them.
 func withoutRefusals(ops []history.Op) []history.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return op.Outcome == history.Refused })
 }
 
-// TestCrossOverlappingRefunds compares no-oversell with porcupine where refunds overlap the
-// purchases that they are of.
+// TestCrossOverlappingRefunds compares no-oversell with porcupine on histories in which a refund overlaps the
+// purchase that it returns.
 func TestCrossOverlappingRefunds(t *testing.T) {
 	var results [3]int
 	for seed := range uint64(crossRuns() / 4) {
@@ -624,8 +625,8 @@ func TestCrossOverlappingRefunds(t *testing.T) {
 	}
 }
 
-// acceptable tries every order of what was accepted and refused as stale from now on, and
-// every token for the sale to have registered by each refusal.
+// acceptable tries every order of the accepted operations and of those refused as stale, and, for each refusal, every
+// token that the sale can have seen by then.
 func acceptable(ops []history.Op, done []bool, now time.Duration, registered int64) bool {
 	left := false
 	for i, op := range ops {
@@ -635,7 +636,7 @@ func acceptable(ops []history.Op, done []bool, now time.Duration, registered int
 		}
 		left = true
 		if max(now, op.Call) > op.Return {
-			return false // nor will it be in time later
+			return false // its interval is already over
 		}
 		done[i] = true
 		if accepts && registered <= op.Fence && acceptable(ops, done, max(now, op.Call), op.Fence) {

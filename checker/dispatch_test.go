@@ -158,7 +158,7 @@ func inPool(what string, n int64, call time.Duration) history.Op {
 	return op
 }
 
-// dispatchNoise generates a pool's history at random.
+// dispatchNoise generates a random history of a pool of tasks.
 func dispatchNoise(r *rand.Rand, n int) []history.Op {
 	people := make([]person, 2+r.IntN(3))
 	for i := range people {
@@ -182,7 +182,7 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 		p.session = 0
 		switch {
 		case chance(r, 30):
-			continue // it went away
+			continue // the client leaves without a submit
 		case chance(r, 20):
 			op = noAnswer(op)
 		case chance(r, 40):
@@ -191,7 +191,7 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 			op = again(op)
 		}
 		if chance(r, 10) {
-			op.Session = history.Int(1 + r.Int64N(hold+2)) // perhaps of another, or of nobody
+			op.Session = history.Int(1 + r.Int64N(hold+2)) // perhaps another client's hold, or nobody's
 		}
 		if chance(r, 10) {
 			op.Arg = history.Int(int64(1 + r.IntN(4)))
@@ -206,11 +206,11 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 			}
 		}
 		if op := &ops[i]; op.Outcome == history.Unknown {
-			op.Return += upTo(r, 30) // it may be told of late
+			op.Return += upTo(r, 30) // a missing answer may be recorded late
 		}
 	}
 	takes := slices.Clone(ops)
-	ops = slices.DeleteFunc(ops, func(op history.Op) bool { // what no history may have: a submit before the take of its hold
+	ops = slices.DeleteFunc(ops, func(op history.Op) bool { // no history may have a submit that is called before its hold was taken
 		return op.Kind == history.Submit && slices.ContainsFunc(takes, func(take history.Op) bool {
 			return take.Kind == history.Take && take.Session == op.Session && (take.Call >= op.Call || take.Outcome == history.OK && take.Return >= op.Call)
 		})
@@ -221,7 +221,7 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 // bruteCommits judges holder-commits by its definition.
 func bruteCommits(ops []history.Op) Result {
 	landed := func(op history.Op) bool { return op.Kind == history.Submit && op.Outcome == history.OK }
-	// bad reports whether a commit cannot have landed by right.
+	// bad reports whether submit s cannot be legal.
 	bad := func(s history.Op) bool {
 		var hold *history.Op
 		for i := range ops {
@@ -293,7 +293,7 @@ func TestCrossDispatch(t *testing.T) {
 		for _, op := range ops {
 			if op.Kind == history.Take && op.Outcome == history.OK {
 				h := hold{take: op}
-				for _, s := range slices.Backward(ops) { // the first one
+				for _, s := range slices.Backward(ops) { // ends with the first submit of the hold
 					if s.Kind == history.Submit && s.Session == op.Session {
 						h.submit = s
 					}
@@ -339,7 +339,7 @@ func TestCrossDispatch(t *testing.T) {
 	}
 }
 
-// TestOpportunitiesOfDispatch counts what could have broken a promise.
+// TestOpportunitiesOfDispatch checks how many opportunities each promise has.
 func TestOpportunitiesOfDispatch(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return ops }
 	elsewhere := func(op history.Op) history.Op { op.Key = history.Text("another"); return op }

@@ -21,7 +21,7 @@ var (
 // long reports whether the long cross-validation was asked for: OVERSELL_LONG=1.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
 
-// show prints a history for a failed test.
+// show formats a history for the message of a failed test.
 func show(h *history.Header, ops []history.Op) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "stock %d, ttl %d, drift %d, grace %d\n", h.Stock, h.TTL, h.Drift, h.Grace)
@@ -54,7 +54,7 @@ func complete(ops []history.Op) []history.Op {
 	return ops
 }
 
-// feed runs a monitor over ops without a single Advance.
+// feed runs a monitor over ops without calling Advance.
 func feed(m Monitor, ops []history.Op) Verdict {
 	for _, op := range ops {
 		m.Observe(&op)
@@ -62,8 +62,8 @@ func feed(m Monitor, ops []history.Op) Verdict {
 	return m.Verdict()
 }
 
-// feedAdvancing runs a monitor over ops with an exact Advance after every operation,
-// and asks for a verdict in between, which must not change anything.
+// feedAdvancing runs a monitor over ops with an exact Advance after every operation. Now and then it also asks for a
+// verdict, which must not change anything.
 func feedAdvancing(m Monitor, ops []history.Op) Verdict {
 	low := make([]time.Duration, len(ops)+1)
 	low[len(ops)] = history.Forever
@@ -80,7 +80,7 @@ func feedAdvancing(m Monitor, ops []history.Op) Verdict {
 	return m.Verdict()
 }
 
-// both feeds two monitors in both ways and fails when they disagree.
+// both runs a monitor with feed and another with feedAdvancing, and fails when their results differ.
 func both(t *testing.T, h *history.Header, open func() Monitor, ops []history.Op) Verdict {
 	t.Helper()
 	a, b := feed(open(), ops), feedAdvancing(open(), ops)
@@ -90,7 +90,7 @@ func both(t *testing.T, h *history.Header, open func() Monitor, ops []history.Op
 	return a
 }
 
-// span of random numbers: 0 <= n <= most.
+// upTo returns a random duration from 0 to most.
 func upTo(r *rand.Rand, most int) time.Duration { return time.Duration(r.IntN(most + 1)) }
 
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
@@ -127,7 +127,7 @@ func read(what string, n int64, call time.Duration) history.Op {
 	return history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: shopKey, Arg: history.Text(what), Result: history.Int(n), Call: call, Return: call + 1}
 }
 
-// monitorsOf makes all monitors of one object.
+// monitorsOf returns all monitors of one object.
 func monitorsOf(of variant.Object, h *history.Header) (ms []Monitor) {
 	s := &Shared{Header: h}
 	for _, j := range All {
@@ -138,7 +138,7 @@ func monitorsOf(of variant.Object, h *history.Header) (ms []Monitor) {
 	return ms
 }
 
-// monitorOf opens the monitor of one property by itself.
+// monitorOf returns a function that opens the monitor of one property by itself.
 func monitorOf(of variant.Object, p variant.Property) func(*history.Header) Monitor {
 	return func(h *history.Header) Monitor {
 		j, ok := find(of, p)
@@ -162,7 +162,7 @@ var (
 	newLockLinear       = monitorOf(variant.Lock, variant.Linearizable)
 )
 
-// lowWaters is, for the start of every block, the earliest call from there on.
+// lowWaters returns, for the start of every block, the earliest call of the operations from there on.
 func lowWaters(ops []history.Op) []time.Duration {
 	low := []time.Duration{history.Forever}
 	if len(ops) > 0 {

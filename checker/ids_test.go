@@ -21,7 +21,7 @@ func gave(client int32, n int64, call, ret time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.NextID, Outcome: history.OK, Key: counterKey, Result: history.Int(n), Call: call, Return: ret}
 }
 
-// lettered is given a text in place of a number.
+// lettered returns an answer that gives a text instead of a number.
 func lettered(text string, call, ret time.Duration) history.Op {
 	return history.Op{Client: 1, Kind: history.NextID, Outcome: history.OK, Key: counterKey, Result: history.Text(text), Call: call, Return: ret}
 }
@@ -120,8 +120,8 @@ func TestIDLinear(t *testing.T) {
 	})
 }
 
-// TestCrossRepeated compares unique-ids with its definition where requests are named and
-// answers told to be repetitions.
+// TestCrossRepeated compares unique-ids with its definition on histories in which requests have names and some
+// answers say that they are repetitions.
 func TestCrossRepeated(t *testing.T) {
 	none := history.Value{}
 	tried := func(ops []history.Op, op history.Op) bool {
@@ -143,7 +143,7 @@ func TestCrossRepeated(t *testing.T) {
 		}
 		return true
 	}
-	// explained reports whether every repetition has an answer or a try that it repeats.
+	// explained reports whether every repetition has an answer or an unanswered try that it can repeat.
 	explained := func(ops []history.Op) bool {
 		return !slices.ContainsFunc(ops, func(op history.Op) bool {
 			return op.Reason == history.Repeated && !tried(ops, op) && !slices.ContainsFunc(ops, func(o history.Op) bool {
@@ -180,8 +180,8 @@ func TestCrossRepeated(t *testing.T) {
 	}, toTheLetter)
 }
 
-// counterModel returns a counter whose next number is 1 more than the state, as the
-// comment of idLinear has it.
+// counterModel returns the model of a counter whose next number is the state plus 1, as the comment of idLinear
+// defines it.
 func counterModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{int64(0)} },
@@ -215,8 +215,7 @@ func legalCounter(_ *history.Header, ops []history.Op) bool {
 	return porcupine.CheckOperations(counterModel(), list)
 }
 
-// counterRun generates a counter's history by simulating a correct one. At most
-// one corruption is applied.
+// counterRun generates a history by simulating a correct counter. At most one corruption is applied.
 func counterRun(r *rand.Rand, n int, corrupt bool) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
@@ -271,8 +270,7 @@ func counterRun(r *rand.Rand, n int, corrupt bool) []history.Op {
 	return complete(ops)
 }
 
-// counterNoise generates a counter's history at random, with few gaps and
-// repetitions.
+// counterNoise generates a random history of a counter with few gaps and repetitions.
 func counterNoise(r *rand.Rand, n int) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
@@ -313,14 +311,14 @@ func counterNoise(r *rand.Rand, n int) []history.Op {
 	return ops
 }
 
-// underLock returns a number that was taken under a lock: its client asked for that from a time
-// on, and had it when it asked for the number.
+// underLock returns the operations of a client that takes a number under a lock: it asks for the lock at since, and
+// holds it when it asks for the number.
 func underLock(op history.Op, session int64, since time.Duration) []history.Op {
 	op.Session = history.Int(session)
 	return []history.Op{acquired(op.Client, session, since, op.Call-1, 0), op}
 }
 
-// TestOpportunitiesOfCounters counts what could have broken a promise.
+// TestOpportunitiesOfCounters checks how many opportunities each promise has.
 func TestOpportunitiesOfCounters(t *testing.T) {
 	list := func(parts ...[]history.Op) (ops []history.Op) { return slices.Concat(parts...) }
 	elsewhere := gave(2, 2, 2, 5)
@@ -357,7 +355,7 @@ func TestOpportunitiesOfCounters(t *testing.T) {
 	}
 }
 
-// withRetries has some requests without an answer be tries of ones that were answered.
+// withRetries turns some of the unanswered requests into tries of requests that were answered.
 func withRetries(r *rand.Rand, ops []history.Op) []history.Op {
 	var answers []int
 	for i, op := range ops {
@@ -375,7 +373,7 @@ func withRetries(r *rand.Rand, ops []history.Op) []history.Op {
 	return ops
 }
 
-// fromFirstTry returns the operations with each answer called at the first try of its request.
+// fromFirstTry returns the operations, with the call of each answered request moved back to its first try.
 func fromFirstTry(ops []history.Op) []history.Op {
 	out := slices.Clone(ops)
 	for i := range out {
@@ -388,8 +386,8 @@ func fromFirstTry(ops []history.Op) []history.Op {
 	return out
 }
 
-// TestCrossRetries compares the monitors that ask when a number was asked for with their
-// definitions, where requests are tried several times, at once or one after the other.
+// TestCrossRetries compares the monitors that depend on when a number was asked for with their definitions, on
+// histories with several tries of one request, at once or one after the other.
 func TestCrossRetries(t *testing.T) {
 	for name, run := range map[string]func(r *rand.Rand) []history.Op{
 		"simulated": func(r *rand.Rand) []history.Op { return counterRun(r, 3+r.IntN(8), chance(r, 60)) },
@@ -411,8 +409,7 @@ func TestCrossRetries(t *testing.T) {
 	}
 }
 
-// fallsInTime reports whether a number is lower than one that was received before it was
-// asked for.
+// fallsInTime reports whether some number is lower than a number that was received before it was asked for.
 func fallsInTime(ops []history.Op) bool {
 	for _, op := range ops {
 		for _, o := range ops {
@@ -505,7 +502,7 @@ func TestCrossIDProperties(t *testing.T) {
 	}
 }
 
-// counterHistory returns a correct counter's history.
+// counterHistory returns the history of a correct counter.
 func counterHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(6, 6))
 	ops := make([]history.Op, 0, n)

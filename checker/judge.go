@@ -142,7 +142,7 @@ func (f *facts) observe(op *history.Op) {
 	case history.Release:
 		if op.Until > 0 && op.Call > op.Until {
 			if f.overruns++; f.overruns == 1 {
-				f.first = fmt.Sprintf("%s gave %s back at %s, %s after the end of its lease", say.Client(op), say.Titled("lock", op.Key), say.At(op.Call), say.At(op.Call-op.Until))
+				f.first = fmt.Sprintf("%s released %s at %s, %s after the end of its lease", say.Client(op), say.Titled("lock", op.Key), say.At(op.Call), say.At(op.Call-op.Until))
 			}
 		}
 	case history.Acquire:

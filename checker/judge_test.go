@@ -79,14 +79,14 @@ func TestJudgeIsDeterministicAndAdvancingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestCutNeverViolates cuts correct histories anywhere: what was in flight is missing
-// then, and no monitor may take that for a violation.
+// TestCutNeverViolates cuts correct histories at a random place. The operations in flight are then missing, and no
+// monitor may take that for a violation.
 func TestCutNeverViolates(t *testing.T) {
 	runs := crossRuns() / 10
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		h := bigHistory(seed, 30, 0)
-		for i := range h.Ops { // tokens that rise with the grants
+		for i := range h.Ops { // fencing tokens that rise from grant to grant
 			if op := &h.Ops[i]; op.Kind == history.Acquire {
 				op.Fence, _ = op.Arg.Num()
 			}
@@ -100,7 +100,7 @@ func TestCutNeverViolates(t *testing.T) {
 		h.Ops = h.Ops[:r.IntN(len(h.Ops)+1)]
 		for i, v := range Judge(h).Verdicts {
 			if v.Property == variant.OncePerOrder {
-				continue // the generator gives an order back more than once
+				continue // the generator refunds some orders more than once
 			}
 			if v.Result == Violated && whole.Verdicts[i].Result != Violated {
 				t.Fatalf("seed %d: %s %s: %s\n%s", seed, v.Of, v.Property, v.Why, show(&h.Header, h.Ops))
@@ -194,8 +194,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestOracleGivesUp shows that a hard history is not searched for ever, and that the
-// answer is then the same every time.
+// TestOracleGivesUp checks that the oracle gives up on a hard history, and answers unknown each time.
 func TestOracleGivesUp(t *testing.T) {
 	var ops []history.Op
 	for i := range int64(40) {
@@ -217,7 +216,7 @@ func TestFrontierGivesUp(t *testing.T) {
 	h := history.Header{Stock: 1000, Refund: 0.5, Quantity: 50}
 	m := saleOf(&h, variant.Linearizable)
 	var ops []history.Op
-	for i := range int64(48) { // all in flight at once, all different
+	for i := range int64(48) { // all in flight at once, all of different amounts
 		ops = append(ops, pieces(bought(int32(i), i, 0, time.Duration(100+i)), int32(1+i)))
 		ops = append(ops, pieces(refunded(int32(100+i), i, 0, time.Duration(200+i)), int32(1+i)))
 	}
@@ -249,7 +248,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestSayWithoutKeys: the object of a history without keys gets no name.
+// TestSayWithoutKeys checks that a sentence gives the object no name when the history has no keys.
 func TestSayWithoutKeys(t *testing.T) {
 	const two = time.Millisecond
 	lock := &history.History{Header: history.Header{Clients: 2, Lock: "own"}, Trailer: &history.Trailer{}, Ops: []history.Op{
@@ -289,7 +288,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableOfIDsFarApart has ids of which no two share a page: each cost 4,096 entries.
+// TestTableOfIDsFarApart checks that a table stays small when no two of its ids share a page. Each once cost a whole
+// page of 4,096 entries.
 func TestTableOfIDsFarApart(t *testing.T) {
 	const ids = 1000
 	var before, after runtime.MemStats
@@ -304,7 +304,8 @@ func TestTableOfIDsFarApart(t *testing.T) {
 	}
 }
 
-// TestUndecided: too little knowledge is distinguished from a missing opportunity.
+// TestUndecided checks that Unwitnessed tells a promise without an opportunity from one that the history leaves
+// undecided.
 func TestUndecided(t *testing.T) {
 	h := &history.Header{Stock: 2}
 	lost := bought(2, 2, 1, 9)

@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// keyedVerdict merges these verdicts of as many keys.
+// keyedVerdict gives each of these verdicts a key of its own and returns the merged verdict.
 func keyedVerdict(vs ...Verdict) Verdict {
 	next := 0
 	k := monitor.NewKeyed(func(history.Value) *Verdict { next++; return &vs[next-1] })
@@ -46,8 +46,7 @@ func TestKeyedVerdict(t *testing.T) {
 	}
 }
 
-// TestVerdictOfManyKeys has as many keys as a big shop: a verdict says no more of
-// them than a reader can take in.
+// TestVerdictOfManyKeys checks that the verdict about a thousand products stays short enough to read.
 func TestVerdictOfManyKeys(t *testing.T) {
 	h := history.Header{Stock: 1}
 	for _, m := range monitorsOf(variant.Sale, &h) {

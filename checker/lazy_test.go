@@ -10,9 +10,8 @@ import (
 	"oversell/variant"
 )
 
-// TestCalmKeysAreAdvancedAlike: a lock or a product with few operations is advanced when
-// its next operation comes, and what is said of it is the same as if it had been
-// advanced each time.
+// TestCalmKeysAreAdvancedAlike checks the shortcut for a lock or a product with few operations, which is advanced
+// only when its next operation comes: the verdicts are the same as if it had been advanced each time.
 func TestCalmKeysAreAdvancedAlike(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	rounds := 400
@@ -73,7 +72,7 @@ func TestCalmKeysAreAdvancedAlike(t *testing.T) {
 	}
 }
 
-// manyKeys are operations of some locks and products at random, in completion order.
+// manyKeys returns random operations of several locks and products, in completion order.
 func manyKeys(r *rand.Rand, keys int) (ops []history.Op) {
 	now := time.Duration(1)
 	free := make([]time.Duration, 8)

@@ -10,8 +10,8 @@ import (
 	"oversell/variant"
 )
 
-// TestUnansweredExtensions holds the smallest histories that were once misjudged because
-// an operation of a session had no answer.
+// TestUnansweredExtensions holds the smallest histories that a monitor once misjudged because an operation of a
+// session had no answer.
 func TestUnansweredExtensions(t *testing.T) {
 	far := time.Hour
 	ttl := func(d time.Duration) history.Header { return history.Header{TTL: d, Grace: 1} }
@@ -26,7 +26,7 @@ func TestUnansweredExtensions(t *testing.T) {
 			{"then one that worked after it cannot have", ttl(3), []history.Op{acquired(1, 1, 1, 1, 4), unanswered(history.Extend, 1, 1, 5, 5), extended(1, 1, 12, 12, 15)}, Violated, "extended its lease"},
 			{"a release without an answer, then a refused one", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), unanswered(history.Release, 1, 1, 3, 4), lostTo(history.Release, 1, 1, 5, 6), held(2, 2, 7, 8)}, Violated, "nobody can have held it after"},
 			{"a release without an answer, and no other", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 0), unanswered(history.Release, 1, 1, 3, 4), held(2, 2, 7, 8)}, Holds, ""},
-			{"a release without an answer, and another holder before the one that worked", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 0), unanswered(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 0), released(1, 1, 7, 8)}, Violated, "gave it back only at"},
+			{"a release without an answer, and another holder before the one that worked", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 0), unanswered(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 0), released(1, 1, 7, 8)}, Violated, "released it only at"},
 			{"a release without an answer, then an extension while another holds it", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 0), unanswered(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 0), extended(1, 1, 7, 8, 0)}, Violated, ""},
 			{"an acquire without an answer that an extension confirms", history.Header{}, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), extended(1, 1, 3, 4, 0), acquired(2, 2, 5, 6, 0)}, Violated, ""},
 			{"the same, and another's lock before", history.Header{}, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), acquired(2, 2, 1, 3, 0), released(2, 2, 4, 5), extended(1, 1, 3, 6, 0)}, Holds, "2 grants"},
@@ -62,7 +62,8 @@ func TestUnansweredExtensions(t *testing.T) {
 	})
 }
 
-// TestSessionsAreTold: sessions that are texts are as different as numbers are.
+// TestSessionsAreTold checks that the monitors tell sessions apart when their names are texts, as they do when they
+// are numbers.
 func TestSessionsAreTold(t *testing.T) {
 	named := func(op history.Op, name string) history.Op { op.Arg = history.Text(name); return op }
 	twice := []history.Op{named(acquired(1, 0, 1, 2, 100), "a"), named(acquired(2, 0, 3, 4, 100), "b"), named(released(1, 0, 5, 6), "a"), named(released(2, 0, 7, 8), "b")}
@@ -78,7 +79,7 @@ func TestSessionsAreTold(t *testing.T) {
 	if v := feed(newMutualExclusion(&history.Header{}), sound); v.Result != Holds {
 		t.Errorf("a text after another: %v (%s)", v.Result, v.Why)
 	}
-	// More at once than are looked through, numbers and texts mixed.
+	// More sessions at once than a monitor looks through one by one, with numbers and texts mixed.
 	var many []history.Op
 	for i := range int64(30) {
 		op := acquired(int32(i), i, time.Duration(10*i), time.Duration(10*i+1), 0)
@@ -96,7 +97,7 @@ func TestSessionsAreTold(t *testing.T) {
 	}
 }
 
-// TestLockOpportunities: what could have broken a promise is counted, and nothing else.
+// TestLockOpportunities checks how many opportunities each promise has.
 func TestLockOpportunities(t *testing.T) {
 	const ttl = 100
 	stopped := func(client int32, session int64, call, ret time.Duration) history.Op {
@@ -118,7 +119,7 @@ func TestLockOpportunities(t *testing.T) {
 		{"one after the other", []history.Op{fenced(acquired(1, 1, 1, 2, 90)), released(1, 1, 3, 4), fenced(acquired(2, 2, 5, 6, 104)), released(2, 2, 7, 8)}, counts{0, 0, 1, 0, 1, 0}},
 		{"asked after the release was called", []history.Op{fenced(acquired(1, 1, 1, 2, 90)), released(1, 1, 3, 7), fenced(acquired(2, 2, 4, 6, 104))}, counts{0, 1, 1, 0, 1, 2}},
 		{"a refusal", []history.Op{fenced(acquired(1, 1, 1, 2, 90)), held(2, 2, 3, 4), released(1, 1, 5, 6)}, counts{1, 0, 0, 0, 0, 1}},
-		{"a refusal during a lease that nobody gave back", []history.Op{acquired(1, 1, 1, 2, 90), held(2, 2, 3, 4)}, counts{1, 0, 0, 0, 0, 1}},
+		{"a refusal during a lease that nobody released", []history.Op{acquired(1, 1, 1, 2, 90), held(2, 2, 3, 4)}, counts{1, 0, 0, 0, 0, 1}},
 		{"a refusal of the client's own", []history.Op{acquired(1, 1, 1, 2, 90), held(1, 2, 3, 4), released(1, 1, 5, 6)}, counts{}},
 		{"a waiter that was stopped", []history.Op{acquired(1, 1, 1, 2, 90), stopped(2, 2, 3, 8), released(1, 1, 5, 6)}, counts{}},
 		{"a waiter that was never answered", []history.Op{acquired(1, 1, 1, 2, 90), unanswered(history.Acquire, 2, 2, 3, 8), released(1, 1, 5, 6)}, counts{}},
@@ -148,8 +149,8 @@ func TestLockOpportunities(t *testing.T) {
 	}
 }
 
-// TestOpportunitiesAreNotLost: with and without Advance the same is counted, and a run of
-// a lock in which clients meet shows it.
+// TestOpportunitiesAreNotLost checks that the count of opportunities is the same with and without Advance, and that a
+// history that breaks mutual exclusion has at least one.
 func TestOpportunitiesAreNotLost(t *testing.T) {
 	for seed := range uint64(crossRuns() / 10) {
 		h := bigHistory(seed, 40, int(seed%3))
@@ -168,7 +169,8 @@ func TestOpportunitiesAreNotLost(t *testing.T) {
 	}
 }
 
-// TestHoldsNeedsAnOpportunity: what Judge lets stand.
+// TestHoldsNeedsAnOpportunity checks that Judge turns "holds" into "unknown" when nothing could have broken the
+// promise.
 func TestHoldsNeedsAnOpportunity(t *testing.T) {
 	alone := []history.Op{acquired(1, 1, 1, 2, 90), released(1, 1, 3, 4), acquired(1, 2, 5, 6, 95), released(1, 2, 7, 8)}
 	met := []history.Op{acquired(1, 1, 1, 2, 90), acquired(2, 2, 3, 6, 104), released(1, 1, 4, 5), held(3, 3, 6, 7), released(2, 2, 8, 9)}

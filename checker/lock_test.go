@@ -69,9 +69,9 @@ func TestMutualExclusion(t *testing.T) {
 	runCases(t, newMutualExclusion, []verdictCase{
 		{"nobody", history.Header{}, []history.Op{held(1, 1, 1, 2)}, Unknown, "nobody obtained the lock"},
 		{"an unknown acquire has no core", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), unanswered(history.Acquire, 2, 2, 3, 4)}, Holds, "1 grant"},
-		{"two at once", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 3, 4, far)}, Violated, "never gave it back"},
+		{"two at once", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 3, 4, far)}, Violated, "never released it"},
 		{"the sentence", history.Header{}, []history.Op{had, took, released(3, 1, 5240*time.Microsecond, 6*msec), released(12, 2, 7*msec, 8*msec)}, Violated,
-			`client 12 was granted "Lock:order" at 3.123 ms by SET after TTL -1, while client 3 held it since 3.001 ms (by SETNX, lease until 15.003 s) and gave it back only at 5.240 ms`},
+			`client 12 was granted "Lock:order" at 3.123 ms by SET after TTL -1, while client 3 held it since 3.001 ms (by SETNX, lease until 15.003 s) and released it only at 5.240 ms`},
 		{"released before", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), released(1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, "2 grants, no two at once"},
 		{"released at the same instant", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 1, 4, far), released(1, 1, 4, 9)}, Holds, ""},
 		{"released an instant later", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 1, 4, far), released(1, 1, 5, 9)}, Violated, ""},
@@ -104,7 +104,7 @@ func TestOwnerOnlyRelease(t *testing.T) {
 		{"called as the other's grant returned", h, with(released(1, 1, 13, 15)), Holds, ""},
 		{"the other released in the meantime", h, with(released(1, 1, 14, 18), released(2, 2, 17, 19)), Holds, ""},
 		{"the other released as it returned", h, with(released(1, 1, 14, 17), released(2, 2, 17, 19)), Holds, ""},
-		{"the other released after it returned", h, with(released(1, 1, 14, 16), released(2, 2, 17, 19)), Violated, "gave it back only at"},
+		{"the other released after it returned", h, with(released(1, 1, 14, 16), released(2, 2, 17, 19)), Violated, "released it only at"},
 		{"the other's lease ended as it returned", h, with(released(1, 1, 14, 21)), Holds, ""},
 		{"the other extended at the last instant", h, with(extended(2, 2, 21, 21, 30), released(1, 1, 20, 25)), Violated, ""},
 		{"an extension of another's lock", h, with(extended(1, 1, 14, 15, 30)), Violated, "extended"},
@@ -137,12 +137,12 @@ func TestFirstCome(t *testing.T) {
 		{"called when the place was given", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 2, 4, 0), acquired(1, 1, 1, 7, 105)}, Holds, "1 grant from the line"},
 		{"granted perhaps before", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 5, 0), acquired(1, 1, 1, 7, 105)}, Holds, ""},
 		{"without a lease the wait is all that is known", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), acquired(1, 1, 1, 7, 0)}, Holds, ""},
-		{"overtaken by one that gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Violated, "called only at"},
+		{"overtaken by one that released it", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Violated, "called only at"},
 		{"the same by a lock that several may hold", history.Header{}, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 0)}, Holds, "1 of a call that came"},
 		{"joined first, by a call of its own", exclusive, []history.Op{join(1, 1, 1, 2), join(2, 2, 3, 4), acquired(1, 1, 6, 7, 0), released(1, 1, 8, 9), acquired(2, 2, 5, 10, 0), released(2, 2, 11, 12)}, Holds, "1 of a call that came"},
 		{"joined later, by a call of its own", exclusive, []history.Op{join(2, 2, 1, 2), join(1, 1, 3, 4), acquired(1, 1, 6, 7, 0), released(1, 1, 8, 9), acquired(2, 2, 5, 10, 0), released(2, 2, 11, 12)}, Violated, "called only at"},
-		{"given back before it called", exclusive, []history.Op{acquired(2, 2, 1, 2, 0), join(1, 1, 3, 4), released(2, 2, 5, 6), acquired(1, 1, 3, 7, 0)}, Holds, ""},
-		{"its lease had ended long before it gave it back", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 4), acquired(1, 1, 1, 7, 0), released(2, 2, 8, 9)}, Holds, ""},
+		{"released before it called", exclusive, []history.Op{acquired(2, 2, 1, 2, 0), join(1, 1, 3, 4), released(2, 2, 5, 6), acquired(1, 1, 3, 7, 0)}, Holds, ""},
+		{"its lease had ended long before it released it", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 4), acquired(1, 1, 1, 7, 0), released(2, 2, 8, 9)}, Holds, ""},
 		{"its own lease was over when it was told", exclusive, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), released(2, 2, 5, 6), acquired(1, 1, 1, 7, 3)}, Holds, ""},
 		{"never served", h, []history.Op{join(1, 1, 1, 2), acquired(2, 2, 3, 4, 0), held(1, 1, 1, 7)}, Unknown, ""},
 	})
@@ -176,7 +176,7 @@ func TestProgress(t *testing.T) {
 		{"no lease", history.Header{}, free, Unknown, "neither a lease nor a grace"},
 		{"never granted, for too short", h, []history.Op{held(1, 1, 1, 12)}, Unknown, "only"},
 		{"never granted", h, []history.Op{held(1, 1, 1, 13)}, Violated, "since the run began"},
-		{"stuck after a release", h, with(held(2, 2, 5, 17)), Violated, "after client 1 gave it back"},
+		{"stuck after a release", h, with(held(2, 2, 5, 17)), Violated, "after client 1 released it"},
 		{"just in time", h, with(held(2, 2, 5, 16)), Holds, "1 grant"},
 		{"stopped by the end of the run", h, with(stopped(2, 2, 5, 17)), Violated, ""},
 		{"many short tries", h, with(held(2, 2, 5, 7), held(3, 3, 8, 11), held(2, 4, 11, 14), held(3, 5, 15, 17)), Violated, ""},
@@ -186,7 +186,7 @@ func TestProgress(t *testing.T) {
 		{"held all the time", h, []history.Op{acquired(1, 1, 1, 2, 100), held(2, 2, 3, 90)}, Holds, ""},
 		{"extended all the time", h, []history.Op{acquired(1, 1, 1, 2, 10), extended(1, 1, 9, 10, 100), held(2, 2, 3, 90)}, Holds, ""},
 		{"extended after it had lapsed", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 12, 13), extended(1, 1, 14, 15, 40), held(2, 3, 16, 39)}, Holds, ""},
-		{"stuck after a release long before the end of the lease", h, []history.Op{acquired(1, 1, 1, 2, 15), held(2, 2, 11, 12), released(1, 1, 13, 13), held(3, 3, 13, 25)}, Violated, "gave it back"},
+		{"stuck after a release long before the end of the lease", h, []history.Op{acquired(1, 1, 1, 2, 15), held(2, 2, 11, 12), released(1, 1, 13, 13), held(3, 3, 13, 25)}, Violated, "released it"},
 		{"stuck after a lease", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 3, 23)}, Violated, "after the lease of client 1"},
 		{"stuck, but for too short", h, with(acquired(2, 2, 5, 6, 15), held(3, 3, 7, 26)), Unknown, "too early to tell"},
 		{"stuck, but for too short, and it was free again before", h, with(acquired(2, 2, 5, 6, 15), acquired(3, 3, 7, 17, 26), held(2, 4, 18, 37)), Holds, ""},
@@ -202,6 +202,7 @@ func TestProgress(t *testing.T) {
 func TestLockLinear(t *testing.T) {
 	far := time.Hour
 	h := history.Header{TTL: 10, Drift: 1}
+	renewing := history.Header{TTL: 10, Renews: true}
 	runCases(t, newLockLinear, []verdictCase{
 		{"two at once", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 3, 4, far)}, Violated, "while client 1 held it"},
 		{"changing hands", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 1, 4, far), released(1, 1, 4, 9)}, Holds, "2 grants and 0 refusals"},
@@ -228,6 +229,16 @@ func TestLockLinear(t *testing.T) {
 		{"the renewed lease covered the refusal", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 14, 15), withUntil(released(1, 1, 16, 17), 20)}, Holds, ""},
 		{"a grant that came after its lease fits nowhere", h, []history.Op{acquired(1, 1, 1, 2, 11), extended(1, 1, 3, 4, 100), acquired(2, 2, 20, 40, 30)}, Violated, "all of which another session held it"},
 		{"a grant that came after its lease fits", h, []history.Op{acquired(1, 1, 1, 2, 11), extended(1, 1, 3, 4, 35), acquired(2, 2, 20, 40, 30)}, Holds, ""},
+		{"a grant that came after its lease, and was released, explains no refusal after that", h, []history.Op{acquired(1, 1, 1, 20, 11), released(1, 1, 21, 22), held(2, 2, 40, 41)}, Violated, "nobody can have held it after"},
+		{"the same of one that was never released", h, []history.Op{acquired(1, 1, 1, 20, 11), held(2, 2, 40, 41)}, Violated, ""},
+		{"the same of one that was extended", h, []history.Op{acquired(1, 1, 1, 20, 11), extended(1, 1, 21, 22, 31), held(2, 2, 60, 61)}, Violated, ""},
+		{"a grant that came after its lease may explain a refusal close by", h, []history.Op{acquired(1, 1, 1, 20, 11), released(1, 1, 21, 24), held(2, 2, 23, 41)}, Unknown, "1 grant came back after its lease was over"},
+		{"a grant that came after its lease counts", h, []history.Op{acquired(1, 1, 1, 20, 11), acquired(2, 2, 40, 41, 50)}, Holds, "2 grants and 0 refusals"},
+		{"a grant that came after its lease, of a lock with renewals, may be held for long", h, []history.Op{acquired(1, 1, 1, 2, 11), withUntil(released(1, 1, 16, 17), 20), acquired(2, 2, 18, 40, 28), held(3, 3, 60, 61)}, Unknown, ""},
+		{"the same where a section takes long", history.Header{TTL: 10, Hold: 5}, []history.Op{acquired(2, 2, 18, 40, 28), held(3, 3, 53, 54)}, Unknown, ""},
+		{"refused late, of a lock with renewals that no release tells of", renewing, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 30, 31), released(1, 1, 40, 41)}, Holds, ""},
+		{"the same, and it was never released", renewing, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 30, 31)}, Holds, ""},
+		{"an acquire without an answer explains a refusal, but was told that it did not hold", h, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), lostTo(history.Release, 1, 1, 3, 4), held(2, 2, 5, 6)}, Unknown, "unless an acquire without an answer was granted"},
 		{"a release with no answer to its acquire", history.Header{}, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), released(1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, ""},
 		{"the same inside another's core", history.Header{}, []history.Op{acquired(2, 2, 1, 2, far), unanswered(history.Acquire, 1, 1, 3, 4), released(1, 1, 5, 6)}, Violated, ""},
 		{"released again after a lost answer", h, []history.Op{acquired(1, 1, 1, 2, 11), unanswered(history.Release, 1, 1, 3, 4), released(1, 1, 5, 6)}, Holds, ""},
@@ -237,8 +248,8 @@ func TestLockLinear(t *testing.T) {
 	})
 }
 
-// The progress of a lock that is stuck while faults keep disturbing the servers is not judged: there was never enough
-// undisturbed time.
+// TestProgressIsUnknownWithoutPeace checks that the progress of a stuck lock is unknown while faults keep disturbing
+// the servers: there was never enough undisturbed time to judge it.
 func TestProgressIsUnknownWithoutPeace(t *testing.T) {
 	h := &history.Header{TTL: 10, Grace: 1, Redial: 5}
 	m := newProgress(h)

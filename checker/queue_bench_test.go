@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// dueTask is a task that waits.
+// dueTask is a task in the queue.
 type dueTask struct {
 	due  time.Duration
 	task int32
@@ -23,7 +23,7 @@ type dueTask struct {
 
 func byDue(a, b dueTask) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.task, b.task)) }
 
-// dueLine holds the tasks that wait, by due time.
+// dueLine holds the tasks in the queue, by due time.
 type dueLine []dueTask
 
 func (l *dueLine) push(e dueTask) {
@@ -37,13 +37,13 @@ func (l *dueLine) pop() dueTask {
 	return e
 }
 
-// queueHistory returns a correct queue's history of n operations: enqueues, half of
-// them delayed, pops, a tenth of them in vain, effects, and the final audit.
+// queueHistory returns the history of a correct queue: n operations (enqueues, half of them delayed; pops, some of
+// them with nothing due; effects) and the final audit.
 func queueHistory(n, clients int) []history.Op {
 	r := rand.New(rand.NewPCG(5, 5))
 	ops := make([]history.Op, 0, n+1000)
 	free := make([]time.Duration, clients)
-	var in dueLine // by due time; few are due at the same time
+	var in dueLine // few are due at the same time
 	now, task, request := time.Duration(1), int32(0), int64(0)
 	for len(ops) < n {
 		c := int32(r.IntN(clients))
@@ -105,7 +105,8 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// waitingRoom returns the state of a queue whose tasks are all due: a sorted list of them.
+// waitingRoom returns a model of a queue that knows no time: its state is the list of all tasks in the queue, sorted
+// by due time.
 func waitingRoom() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []dueTask(nil) },
@@ -118,7 +119,7 @@ func waitingRoom() porcupine.Model {
 				i, _ := slices.BinarySearchFunc(in, e, byDue)
 				return true, slices.Insert(slices.Clone(in), i, e)
 			case op.Outcome == history.Refused:
-				return true, in // with delays, what is there need not be due
+				return true, in // always legal: the tasks in the queue may be delayed
 			}
 			n, _ := op.Result.Num()
 			if len(in) == 0 || int64(in[0].task) != n {
@@ -148,8 +149,8 @@ func benchPorcupineQueue(b *testing.B, ops []history.Op) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/checked-op")
 }
 
-// BenchmarkQueueOneID judges one task that is enqueued, with a time at which it is due, and
-// handed out again and again: the time for each operation must not grow with their number.
+// BenchmarkQueueOneID judges one delayed task that is enqueued and popped again and again: the time per operation
+// must not grow with their number.
 func BenchmarkQueueOneID(b *testing.B) {
 	for _, n := range []int{2000, 20_000} {
 		var ops []history.Op

@@ -11,10 +11,10 @@ import (
 	"oversell/variant"
 )
 
-// openQueue opens the monitor of one property.
+// openQueue opens the monitor of one property of queues.
 func openQueue(p variant.Property) func(*history.Header) Monitor { return monitorOf(variant.Queue, p) }
 
-// judgedExactly reports whether no task was judged loosely.
+// judgedExactly reports whether the monitor judged every task exactly; otherwise its sentence says "loosely".
 func judgedExactly(v Verdict) bool { return !strings.Contains(v.Why, "loosely") }
 
 func TestCrossQueue(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCrossQueue(t *testing.T) {
 	}
 	for i := range mixes {
 		if i > 0 && !long() {
-			break // the short test mixes everything in one go
+			break // without OVERSELL_LONG one subtest draws all mixes
 		}
 		mix := func(r *rand.Rand) queueMix {
 			if !long() {
@@ -61,8 +61,8 @@ func TestCrossQueue(t *testing.T) {
 	}
 }
 
-// bruteOrder judges in-order by its definition, for ids enqueued once: some moment at which x can have been taken lies
-// in no core of a task surely due earlier.
+// bruteOrder judges in-order by its definition, for ids enqueued once: x can have been taken at a moment at which no
+// task that was surely due earlier was surely in the queue.
 func bruteOrder(h *history.Header, ops []history.Op) bool {
 	steps := queueSteps(h, ops)
 	put, take := make(map[history.Value]*queueStep), make(map[history.Value]*queueStep)
@@ -82,10 +82,10 @@ func bruteOrder(h *history.Header, ops []history.Op) bool {
 			continue
 		}
 		from := max(x.op.Call, p.op.Call, x.from)
-		if from > p.op.Return { // too early, which is not a question of order
+		if from > p.op.Return { // handed out too early: not a question of order
 			from = max(x.op.Call, p.op.Call)
 		}
-		free := from > p.op.Return // before its enqueue: nor is that
+		free := from > p.op.Return // handed out before its enqueue: not a question of order either
 		for t := from; t <= p.op.Return && !free; t++ {
 			free = true
 			for other, y := range put {
@@ -123,7 +123,7 @@ func TestCrossInOrder(t *testing.T) {
 	}
 }
 
-// onlyOnce leaves out deliveries of what was handed out before, or not enqueued.
+// onlyOnce leaves out pops of a task that was popped before, or that was not yet enqueued.
 func onlyOnce(ops []history.Op) []history.Op {
 	seen, called := make(map[history.Value]bool), make(map[history.Value]time.Duration)
 	for _, op := range ops {
@@ -144,8 +144,7 @@ func onlyOnce(ops []history.Op) []history.Op {
 	return out
 }
 
-// bruteDeliveries tries all orders of the enqueues and deliveries of every id:
-// each delivery uses up what was there.
+// bruteDeliveries tries all orders of the enqueues and pops of every id: each pop removes the entry.
 func bruteDeliveries(_ *history.Header, ops []history.Op) bool {
 	for id := int64(1); id < modelTasks; id++ {
 		var mine []history.Op
@@ -195,7 +194,7 @@ func TestCrossDuplicates(t *testing.T) {
 	}, bruteDeliveries, func(Verdict) bool { return false })
 }
 
-// TestCorrectQueueIsNeverBlamed runs everything over correct queues.
+// TestCorrectQueueIsNeverBlamed runs all monitors over the histories of correct queues.
 func TestCorrectQueueIsNeverBlamed(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(crossRuns()) {
@@ -205,7 +204,7 @@ func TestCorrectQueueIsNeverBlamed(t *testing.T) {
 		ops := queueRun(r, h, 20, m, false)
 		for _, m := range monitorsOf(variant.Queue, h) {
 			v := feedAdvancing(m, ops)
-			if v.Result == Violated && v.Property != variant.NoLostTask { // there are no effects
+			if v.Result == Violated && v.Property != variant.NoLostTask { // the generator makes no effects, so every task seems lost
 				t.Fatalf("seed %d: %s: %s\n%s", seed, v.Property, v.Why, showTasks(h, ops))
 			}
 			if v.Why == "" {

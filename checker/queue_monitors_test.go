@@ -61,8 +61,7 @@ func TestMonitorsAreChosenByObjectsAndPromises(t *testing.T) {
 	}
 }
 
-// TestQueuesCut feeds histories that were cut off: nothing may be called violated
-// that the missing operations could explain.
+// TestQueuesCut checks that a history that was cut off is not called violated if the missing operations could explain it.
 func TestQueuesCut(t *testing.T) {
 	put := enqueued(1, 7, 1, 2, 50)
 	for name, ops := range map[string][]history.Op{
@@ -91,8 +90,8 @@ func TestQueuesCut(t *testing.T) {
 	}
 }
 
-// TestQueueSharing feeds the monitors of a queue one after the other instead of
-// side by side, and some not at all.
+// TestQueueSharing checks that the monitors of a queue, which share what they know, come to the same result when they
+// are fed one after the other instead of side by side, and some not at all.
 func TestQueueSharing(t *testing.T) {
 	h := &history.Header{Objects: []variant.Object{variant.Queue}, Grace: 1 << 40}
 	ops := queueHistory(5000, 10)

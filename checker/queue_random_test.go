@@ -52,8 +52,8 @@ func showTasks(h *history.Header, ops []history.Op) string {
 	return b.String()
 }
 
-// agree compares a monitor with an oracle over many histories. exact tells
-// whether a Holds must be right as well, which a Violated always must.
+// agree compares a monitor with an oracle over many histories. A Violated must always be right; exact says whether a
+// Holds must be right too.
 func agree(t *testing.T, mostUnknown float64, open func(*history.Header) Monitor, make func(*rand.Rand) (*history.Header, []history.Op),
 	legal func(*history.Header, []history.Op) bool, exact func(Verdict) bool) {
 	t.Helper()
@@ -88,9 +88,9 @@ func agree(t *testing.T, mostUnknown float64, open func(*history.Header) Monitor
 
 func toTheLetter(Verdict) bool { return true }
 
-// queueMix says what occurs in a generated queue.
+// queueMix says what occurs in a generated history of a queue.
 type queueMix struct {
-	timed     bool // due times near the present, so that tasks become due; else all were due before
+	timed     bool // due times near the present, so that tasks become due; otherwise all are due before the first call
 	lost      bool // enqueues without an answer
 	asks      bool // pops without an answer
 	withdraws bool
@@ -104,8 +104,8 @@ type entry struct {
 	due time.Duration
 }
 
-// queueRun generates a queue's history by simulating a correct queue that
-// overwrites. At most one corruption is applied.
+// queueRun generates a history by simulating a correct queue, that overwrites: a new enqueue of an id replaces the
+// old one. At most one corruption is applied.
 func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
@@ -151,12 +151,12 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			}
 			op.Until = due
 			if m.timed && chance(r, 15) {
-				due, op.Until = now, 0 // at once, and nobody tells when
+				due, op.Until = now, 0 // due at once; the due time is not recorded
 			}
 			if m.lost && unknowns < 2 && chance(r, 12) {
 				unknowns++
 				if op.Outcome = history.Unknown; chance(r, 50) {
-					op.Until = 0 // the client did not set it
+					op.Until = 0 // the client did not record the due time
 				}
 				if chance(r, 40) {
 					break
@@ -205,7 +205,7 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 	end := ops[len(ops)-1].Return + 1
 	if m.audit {
 		if corrupt && chance(r, 20) {
-			in = append(in, entry{id: 1 + r.Int64N(tasks+1)}) // perhaps one that is not there, or that nobody enqueued
+			in = append(in, entry{id: 1 + r.Int64N(tasks+1)}) // perhaps a task that is not there, or that nobody enqueued
 		}
 		for _, e := range in {
 			journal = append(journal, history.Op{Client: 99, Kind: history.ReadState, Outcome: history.OK, Key: queueKey, Arg: monitor.IsWaiting, Result: history.Int(e.id)})
@@ -242,7 +242,7 @@ func corruptQueue(r *rand.Rand, op *history.Op, tasks int64, m queueMix) {
 	}
 }
 
-// queueNoise generates a queue's history at random.
+// queueNoise generates a random history of a queue.
 func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 	people := make([]person, 2+r.IntN(3))
 	for i := range people {
@@ -273,7 +273,7 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 			if m.lost && unknowns < 2 && chance(r, 12) {
 				unknowns++
 				if op.Outcome = history.Unknown; chance(r, 50) {
-					op.Until = 0 // the client did not set it
+					op.Until = 0 // the client did not record the due time
 				}
 			}
 			left = append(left, id)
@@ -322,15 +322,15 @@ func queueNoise(r *rand.Rand, n int, m queueMix) []history.Op {
 	return append(ops, journal...)
 }
 
-// queueStep is an operation as the models know it. It is written from the
-// definition of the object in the comment of sweep.
+// queueStep is an operation in the form that the models use. It is written from the definition of the object in the
+// comment of sweep.
 type queueStep struct {
 	op         history.Op
-	takes      []int64       // what an unanswered pop took, as the journal tells
-	end        time.Duration // what the journal tells it took was taken by then
-	stays      room          // not zero: it did not take this, for it is there at the end
+	takes      []int64       // what an unanswered pop took, according to the journal
+	end        time.Duration // the tasks in takes were taken by then, as the journal shows
+	stays      room          // nonzero for tasks that it did not take, because they are still there at the end
 	lo, hi     time.Duration
-	from, seen time.Duration // since when it can be due, and surely is
+	from, seen time.Duration // when it may be due at the earliest, and when it is surely due
 }
 
 // queueSteps translates recorded operations for the models.
@@ -364,7 +364,7 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 	return out
 }
 
-// untold returns how many entries of a task can have ended otherwise than by an answer.
+// untold returns how many enqueues of a task no answered pop or dequeue accounts for.
 func untold(ops []history.Op, id int64) (n int) {
 	for _, op := range ops {
 		switch {
@@ -380,10 +380,11 @@ func untold(ops []history.Op, id int64) (n int) {
 
 const modelTasks = 20
 
-// room is the state of the models: by task the enqueue it is there from, plus one.
+// room is the state of the models: for each task, the index of the enqueue that its entry is from, plus one; 0 means
+// no entry.
 type room [modelTasks]int8
 
-// after returns the states after a step at a time.
+// after returns the possible states after the step is executed at time now.
 func (s *queueStep) after(steps []queueStep, in room, now time.Duration) []room {
 	taskOf := func(v history.Value) int { n, _ := v.Num(); return int(n) }
 	takes := func(in room, id int) (room, bool) {
@@ -451,8 +452,7 @@ func (s *queueStep) after(steps []queueStep, in room, now time.Duration) []room 
 	panic("no step")
 }
 
-// legalQueue decides with porcupine. It knows no time, so all due times must lie
-// before the first call.
+// legalQueue decides with porcupine, which knows no time: all due times must lie before the first call.
 func legalQueue(h *history.Header, ops []history.Op) bool {
 	steps := queueSteps(h, ops)
 	model := porcupine.NondeterministicModel{
@@ -464,7 +464,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 				id, _ := s.op.Arg.Num()
 				out := in
 				out[id] = int8(i + 1)
-				if in[id] != 0 && !h.Overwrite { // the due time of either
+				if in[id] != 0 && !h.Overwrite { // the entry may keep its old due time
 					return []any{in, out}
 				}
 				return []any{out}
@@ -484,8 +484,7 @@ func legalQueue(h *history.Header, ops []history.Op) bool {
 	return porcupine.CheckOperations(model.ToModel(), list)
 }
 
-// legalTimed decides by trying every order, each step at the earliest moment that
-// is left for it.
+// legalTimed decides by trying every order, with each step at the earliest moment that is still possible.
 func legalTimed(h *history.Header, ops []history.Op) bool {
 	b := queueBrute{overwrite: h.Overwrite, steps: queueSteps(h, ops), seen: make(map[queueBruteState]bool)}
 	for i, s := range b.steps {
@@ -540,7 +539,7 @@ func (b *queueBrute) search(s queueBruteState) bool {
 		}
 		if step.op.Kind == history.Enqueue {
 			id, _ := step.op.Arg.Num()
-			if n.in[id] != 0 && !b.overwrite && b.search(n) { // the due time of either
+			if n.in[id] != 0 && !b.overwrite && b.search(n) { // the entry may keep its old due time
 				return true
 			}
 			n.in[id] = int8(i + 1)
@@ -560,8 +559,8 @@ func (b *queueBrute) search(s queueBruteState) bool {
 	return false
 }
 
-// waits reports whether a reading of a task comes after a pop that is still to come: one that
-// took the task, as the journal had told before.
+// waits reports whether this reading must wait for a pop that is not yet done: the journal showed before this reading
+// that the pop took the task.
 func (b *queueBrute) waits(read *queueStep, done uint64) bool {
 	for i := range b.steps {
 		if pop := &b.steps[i]; done&(1<<i) == 0 && read.op.Kind == history.ReadState && pop.op.Kind == history.Pop && pop.end < read.op.Call {
@@ -573,8 +572,7 @@ func (b *queueBrute) waits(read *queueStep, done uint64) bool {
 	return false
 }
 
-// moments returns the times worth trying: a pop whose answer is not known may wait
-// until something is due.
+// moments returns the times worth trying: an unanswered pop may be executed later, when something is due.
 func (b *queueBrute) moments(step *queueStep, n queueBruteState) []time.Duration {
 	out := []time.Duration{n.now}
 	if step.op.Kind == history.Pop && step.op.Outcome == history.Unknown && len(step.takes) == 0 {

@@ -33,8 +33,8 @@ func crashed(client int32, when time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: monitor.Crash, Call: when, Return: when}
 }
 
-// auditing returns a final audit from a time on: what is waiting, and what the journal
-// says that requests took, each as a request and a task.
+// auditing returns a final audit that begins at from: the tasks that are waiting, and the journal, whose entries are
+// pairs of a request and the task that it took.
 func auditing(from time.Duration, waiting []int64, journal ...[2]int64) []history.Op {
 	var ops []history.Op
 	line := func(what history.Value, task, session int64) {
@@ -149,6 +149,7 @@ func TestEffectOnce(t *testing.T) {
 func TestNotEarly(t *testing.T) {
 	h := history.Header{}
 	keeps := history.Header{Promises: []history.Promise{{Of: variant.Queue, Property: variant.OneEntryPerID}}}
+	overwrites := history.Header{Overwrite: true}
 	put := enqueued(1, 7, 1, 2, 10)
 	list := func(ops ...history.Op) []history.Op { return append([]history.Op{put}, ops...) }
 	runCases(t, openQueue(variant.NotEarly), []verdictCase{
@@ -160,8 +161,9 @@ func TestNotEarly(t *testing.T) {
 		{"it may be an entry due earlier", h, list(enqueued(1, 7, 3, 4, 5), popped(2, 7, 5, 6)), Holds, ""},
 		{"the earlier one was taken", h, []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Violated, ""},
 		{"perhaps it was not", h, []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 5), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Holds, ""},
-		{"the earlier one was replaced", keeps, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Violated, ""},
-		{"perhaps it was not yet", keeps, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 6, 8)}, Holds, ""},
+		{"the earlier one was replaced", overwrites, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Violated, ""},
+		{"perhaps it was not yet", overwrites, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 6, 8)}, Holds, ""},
+		{"the later one was ignored", keeps, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 5, 6, 50), popped(2, 7, 7, 8)}, Holds, ""},
 		{"a redelivery comes when it comes", h, list(attempt(popped(2, 7, 3, 4), 2)), Unknown, "nobody was handed a task"},
 	})
 }
@@ -232,6 +234,7 @@ func TestQueueLinear(t *testing.T) {
 	h := history.Header{}
 	list := func(ops ...history.Op) []history.Op { return ops }
 	put := enqueued(1, 7, 1, 2, 1)
+	ms := time.Millisecond
 	runCases(t, openQueue(variant.Linearizable), []verdictCase{
 		{"waiting in the end, and nobody had enqueued it", h, withAudit(list(put), 7, 8), Violated, "which nobody had enqueued"},
 		{"waiting in the end, and perhaps enqueued", h, withAudit(list(put, unsaid(history.Enqueue, 1, 8, 3, 4)), 7, 8), Holds, ""},
@@ -259,6 +262,13 @@ func TestQueueLinear(t *testing.T) {
 		{"twice", h, list(put, popped(2, 7, 3, 4), popped(3, 7, 5, 6)), Violated, "had been handed to client 2"},
 		{"again", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), popped(3, 7, 7, 8), nothingFor(3, 9, 10)), Holds, ""},
 		{"again, and forgotten", h, list(put, popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), nothingFor(3, 7, 8)), Violated, ""},
+		{"enqueued by two at once, and forgotten", h, list(put, enqueued(3, 7, 1, 3, 1), nothingFor(2, 4, 5)), Violated, "while there was task 7"},
+		{"enqueued by two at once, not due before the later time", h, list(put, enqueued(3, 7, 1, 3, 9), nothingFor(2, 4, 9)), Holds, ""},
+		{"enqueued by two at once, due by the later time", h, list(put, enqueued(3, 7, 1, 3, 9), nothingFor(2, 10, 11)), Violated, ""},
+		{"enqueued by two at once, and taken before either is due", h, list(enqueued(3, 7, 2*ms, 3*ms, 500*ms), enqueued(1, 7, 1*ms, 10*ms, 100*ms), popped(2, 7, 60*ms, 61*ms)), Violated, "was due only at 100.000 ms"},
+		{"enqueued by two at once, and taken meanwhile", h, list(put, enqueued(3, 7, 1, 6, 1), popped(2, 7, 3, 4), nothingFor(2, 7, 8)), Unknown, "judged exactly"},
+		{"enqueued by three at once, and taken", h, list(put, enqueued(3, 7, 1, 3, 1), enqueued(4, 7, 2, 3, 1), popped(2, 7, 4, 5), nothingFor(2, 6, 7)), Holds, "loosely"},
+		{"enqueued by two at once, one perhaps", h, list(put, unsaid(history.Enqueue, 3, 7, 1, 3), nothingFor(2, 4, 5)), Holds, "loosely"},
 		{"replaced, and forgotten", h, list(put, enqueued(1, 7, 3, 4, 3), nothingFor(3, 5, 6)), Violated, ""},
 		{"replaced, taken, and taken again", h, list(put, enqueued(1, 7, 3, 4, 3), popped(2, 7, 5, 6), popped(3, 7, 7, 8)), Violated, "not been enqueued since"},
 		{"enqueued perhaps, taken, again, and forgotten", h, list(unsaid(history.Enqueue, 1, 7, 1, 2), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), nothingFor(2, 7, 8)), Violated, ""},
@@ -277,7 +287,7 @@ func TestQueueLinear(t *testing.T) {
 
 func dueAt(op history.Op, due time.Duration) history.Op { op.Until = due; return op }
 
-// TestOpportunitiesOfQueues counts what could have broken a promise.
+// TestOpportunitiesOfQueues checks how many opportunities each promise has.
 func TestOpportunitiesOfQueues(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return ops }
 	elsewhere := func(op history.Op) history.Op { op.Key = history.Text("another"); return op }
@@ -287,7 +297,7 @@ func TestOpportunitiesOfQueues(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ops  []history.Op
-		want map[variant.Property]int64 // what is not named has none
+		want map[variant.Property]int64 // promises that are not named have none
 	}{
 		{"one client", list(put, enqueued(1, 7, 3, 4, 1), enqueued(1, 8, 5, 6, 60), popped(1, 7, 7, 8), nothingFor(1, 9, 10), done(1, 7, 11, 12)), nil},
 		{"enqueued again, done by another", list(put, enqueued(1, 7, 3, 4, 1), popped(2, 7, 7, 8), done(2, 7, 11, 12)), map[variant.Property]int64{variant.EffectOnce: 1}},

@@ -2,5 +2,5 @@
 
 package checker
 
-// raced: the race detector makes everything slow.
+// raced is true under the race detector, which makes everything slow.
 const raced = true

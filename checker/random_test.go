@@ -8,17 +8,16 @@ import (
 	"oversell/history"
 )
 
-// person is a client of a generator; its own times strictly rise.
+// person is a client of a generator; the times of its operations strictly rise.
 type person struct {
-	free    time.Duration // its next call is later than this
-	session int64         // held or believed to be held; 0: none
+	free    time.Duration // its next call comes after this time
+	session int64         // the session that it holds or believes to hold; 0: none
 	lost    bool          // the acquire of that session had no answer
 	until   time.Duration
 }
 
-// lockRun generates a lock's history by simulating a correct lock: every
-// operation takes effect at a moment, round which its interval is stretched at
-// random. ttl 0 means no lease. At most one corruption is applied.
+// lockRun generates a history by simulating a correct lock: every operation takes effect at one moment, and its
+// interval is stretched at random around it. A TTL of 0 means no lease. At most one corruption is applied.
 func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op {
 	people := make([]person, 2+r.IntN(3))
 	for i := range people {
@@ -31,7 +30,7 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 	for tries := 0; len(ops) < n && tries < 20*n; tries++ {
 		now += upTo(r, 2)
 		if holder != 0 && h.TTL > 0 && (now > leaseHi || now >= leaseLo && chance(r, 30)) {
-			holder = 0 // ran out
+			holder = 0 // the lease ran out
 		}
 		i := r.IntN(len(people))
 		p := &people[i]
@@ -66,7 +65,7 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 					holder = 0 // the request was lost
 				}
 				if chance(r, 50) {
-					p.session = 0 // it knows nothing of it
+					p.session = 0 // the client does not know of its session
 				}
 			}
 		case chance(r, 20):
@@ -103,7 +102,7 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 			if unknowns < 3 && chance(r, 12) {
 				unknowns++
 				op.Outcome, op.Reason = history.Unknown, history.NoReason
-				mine = mine && chance(r, 70) // or the request was lost
+				mine = mine && chance(r, 70) // otherwise the request was lost
 				again = chance(r, 50)
 			}
 			if mine {
@@ -124,8 +123,8 @@ func lockRun(r *rand.Rand, h *history.Header, n int, corrupt bool) []history.Op 
 	return complete(ops)
 }
 
-// inTurn keeps the times of a client rising after those of ops[i] were changed.
-// The operations of one client stand in the order in which it made them.
+// inTurn keeps the times of a client rising after the times of ops[i] were changed. ops must hold the operations of
+// each client in the order of their calls.
 func inTurn(ops []history.Op, i int) {
 	op := &ops[i]
 	for j := range ops {
@@ -143,7 +142,7 @@ func inTurn(ops []history.Op, i int) {
 
 func corruptLock(r *rand.Rand, op *history.Op) {
 	switch r.IntN(4) {
-	case 0: // another answer
+	case 0: // change the answer
 		if op.Outcome == history.OK {
 			op.Outcome, op.Reason = history.Refused, history.Lost
 			if op.Kind == history.Acquire {
@@ -157,14 +156,14 @@ func corruptLock(r *rand.Rand, op *history.Op) {
 		op.Call = max(0, op.Call-upTo(r, 6))
 	case 2:
 		op.Return += upTo(r, 6)
-	case 3: // shorter
+	case 3: // shorten the interval
 		if d := op.Return - op.Call; d > 1 {
 			op.Call += time.Duration(r.Int64N(int64(d)))
 		}
 	}
 }
 
-// lockNoise generates a lock's history at random.
+// lockNoise generates a random history of a lock.
 func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 	people := make([]person, 2+r.IntN(3))
 	for i := range people {
@@ -219,7 +218,7 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 			if op.Outcome == history.OK && chance(r, 30) {
 				op.Outcome, op.Reason = history.Refused, history.Lost
 			}
-			if op.Outcome != history.Unknown || chance(r, 50) { // or it is tried again
+			if op.Outcome != history.Unknown || chance(r, 50) { // otherwise the client releases again
 				p.session, p.until, p.lost = 0, 0, false
 			}
 		}
@@ -229,7 +228,7 @@ func lockNoise(r *rand.Rand, h *history.Header, n int) []history.Op {
 	return complete(ops)
 }
 
-// named makes texts of the identities of some histories' sessions.
+// named sometimes gives the sessions names that are texts.
 func named(r *rand.Rand, ops []history.Op) []history.Op {
 	if chance(r, 20) {
 		for i := range ops {
@@ -239,14 +238,13 @@ func named(r *rand.Rand, ops []history.Op) []history.Op {
 	return ops
 }
 
-// saleMix says what occurs in a generated sale.
+// saleMix says what occurs in a generated history of a sale.
 type saleMix struct {
 	amounts, refunds, unknown, resend, reads bool
 }
 
-// patience returns how much longer than usual a client waits for an answer that does not come.
-// Where orders are sent again this makes tries overlap, and end in another order than that
-// of their calls.
+// patience returns how much longer than usual a client waits for an answer that does not come. Where orders are sent
+// again, this makes tries overlap and end in another order than they were called.
 func (m saleMix) patience(r *rand.Rand) time.Duration {
 	if m.resend && chance(r, 50) {
 		return upTo(r, 40)
@@ -258,11 +256,11 @@ func (m saleMix) pieces(r *rand.Rand) int32 {
 	if m.amounts {
 		return int32(1 + r.IntN(3))
 	}
-	return int32(r.IntN(2)) // 0 reads as 1
+	return int32(r.IntN(2)) // 0 means 1
 }
 
-// saleRun generates a sale's history by simulating a correct sale, idempotent when
-// orders are sent again. At most one corruption is applied.
+// saleRun generates a history by simulating a correct sale, which is idempotent when orders are sent again. At most
+// one corruption is applied.
 func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
@@ -273,7 +271,7 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 	left, orders := h.Stock, int64(0)
 	effect := make(map[int64]bool)
 	amount := make(map[int64]int32)
-	var standing, returned []int64 // orders
+	var standing, returned []int64 // orders that stand, and orders that were refunded
 	unknowns := 0
 	for tries := 0; len(ops) < n && tries < 20*n; tries++ {
 		now += upTo(r, 2)
@@ -344,7 +342,7 @@ func saleRun(r *rand.Rand, h *history.Header, n int, m saleMix, corrupt bool) []
 	return reads(r, h, complete(ops), left, m)
 }
 
-// reads lets a history end with readings of a stock: right ones, as a rule.
+// reads ends a history with readings of the stock, most of them right.
 func reads(r *rand.Rand, h *history.Header, ops []history.Op, left int64, m saleMix) []history.Op {
 	if !m.reads || len(ops) == 0 {
 		return ops
@@ -364,7 +362,7 @@ func reads(r *rand.Rand, h *history.Header, ops []history.Op, left int64, m sale
 	return complete(ops)
 }
 
-// saleNoise generates a sale's history at random.
+// saleNoise generates a random history of a sale.
 func saleNoise(r *rand.Rand, h *history.Header, n int, m saleMix) []history.Op {
 	people := make([]person, 2+r.IntN(4))
 	for i := range people {
@@ -372,7 +370,7 @@ func saleNoise(r *rand.Rand, h *history.Header, n int, m saleMix) []history.Op {
 	}
 	var ops []history.Op
 	unknowns, soldOuts := 0, 20+r.IntN(40)
-	amount := []int32{0} // by order
+	amount := []int32{0} // by order number
 	for len(ops) < n {
 		i := r.IntN(len(people))
 		p := &people[i]
@@ -403,7 +401,7 @@ func saleNoise(r *rand.Rand, h *history.Header, n int, m saleMix) []history.Op {
 		case m.resend && chance(r, 40):
 			op.Reason = history.Repeated
 		}
-		if op.Kind == history.Refund && order > 1 && chance(r, 80) { // of an order that was sent before, as a rule
+		if op.Kind == history.Refund && order > 1 && chance(r, 80) { // usually a refund is of an earlier order
 			order = 1 + r.IntN(order-1)
 			op.Arg, op.Amount = history.Int(int64(order)), amount[order]
 		}

@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// promiseAll promises everything that the monitors of a header judge.
+// promiseAll makes the header promise everything that its monitors judge.
 func promiseAll(h *history.Header) {
 	h.Promises = nil
 	for _, m := range Monitors(*h) {
@@ -19,7 +19,7 @@ func promiseAll(h *history.Header) {
 	}
 }
 
-// runningRuns are random runs, of which many break something.
+// runningRuns make random histories, many of which break something.
 var runningRuns = map[string]func(r *rand.Rand) *history.History{
 	"locks": func(r *rand.Rand) *history.History {
 		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Lock}, TTL: 20, Drift: 3, Grace: 30}}
@@ -86,9 +86,9 @@ var runningRuns = map[string]func(r *rand.Rand) *history.History{
 	},
 }
 
-// TestRunningNeverSpeaksTooEarly hands histories over in random batches, with a random
-// legal low water after each, as a run that goes on does, and then judges the whole
-// history: whatever was called broken on the way must be so in the end.
+// TestRunningNeverSpeaksTooEarly passes histories to the monitors in random batches with a random legal low water
+// after each, as a run in progress does, and then judges the whole history. Whatever was called broken on the way
+// must be broken in the end.
 func TestRunningNeverSpeaksTooEarly(t *testing.T) {
 	for name, run := range runningRuns {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestRunningNeverSpeaksTooEarly(t *testing.T) {
 	}
 }
 
-// inBatches has a history judged as it would come from a run that goes on, and returns
-// what was called broken on the way.
+// inBatches passes a history to the monitors as a run in progress does, and returns what they called broken on the
+// way.
 func inBatches(r *rand.Rand, h *history.History) map[string]Verdict {
 	told := map[string]Verdict{}
 	running := NewRunning(h.Header)
@@ -148,7 +148,8 @@ func inBatches(r *rand.Rand, h *history.History) map[string]Verdict {
 	return told
 }
 
-// exactLows is, for each place in a history and its end, the earliest call from there on.
+// exactLows returns, for every place in a history including its end, the earliest call of the operations from there
+// on.
 func exactLows(ops []history.Op) []time.Duration {
 	low := make([]time.Duration, len(ops)+1)
 	low[len(ops)] = history.Forever
@@ -158,9 +159,9 @@ func exactLows(ops []history.Op) []time.Duration {
 	return low
 }
 
-// TestBatchesDoNotMatter: whatever low water is told, and when, the monitors come to the
-// results of Judge. Which of several violations they tell may differ: Judge always tells the
-// same low waters at the same places.
+// TestBatchesDoNotMatter checks that the monitors come to the results of Judge, whatever low water they are told, and
+// when. Only the choice among several violations may depend on it: Judge always tells the same low waters at the same
+// places.
 func TestBatchesDoNotMatter(t *testing.T) {
 	for name, run := range runningRuns {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 					}
 					for _, m := range monitors {
 						m.Advance(water)
-						m.Verdict() // asking changes nothing
+						m.Verdict() // asking for a verdict must change nothing
 					}
 				}
 				for i, want := range Judge(h).Verdicts {
@@ -197,8 +198,8 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestRunningTellsAtOnce: what two answers prove is told when the second is there, once,
-// and only if it was promised.
+// TestRunningTellsAtOnce checks that a violation that two answers prove is reported once, when the second answer is
+// there, and only if the property was promised.
 func TestRunningTellsAtOnce(t *testing.T) {
 	h := history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: 1, Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
 	r := NewRunning(h)

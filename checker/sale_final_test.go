@@ -8,9 +8,9 @@ import (
 	"oversell/variant"
 )
 
-// outcomes returns all ways in which tries without an answer can have ended: for each, how many
-// effects every order had, and which operations those are. Ways that leave an answer that an order was counted without an
-// effect of that order that was called by then are left out.
+// outcomes returns all ways in which the tries without an answer can have ended: for each way, how many effects every
+// order had, and which operations had them. It leaves out a way in which an answer says that an order was counted
+// before, but no operation of that order called by then had an effect.
 func outcomes(ops []history.Op) (all []map[history.Value]int64, which []map[int]bool) {
 	var lost []int
 	for i := range ops {
@@ -51,7 +51,7 @@ func outcomes(ops []history.Op) (all []map[history.Value]int64, which []map[int]
 	return all, which
 }
 
-// explained reports whether these effects can explain all answers that a stock was sold out.
+// explained reports whether these effects can explain all sold-out answers.
 func explained(h *history.Header, ops []history.Op, effects map[int]bool) bool {
 	for _, no := range ops {
 		left := h.Stock
@@ -75,9 +75,8 @@ func sum(orders map[history.Value]int64) (n int64, twice bool) {
 	return n, twice
 }
 
-// TestCrossFinalReadings compares the verdicts about sales in which tries go unanswered, orders
-// are sent again and the stock is read in the end with a trial of all ways in which the
-// tries can have ended.
+// TestCrossFinalReadings checks the verdicts about sales in which tries go unanswered, orders are sent again, and the
+// stock is read in the end. It compares them with a trial of all ways in which the tries can have ended.
 func TestCrossFinalReadings(t *testing.T) {
 	var seen, violated [3]int
 	for seed := range uint64(crossRuns() / 2) {
@@ -96,9 +95,9 @@ func TestCrossFinalReadings(t *testing.T) {
 		asked := ops
 		ops = toldOfItself(asked)
 		ways, which := outcomes(ops)
-		least, most := int64(1<<62), int64(0) // sold
+		least, most := int64(1<<62), int64(0) // pieces sold
 		mostOnce, surelyTwice := int64(0), true
-		var mayBe [64]bool // sold by orders of which none has more effects than it is known to have
+		var mayBe [64]bool // mayBe[n]: n pieces can be sold without an order that has more than one effect, unless more are proven
 		known := make(map[history.Value]int64)
 		for id := range ways[0] {
 			known[id] = 1 << 62
@@ -142,10 +141,10 @@ func TestCrossFinalReadings(t *testing.T) {
 		once := surelyTwice || sold > mostOnce
 		gone := h.Stock - left
 		under := !bruteRefusals(h, ops) || gone < 0 || gone >= 64 || !mayBe[gone]
-		if sold >= 0 && (sold < least || sold > most || sold < gone) { // it was read after what is left
+		if sold >= 0 && (sold < least || sold > most || sold < gone) { // "sold" was read after "left"
 			under = true
 		}
-		told, taken := false, gone // what explains the refusals is gone in the end
+		told, taken := false, gone // the purchases that explain the refusals have left the stock by the end
 		if sold >= 0 {
 			taken = min(gone, sold)
 		}
@@ -188,15 +187,15 @@ func TestCrossFinalReadings(t *testing.T) {
 	t.Logf("%v histories, %v violated", seen, violated)
 }
 
-// TestCrossWholeOrders compares no-undersell with a trial of all ways in which purchases and
-// refunds without an answer, of several pieces each, come before, between or after two readings.
+// TestCrossWholeOrders compares no-undersell with a trial of all ways in which unanswered purchases and refunds of
+// several pieces come before, between or after two readings.
 func TestCrossWholeOrders(t *testing.T) {
 	var results [3]int
 	for seed := range uint64(crossRuns() / 4) {
 		r := rand.New(rand.NewPCG(seed, 91))
 		h := &history.Header{Stock: int64(4 + r.IntN(8))}
 		var ops []history.Op
-		var open []int64 // changes of what is left
+		var open []int64 // what the unanswered operations add to the stock
 		left := h.Stock
 		for i := range 2 + r.IntN(4) {
 			op := pieces(bought(int32(i), int64(i), 1, 2), int32(1+r.IntN(3)))

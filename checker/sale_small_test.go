@@ -11,17 +11,17 @@ import (
 	"oversell/variant"
 )
 
-// smallRules says what an order of a small sale's operations must respect.
+// smallRules says which rules an order of the operations of a small sale must keep.
 type smallRules struct {
 	stock    bool // no more is sold than there are
-	once     bool // an order is bought once, and given back once
-	refusals bool // a sold-out answer needs too little left
+	once     bool // an order is bought once, and refunded once
+	refusals bool // a sold-out answer is right only if too little is left
 	readings bool
 }
 
-// toldOfItself makes plain answers of those that call an order counted before of which nothing else that
-// was sent can have had an effect by then: the program has sent it again by itself. The effect comes
-// after the earliest call and before the earliest return of such answers.
+// toldOfItself handles an answer that an order was counted before, although no other operation can have counted it by
+// then: the program under test has sent the request again by itself. It turns such an answer into a plain one, whose
+// effect comes after the earliest call and before the earliest return of the answers of this kind.
 func toldOfItself(ops []history.Op) []history.Op {
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -36,7 +36,7 @@ func toldOfItself(ops []history.Op) []history.Op {
 			case op.Reason != history.Repeated:
 				own = own && op.Call > first.Return
 			case op.Return < first.Return || op.Return == first.Return && k < i:
-				own = false // of two the earlier one
+				own = false // only the earlier of two such answers
 			case op.Call <= first.Return:
 				call = min(call, op.Call)
 			}
@@ -48,9 +48,9 @@ func toldOfItself(ops []history.Op) []history.Op {
 	return ops
 }
 
-// fits decides by trying every order of the effects whether a sale can have given these
-// answers. What has happened follows from the set of operations that have taken effect, so
-// it is enough to try every set. It shares nothing with the monitors.
+// fits tries every order of the effects to decide whether a sale can have given these answers. The state follows from
+// the set of operations that have taken effect, so it is enough to try every set. It shares no code with the
+// monitors.
 func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
 	ops = toldOfItself(ops)
 	type sums struct{ bought, given int64 }
@@ -116,9 +116,9 @@ func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
 	return try(0)
 }
 
-// smallSale generates a small sale's history: the answers of an idempotent sale to operations
-// whose effects have one order, some of which are lost; a lost operation ends at any time after
-// its call, or after everything else. Some histories are spoilt afterwards.
+// smallSale generates the history of a small sale: the answers of an idempotent sale whose effects have one order.
+// Some answers are lost; a lost operation ends at any time after its call, or after everything else. Some histories
+// are corrupted afterwards.
 func smallSale(r *rand.Rand) (*history.Header, []history.Op) {
 	h := &history.Header{Stock: int64(r.IntN(4))}
 	if chance(r, 30) {
@@ -179,7 +179,7 @@ func smallSale(r *rand.Rand) (*history.Header, []history.Op) {
 		}
 		ops = append(ops, op)
 	}
-	if len(ops) > 0 && chance(r, 50) { // spoil
+	if len(ops) > 0 && chance(r, 50) { // corrupt one operation
 		op := &ops[r.IntN(len(ops))]
 		switch r.IntN(4) {
 		case 0:
@@ -209,10 +209,9 @@ func smallSale(r *rand.Rand) (*history.Header, []history.Op) {
 	return h, complete(ops)
 }
 
-// TestCrossSmallSales compares no-oversell, no-undersell and linearizable with a trial of all
-// orders of small histories, in which answers that an order was counted before come before
-// and after the operations without an answer that they mean. Of what cannot be explained even
-// with an endless stock, linearizable alone has an answer.
+// TestCrossSmallSales compares no-oversell, no-undersell and linearizable with a trial of all orders of small
+// histories. In these, an answer that an order was counted before can come before or after the unanswered operation
+// that it means. Only linearizable must reject answers that even an endless stock cannot explain.
 func TestCrossSmallSales(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]int)
@@ -229,7 +228,7 @@ func TestCrossSmallSales(t *testing.T) {
 		legal := smallRules{stock: true, refusals: true, readings: true}.fits(h, ops)
 		for _, c := range []struct {
 			of           variant.Property
-			right, wrong bool // it must not be violated; it must not hold
+			right, wrong bool // right: it must not be violated; wrong: it must not hold
 		}{
 			{variant.NoOversell, room, !room && !unexplained && !refundedTooOften(answers)},
 			{variant.NoUndersell, smallRules{stock: true, once: true, refusals: true, readings: true}.fits(h, ops), !unexplained && !smallRules{readings: true}.fits(h, ops)},
@@ -245,9 +244,8 @@ func TestCrossSmallSales(t *testing.T) {
 	t.Logf("%v", seen)
 }
 
-// refundedTooOften reports whether an order has a refund without an answer beside one that was
-// answered. No-oversell takes the earlier call of the two for the moment, though the one with the
-// answer had its effect.
+// refundedTooOften reports whether an order has an answered and an unanswered refund. No-oversell then takes the
+// earlier call of the two for the moment of the refund, although the answered one took effect.
 func refundedTooOften(ops []history.Op) bool {
 	return slices.ContainsFunc(ops, func(lost history.Op) bool {
 		return lost.Kind == history.Refund && lost.Outcome == history.Unknown && slices.ContainsFunc(ops, func(op history.Op) bool {

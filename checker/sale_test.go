@@ -57,15 +57,15 @@ func TestAcceptTokens(t *testing.T) {
 	})
 }
 
-// What one operation without an answer, or one refund, must not explain twice.
+// Histories in which one unanswered operation, or one refund, must not explain two things.
 var (
 	refundedLost = []history.Op{lostBuyOp(1, 1, 10, 15), refunded(2, 1, 30, 40), bought(10, 10, 50, 60), bought(11, 11, 50, 60), bought(12, 12, 50, 60),
 		bought(13, 13, 50, 60), bought(14, 14, 50, 60), read("left", 0, 70)}
 	refundedTwice   = []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
 	lostRefundTwice = []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), refunded(1, 1, 5, 6),
 		bought(2, 2, 7, 8), bought(3, 3, 7, 9), read("left", 0, 10)}
-	// The refund without an answer made room for order 2, and both repetitions mean what
-	// came before them. The same once more, with no end known of the refund, and a reading.
+	// The unanswered refund made room for order 2, and each repetition means the operation before it.
+	// repeatedBeforeEnd is the same history with a refund whose end is not known, and a reading.
 	repeatedBeforeLost = []history.Op{bought(1, 1, 0, 10), bought(3, 2, 25, 35), refundedBefore(4, 1, 30, 38), repeated(1, 1, 32, 42), lostRefund(2, 1, 20, 100)}
 	repeatedBeforeEnd  = []history.Op{bought(1, 1, 2, 13), refundedBefore(4, 1, 25, 39), repeated(1, 1, 32, 42), bought(3, 2, 17, 36), read("left", 0, 54), lostRefund(2, 1, 11, 500)}
 	lostEitherWay      = []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 1, 3), soldOutTo(3, 3, 4, 5), read("left", 1, 6)}
@@ -76,6 +76,8 @@ func TestNoOversell(t *testing.T) {
 	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.NoOversell) }, []verdictCase{
 		{"nothing", one, nil, Unknown, "nothing was sold"},
 		{"certain", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1: the purchase of 1 piece by client 2"},
+		{"a refund of which only an answer tells that it was before", one, []history.Op{bought(1, 1, 1, 2), refundedBefore(1, 1, 3, 4), bought(2, 2, 5, 6)}, Unknown, "an answer says that 1 piece had been refunded before"},
+		{"the same, and the sale counts too many as sold", one, []history.Op{bought(1, 1, 1, 2), refundedBefore(1, 1, 3, 4), bought(2, 2, 5, 6), read("sold", 2, 7)}, Violated, "sold 2 of 1"},
 		{"impossible", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 4)}, Holds, "sold 1 of 1: no oversell seen in 0 contended operations"},
 		{"possible", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4)}, Unknown, "sold 1 to 2 of 1: oversell is possible"},
 		{"settled by the final state", one, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), read("left", 0, 5)}, Holds, "the final state shows 1 piece taken"},
@@ -153,7 +155,7 @@ func TestNoUndersell(t *testing.T) {
 		{"less than nothing was sold", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 1, 5), read("sold", -1, 7)}, Violated, "1 piece vanished"},
 		{"sold by a program that sent it again by itself", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 2, 3)}, Holds, ""},
 		{"called sold, and nobody sold it", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 3, 3)}, Violated, "too many"},
-		{"returned by a program that gave it back again by itself", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 3, 5)}, Holds, ""},
+		{"returned by a program that refunded it again by itself", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 3, 5)}, Holds, ""},
 		{"called returned, and nobody returned it", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 2, 5)}, Violated, "vanished"},
 		{"called sold, and a lost try sold it", history.Header{Stock: 3}, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), read("left", 2, 5)}, Holds, ""},
 		{"a piece vanished between two readings", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 4), bought(2, 2, 2, 5), lostBuyOp(3, 3, 3, 6), read("left", 0, 7), read("sold", 2, 9)}, Violated, ""},
@@ -200,6 +202,14 @@ func TestSaleLinear(t *testing.T) {
 	spec := []history.Op{lostBuyOp(2, 2, 3, 16), soldOutTo(4, 4, 7, 16), lostBuyOp(1, 1, 17, 20), repeated(5, 1, 18, 20), lostBuyOp(3, 1, 3, 205)}
 	late := slices.Clone(spec)
 	late[4].Call = 17
+	long := []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4), refunded(1, 1, 5, 6)}
+	own := []history.Op{bought(1, 1, 1, 2), refundedBefore(1, 1, 3, 4), bought(2, 2, 5, 6)}
+	for i := range time.Duration(10_000) { // more than are kept for a search
+		long = append(long, soldOutTo(3, 10+int64(i), 10+2*i, 11+2*i))
+		if i < 600 { // more than the oracle takes
+			own = append(own, soldOutTo(3, 10+int64(i), 10+2*i, 11+2*i))
+		}
+	}
 	runCases(t, open, []verdictCase{
 		{"of several tries without an answer the one called first counts", history.Header{Stock: 2}, spec, Holds, ""},
 		{"unless it was called too late, too", history.Header{Stock: 2}, late, Violated, "sent only after that"},
@@ -231,6 +241,13 @@ func TestSaleLinear(t *testing.T) {
 		{"the same with a refund", one, append(twice[:4:4], refunded(5, 7, 20, 21)), Holds, ""},
 		{"a purchase must leave room for one that reaches a low stock", history.Header{Stock: 7, Quantity: 5}, []history.Op{pieces(bought(3, 3, 0, 1), 5),
 			bought(1, 1, 2, 10), pieces(bought(2, 2, 2, 20), 2), pieces(refunded(3, 3, 2, 30), 5), soldOutTo(4, 4, 2, 40)}, Holds, ""},
+		{"oversold, where a search is not possible", one, long, Violated, "sold 2 of 1 at the most at one time"},
+		{"a refund of which only an answer tells that it was before", one, own, Unknown, ""},
+		{"the same, and more are sold than it explains", one, append(own[:3:3], append([]history.Op{bought(4, 4, 7, 8)}, own[3:]...)...), Violated, "sold 3 of 1"},
+		{"read in between that too much was sold", history.Header{}, []history.Op{read("sold", 1, 10), lostBuyOp(1, 1, 1, 20)}, Violated, "counted 1 piece as sold"},
+		{"told that fewer than none are left", history.Header{Stock: 9}, []history.Op{told(bought(1, 1, 1, 2), -7)}, Violated, "client 1 was told at 0.000 ms that -7 pieces were left after order 1"},
+		{"the same, with refunds", history.Header{Stock: 9}, []history.Op{told(bought(1, 1, 1, 2), -7), refunded(1, 1, 3, 4)}, Violated, "-7 pieces were left"},
+		{"told nothing", history.Header{Stock: 9}, []history.Op{told(bought(1, 1, 1, 2), -1)}, Holds, ""},
 		{"stale has no effect", one, []history.Op{saleOp(history.Buy, 1, 1, 1, 2, history.Refused, history.Stale), bought(2, 2, 3, 4)}, Holds, ""},
 		{"amounts: two refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 2)}, Violated, ""},
 		{"amounts: three refused, two left", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), pieces(soldOutTo(2, 2, 3, 4), 3)}, Holds, ""},
@@ -243,10 +260,10 @@ func TestSaleLinear(t *testing.T) {
 		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
 		{"refunded twice, both bought", history.Header{Stock: 2}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), refunded(1, 1, 5, 6), refunded(1, 1, 7, 8)}, Holds, ""},
 		{"refunded in parts", history.Header{Stock: 3}, []history.Op{pieces(bought(1, 1, 1, 2), 3), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), pieces(bought(2, 2, 7, 8), 2), read("left", 0, 9)}, Holds, ""},
-		{"refunded before it was bought", one, []history.Op{refunded(1, 1, 1, 2), bought(1, 1, 3, 4)}, Violated, "was given back, but nothing that it sent before"},
+		{"refunded before it was bought", one, []history.Op{refunded(1, 1, 1, 2), bought(1, 1, 3, 4)}, Violated, "was refunded, but nothing that it sent before"},
 		{"refunded while it was bought", one, []history.Op{refunded(1, 1, 2, 3), bought(2, 1, 1, 4), bought(3, 3, 5, 6)}, Holds, ""},
-		{"called given back by a program that gave it back again by itself", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.OK, history.Repeated)}, Holds, ""},
-		{"called given back after a lost refund", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), saleOp(history.Refund, 1, 1, 5, 6, history.OK, history.Repeated), bought(2, 2, 7, 8)}, Holds, ""},
+		{"called refunded by a program that refunded it again by itself", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.OK, history.Repeated)}, Holds, ""},
+		{"called refunded after a lost refund", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), saleOp(history.Refund, 1, 1, 5, 6, history.OK, history.Repeated), bought(2, 2, 7, 8)}, Holds, ""},
 		{"a lost refund of a lost purchase", history.Header{Stock: 1}, []history.Op{lostBuyOp(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), bought(2, 2, 5, 6), read("left", 0, 7)}, Holds, ""},
 		{"there was no moment for what was refunded", one, []history.Op{lostBuyOp(1, 1, 10, 15), bought(2, 2, 20, 25), refunded(1, 1, 30, 40)}, Violated, ""},
 		{"one lost purchase explains a refusal or what is left", history.Header{Stock: 2}, lostEitherWay, Violated, "nothing was left, but only 1 of 2"},
@@ -258,13 +275,13 @@ func TestSaleLinear(t *testing.T) {
 		{"sold less and less", history.Header{Stock: 2}, []history.Op{lostBuyOp(1, 1, 1, 2), read("left", 1, 5), read("sold", 0, 7)}, Violated, "fits no order"},
 		{"amounts that no lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 4, 5)}, Violated, "fits no order"},
 		{"amounts that lost purchases come to", history.Header{Stock: 9}, []history.Op{pieces(lostBuyOp(1, 1, 1, 2), 4), pieces(lostBuyOp(2, 2, 1, 2), 3), read("left", 6, 5), read("sold", 7, 9)}, Holds, ""},
-		// A test that only counts accepts this one: at no moment is anything wrong by numbers alone.
+		// A monitor that only counts accepts this one: at every moment the numbers alone are right.
 		{"sold out twice round one purchase", history.Header{Stock: 1}, []history.Op{
 			bought(1, 1, 1, 2), refunded(1, 1, 3, 10), soldOutTo(2, 2, 11, 12), bought(3, 3, 13, 14)}, Violated, ""},
 	})
 }
 
-// TestSaleOpportunities has the verdicts as [Judge] gives them: what nothing could have broken
+// TestSaleOpportunities checks the opportunities and verdicts that [Judge] gives: without an opportunity, a verdict
 // is unknown.
 func TestSaleOpportunities(t *testing.T) {
 	other := func(op history.Op) history.Op { op.Key = history.Text("tablet"); return op }
@@ -330,7 +347,8 @@ func TestSaleOpportunities(t *testing.T) {
 	}
 }
 
-// TestOrdersSentAgainLate: an order is known, with the answer that showed its first effect, however many others came since.
+// TestOrdersSentAgainLate checks that an order sent again is recognized, and that the witness holds the answer of its
+// first effect, however many other orders came in between.
 func TestOrdersSentAgainLate(t *testing.T) {
 	const n = 40_000
 	h := history.Header{Stock: 2 * n}

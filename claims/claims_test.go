@@ -23,7 +23,7 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// planned is a plan of some claims, in a directory of the test's own.
+// planned returns a plan of some claims that writes to a temporary directory.
 func planned(t *testing.T, o Options) Plan {
 	t.Helper()
 	o.Dir = t.TempDir()
@@ -52,8 +52,8 @@ func TestAllClaimsAreThere(t *testing.T) {
 	}
 }
 
-// docs/claims.md is written by "oversell claims --markdown docs/claims.md", from a full
-// run whose answers were the declared ones.
+// TestThePageHasTheDeclaredAnswers checks docs/claims.md, which "oversell claims --markdown docs/claims.md" writes
+// from a full run whose answers were the declared ones.
 func TestThePageHasTheDeclaredAnswers(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "claims.md"))
 	if err != nil {
@@ -102,7 +102,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestPersistentConnections: C26 is about phpredis. Where there is none, it is not decided.
+// TestPersistentConnections checks that C26, which is about phpredis, is refuted where there is PHP, and inconclusive
+// where there is none.
 func TestPersistentConnections(t *testing.T) {
 	needRedis(t)
 	redis, err := exec.LookPath("redis-server")
@@ -131,7 +132,7 @@ func TestPersistentConnections(t *testing.T) {
 	}
 }
 
-// Some claims that take little time, measured for real.
+// TestMeasured measures some claims that take little time on a real server.
 func TestMeasured(t *testing.T) {
 	needRedis(t)
 	p := planned(t, Options{Quick: true, Numbers: []string{"C7", "C13", "C15", "C23", "C24", "C25", "C26"}})
@@ -147,7 +148,7 @@ func TestMeasured(t *testing.T) {
 		if c.Number != p.claims[i].Number {
 			t.Errorf("claim %d is %s; want %s", i, c.Number, p.claims[i].Number)
 		}
-		noisy := p.claims[i].alone && c.Answer == reports.Inconclusive // a matter of time, on a busy machine
+		noisy := p.claims[i].alone && c.Answer == reports.Inconclusive // such a claim compares times, which a busy machine can blur
 		if !c.AsDeclared() && !noisy {
 			t.Errorf("%s: %s, declared as %s: %s %+v", c.Number, c.Answer, c.Declared, c.Sentence, c.Numbers)
 		}
@@ -168,7 +169,8 @@ func TestEarlierHistoriesAreKept(t *testing.T) {
 	}
 }
 
-// What fails is one inconclusive claim, and what fails for want of a server is an error.
+// TestFailures checks that a claim whose measurement fails is inconclusive and does not stop the others, and that a
+// missing server is an error.
 func TestFailures(t *testing.T) {
 	p := planned(t, Options{})
 	p.claims = []Claim{
@@ -183,7 +185,7 @@ func TestFailures(t *testing.T) {
 		}},
 	}
 	all, err := Run(t.Context(), p, func(reports.Claim) {})
-	// The words of an answer that is not the declared one may be wrong; its numbers are not.
+	// When an answer is not the declared one, its sentence may be wrong, so only its numbers are reported.
 	if got := all.Claims[len(all.Claims)-1].Sentence; got != "found: 3 of 4." {
 		t.Errorf("an unexpected answer is told as %q", got)
 	}
@@ -200,7 +202,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// When the context ends, what was answered is reported, and half an answer is not.
+// TestInterrupted checks that, when the context ends, finished answers are reported and a half-finished one is not.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := planned(t, Options{})

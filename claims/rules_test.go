@@ -8,12 +8,12 @@ import (
 	"oversell/reports"
 )
 
-// decided is a rule that was fed by hand, and what it must say.
+// decided is a case of a rule: the answer that it gave to made-up numbers, and the one that it must give.
 type decided struct {
 	name, got, want string
 }
 
-// searched is a search that came to an end.
+// searched returns a search that ended with this verdict.
 func searched(verdict string, steps int) reports.Exploration {
 	e := reports.Exploration{Verdict: verdict}
 	if steps > 0 {
@@ -22,7 +22,7 @@ func searched(verdict string, steps int) reports.Exploration {
 	return e
 }
 
-// Every rule can say yes and no, and that it does not know: the numbers are made up.
+// TestRules checks with made-up numbers that every rule can say yes, no, and that it does not know.
 func TestRules(t *testing.T) {
 	const yes, no, maybe, unknown = reports.Confirmed, reports.Refuted, reports.Depends, reports.Inconclusive
 	never, always := tally{broke: 0, runs: 3}, tally{broke: 3, runs: 3}
@@ -37,7 +37,7 @@ func TestRules(t *testing.T) {
 	moved, ignored := entries{1, true}, entries{1, false}
 	atomic := atomicity{reads: 1000, tornCommands: 50, cached: true, dataSurvives: true}
 	big, flat, one := growth{1000, 1000, 700e3}, growth{1000, 0, 2e3}, growth{1000, 1, 0}
-	often := func(ratios ...float64) (c contest) { // some hundred rounds
+	often := func(ratios ...float64) (c contest) { // a contest of some hundred rounds
 		for range 20 {
 			for _, r := range ratios {
 				c.a, c.b = append(c.a, 100*r), append(c.b, 100)
@@ -204,7 +204,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestValuesLieWithinTheirSpread: of whatever times.
+// TestValuesLieWithinTheirSpread checks, with random times, that the value of a quantity is its median and lies
+// within its spread.
 func TestValuesLieWithinTheirSpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -27,16 +27,13 @@ import (
 
 	"oversell/campaign"
 	"oversell/campaign/judging"
-	"oversell/dispatchimpl"
 	"oversell/faults"
-	"oversell/idimpl"
 	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
-	"oversell/stockimpl"
 	"oversell/system"
 	"oversell/variant"
 )
@@ -260,7 +257,7 @@ func combine(swept []*several, settings []string, yield func([]string) bool) boo
 // contenders returns the combinations of variants to compare.
 func (o *Options) contenders(x campaign.Options, base scenarios.Config) (all []reports.Contender, err error) {
 	add := func(c scenarios.Config) {
-		if who := contenderOf(c); !slices.Contains(all, who) {
+		if who := campaign.ContenderOf(c); !slices.Contains(all, who) {
 			all = append(all, who)
 		}
 	}
@@ -359,9 +356,9 @@ func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config)
 			continue
 		}
 		x.Locks = []string{l.Name}
-		for _, x.Sale = range usedNames(base, variant.Sale, stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name }) {
-			for _, x.IDs = range usedNames(base, variant.IDs, idimpl.Variants, func(v idimpl.Variant) string { return v.Name }) {
-				for _, x.Dispatch = range usedNames(base, variant.Dispatch, dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name }) {
+		for _, x.Sale = range usedNames(base, variant.Sale) {
+			for _, x.IDs = range usedNames(base, variant.IDs) {
+				for _, x.Dispatch = range usedNames(base, variant.Dispatch) {
 					more, err := x.Combinations(base)
 					if err == nil { // all names are known
 						cs = append(cs, more...)
@@ -374,15 +371,11 @@ func unlocked(x campaign.Options, base scenarios.Config) (cs []scenarios.Config)
 }
 
 // usedNames returns the names of all variants of an object that the scenario uses.
-func usedNames[T any](c scenarios.Config, of variant.Object, all []T, name func(T) string) []string {
+func usedNames(c scenarios.Config, of variant.Object) []string {
 	if !c.Scenario.Uses(of) {
 		return []string{""}
 	}
-	return campaign.Names(all, name)
-}
-
-func contenderOf(c scenarios.Config) reports.Contender {
-	return reports.Contender{Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}
+	return campaign.Shipped(of)
 }
 
 // subjectOf returns a contender with these options. The error is of class [scenarios.Unmet] if it cannot run.

@@ -26,7 +26,7 @@ import (
 	"oversell/variant"
 )
 
-// quiet watches a comparison and says nothing.
+// quiet is a watcher that ignores everything.
 type quiet struct{}
 
 func (quiet) Target(*server.Target)                             {}
@@ -35,7 +35,7 @@ func (quiet) Start(int, int, scenarios.Config, *scenarios.Live) {}
 func (quiet) Done(int, int, reports.Run)                        {}
 func (quiet) Round(reports.Comparison)                          {}
 
-// comparison is the plan of a command line.
+// comparison returns the plan of a command line.
 func comparison(t *testing.T, args ...string) *Plan {
 	t.Helper()
 	p, err := planned(t, args...)
@@ -56,7 +56,7 @@ func planned(t *testing.T, args ...string) (*Plan, error) {
 	return New(t.Context(), o)
 }
 
-// compared makes a comparison; it skips where no redis-server is installed.
+// compared carries out a comparison. It skips the test where no redis-server is installed.
 func compared(t *testing.T, p *Plan) reports.Comparison {
 	t.Helper()
 	c, err := Run(t.Context(), p, quiet{})
@@ -69,7 +69,7 @@ func compared(t *testing.T, p *Plan) reports.Comparison {
 	return c
 }
 
-// small is a comparison that takes a second or two.
+// small returns the arguments of a comparison that takes a second or two.
 func small(more ...string) []string {
 	return append([]string{"--quick", "--plain", "--target=process", "--clients=24", "--stock=60", "--measure=100ms"}, more...)
 }
@@ -88,11 +88,11 @@ func TestContenders(t *testing.T) {
 		n         int // 0: any number
 	}{
 		{[]string{"--quick"}, []string{"lua-release + plain", "fenced + fenced", "none + lua", "php-lock-printed + plain"}, []string{"none + watch"}, 5},
-		{[]string{"--quick", "--lock=redlock,none", "--sale=plain,watch"}, []string{"redlock + plain", "none + watch"}, nil, 4}, // asked for
+		{[]string{"--quick", "--lock=redlock,none", "--sale=plain,watch"}, []string{"redlock + plain", "none + watch"}, nil, 4}, // named by the user
 		{nil, []string{"lua-release + plain", "fenced + fenced", "php-lock-printed + plain", "none + lua", "none + watch"},
 			[]string{"none + plain", "fair-no-reap + plain", "none + decr", "none + sql-version"}, 0},
 		{[]string{"--lock=none,lua-release", "--sale=plain,lua"}, []string{"none + plain", "lua-release + lua"}, nil, 4},
-		{[]string{"--lock=fair-no-reap"}, []string{"fair-no-reap + plain"}, nil, 1}, // asked for
+		{[]string{"--lock=fair-no-reap"}, []string{"fair-no-reap + plain"}, nil, 1}, // named by the user
 		{[]string{"--sale=lua"}, []string{"none + lua", "lua-release + lua"}, []string{"none + watch"}, 0},
 		{[]string{"--scenario=mutex"}, []string{"lua-release"}, []string{"none"}, 0},
 		{[]string{"--scenario=queue"}, []string{"zset-atomic", "lua-release + zset-locked"}, []string{"range-run-remove"}, 0},
@@ -159,7 +159,8 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// TestASectionThatOutlivesItsLease is a configuration that nobody need ask for.
+// TestASectionThatOutlivesItsLease checks the configuration that a comparison adds by itself, in which a section
+// outlives its lease.
 func TestASectionThatOutlivesItsLease(t *testing.T) {
 	p := comparison(t, "--quick", "--target=embedded", "--lock=lua-release,fenced,none", "--sale=fenced,plain", "--clients=10,20")
 	if len(p.configurations) != 4 {
@@ -172,11 +173,11 @@ func TestASectionThatOutlivesItsLease(t *testing.T) {
 	for _, x := range p.in(2) {
 		outcome, _ := x.config.Expect()
 		if x.config.Lock.Name == "none" || x.config.TTL != time.Second || (outcome == scenarios.ExpectPass) != (x.config.Sale.Name == "fenced") {
-			t.Errorf("%s with a lease of %v, declared %s", contenderOf(x.config), x.config.TTL, outcome)
+			t.Errorf("%s with a lease of %v, declared %s", campaign.ContenderOf(x.config), x.config.TTL, outcome)
 		}
 		for _, u := range x.config.KnownToBreak() {
 			if u.Under == string(variant.Overrun) && x.config.Sale.Name == "plain" {
-				t.Errorf("%s: an overrun counts as not tried", contenderOf(x.config))
+				t.Errorf("%s: an overrun counts as not tried", campaign.ContenderOf(x.config))
 			}
 		}
 	}
@@ -200,8 +201,8 @@ func TestASectionThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// TestControlIsKnownToBreakHere: with faults, the control is chosen by flaws that the faults trigger; only without
-// such flaws by those that load triggers.
+// TestControlIsKnownToBreakHere checks that, with faults, the control is chosen by a flaw that they trigger; only if
+// there is none, by a flaw that load triggers.
 func TestControlIsKnownToBreakHere(t *testing.T) {
 	p := comparison(t, "--target=embedded", "--lock=lua-release,fenced", "--ttl=100ms", "--fault=slow 150ms 5%", "--fault=script-flush at 200ms")
 	for i, want := range []struct {
@@ -210,7 +211,7 @@ func TestControlIsKnownToBreakHere(t *testing.T) {
 	}{
 		{"", variant.NoOversell},
 		{"token-del + plain", variant.OwnerOnlyRelease},
-		{"", variant.NoOversell}, // this fault breaks nothing that is declared
+		{"", variant.NoOversell}, // no declared flaw is triggered by this fault
 	} {
 		control := &p.configurations[i].control
 		first := control.candidates[0]
@@ -228,7 +229,7 @@ func TestControlIsKnownToBreakHere(t *testing.T) {
 	}
 	under := p.configurations[1].control.candidates
 	if slices.ContainsFunc(under, func(c *candidate) bool { return c.who.String() == "none + plain" }) {
-		t.Error("what load alone breaks stands for what a fault can break")
+		t.Error("a variant that load alone breaks is a control where others break by the fault")
 	}
 }
 
@@ -244,7 +245,7 @@ func TestOrderIsShuffledByRound(t *testing.T) {
 	if !slices.Equal(first, again) || slices.Equal(first, other) {
 		t.Error("the seed does not decide the order")
 	}
-	// Without the runs alone, which the first round has more of.
+	// Leaves out the runs alone, most of which are in the first round.
 	cells := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return strings.HasPrefix(s, "alone-") })
 	}
@@ -262,7 +263,7 @@ func TestOrderIsShuffledByRound(t *testing.T) {
 	}
 }
 
-// ranAs makes a sample by hand.
+// ranAs returns a made-up sample.
 func ranAs(verdict string, broke ...variant.Property) sample {
 	s := sample{inconclusive: verdict == reports.Inconclusive, run: reports.Run{Verdict: verdict}, why: "for want of luck"}
 	for i, p := range broke {
@@ -317,7 +318,8 @@ func TestOutcomeOfACell(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeOnceMore: a run that another seed may decide is repeated, and only the repetition counts.
+// TestWhatIsMadeOnceMore checks that a run that another seed may decide is repeated, and that only the repetition
+// counts.
 func TestWhatIsMadeOnceMore(t *testing.T) {
 	judged := func(verdict, why string, done int64) *judging.Judged {
 		l := reports.NewLatencies()
@@ -352,7 +354,7 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	}
 }
 
-// TestWhatStoppedRunsTell: only their violations.
+// TestWhatStoppedRunsTell checks that a stopped run counts only with its violations.
 func TestWhatStoppedRunsTell(t *testing.T) {
 	whole, broke, vague := ranAs(reports.Pass), ranAs(reports.Violated, variant.NoOversell), ranAs(reports.Inconclusive)
 	broke.interrupted, vague.interrupted = true, true
@@ -362,7 +364,7 @@ func TestWhatStoppedRunsTell(t *testing.T) {
 	}
 }
 
-// TestTheFastestIsSafe: a contender with a violation is never the reference, however fast.
+// TestTheFastestIsSafe checks that a contender with a violation is never the reference, however fast it is.
 func TestTheFastestIsSafe(t *testing.T) {
 	cells := []reports.ComparisonCell{
 		{Outcome: reports.Broke, Rounds: ratesOf(9, 9)},
@@ -378,7 +380,7 @@ func TestTheFastestIsSafe(t *testing.T) {
 	}
 }
 
-// ratesOf are runs of one round each with these throughputs.
+// ratesOf returns a run for each of these throughputs, each in its own round.
 func ratesOf(rates ...float64) (rs []reports.ComparedRun) {
 	for i, r := range rates {
 		rs = append(rs, reports.ComparedRun{Round: i + 1, Throughput: r, Measured: true})
@@ -386,7 +388,8 @@ func ratesOf(rates ...float64) (rs []reports.ComparedRun) {
 	return rs
 }
 
-// TestRatioIsPairedByRound: a round in which the machine was slow for both does not affect the ratio.
+// TestRatioIsPairedByRound checks that a round in which the machine was slow for both contenders does not affect the
+// ratio.
 func TestRatioIsPairedByRound(t *testing.T) {
 	ratio := func(of, to []reports.ComparedRun) *reports.Spread { return spreadOrNil(paired(of, to)) }
 	half := reports.Spread{Median: 0.5, Low: 0.5, High: 0.5}
@@ -407,8 +410,7 @@ func TestRatioIsPairedByRound(t *testing.T) {
 	}
 }
 
-// TestEstimate: the geometric mean of the ratios, and an interval that one round does not
-// give.
+// TestEstimate checks the geometric mean of the ratios and its interval, which needs three rounds.
 func TestEstimate(t *testing.T) {
 	e := estimateOf([]float64{0.5, 2, 1})
 	if e.Ratio != 1 || e.Rounds != 3 || *e.Low >= 0.5 || *e.High <= 2 || math.Abs(*e.Low**e.High-1) > 1e-3 {
@@ -427,7 +429,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestRank: contenders with overlapping intervals share a rank, as does a chain of them.
+// TestRank checks that contenders with overlapping intervals share a rank, as do all that a chain of overlaps
+// connects.
 func TestRank(t *testing.T) {
 	cell := func(outcome string, ratio, low, high float64) reports.ComparisonCell {
 		return reports.ComparisonCell{Outcome: outcome, Estimate: &reports.RatioEstimate{Ratio: ratio, Low: &low, High: &high}}
@@ -438,7 +441,7 @@ func TestRank(t *testing.T) {
 		cell(reports.NoViolation, 1, 1, 1),
 		cell(reports.Broke, 0.9, 0.8, 1.1),
 		cell(reports.NoViolation, 0.4, 0.35, 0.45), // overlaps the wide one before it
-		cell(reports.NoViolation, 0.3, 0.28, 0.31), // which reaches down to this one, too
+		cell(reports.NoViolation, 0.3, 0.28, 0.31), // and the wide one reaches down to this one
 		cell(reports.NoViolation, 0.1, 0.09, 0.12),
 	}
 	rank(cells)
@@ -451,12 +454,12 @@ func TestRank(t *testing.T) {
 	}
 	once := []reports.ComparisonCell{cell(reports.NoViolation, 1, 1, 1), {Outcome: reports.NoViolation, Estimate: &reports.RatioEstimate{Ratio: 0.5}}}
 	if rank(once); once[0].Rank != 0 {
-		t.Error("one round, and there is an order")
+		t.Error("contenders have ranks after one round")
 	}
 }
 
-// TestWindow: work counts between the end of the warm-up and the end of the window, as does the latency of all
-// requests; those that still wait at the end count with their wait so far.
+// TestWindow checks that work counts from the end of the warm-up to the end of the window, as do the latencies of all
+// requests. A request that still waits at the end counts with its wait so far.
 func TestWindow(t *testing.T) {
 	ms := time.Millisecond
 	op := func(client int32, kind history.Kind, outcome history.Outcome, reason history.Reason, call, returned time.Duration) history.Op {
@@ -466,15 +469,15 @@ func TestWindow(t *testing.T) {
 		Header: history.Header{Objects: []variant.Object{variant.Lock, variant.Sale}, Stock: endless},
 		Ops: []history.Op{
 			op(1, history.Acquire, history.OK, 0, 10, 11),
-			op(1, history.Buy, history.OK, 0, 11, 20), // while it warms up
+			op(1, history.Buy, history.OK, 0, 11, 20), // during the warm-up
 			op(1, history.Release, history.OK, 0, 20, 21),
 			op(2, history.Acquire, history.OK, 0, 10, 22),
-			op(2, history.Buy, history.OK, 0, 22, 40), // waited since before
+			op(2, history.Buy, history.OK, 0, 22, 40), // its request began before the window
 			op(2, history.Release, history.OK, 0, 40, 41),
 			op(1, history.Acquire, history.OK, 0, 21, 60),
-			op(1, history.Buy, history.OK, 0, 60, 112), // after the time was up
+			op(1, history.Buy, history.OK, 0, 60, 112), // after the end of the window
 			op(1, history.Release, history.OK, 0, 112, 113),
-			op(3, history.Acquire, history.Refused, history.Stopped, 10, 114), // in vain, all the time
+			op(3, history.Acquire, history.Refused, history.Stopped, 10, 114), // waits in vain all the time
 			{Client: 1, Kind: history.ReadState, Outcome: history.OK, Call: 120 * ms, Return: 121 * ms},
 		},
 		Trailer: &history.Trailer{Elapsed: 104 * ms},
@@ -491,12 +494,12 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsMeasured: a sale runs to its end and for a fixed time; a lock alone for a fixed time; runs with a given
-// length or with faults are measured as a whole.
+// TestWhatIsMeasured checks that a sale runs once to its end and once for a fixed time, and a lock alone for a fixed
+// time, and that runs with a given length or with faults are measured as a whole.
 func TestWhatIsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
-		timed bool // besides
+		timed bool // whether there is also a run for a fixed time
 		lasts time.Duration
 		of    window
 	}{
@@ -529,7 +532,7 @@ func TestWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// TestExpected: what a comparison says of its time before it runs.
+// TestExpected checks the time that a comparison announces before it runs.
 func TestExpected(t *testing.T) {
 	e := comparison(t, "--quick", "--target=embedded").Expected()
 	if e.Total > 55*time.Second || e.Rounds < 3 || e.First >= e.Total {
@@ -567,7 +570,7 @@ func TestWorkOfASale(t *testing.T) {
 	if l.Count != 4 || l.Call.Max < 20.9 || l.Outcomes["refused"].Count != 1 || l.Due != nil {
 		t.Errorf("%+v; want the one that was refused after 21 ms to count, too", l)
 	}
-	if w := countedWork(h, 1); w.Within != 100*ms { // with a piece left, it lasted as long as it did
+	if w := countedWork(h, 1); w.Within != 100*ms { // with a piece left, the sale lasted until the end of the run
 		t.Errorf("not sold out: %+v", w)
 	}
 }
@@ -577,10 +580,10 @@ func TestWorkOfAQueue(t *testing.T) {
 	h := &history.History{
 		Header: history.Header{Objects: []variant.Object{variant.Queue}},
 		Ops: []history.Op{
-			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms}, // to look, in vain
+			{Client: 1, Kind: history.Acquire, Outcome: history.OK, Due: 10 * ms, Call: 10 * ms, Return: 11 * ms}, // finds nothing
 			{Client: 1, Kind: history.Release, Outcome: history.OK, Due: 13 * ms, Call: 13 * ms, Return: 14 * ms},
 			{Client: 1, Kind: history.Pop, Outcome: history.OK, Due: 20 * ms, Call: 20 * ms, Return: 21 * ms, Amount: 1},
-			{Client: 1, Kind: history.Pop, Outcome: history.OK, Due: 21 * ms, Call: 21 * ms, Return: 22 * ms, Amount: 2}, // another attempt
+			{Client: 1, Kind: history.Pop, Outcome: history.OK, Due: 21 * ms, Call: 21 * ms, Return: 22 * ms, Amount: 2}, // a second attempt
 			{Client: 1, Kind: history.Pop, Outcome: history.Refused, Reason: history.Empty, Due: 22 * ms, Call: 22 * ms, Return: 300 * ms},
 		},
 		Trailer: &history.Trailer{Elapsed: 400 * ms},
@@ -629,8 +632,8 @@ func TestComparison(t *testing.T) {
 			x.Fairness <= 0 || x.LongestWaitMS <= 0 || x.CommandsPerAcquisition < 3 || x.Uncontended["acquire"].Count == 0 {
 			t.Errorf("%s: %+v", who, x)
 		}
-		// Merged from all rounds: every purchase that was measured is in it, and some that ended late,
-		// however late that was.
+		// The latencies are merged from all rounds: they hold every purchase that was measured, and also some that
+		// ended late, however late.
 		measured, all := 0.0, 0.0
 		for _, r := range x.Rounds {
 			if !r.Measured {
@@ -674,7 +677,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// plant has a contender declared to be sound that is not.
+// plant declares a flawed lock to be sound.
 func plant(p *Plan, lock string) {
 	for _, x := range p.cells {
 		if x.config.Lock.Name == lock {
@@ -692,7 +695,8 @@ func TestASurpriseIsExit1(t *testing.T) {
 	}
 }
 
-// TestAControlThatIsNotCaughtIsExit3: then the absence of violations is inconclusive.
+// TestAControlThatIsNotCaughtIsExit3 checks that a comparison is inconclusive if its control was not caught, although
+// there was no violation.
 func TestAControlThatIsNotCaughtIsExit3(t *testing.T) {
 	p := comparison(t, small("--lock=lua-release,set-nx-ex", "--rounds=1")...)
 	control := &p.configurations[0].control
@@ -709,7 +713,7 @@ func TestAControlThatIsNotCaughtIsExit3(t *testing.T) {
 	}
 }
 
-// TestAnExtraControlIsFound where no contender is known to break.
+// TestAnExtraControlIsFound checks that a control is added where no contender is known to break.
 func TestAnExtraControlIsFound(t *testing.T) {
 	c := compared(t, comparison(t, small("--lock=lua-release", "--rounds=2")...))
 	if f := c.Configurations[0].Control; !f.Power() || f.Runs != 2 || c.ExitCode() != reports.ExitPass {
@@ -717,7 +721,7 @@ func TestAnExtraControlIsFound(t *testing.T) {
 	}
 }
 
-// stopping interrupts a comparison after so many runs.
+// stopping is a watcher that interrupts a comparison after a number of runs.
 type stopping struct {
 	quiet
 	cancel context.CancelFunc
@@ -752,7 +756,7 @@ func TestStoppedComparison(t *testing.T) {
 	}
 }
 
-// TestRoundsEnd: after as many as planned, or before one that would take too long.
+// TestRoundsEnd checks that a comparison ends after the planned rounds, or before a round that would take too long.
 func TestRoundsEnd(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
@@ -767,7 +771,7 @@ func TestRoundsEnd(t *testing.T) {
 		{[]string{"--time=1m"}, 7, 10 * time.Second, ""},
 		{[]string{"--quick"}, 6, 0, "planned"},
 		{[]string{"--quick"}, 3, 55 * time.Second, "hardly"},
-		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // quick is a promise
+		{[]string{"--quick", "--rounds=20"}, 3, 55 * time.Second, "hardly"}, // --quick keeps its time even with --rounds
 		{nil, 4, 10 * time.Minute, "hardly"},
 	} {
 		got := (&comparing{Plan: comparison(t, append(c.args, "--target=embedded", "--lock=lua-release")...), began: time.Now()}).enough(c.n, c.longest, c.longest)
@@ -785,7 +789,7 @@ func TestCommandOfAComparison(t *testing.T) {
 	}
 }
 
-// countedWork is the work in a history.
+// countedWork returns the work in a history.
 func countedWork(h *history.History, sold int64) judging.Work {
 	c := judging.NewCounting(h)
 	c.Read(h.Ops)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"oversell/campaign"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -106,7 +107,7 @@ func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenario
 		return nil, err
 	}
 	for _, c := range slices.Concat(unlocked(x, base), more) {
-		who := contenderOf(c)
+		who := campaign.ContenderOf(c)
 		if slices.ContainsFunc(all, func(c *candidate) bool { return c.who == who }) || c.NeedsSQL() && !usesSQL {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 	"oversell/internal/servertest"
 )
 
-var servers databasetest.Servers // started when first asked for
+var servers databasetest.Servers // started on first use
 
 func TestMain(m *testing.M) { os.Exit(servers.Run(m)) }
 
@@ -49,7 +49,7 @@ func name(t *testing.T, db *database.DB, of, whose string) string {
 	return n
 }
 
-// newTable makes a table that is gone after the test.
+// newTable creates a table that is dropped after the test, and returns its name.
 func newTable(t *testing.T, db *database.DB, columns string) string {
 	t.Helper()
 	table := name(t, db, "Test", rand.Text())
@@ -107,8 +107,7 @@ func TestOneMeaningOfSQL(t *testing.T) {
 	})
 }
 
-// TestWritersWaitForEachOther: transactions that read and then write never fail
-// for want of their turn.
+// TestWritersWaitForEachOther checks that transactions that read and then write wait for each other and never fail.
 func TestWritersWaitForEachOther(t *testing.T) {
 	each(t, func(t *testing.T, db *database.DB) {
 		const writers, rounds = 8, 10
@@ -194,14 +193,14 @@ func TestServersThatRefuse(t *testing.T) {
 	}
 }
 
-// readersDSN is that of a new account that may not create anything.
+// readersDSN returns the DSN of a new account that may not create anything.
 func readersDSN(t *testing.T, kind string) string {
 	admin, err := database.Open(t.Context(), database.Spec{DSN: servers.AdminDSN(t, kind)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if kind == databasetest.Postgres { // whose ordinary accounts may not create in public
+	if kind == databasetest.Postgres { // in which ordinary accounts may not create tables in the schema public
 		exec(t, admin.DB, "CREATE ROLE reader LOGIN PASSWORD 'correct-horse'")
 		t.Cleanup(func() { dropReader(t, kind, "DROP ROLE reader") })
 	} else {
@@ -236,7 +235,7 @@ func TestServersThatAreDown(t *testing.T) {
 }
 
 func TestServersThatDoNotAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +249,7 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 }
 
 func TestSQLiteLeavesNoFiles(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // where nobody else makes any
+	t.Setenv("TMPDIR", t.TempDir()) // where no other program makes temporary directories
 	db, err := database.Open(t.Context(), database.Spec{})
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +278,7 @@ func temporaries(t *testing.T) []string {
 }
 
 func TestSQLiteFileOfTheUsers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a b?c#d%41&e.db") // nothing in a name means anything
+	path := filepath.Join(t.TempDir(), "a b?c#d%41&e.db") // no character in a file name has a special meaning
 	for want := range 2 {
 		db, err := database.Open(t.Context(), database.Spec{DSN: "sqlite:" + path})
 		if err != nil {

@@ -11,12 +11,12 @@ import (
 	"oversell/internal/mark"
 )
 
-// Programs that only look for leftovers hinder none that drops them, and a run that lives
-// keeps its tables.
+// TestLeftoversAreDroppedWhileOthersLook checks that programs that only look for leftovers do not keep another program
+// from dropping them, and that the tables of a run that still lives are kept.
 func TestLeftoversAreDroppedWhileOthersLook(t *testing.T) {
 	for _, kind := range databasetest.Kinds {
 		if kind == databasetest.SQLite {
-			continue // no leftovers: nothing tells them from a run's
+			continue // no leftovers are dropped: they look like the tables of a run
 		}
 		t.Run(kind, func(t *testing.T) {
 			db := servers.Open(t, kind)

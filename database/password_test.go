@@ -30,7 +30,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// A disk that is full is told from errors that pass.
+// TestAFullDiskIsKnown checks that a full disk is distinguished from other errors.
 func TestAFullDiskIsKnown(t *testing.T) {
 	db := servers.Open(t, databasetest.SQLite)
 	conn, err := db.Conn(t.Context())

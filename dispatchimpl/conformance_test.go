@@ -33,7 +33,7 @@ func every(t *testing.T, do func(t *testing.T, db *database.DB, v dispatchimpl.V
 
 func TestTasksAreHandedOutInOrderAndOnce(t *testing.T) {
 	every(t, func(t *testing.T, db *database.DB, v dispatchimpl.Variant) {
-		const tasks = 40 // more than are found at once
+		const tasks = 40 // more than one query finds
 		s := newStage(t, db, v.Name, lockFor(v), tasks)
 		s.holds(tasks, 0, 0, 0)
 		for id := int64(1); id <= tasks; id++ {
@@ -115,7 +115,7 @@ func TestManyUsersAtOnce(t *testing.T) {
 func TestTwoPoolsDoNotMix(t *testing.T) {
 	every(t, func(t *testing.T, db *database.DB, v dispatchimpl.Variant) {
 		one := newStage(t, db, v.Name, lockFor(v), 1)
-		two := *one // on the same servers
+		two := *one // the same servers
 		two.pool += "2"
 		two.plain = two.client(db.DB, two.connect())
 		two.open([]dispatchimpl.Task{{1, "any"}, {2, "any"}}, []dispatchimpl.User{{1, nil}})
@@ -169,7 +169,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			wantError(t, s.plain.Open(t.Context(), c.tasks, c.users), "open of pool", s.pool, c.says)
 		}
 		s := newEmptyStage(t, db, v.Name, lockFor(v))
-		s.open(nil, nil) // nothing to do for nobody
+		s.open(nil, nil) // no tasks and no users
 		s.holds(0, 0, 0, 0)
 	})
 }
@@ -198,7 +198,7 @@ func TestErrorsSayWhatWasAttempted(t *testing.T) {
 	})
 }
 
-// wantAll expects that every use of the pool fails for this reason.
+// wantAll requires that every use of the pool fails for this reason.
 func wantAll(t *testing.T, p dispatchimpl.Pool, name, says string) {
 	t.Helper()
 	_, take := p.Take(t.Context(), 7)
@@ -210,7 +210,7 @@ func wantAll(t *testing.T, p dispatchimpl.Pool, name, says string) {
 	wantError(t, state, "state of pool", name, says)
 }
 
-// wantError checks the text of an error that is no declared answer.
+// wantError checks the text of an error, which must not be a declared answer.
 func wantError(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -100,3 +100,8 @@ type Variant struct {
 	// not use the network.
 	New func(env variant.Env, pool string, locker lockimpl.Locker, o Options) Pool
 }
+
+// Described returns what is known of the variant.
+func (v Variant) Described() variant.Described {
+	return variant.Described{Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control, Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs}
+}

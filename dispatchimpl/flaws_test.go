@@ -10,9 +10,9 @@ import (
 )
 
 // Each test here is a schedule of statements and commands that shows one flaw, and the same schedule with a dispatch
-// that does not have it.
+// that does not have the flaw.
 
-// One task, and two users who find it before either is handed it.
+// There is one task, which two users find before either of them is handed it.
 
 func TestATaskIsHandedToTwoUsers(t *testing.T) {
 	each(t, func(t *testing.T, db *database.DB) {
@@ -20,7 +20,7 @@ func TestATaskIsHandedToTwoUsers(t *testing.T) {
 			s.Helper()
 			s.holds(0, 1, 0, 0)
 			s.submit(a.has(1), nil)
-			s.submit(b.has(1), nil) // done twice
+			s.submit(b.has(1), nil) // the task is done twice
 			s.holds(0, 0, 1, 2)
 		}
 		t.Run("dispatch-locked under none", func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestATaskIsHandedToTwoUsers(t *testing.T) {
 		t.Run("dispatch-locked under php-lock-printed", func(t *testing.T) {
 			s := newStage(t, db, "dispatch-locked", "php-lock-printed", 1)
 			a, b := s.taking(1), s.taking(2)
-			a.steps("select", "select", "setnx") // A owns the lock, and it has no expiry yet
+			a.steps("select", "select", "setnx") // A holds the lock, which has no expiry yet
 			b.steps("select", "select", "setnx", "ttl")
 			a.steps("expire", "begin")
 			b.steps("set", "begin")
@@ -88,7 +88,7 @@ func TestTheNextCandidateIsTried(t *testing.T) {
 			a := s.taking(1)
 			a.steps("select", "select")
 			s.submit(s.take(2, 1), nil)
-			a.steps("set", "begin", "evalsha") // locked, found done, released
+			a.steps("set", "begin", "evalsha") // lock the first, find it done, release
 			a.steps("set", "begin")
 			a.has(2)
 			s.holds(0, 1, 1, 1)
@@ -124,7 +124,7 @@ func TestATaskReturnsAfterTheLimit(t *testing.T) {
 		}
 		t.Run("dispatch-locked accepts the late commit", func(t *testing.T) {
 			s, a, b := late(t, "dispatch-locked", "lua-release")
-			s.submit(a, nil) // under B's hands
+			s.submit(a, nil) // although B holds the task
 			s.submit(b, nil)
 			s.holds(0, 0, 1, 2)
 		})
@@ -133,7 +133,7 @@ func TestATaskReturnsAfterTheLimit(t *testing.T) {
 			s.submit(a, dispatchimpl.ErrLost)
 			s.holds(0, 1, 0, 0)
 			s.submit(b, nil)
-			s.submit(b, dispatchimpl.ErrLost) // once is enough
+			s.submit(b, dispatchimpl.ErrLost) // a second submit is refused
 			s.submit(a, dispatchimpl.ErrLost)
 			s.holds(0, 0, 1, 1)
 		})
@@ -147,7 +147,7 @@ func TestATaskReturnsAfterTheLimit(t *testing.T) {
 		})
 		t.Run("who lost a task can take another", func(t *testing.T) {
 			s, _, _ := late(t, "dispatch-locked", "lua-release")
-			s.cannotTake(1, dispatchimpl.ErrEmpty) // not busy
+			s.cannotTake(1, dispatchimpl.ErrEmpty) // not ErrBusy
 		})
 		t.Run("but never under php-lock-printed", func(t *testing.T) {
 			s := newStage(t, db, "dispatch-locked", "php-lock-printed", 1)
@@ -156,7 +156,7 @@ func TestATaskReturnsAfterTheLimit(t *testing.T) {
 			s.expires(1)
 			s.pass(365 * 24 * time.Hour)
 			s.holds(1, 0, 0, 0)
-			s.cannotTake(2, dispatchimpl.ErrEmpty) // the dead user's lock is for decades
+			s.cannotTake(2, dispatchimpl.ErrEmpty) // the dead user's lock lasts for decades
 		})
 	})
 }
@@ -181,7 +181,7 @@ func TestALateHandoverIsRefused(t *testing.T) {
 		a.steps("select", "select", "evalsha")
 		s.pass(limit)
 		b := s.take(2, 1)
-		a.steps("begin", "evalsha", "select") // a newer token was there; its release changes nothing
+		a.steps("begin", "evalsha", "select") // a newer token was there; A's release changes nothing
 		a.refused(dispatchimpl.ErrEmpty)
 		s.submit(b, nil)
 		s.holds(0, 0, 1, 1)
@@ -193,9 +193,9 @@ func TestOneUserInTwoSessionsTakesOneTask(t *testing.T) {
 		s := newStage(t, db, "dispatch-locked", "lua-release", 2)
 		a, b := s.taking(1), s.taking(1)
 		a.steps("select", "select", "set")
-		b.steps("select", "select", "set", "set") // the second task
+		b.steps("select", "select", "set", "set") // the first is locked, so it locks the second task
 		a.steps("begin")
-		b.steps("begin", "evalsha") // taken back, and unlocked
+		b.steps("begin", "evalsha") // the handover is undone, and the lock released
 		a.has(1)
 		b.refused(dispatchimpl.ErrBusy)
 		s.holds(1, 1, 0, 0)

@@ -45,11 +45,10 @@ type stage struct {
 	dispatch dispatchimpl.Variant
 	lock     lockimpl.Variant
 	pool     string
-	plain    dispatchimpl.Pool // not stepped
+	plain    dispatchimpl.Pool // a pool that is not stepped
 }
 
-// newStage fills a pool with the tasks 1 to n and the users 1 to 9, who like
-// everything.
+// newStage returns a stage with the tasks 1 to n and the users 1 to 9, who like every category.
 func newStage(t *testing.T, db *database.DB, dispatch, lock string, n int64) *stage {
 	t.Helper()
 	s := newEmptyStage(t, db, dispatch, lock)
@@ -111,7 +110,7 @@ func (s *stage) client(db *sql.DB, c *redis.Client) dispatchimpl.Pool {
 	return s.dispatch.New(env, s.pool, s.lock.New(env), dispatchimpl.Options{Limit: limit})
 }
 
-// loadScripts lets the server see the lock's scripts, so that each is one command.
+// loadScripts makes the server load the lock's scripts, so that each later run of one is a single command.
 func (s *stage) loadScripts() {
 	s.Helper()
 	locker := s.lock.New(s.env(nil, s.connect()))
@@ -124,21 +123,21 @@ func (s *stage) loadScripts() {
 	}
 }
 
-// pass lets time pass, on the clients' clock and on the server's.
+// pass lets time pass on the clock of the clients and on that of the server.
 func (s *stage) pass(d time.Duration) {
 	s.clock.Advance(d)
 	s.redis.SetTime(s.clock.Now())
 	s.redis.FastForward(d)
 }
 
-// worker is one user's client, stepped.
+// worker is the client of one user, which a test steps.
 type worker struct {
 	*databasetest.Client
 	stage *stage
 	hold  dispatchimpl.Hold
 }
 
-// taking begins a Take and stands before its first statement.
+// taking begins a Take and stops before its first statement.
 func (s *stage) taking(user int64) *worker {
 	s.Helper()
 	c := s.connect()
@@ -151,14 +150,13 @@ func (s *stage) taking(user int64) *worker {
 	return w
 }
 
-// steps lets these statements and commands take effect, which must be the
-// client's next ones.
+// steps executes these statements and commands, which must be the next ones of the client.
 func (w *worker) steps(names ...string) {
 	w.stage.Helper()
 	w.Steps(w.stage, names...)
 }
 
-// has expects that the client is done and was handed this task.
+// has requires that the client has ended with this task.
 func (w *worker) has(task int64) dispatchimpl.Hold {
 	w.stage.Helper()
 	if err := w.Ended(w.stage); err != nil || w.hold.Task != task {
@@ -167,7 +165,7 @@ func (w *worker) has(task int64) dispatchimpl.Hold {
 	return w.hold
 }
 
-// refused expects that the client is done, with this answer.
+// refused requires that the client has ended with this answer.
 func (w *worker) refused(want error) {
 	w.stage.Helper()
 	if err := w.Ended(w.stage); !errors.Is(err, want) {
@@ -175,7 +173,7 @@ func (w *worker) refused(want error) {
 	}
 }
 
-// take expects that the user is handed this task.
+// take requires that the user is handed this task.
 func (s *stage) take(user, task int64) dispatchimpl.Hold {
 	s.Helper()
 	h, err := s.plain.Take(s.Context(), user)
@@ -185,7 +183,7 @@ func (s *stage) take(user, task int64) dispatchimpl.Hold {
 	return h
 }
 
-// cannotTake expects that the user is handed nothing, with this answer.
+// cannotTake requires that the user is handed no task, with this answer.
 func (s *stage) cannotTake(user int64, want error) {
 	s.Helper()
 	if h, err := s.plain.Take(s.Context(), user); !errors.Is(err, want) {

@@ -10,8 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// BenchmarkSearch is a search that finds nothing: the sale that is fenced on read and
-// write.
+// BenchmarkSearch measures a search that finds nothing: of the sale that checks the fencing token on read and on write.
 func BenchmarkSearch(b *testing.B) {
 	for _, plain := range []bool{false, true} {
 		name := "reduced"
@@ -41,8 +40,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkProof are searches of millions of states: the sale that is fenced on read
-// and write, for three clients and for four. The last looks for all promises of these variants, as the command does.
+// BenchmarkProof measures searches of millions of states: of the sale that checks the fencing token on read and on
+// write, with three clients and with four. The last search checks all promises of these variants, as the command does.
 func BenchmarkProof(b *testing.B) {
 	two := []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}, {Of: variant.Lock, Property: variant.MutualExclusion}}
 	four := reports.Bounds{Clients: 4, Tries: 3, Advances: 2, Crashes: 1, Lost: 1}
@@ -88,7 +87,7 @@ func cpuTime(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCounterexample measures the time to the shortest counterexample.
+// BenchmarkCounterexample measures the time that a search needs to find the shortest counterexample.
 func BenchmarkCounterexample(b *testing.B) {
 	for _, s := range counterexamples {
 		if s.scenario != "" && s.look != variant.NoOversell {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oversell/explore/clients"
@@ -33,6 +34,8 @@ type ends struct {
 	opened uint32
 	once   sync.Once
 	never  error // see useless
+	// unknown is what a new client sends that the model of Redis does not know: only it waits for the lock.
+	unknown atomic.Pointer[error]
 
 	judged *table.Memo[ending, *rules.Breach]
 	stuck  *table.Memo[serversAt, bool]
@@ -68,7 +71,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 		}
 	}
 	if e.lock && e.stuck.Of(serversAt{k.servers, k.now}) {
-		return e.rules.Stuck(f, dead, e.config.TTL+scenarios.Grace, e.held(k.servers))
+		return e.rules.Stuck(f, dead, e.config.TTL+e.config.Grace(), e.held(k.servers))
 	}
 	return nil
 }
@@ -114,7 +117,11 @@ func (e *ends) cannotBeTaken(k serversAt) bool {
 func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	p.waited = true
 	_, _, err := alone{e.servers, e.options, 2 * wait, every}.run(k.servers, time.Duration(k.now)*servers.TickUnit, probe(e.config, wait, &p))
-	if err != nil && !errors.Is(err, errImpatient) {
+	switch {
+	case errors.Is(err, servers.ErrUnknown):
+		e.unknown.CompareAndSwap(nil, &err)
+		p.got, p.waited = true, false
+	case err != nil && !errors.Is(err, errImpatient):
 		e.failed(err)
 		p.got, p.waited = true, false
 	}

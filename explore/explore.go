@@ -75,6 +75,7 @@ import (
 	"oversell/internal/limits"
 	"oversell/internal/names"
 	"oversell/internal/phrase"
+	"oversell/lockimpl/lockfinding"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/system"
@@ -144,12 +145,15 @@ func (c *Config) defaults() {
 	}
 	if c.Look == nil {
 		for _, p := range r.Promises() {
-			if rules.CanJudge(p.Of, p.Property) {
+			if rules.CanJudge(p.Of, p.Property) && (p != ownerOnly || lockfinding.Exclusive(r.Lock)) {
 				c.Look = append(c.Look, p)
 			}
 		}
 	}
 }
+
+// ownerOnly is the promise that only the holder releases a lock.
+var ownerOnly = history.Promise{Of: variant.Lock, Property: variant.OwnerOnlyRelease}
 
 // DefaultTTL returns the lease of a search that sets none: not a whole number of seconds, since a lock might truncate
 // it, unless a variant takes no other.
@@ -300,7 +304,7 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 // also passes to moments at which nothing ends. A client that is held up there may count a lease from then, or send a
 // value computed from the rest of a lease.
 func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) reports.Exploration {
-	if r.Verdict != reports.Pass || c.Exhaustive || r.Bounds.Advances == 0 || c.Run.Scenario.Uses(variant.Queue) {
+	if !held(r) || c.Exhaustive || r.Bounds.Advances == 0 || c.Run.Scenario.Uses(variant.Queue) {
 		return r
 	}
 	inside := c
@@ -316,7 +320,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Bounds = c.Bounds
 		s.Stats = sum(r.Stats, s.Stats)
 		return s
-	case err == nil && again == nil && s.Verdict == reports.Pass:
+	case err == nil && again == nil && held(s):
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("moments inside a lease but its half and its last instant, and those after a crash or a late message (%d more states)", s.Stats.States))
 	default:
 		why := "the time was over"
@@ -460,6 +464,11 @@ func (x *search) again() error {
 	if x.reduce && x.servers.Ordered.Load() {
 		return errOrdered
 	}
+	if x.servers.Names.Naming < names.Concrete {
+		if err := names.Taken(x.scripts.Texts()); err != nil {
+			return err
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if errors.Is(x.err, clients.ErrMerged) || errors.Is(x.err, names.ErrNotOpaque) {
@@ -585,7 +594,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	r.Stats = stats
 	best, rests := x.best(), ""
 	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.LooksFor(variant.Lock, variant.MutualExclusion) || x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease)) {
-		rests = "no promised lease ran out before it was given back, so the promises that rest on leases were not put to the test"
+		rests = "no promised lease ran out before it was released, so the promises that rest on leases were not put to the test"
 	}
 	switch {
 	case x.servers.Names.Naming >= names.Concrete && x.drawn():
@@ -647,6 +656,14 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		r.Verdict = reports.Inconclusive
 		r.Why = unkeyed
 	}
+	if why := x.ends.unknown.Load(); why != nil {
+		switch {
+		case r.Verdict == reports.Pass:
+			r.Verdict, r.Why = reports.Inconclusive, unwaited+(*why).Error()
+		case r.Why == unkeyed || r.Why == rests:
+			r.Why += "; " + unwaited + (*why).Error() // so no promise is said to hold
+		}
+	}
 	r.Properties = c.properties(r, rests)
 	if open := unjudged(r.Properties); r.Verdict == reports.Pass && open != "" {
 		r.Why += "; no search judges " + open
@@ -666,7 +683,15 @@ func (x *search) drawn() bool {
 }
 
 // unkeyed says why owner-only-release was not judged.
-const unkeyed = "it is not known what the lock is: acquiring it changes no key that giving it back changes, or that expires, and keeps no other client out; so owner-only-release was not judged"
+const unkeyed = "it is not known what the lock is: acquiring it changes no key that releasing it changes, or that expires, and keeps no other client out; so owner-only-release was not judged"
+
+// unwaited says why progress was not judged.
+const unwaited = "progress was not judged, since a client that waits for the lock sends what a search cannot execute: "
+
+// held reports whether a search ended and found no promise broken, though it may not have judged progress.
+func held(r reports.Exploration) bool {
+	return r.Verdict == reports.Pass || strings.HasPrefix(r.Why, unwaited)
+}
 
 // unjudged names the promises that a search leaves open.
 func unjudged(ps []reports.Property) string {
@@ -724,13 +749,16 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 		switch cx := r.Counterexample; {
 		case !rules.CanJudge(p.Of, p.Property):
 			row.Why = "a search judges situations, not whole histories: see oversell run"
+		case !slices.Contains(c.Look, p) && p == ownerOnly && !lockfinding.Exclusive(c.Run.Lock):
+			row.Why = lockfinding.Shared
 		case !slices.Contains(c.Look, p):
 			row.Why = "not looked for"
 		case cx != nil && cx.Of == p.Of && cx.Property == p.Property:
 			row.Result, row.Why = reports.Broken, cx.Sentence
 		case cx != nil:
 			row.Why = "the search ended when it found another promise broken"
-		case r.Verdict == reports.Pass, r.Why == rests && p.Of != variant.Lock, r.Why == unkeyed && p != history.Promise{Of: variant.Lock, Property: variant.OwnerOnlyRelease}:
+		case r.Verdict == reports.Pass, r.Why == rests && p.Of != variant.Lock, r.Why == unkeyed && p != ownerOnly,
+			strings.HasPrefix(r.Why, unwaited) && p != history.Promise{Of: variant.Lock, Property: variant.Progress}:
 			row.Result, row.Why = reports.Holds, "in all schedules within the bounds"
 		default:
 			row.Why = r.Why
@@ -753,10 +781,10 @@ func (c *Config) notChecked() []string {
 	}
 	s = append(s, "errors that a server answers with, such as OOM, READONLY or LOADING")
 	if c.Bounds.Stalls == 0 {
-		s = append(s, "clients that are held up between a look at the clock and what they do next (see --stalls)")
+		s = append(s, "clients that are held up between a look at the clock and what they do next (--stalls; in Go tests Bounds.Stalls)")
 	}
 	if c.Run.Scenario.Uses(variant.Sale) && c.Run.Refund <= 0 {
-		s = append(s, "orders that are given back: see oversell run --refund")
+		s = append(s, "orders that are refunded: see oversell run --refund")
 	}
 	if c.System != nil {
 		s = append(s, c.System.NotSearched()...)

@@ -22,13 +22,13 @@ import (
 	"oversell/variant"
 )
 
-// sought is a search with its end.
+// sought is a search and its expected result.
 type sought struct {
 	name                   string
 	scenario               string // empty: mutex
 	lock, sale, queue, ids string
 	bounds                 reports.Bounds   // 2 clients unless said otherwise
-	look                   variant.Property // empty: what is promised
+	look                   variant.Property // empty: all promises
 	of                     variant.Object   // empty: lock
 	ttl                    time.Duration
 	hold                   time.Duration
@@ -36,11 +36,11 @@ type sought struct {
 	quantity               int
 	options                func(*scenarios.Config)
 
-	steps int  // exactly
-	naive bool // it is small enough to be searched naively, too
+	steps int  // of the counterexample
+	naive bool // it is small enough for the naive search
 }
 
-// config makes the search.
+// config returns the configuration of the search.
 func (s sought) config(t testing.TB) Config {
 	t.Helper()
 	found := func(what, name string, ok bool) {
@@ -78,7 +78,7 @@ func (s sought) config(t testing.TB) Config {
 	}
 	c.Run.TTL, c.Run.Hold, c.Run.Stock, c.Run.Quantity = s.ttl, s.hold, s.stock, s.quantity
 	if s.ttl == 0 && !c.Run.Lock.Needs.WholeSeconds {
-		c.Run.TTL = 400 * time.Millisecond // a replay on a busy machine needs some
+		c.Run.TTL = 400 * time.Millisecond // a replay on a busy machine needs that much
 	}
 	if s.options != nil {
 		s.options(&c.Run)
@@ -91,8 +91,8 @@ const (
 	ownerP = variant.OwnerOnlyRelease
 )
 
-// counterexamples lists what a search must find, in so many steps. The small ones are searched naively as well, so that
-// a second source confirms the numbers.
+// counterexamples lists what a search must find, and in how many steps. The naive search also runs on the small ones, so
+// that a second source confirms the numbers.
 var counterexamples = []sought{
 	{name: "printed", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, look: mutexP, steps: 5, naive: true},
 	{name: "printed, all it promises", lock: "php-lock-printed", bounds: reports.Bounds{Tries: 2}, steps: 5},
@@ -102,8 +102,7 @@ var counterexamples = []sought{
 	{name: "php-lock, wrong release", lock: "php-lock", bounds: reports.Bounds{Tries: 2}, look: ownerP, steps: 8, naive: true},
 	{name: "setnx-expire", lock: "setnx-expire", bounds: reports.Bounds{Tries: 2, Crashes: 1}, look: variant.Progress, steps: 3, naive: true},
 	{name: "incr", lock: "incr", bounds: reports.Bounds{Tries: 2, Crashes: 1}, look: variant.Progress, steps: 3, naive: true},
-	// The owner's is the first count; another counts four times more, which forces the lock
-	// open, and then gets in.
+	// The owner makes the first count. Another client counts four times more, which forces the lock open, and gets it.
 	{name: "incr-max", lock: "incr-max", bounds: reports.Bounds{Tries: 5}, look: mutexP, steps: 10, naive: true},
 	{name: "incr-max, three clients", lock: "incr-max", bounds: reports.Bounds{Clients: 3, Tries: 3}, look: mutexP, steps: 10},
 	{name: "incr-max, wrong release", lock: "incr-max", bounds: reports.Bounds{Tries: 5}, look: ownerP, steps: 12},
@@ -115,7 +114,7 @@ var counterexamples = []sought{
 	{name: "token-get-del", lock: "token-get-del", bounds: reports.Bounds{Tries: 2, Advances: 1}, look: mutexP, steps: 7, naive: true},
 	{name: "token-get-del, three clients", lock: "token-get-del", bounds: reports.Bounds{Clients: 3, Tries: 1, Advances: 1}, look: mutexP, steps: 7},
 	{name: "none", lock: "none", bounds: reports.Bounds{Tries: 1}, look: mutexP, steps: 2, naive: true},
-	// A release that is under way cannot hit the next lock before the first has expired.
+	// A late release can delete the next lock only after the first lock has expired.
 	{name: "token-per-client", lock: "token-per-client", bounds: reports.Bounds{Tries: 2, Late: 1, Advances: 1}, look: mutexP, steps: 7, naive: true},
 	{name: "watchdog-naive", lock: "watchdog-naive", bounds: reports.Bounds{Tries: 2, Advances: 2}, look: ownerP, steps: 7},
 	{name: "fair-no-reap", lock: "fair-no-reap", bounds: reports.Bounds{Tries: 1, Crashes: 1, Advances: 1}, look: variant.Progress, steps: 6},
@@ -125,8 +124,8 @@ var counterexamples = []sought{
 	{name: "sale ticket", scenario: "seckill", lock: "none", sale: "ticket", bounds: reports.Bounds{Tries: 1}, look: variant.NoOversell, of: variant.Sale, steps: 8},
 	{name: "sale decr", scenario: "seckill", lock: "none", sale: "decr", stock: 2, bounds: reports.Bounds{Tries: 1, Lost: 1, Resends: 1}, look: variant.OncePerOrder, of: variant.Sale, steps: 5},
 	{name: "sale check-then-act", scenario: "seckill", lock: "none", sale: "check-then-act", stock: 2, bounds: reports.Bounds{Tries: 1, Lost: 1, Resends: 1}, look: variant.OncePerOrder, of: variant.Sale, steps: 8},
-	// The older holder is held up between its grant and its purchase, in which it sends
-	// nothing: its call counts when it goes on.
+	// The older holder is held up between its grant and its purchase. It sends nothing in between, so its call is judged
+	// when it goes on.
 	{name: "sale lua, an older token", scenario: "seckill", lock: "fenced", sale: "lua", stock: 2, bounds: reports.Bounds{Tries: 1, Advances: 1}, look: variant.Fencing, of: variant.Sale, steps: 5},
 	{name: "token-del, a late release", lock: "token-del", bounds: reports.Bounds{Tries: 1, Late: 1, Advances: 1}, look: ownerP, steps: 5},
 	{name: "ids get-set, no lock", scenario: "ids", lock: "none", ids: "get-set", bounds: reports.Bounds{Tries: 1}, look: variant.UniqueIDs, of: variant.IDs, steps: 6},
@@ -137,12 +136,12 @@ var counterexamples = []sought{
 	{name: "queue zset-locked", scenario: "queue", lock: "php-lock-printed", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 20},
 	{name: "queue zset-locked, no lock", scenario: "queue", lock: "none", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 9},
 	{name: "queue zset-atomic", scenario: "queue", lock: "none", queue: "zset-atomic", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.NoLostTask, of: variant.Queue, steps: 5},
-	// By design, when the visibility time-out is over. A pop looks at the clock first.
+	// A task is delivered again by design when its visibility time-out is over. A pop reads the clock first.
 	{name: "queue reliable", scenario: "queue", lock: "none", queue: "reliable", bounds: reports.Bounds{Clients: 3, Tries: 1, Advances: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 6},
 	{name: "queue range-run-remove", scenario: "queue", lock: "none", queue: "range-run-remove", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 5},
 }
 
-// find returns the counterexample of a search.
+// find runs a search, checks its result and returns the counterexample.
 func (s sought) find(t *testing.T, c Config) *reports.Counterexample {
 	t.Helper()
 	start := time.Now()
@@ -192,7 +191,7 @@ func TestCounterexamplesAreShortest(t *testing.T) {
 	}
 }
 
-// TestFewerTriesForceNothingOpen: the five tries of incr-max are needed.
+// TestFewerTriesForceNothingOpen checks that four tries do not force incr-max open: its counterexample needs five.
 func TestFewerTriesForceNothingOpen(t *testing.T) {
 	s := sought{lock: "incr-max", bounds: reports.Bounds{Tries: 4}, look: mutexP}
 	if r, err := Run(t.Context(), s.config(t)); err != nil || r.Verdict != reports.Pass {
@@ -200,7 +199,7 @@ func TestFewerTriesForceNothingOpen(t *testing.T) {
 	}
 }
 
-// again returns how often each schedule is driven on a real server.
+// again returns how often each schedule is replayed on a real server.
 func again() int {
 	if long() {
 		return 20
@@ -208,8 +207,8 @@ func again() int {
 	return 3
 }
 
-// TestCounterexamplesReplay: on a real server the schedules end alike. Time passes there, so each has a server and all
-// run at once.
+// TestCounterexamplesReplay checks that the schedules break the same promises on a real server. Real time passes there,
+// so each schedule has its own server, and the schedules run at the same time.
 func TestCounterexamplesReplay(t *testing.T) {
 	slots := make(chan bool, 12)
 	var all sync.WaitGroup
@@ -242,7 +241,7 @@ func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
 	var all error
 	for n := range again() {
 		var got *reports.Property
-		// Leases end in real time: on a busy machine one may end too early.
+		// Leases end in real time, so on a busy machine one may end too early.
 		for try := 0; try == 0 || errors.Is(err, ErrDiverged) && c.Bounds.Advances > 0 && try < 3; try++ {
 			if err := admin.FlushAll(ctx).Err(); err != nil {
 				return err

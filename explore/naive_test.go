@@ -25,8 +25,8 @@ import (
 // naiveLimit is the number of states after which the naive search gives up.
 const naiveLimit = 1500
 
-// simple is the naive search: states are texts, a client's code is run from its start for every step, and the judgement
-// is written independently. It handles locks on one server with clients of one thread.
+// simple is the naive search: states are texts, every step runs a client's code from its start, and the code that judges
+// is written independently of the search under test. It handles locks on one server, and clients with one thread.
 type simple struct {
 	t       *testing.T
 	config  Config
@@ -41,7 +41,7 @@ type simple struct {
 type situation struct {
 	redis                      *redismodel.State
 	now                        time.Duration
-	seen                       []string // by client: what it observed, in lines
+	seen                       []string // for each client: what it observed, one observation a line
 	holds                      []tenure
 	under                      [][]history.Kind
 	sent                       []sentCall
@@ -59,14 +59,14 @@ type sentCall struct {
 	during   history.Kind
 }
 
-// stand is where a client stands after its observations.
+// stand is where a client has stopped after its observations.
 type stand struct {
 	pending []coro.Request
-	events  []Event // since the last one
-	held    []Event // calls that count when it goes on
+	events  []Event // since the previous observation
+	held    []Event // calls that are judged only when the client goes on
 }
 
-// naively is its result: of the properties that are broken in as few steps it may report any.
+// naively is the result of the naive search. A search may report any of properties: all can be broken in as few steps.
 type naively struct {
 	verdict    string
 	properties []variant.Property
@@ -143,17 +143,17 @@ func (s situation) clone() situation {
 	return s
 }
 
-// turn is a situation after a step, and the result of the step.
+// turned is a situation after a step, and the result of the step.
 type turned struct {
 	situation
 	broken  variant.Property
 	entered bool
 }
 
-// observed writes an observation as a line.
+// observed returns an observation as a line.
 func observed(o coro.Observation) string { return fmt.Sprintf("%d %d %q\n", o.Now, o.Failure, o.Reply) }
 
-// stands runs a client from the start.
+// stands runs a client from its start through the observations seen, and returns where it stops.
 func (s *simple) stands(client int, seen string) (at stand) {
 	key := fmt.Sprint(client, " ", seen)
 	if at, known := s.ran[key]; known {
@@ -185,7 +185,7 @@ func (s *simple) stands(client int, seen string) (at stand) {
 	for _, e := range x.Events() {
 		at.events = append(at.events, e.(Event))
 	}
-	// Calls count when the client goes on.
+	// The last calls are judged when the client goes on.
 	last := len(at.events)
 	for last > 0 && !at.events[last-1].End {
 		last--
@@ -199,7 +199,7 @@ func quietly(r coro.Request) bool {
 	return r.Kind == coro.Clock || r.Kind == coro.Pause && r.Label == "start"
 }
 
-// after returns all situations that one step leads to.
+// after returns all situations that are one step away.
 func (s *simple) after(at situation) (all []turned) {
 	b := s.config.Bounds
 	anyone := false
@@ -239,8 +239,9 @@ func (s *simple) after(at situation) (all []turned) {
 	return all
 }
 
-// ahead returns the times after which something happens by itself: a key expires, the promised lease of a holder ends,
-// or an instant comes that a key holds, in seconds, or a lease after it, or the second after either.
+// ahead returns the times after which something happens by itself: a key expires; the promised lease of a holder ends;
+// an instant passes that a key holds as its value, in seconds; a lease has passed since such an instant; or the second
+// after either passes.
 func (s *simple) ahead(at situation) (all []time.Duration) {
 	for key := range strings.FieldsSeq("Lock:order note a b line") {
 		v, left, is := at.redis.Value(key)
@@ -296,7 +297,7 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 			if !quietly(here.pending[0]) {
 				break
 			}
-			if looked && at.stalled < b.Stalls { // between two looks
+			if looked && at.stalled < b.Stalls { // between two readings of the clock
 				all = append(all, then.stall())
 			}
 			hear(here.held)
@@ -339,7 +340,7 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	return all
 }
 
-// stall is t with its client held up there.
+// stall returns a copy of t that counts one more hold-up of the client.
 func (t turned) stall() turned {
 	t = t.copy()
 	t.stalled++
@@ -358,7 +359,7 @@ func (s *simple) observes(then turned, c int, o coro.Observation) turned {
 	return then
 }
 
-// execute has the server do a call, and judges what it does to the lock.
+// execute has the server execute a call, and judges what the call does to the lock.
 func (s *simple) execute(then *turned, call sentCall) (reply string) {
 	key := lockimpl.Key("order")
 	for _, cmd := range call.commands {
@@ -381,7 +382,7 @@ func (s *simple) execute(then *turned, call sentCall) (reply string) {
 	return reply
 }
 
-// other reports whether another client holds the lock.
+// other reports whether a client other than but holds the lock.
 func (s situation) other(but int) bool {
 	for i, h := range s.holds {
 		if i != but && h.inside && h.until > s.now {
@@ -391,7 +392,7 @@ func (s situation) other(but int) bool {
 	return false
 }
 
-// judge follows a client's operations.
+// judge applies the events of a client's operations, and notes a broken promise.
 func (s *simple) judge(then *turned, c int, events []Event) {
 	for _, e := range events {
 		if e.Op.Kind == history.Join {
@@ -446,11 +447,11 @@ func (s *simple) stuck(at situation) bool {
 	if !s.look[variant.Progress] || bits.OnesCount(busy) > s.config.Bounds.Crashes {
 		return false
 	}
-	// A client that waits for the next expiry must obtain it, and one that tries at every interval.
+	// A client that waits for the next expiry must obtain the lock, and so must one that tries at every interval.
 	return !s.obtains(at, time.Hour) || !s.obtains(at, cmp.Or(s.config.Run.Retry, 100*time.Millisecond))
 }
 
-// obtains reports whether a client that waits at most so long before each attempt obtains the lock.
+// obtains reports whether a client that waits no longer than most before each attempt obtains the lock.
 func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false
 	x := coro.Start(func(ctx context.Context, w *coro.World) {

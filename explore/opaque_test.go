@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// spelled is SET NX of a form of a token, and a release that compares with the same form, by the script drop.
+// spelled returns a lock that stores a form of the token with SET NX, and compares that form in its release.
 func spelled(value func(string) string) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -42,7 +42,7 @@ func half(v string) string {
 	return strconv.Itoa(int(h.Sum32() % 2))
 }
 
-// scriptedLock returns a lock whose acquisition is a script, which is granted if it returns 1.
+// scriptedLock returns a lock whose parts are Lua scripts. The lock is granted if acquire returns 1.
 func scriptedLock(acquire, release string) scripted {
 	a, d := redis.NewScript(acquire), redis.NewScript(release)
 	return scripted{
@@ -61,7 +61,7 @@ const (
 	luaDrop = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 )
 
-// spellings are locks with unusual uses of names, with verdicts known by hand.
+// spellings are locks that use names in unusual ways, with verdicts found by reasoning.
 var spellings = map[string]struct {
 	lock    scripted
 	look    variant.Property // mutual exclusion unless said otherwise
@@ -81,7 +81,7 @@ var spellings = map[string]struct {
 	"the length and the token":  {lock: spelled(func(v string) string { return strconv.Itoa(len(v)) + v }), want: reports.Pass},
 	"one half of all tokens":    {lock: spelled(half), want: reports.Violated, steps: 6, names: true},
 	"a key for half the tokens": {lock: halves, want: reports.Violated, steps: 2, names: true},
-	// A quarter of all tokens need not wait.
+	// A client whose token begins with a to d, a quarter of all tokens, takes the lock from its holder.
 	"the first letter": {lock: scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			if v[0] >= 'a' && v[0] <= 'd' {
@@ -116,7 +116,7 @@ var spellings = map[string]struct {
 		lock: scriptedLock(luaTake, `if string.sub(redis.call('get', KEYS[1]) or '', 1, 3) == string.sub(ARGV[1], 1, 3) then return redis.call('del', KEYS[1]) end return 0`),
 		want: reports.Violated, steps: 6, names: true,
 	},
-	// The larger token takes the lock over.
+	// A client with a larger token takes the lock from its holder.
 	"order in a script": {
 		lock: scriptedLock(`local v = redis.call('get', KEYS[1]) if not v or v < ARGV[1] then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return 0`, luaDrop),
 		want: reports.Violated, steps: 2, names: true,
@@ -149,7 +149,7 @@ var spellings = map[string]struct {
 	"own random numbers":               {lock: drawing(func() string { return strconv.FormatUint(1<<63+rand.Uint64()/2, 10) }, false), want: reports.Pass},
 }
 
-// halves has two keys for one lock.
+// halves is a lock with two keys; the token decides which one is used.
 var halves = scripted{
 	acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 		return r.SetNX(ctx, lockKey+half(v), v, 0).Result()
@@ -159,7 +159,7 @@ var halves = scripted{
 	},
 }
 
-// byOrder reads the holder of the lock, and takes the lock from one with a lower token.
+// byOrder returns a lock that a client takes from its holder if the client's token beats the holder's.
 func byOrder(beats func(mine, other string) bool, only bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -171,7 +171,7 @@ func byOrder(beats func(mine, other string) bool, only bool) scripted {
 			if err != nil || now == "" || !beats(v, now) {
 				return false, err
 			}
-			if only { // it says so, and that is all
+			if only { // it only notes that its token beats the holder's
 				return false, r.Set(ctx, noteKey, "beaten", 0).Err()
 			}
 			return true, nil
@@ -180,7 +180,7 @@ func byOrder(beats func(mine, other string) bool, only bool) scripted {
 	}
 }
 
-// firstOf gives the lock to the first member of a set.
+// firstOf is a lock that is held by the first member that SMEMBERS returns.
 var firstOf = scripted{
 	acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 		if err := r.SAdd(ctx, "line", v).Err(); err != nil {
@@ -191,7 +191,7 @@ var firstOf = scripted{
 	},
 }
 
-// drawing returns a lock whose tokens are drawn at random. It keeps them by the given ones.
+// drawing returns a lock that draws its own tokens. If anybody is set, its release does not compare them.
 func drawing(draw func() string, anybody bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -207,8 +207,8 @@ func drawing(draw func() string, anybody bool) scripted {
 	}
 }
 
-// TestSpellings: with and without the reductions, the same verdict, in as many steps. Only the long tests check
-// promises that hold without them.
+// TestSpellings checks that searches with and without the reductions have the same verdict, in the same number of steps.
+// Locks that hold are searched without the reductions only in the long tests.
 func TestSpellings(t *testing.T) {
 	for name, s := range spellings {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestCoins: a random decision of a client is reported, with both commands.
+// TestCoins checks that a client's random decision is reported, with both commands.
 func TestCoins(t *testing.T) {
 	keys := map[string]bool{"a": true, "b": true, "c": true, "d": true}
 	for name, c := range map[string]struct {
@@ -288,7 +288,8 @@ func TestCoins(t *testing.T) {
 	}
 }
 
-// listed returns a lock for clients that see a list in the right order, which never happens if it is always sorted.
+// listed returns a lock that a client also gets if enters accepts the order of a list in a reply. A server that always
+// sorts the list never gives it that order.
 func listed(list func(ctx context.Context, r redis.UniversalClient) ([]string, error), enters func([]string) bool) scripted {
 	return scripted{
 		acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -302,7 +303,8 @@ func listed(list func(ctx context.Context, r redis.UniversalClient) ([]string, e
 	}
 }
 
-// TestOrdersOfReplies: if a server may answer in any order, all orders are tried, and untried ones are reported.
+// TestOrdersOfReplies checks that, if a server may answer in any order, a search tries all orders or reports that it
+// did not.
 func TestOrdersOfReplies(t *testing.T) {
 	members := func(all ...any) func(ctx context.Context, r redis.UniversalClient) ([]string, error) {
 		return func(ctx context.Context, r redis.UniversalClient) ([]string, error) {
@@ -368,7 +370,8 @@ func TestOrdersOfReplies(t *testing.T) {
 	}
 }
 
-// TestOwnValuesAndOrder: of values that a client draws at random, no order can be chosen.
+// TestOwnValuesAndOrder checks that a lock that compares the order of values that its clients draw at random is never
+// proved: a search cannot choose the order of such values.
 func TestOwnValuesAndOrder(t *testing.T) {
 	lock := drawing(crand.Text, false)
 	lock.acquire = func(ctx context.Context, s *actor, r redis.UniversalClient, _ string) (bool, error) {
@@ -381,13 +384,13 @@ func TestOwnValuesAndOrder(t *testing.T) {
 		return err == nil && now < s.own, err
 	}
 	r, err := Run(t.Context(), locked(reports.Bounds{Clients: 2, Tries: 2, Advances: 1}, lock))
-	// The lock is wrong, and may be found to be: it must not be proved.
+	// The lock is wrong. The search may find that or not, but must not prove the lock.
 	if err == nil && r.Verdict == reports.Pass || err != nil && !errors.Is(err, ErrNondeterministic) {
 		t.Errorf("%s: %s, %v; want it not to hold", r.Verdict, r.Why, err)
 	}
 }
 
-// TestSpelledSchedulesReplay: a schedule with concrete or random names takes the same course on a real server.
+// TestSpelledSchedulesReplay checks that a schedule with concrete or random names takes the same course on a real server.
 func TestSpelledSchedulesReplay(t *testing.T) {
 	for _, name := range []string{"order", "the beginning of a token", "own random tokens, wrong release", "a key for half the tokens"} {
 		t.Run(name, func(t *testing.T) {
@@ -409,8 +412,8 @@ func TestSpelledSchedulesReplay(t *testing.T) {
 	}
 }
 
-// TestFirstRun: code that remembers, in the process, that it has run before is reported. All runs that are compared
-// would do the same.
+// TestFirstRun checks that a search reports code that remembers, in a variable of the process, that it has run before.
+// Only the first run differs: all later runs that the search compares are alike.
 func TestFirstRun(t *testing.T) {
 	first := true
 	config := locked(reports.Bounds{Clients: 2, Tries: 2, Advances: 1}, scripted{
@@ -428,7 +431,8 @@ func TestFirstRun(t *testing.T) {
 	}
 }
 
-// TestScriptLearntLate: a client that is told NOSCRIPT, and in another schedule is not, is deterministic.
+// TestScriptLearntLate checks that a client counts as deterministic although EVALSHA answers NOSCRIPT in some schedules
+// and not in others.
 func TestScriptLearntLate(t *testing.T) {
 	config := locked(reports.Bounds{Clients: 2, Tries: 2, Advances: 1}, scripted{
 		acquire: plainly,

@@ -2,5 +2,5 @@
 
 package explore
 
-// raced: the race detector makes everything slow.
+// raced reports whether the race detector is on, which makes everything slow.
 const raced = true

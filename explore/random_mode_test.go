@@ -11,8 +11,8 @@ import (
 	"oversell/server"
 )
 
-// TestGoesOnAtRandom: a search that cannot be finished goes on at random, and in the long tests finds what is
-// wrong in a schedule that replays, and says how much it has tried.
+// TestGoesOnAtRandom checks that a search that cannot finish goes on with random schedules and says how many it has
+// tried. The long tests also check that it finds a violation, in a schedule that replays.
 func TestGoesOnAtRandom(t *testing.T) {
 	t.Parallel()
 	for _, s := range []sought{
@@ -20,12 +20,12 @@ func TestGoesOnAtRandom(t *testing.T) {
 		{name: "finds nothing", lock: "redlock", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 2, Lost: 1}},
 	} {
 		if (raced || !long()) && s.name == "finds" {
-			continue // it takes a minute, and minutes under the race detector
+			continue // it takes a minute, or several under the race detector
 		}
 		t.Run(s.name, func(t *testing.T) {
 			c := s.config(t)
 			c.Exhaustive = false
-			c.Bounds.TimeMS, c.Bounds.MemoryMB = 600_000, 1 // memory ends the search of all schedules
+			c.Bounds.TimeMS, c.Bounds.MemoryMB = 600_000, 1 // the bound on memory ends the search of all schedules
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			told := 0

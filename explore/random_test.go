@@ -25,19 +25,19 @@ import (
 type move int
 
 const (
-	setNXPX    move = iota // SET NX PX; held if it did not happen
-	setNX                  // SETNX; held if it did not happen
+	setNXPX    move = iota // SET NX PX; held if it set nothing
+	setNX                  // SETNX; held if it set nothing
 	expire                 // PEXPIRE
 	incr                   // INCR; held if not 1
-	lookFirst              // GET; held if another's value stands there
-	setPX                  // SET PX, asking nobody
-	script                 // SET NX and PEXPIRE in one script; held if it did not happen
-	takeOver               // PTTL, and DEL if there is none
+	lookFirst              // GET; held if the key has another client's value
+	setPX                  // SET PX, without a condition
+	script                 // SET NX and PEXPIRE in one script; held if it set nothing
+	takeOver               // PTTL, and DEL if the key has no expiry
 	clockAt                // the lease begins now
 	everyOther             // every other time, skip the next move
-	remember               // the own value
-	recall                 // GET, remembered
-	dropLast               // compare with what is remembered and DEL, in a script
+	remember               // remember the client's own value
+	recall                 // GET, and remember the reply
+	dropLast               // compare with the remembered value and DEL, in a script
 	note                   // SET of a second key
 	dropNoted              // compare with the second key and DEL, in a script
 	del                    // DEL
@@ -54,7 +54,7 @@ var moveNames = [...]string{
 
 func (m move) String() string { return moveNames[m] }
 
-// own is the value to which a generated lock sets its key.
+// own says to which value a generated lock sets its key.
 type own int
 
 const (
@@ -90,7 +90,7 @@ var (
 
 const noteKey = "note"
 
-// do makes moves; held tells that the lock is another's.
+// do makes the moves. held reports whether another client holds the lock.
 func (g *generated) do(ctx context.Context, ms []move, key, v string, ttl time.Duration, start *time.Time) (held bool, err error) {
 	r := g.env.Redis[0]
 	for i := 0; i < len(ms); i++ {
@@ -245,7 +245,7 @@ var templates = []plan{
 	{newToken, []move{note, setNXPX}, []move{recall, dropLast}, nil, nil},
 }
 
-// draw makes a lock and the bounds of its search.
+// draw returns the generated lock of a seed, and the configuration of its search.
 func draw(seed uint64) (plan, Config) {
 	r := rand.New(rand.NewPCG(seed, 0x6578706c6f7265))
 	p := templates[r.IntN(len(templates))]
@@ -296,7 +296,7 @@ func draw(seed uint64) (plan, Config) {
 	}
 	hold := time.Millisecond
 	if b.Clients == 2 && r.IntN(4) == 0 {
-		hold = time.Second // so it is extended
+		hold = time.Second // so the lease is extended
 	}
 	return p, p.config(b, hold, look...)
 }
@@ -311,7 +311,7 @@ func (p plan) config(b reports.Bounds, hold time.Duration, look ...history.Promi
 type outcome struct {
 	verdict  string
 	property variant.Property
-	actions  int // steps, without deaths and the end
+	actions  int // steps other than deaths and the end
 	end      bool
 }
 
@@ -334,11 +334,11 @@ func outcomeOf(r reports.Exploration) outcome {
 
 const generatedPrograms = 300
 
-// long reports whether there is time.
+// long reports whether the long tests run.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
 
-// TestReductionsChangeNothing: on generated locks, a search with the reductions, one
-// without, and a naive one end alike.
+// TestReductionsChangeNothing checks on generated locks that a search with the reductions, one without, and a naive one
+// have the same result.
 func TestReductionsChangeNothing(t *testing.T) {
 	t.Parallel()
 	var violated, held, inconclusive, naively, tooBig atomic.Int64
@@ -361,7 +361,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 					inconclusive.Add(1)
 				}
 				if plain.property != reduced.property && len(c.Look) > 1 && plain.property != "" {
-					reduced.property = plain.property // which of two that are broken in as many steps is named depends on the clients' names
+					reduced.property = plain.property // if two are broken in equally many steps, the clients' names decide which one is reported
 				}
 				if reduced != plain {
 					t.Errorf("seed %d: with reductions %+v, without %+v: %v %+v %v", seed, reduced, plain, p, c.Bounds, c.Look)
@@ -395,7 +395,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 	t.Logf("%d violated, %d hold, %d inconclusive; %d checked naively, %d too big for that",
 		violated.Load(), held.Load(), inconclusive.Load(), naively.Load(), tooBig.Load())
 	if n := violated.Load() + held.Load(); !raced && (n < 250 || naively.Load() < 50) || 4*violated.Load() < n || 4*held.Load() < n {
-		t.Error("the programs say too little")
+		t.Error("too few programs hold, are violated, or were checked naively")
 	}
 }
 
@@ -410,13 +410,13 @@ func both(t *testing.T, seed uint64, p plan, c Config) (reduced, plain outcome, 
 			return reduced, plain, false // too large for a test
 		}
 		if r.Why == unkeyed && c.Plain {
-			return reduced, plain, false // the naive search may watch another key than the lock's
+			return reduced, plain, false // the naive search may watch a key that is not the lock's
 		}
 		if strings.Contains(r.Why, "no promised lease ran out") {
-			return reduced, plain, false // the naive search does not look for that
+			return reduced, plain, false // the naive search does not check that
 		}
 		if strings.Contains(r.Why, "progress is unknown") {
-			return reduced, plain, false // nor for this
+			return reduced, plain, false // nor this
 		}
 		if r.Verdict == reports.Inconclusive && r.Why != unkeyed && !strings.Contains(r.Why, "no client ever entered its section") {
 			t.Errorf("seed %d (plain %t): %s: %v %+v", seed, c.Plain, r.Why, p, c.Bounds)

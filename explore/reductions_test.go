@@ -15,16 +15,16 @@ import (
 	"oversell/variant"
 )
 
-// scripted lists the parts of a lock.
+// scripted is a lock, given by its parts.
 type scripted struct {
 	acquire func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (granted bool, err error)
 	release func(ctx context.Context, r redis.UniversalClient, v string) error
-	// releases is release for a lock that remembers the value it set.
+	// releases replaces release in a lock that remembers the value it set.
 	releases func(ctx context.Context, s *actor, r redis.UniversalClient) error
 }
 
-// actor is a client's view of it. It remembers the round, and what hidden does. Its
-// functions are in the type's own program, and no memory.
+// actor is a client's view of a scripted lock. Its memory is the round, its own value and what hidden captures. The
+// functions of the lock are not part of its memory: see stage.
 type actor struct {
 	env    variant.Env
 	round  int
@@ -33,7 +33,7 @@ type actor struct {
 	plays  *stage
 }
 
-// stage hides the functions from a client's memory: it is inspected like any value, and shows only its number.
+// stage refers to a scripted lock by number, so that a search that inspects a client's memory sees only the number.
 type stage struct{ number int }
 
 var (
@@ -83,7 +83,7 @@ func (s *actor) Release(ctx context.Context, l lockimpl.Lock) error {
 	return release(ctx, s.env.Redis[0], l.Token)
 }
 
-// locked returns a search of a scripted lock for mutual exclusion.
+// locked returns the configuration of a search of a scripted lock, by default for mutual exclusion.
 func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 	mutex, _ := scenarios.Find("mutex")
 	if b.TimeMS == 0 {
@@ -104,7 +104,7 @@ func locked(b reports.Bounds, s scripted, look ...variant.Property) Config {
 
 const lockKey = "Lock:order"
 
-// get is GET, with nothing for nil.
+// get sends GET and returns the value, or "" for a key that does not exist.
 func get(ctx context.Context, r redis.UniversalClient, key string) (string, error) {
 	v, err := r.Get(ctx, key).Result()
 	if err == redis.Nil {
@@ -113,14 +113,13 @@ func get(ctx context.Context, r redis.UniversalClient, key string) (string, erro
 	return v, err
 }
 
-// Locks that tell what a reduction might take for the same.
+// treacherous are locks that tell situations apart that a wrong reduction might treat as the same.
 var treacherous = map[string]struct {
 	bounds reports.Bounds
 	lock   scripted
 	want   string
 }{
-	// Another client remembers a token, in the middle of a round, whose owner has
-	// forgotten it.
+	// A client remembers, in the middle of a round, the token of another that has forgotten it.
 	"a dead token that another remembers": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{
@@ -153,7 +152,7 @@ var treacherous = map[string]struct {
 		},
 		reports.Violated,
 	},
-	// Two tokens that no client remembers are still two.
+	// Two tokens that no client remembers are still two different tokens.
 	"two dead tokens": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{
@@ -175,7 +174,7 @@ var treacherous = map[string]struct {
 		},
 		reports.Pass,
 	},
-	// Of equal scores the higher name is the last: who is who shows.
+	// Members with equal scores are sorted by name, so the reply shows which client is which.
 	"the order of names": {
 		reports.Bounds{Clients: 2, Tries: 1},
 		scripted{acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
@@ -187,7 +186,7 @@ var treacherous = map[string]struct {
 		}},
 		reports.Violated,
 	},
-	// A function remembers what nobody can see.
+	// A function remembers something that a search cannot see.
 	"hidden memory": {
 		reports.Bounds{Clients: 2, Tries: 2},
 		scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {

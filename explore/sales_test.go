@@ -12,9 +12,9 @@ import (
 	"oversell/variant"
 )
 
-// A buyer without an answer sends the order again. Whatever promise of a sale breaks
-// when any one message of any of its commands is lost, or late, is among the flaws of
-// the sale; and a flaw that says that pieces vanish for want of a reply shows.
+// TestSalesBreakAsDeclaredWithoutAReply searches sales in which one message of any command is lost or late, and a buyer
+// without an answer sends the order again. It checks that every promise that breaks then is a declared flaw of the
+// sale, and that a declared flaw by which a dropped reply loses pieces is found.
 func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 	for _, v := range stockimpl.Variants {
 		if v.Needs.SQL {
@@ -29,7 +29,7 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 			bounds = append(bounds, reports.Bounds{Clients: 2, Tries: 1, Lost: 1, Resends: 1}, reports.Bounds{Clients: 2, Tries: 1, Late: 1, Resends: 1})
 		}
 		for _, b := range bounds {
-			b.MemoryMB, b.TimeMS = 8, 8_000 // clients of a ticket-machine look at it without end
+			b.MemoryMB, b.TimeMS = 8, 8_000 // clients of a ticket machine poll it without end
 			for _, p := range v.Promises {
 				if !rules.CanJudge(variant.Sale, p) {
 					continue
@@ -47,7 +47,7 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 					if cx := r.Counterexample; cx != nil && (!declared || r.Expected != reports.Violated) {
 						t.Errorf("no flaw declares it (expected: %s): %s", r.Expected, cx.Sentence)
 					} else if cx == nil && r.Verdict == reports.Violated {
-						t.Errorf("%s without a schedule: %s", r.Verdict, r.Why)
+						t.Errorf("%s, but there is no schedule: %s", r.Verdict, r.Why)
 					}
 					vanishes := slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
 						return f.Property == p && f.Property == variant.NoUndersell && f.Fault == variant.DropReply

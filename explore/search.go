@@ -945,9 +945,9 @@ func (x *search) stopped(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		why = "the search was interrupted"
 	case limit.TimeMS > 0 && (x.overdue.Load() || time.Since(x.began) > x.most()):
-		why = fmt.Sprintf("the search of all schedules was ended after %v (see --time)%s", x.most().Round(time.Millisecond), x.rest())
+		why = fmt.Sprintf("the search of all schedules was ended after %v, its time limit (--time; in Go tests Bounds.TimeMS)%s", x.most().Round(time.Millisecond), x.rest())
 	case x.full(1):
-		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB (see --memory)", limit.MemoryMB)
+		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB, its memory limit (--memory; in Go tests Bounds.MemoryMB)", limit.MemoryMB)
 	}
 	if why == "" {
 		return false

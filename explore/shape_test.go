@@ -15,24 +15,24 @@ import (
 	"oversell/variant"
 )
 
-// TestTimeOfDay: locks that go by their client's clock, in ways that only some instants show.
+// TestTimeOfDay checks locks that depend on their client's clock in ways that show only at some instants.
 func TestTimeOfDay(t *testing.T) {
 	type acquire = func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error)
-	// keyed is a lock whose key holds something of the time.
+	// keyed returns the acquire function of a lock whose key depends on the time.
 	keyed := func(name func(now time.Time) string) acquire {
 		return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 			now := env.Clock.Now()
 			return now.Add(o.TTL), "", put(ctx, env, "lock"+name(now), "x", o.TTL)
 		}
 	}
-	// valued is a lock whose value holds something of the time.
+	// valued returns the acquire function of a lock whose value depends on the time.
 	valued := func(value func(now time.Time) string) acquire {
 		return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 			now := env.Clock.Now()
 			return now.Add(o.TTL), "", put(ctx, env, lockKey, value(now), o.TTL)
 		}
 	}
-	// careless takes the lock, whoever has it, when in says so.
+	// careless returns an acquire function that takes the lock even from a holder if in reports true for the time.
 	careless := func(in func(now time.Time) bool) acquire {
 		return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 			now := env.Clock.Now()

@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// sounds hold within their bounds: all promises of each are looked for.
+// sounds are variants that keep their promises within these bounds.
 var sounds = []sought{
 	{name: "lua-release", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Crashes: 2, Advances: 1}},
 	{name: "lua-release, mutex alone", lock: "lua-release", bounds: reports.Bounds{Clients: 3, Tries: 2, Advances: 1, Late: 1}, look: mutexP},
@@ -46,7 +46,7 @@ func TestSoundOnesHold(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			c := s.config(t)
-			if s.lock == "none" { // whose clients nobody keeps apart
+			if s.lock == "none" { // nothing keeps its clients apart
 				c.defaults()
 				var look []history.Promise
 				for _, p := range c.Look {
@@ -84,7 +84,7 @@ func TestSoundOnesHold(t *testing.T) {
 	}
 }
 
-// plainly is SET NX and a release that compares; the others are variations of it.
+// plainly takes a lock with SET NX; freely is its release, which compares. The other locks are variations of the two.
 func plainly(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 	err := r.SetArgs(ctx, lockKey, v, redis.SetArgs{Mode: "NX", TTL: time.Second}).Err()
 	if err == redis.Nil {
@@ -97,8 +97,8 @@ func freely(ctx context.Context, r redis.UniversalClient, v string) error {
 	return scriptDrop.Run(ctx, r, []string{lockKey}, v).Err()
 }
 
-// TestWhatDiffersEachTimeIsTold: a client that does not only depend on what it sees
-// cannot be searched, with or without reductions.
+// TestWhatDiffersEachTimeIsTold checks that a search, with or without reductions, reports a client that depends on more
+// than what it observes.
 func TestWhatDiffersEachTimeIsTold(t *testing.T) {
 	var calls atomic.Int64
 	for name, f := range map[string]func() string{
@@ -176,7 +176,7 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
-// TestDepthThatIsEnough: a bound that cuts nothing off has no effect.
+// TestDepthThatIsEnough checks that a bound on the depth that cuts nothing off changes nothing.
 func TestDepthThatIsEnough(t *testing.T) {
 	b := reports.Bounds{Clients: 2, Tries: 1}
 	r, err := Run(t.Context(), locked(b, scripted{acquire: plainly, release: freely}))
@@ -231,7 +231,7 @@ func TestUsage(t *testing.T) {
 
 var _ lockimpl.Locker = (*actor)(nil)
 
-// TestHorizon: events beyond the horizon are not ignored silently.
+// TestHorizon checks that a search that meets events beyond the horizon is inconclusive and says so.
 func TestHorizon(t *testing.T) {
 	c := sought{lock: "lua-release", ttl: servers.Horizon / 5, bounds: reports.Bounds{Clients: 1, Tries: 7, Advances: 7}}.config(t)
 	r, err := Run(t.Context(), c)
@@ -240,8 +240,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestBoundsCount: as many faults as are allowed, and no more. This lock is granted to a client that has had no answer
-// twice.
+// TestBoundsCount checks that a search makes as many faults as its bounds allow, and no more. Its lock is granted to a
+// client after two commands without an answer.
 func TestBoundsCount(t *testing.T) {
 	twice := scripted{acquire: func(ctx context.Context, _ *actor, r redis.UniversalClient, v string) (bool, error) {
 		silences := 0

@@ -18,18 +18,18 @@ import (
 	"oversell/variant"
 )
 
-// threadPlan describes a lock on several masters, each asked by one thread. Some plans are correct, some have typical
-// mistakes.
+// threadPlan describes a lock on several masters, each of which is asked by its own thread. Some plans are correct, and
+// some have typical mistakes.
 type threadPlan struct {
 	masters  int
-	grants   int  // what makes a grant: see threaded.Acquire
-	until    int  // from when the lease counts
+	grants   int  // which answers make a grant: see threaded.Acquire
+	until    int  // when the lease begins
 	limited  bool // each request has a time limit
-	looks    bool // each thread looks at the clock before it asks
-	cancels  bool // the first who is refused calls the others back
-	polls    bool // a thread that was called back does not ask
-	undoes   bool // who is not granted the lock takes back what it has
-	releases int  // who is released, and how
+	looks    bool // each thread reads the clock before it asks
+	cancels  bool // the first thread that is refused cancels the others
+	polls    bool // a thread that was cancelled does not ask
+	undoes   bool // a client that is not granted the lock releases it on all masters
+	releases int  // which masters are asked to release, and how
 }
 
 const (
@@ -85,21 +85,21 @@ func (p threadPlan) config(b reports.Bounds, look variant.Property) Config {
 	}
 }
 
-// threaded is a client's view of such a lock.
+// threaded is a client's view of a lock that follows a threadPlan.
 type threaded struct {
 	env   variant.Env
 	plan  threadPlan
 	first int // the master that answered first
 }
 
-// heard is the answer that a thread got.
+// heard is the answer that a thread received.
 type heard struct {
 	began, ended time.Time
 	yes          bool
 	err          error
 }
 
-// ask asks all masters at once; order are those that have answered, in their order.
+// ask calls f for all masters at once. order lists the masters in the order of their answers.
 func (l *threaded) ask(ctx context.Context, f func(context.Context, redis.UniversalClient) (bool, error)) (all []heard, order []int) {
 	all = make([]heard, l.plan.masters)
 	var joins []func(context.Context) error
@@ -200,15 +200,14 @@ func (l *threaded) Release(ctx context.Context, held lockimpl.Lock) error {
 	return nil
 }
 
-// asGoodAs reports whether a search with reductions has found what one without them has. It may need
-// fewer actions: one in which a thread looks at the clock early stands for several.
+// asGoodAs reports whether a search with reductions found the same as one without them, which found plain. It may need
+// fewer actions: one action in which a thread reads the clock early stands for several.
 func (o outcome) asGoodAs(plain outcome) bool {
 	return o.verdict == plain.verdict && o.property == plain.property && o.actions <= plain.actions
 }
 
-// TestThreadCancelled: a lock on two masters whose request to the second is called back by the
-// answer of the first. It breaks only if the thread that is called back has started its time limit
-// before.
+// TestThreadCancelled checks a lock on two masters, in which the answer of the first cancels the request to the second.
+// The lock breaks only in schedules in which the cancelled thread has already started its time limit.
 func TestThreadCancelled(t *testing.T) {
 	t.Parallel()
 	p := threadPlan{masters: 2, grants: byLastAnswer, until: fromLastThread, limited: true, cancels: true, polls: true, undoes: true, releases: comparedEverywhere}
@@ -219,8 +218,8 @@ func TestThreadCancelled(t *testing.T) {
 	}
 }
 
-// TestThreads: a search that takes the orders in which a client's threads get their answers
-// for one ends like one that does not, whether or not the client looks for the order.
+// TestThreads checks that a search that treats all orders in which a client's threads get their answers as one ends
+// like a search that does not, whether or not the client depends on the order.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	many := uint64(14)
@@ -270,6 +269,6 @@ func TestThreads(t *testing.T) {
 	all.Wait()
 	t.Logf("%v; %d look for the order", ended, orders)
 	if !raced && (ended[reports.Violated] < int(many)/10 || ended[reports.Pass] < int(many)/10) {
-		t.Error("the programs say too little")
+		t.Error("too few programs hold, or too few are violated")
 	}
 }

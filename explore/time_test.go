@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	"oversell/variant"
 )
 
-// handmade is a lock with a verdict that is known by hand.
+// handmade is a lock whose verdict was found by reasoning.
 type handmade struct {
 	env     variant.Env
 	extend  func(context.Context, variant.Env, time.Duration) (until time.Time, err error)
@@ -55,13 +56,13 @@ type (
 var (
 	dropOwn = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
 	swap    = redis.NewScript(`if (redis.call('get', KEYS[1]) or '') == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) return 1 end return 0`)
-	// expiryInLua keeps the end of the lease in milliseconds, by the server's clock.
+	// expiryInLua stores the end of the lease as the value of the key, in milliseconds of the server's clock.
 	expiryInLua = redis.NewScript(`local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 		local v = redis.call('get', KEYS[1]) if v and tonumber(v) > now then return 0 end
 		redis.call('set', KEYS[1], string.format('%.0f', now + ARGV[1])) return 1`)
 )
 
-// put sends SET NX PX on a key.
+// put sends SET NX PX, and returns ErrHeld if the key exists.
 func put(ctx context.Context, env variant.Env, key, v string, ttl time.Duration) error {
 	switch ok, err := env.Redis[0].SetNX(ctx, key, v, ttl).Result(); {
 	case err != nil:
@@ -72,7 +73,7 @@ func put(ctx context.Context, env variant.Env, key, v string, ttl time.Duration)
 	return nil
 }
 
-// granting is SET NX PX on a key, with a lease that until counts.
+// granting returns an acquire function that sends SET NX PX. until computes the promised end of the lease.
 func granting(key string, until func(variant.Env, time.Time, time.Duration) time.Time) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		v, start := env.Token(), env.Clock.Now()
@@ -100,8 +101,8 @@ func deleting(keys ...string) releasing {
 	}
 }
 
-// stamped keeps the end of the lease, or the grant, as a number of milliseconds, and whoever
-// comes after takes the lock over in one script. early is by how much too early.
+// stamped returns an acquire function that stores the end of the lease, or the time of the grant, in milliseconds. The
+// next client takes the lock over with a script that compares and sets, early before the lease ends.
 func stamped(grant bool, early time.Duration) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		old, err := get(ctx, env.Redis[0], "stamp")
@@ -130,7 +131,8 @@ func stamped(grant bool, early time.Duration) acquiring {
 	}
 }
 
-// classic sends SETNX, GET and GETSET of an expiry, by an earlier reading of the clock.
+// classic sends SETNX, GET and GETSET. The value is the end of the lease, by the clock as it was before the first
+// command.
 func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 	now := env.Clock.Now()
 	until := now.Add(o.TTL)
@@ -150,8 +152,7 @@ func classic(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	return until, "", err
 }
 
-// watched returns a WATCH of a key and a SET in a transaction, on the connection that watches or on
-// any.
+// watched returns an acquire function that sends WATCH and a transaction with SET: on the same connection, or on any.
 func watched(same bool) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		v, start := env.Token(), env.Clock.Now()
@@ -176,7 +177,7 @@ func watched(same bool) acquiring {
 	}
 }
 
-// byHand are searches of locks whose verdicts are known by hand.
+// byHand lists searches whose verdicts were found by reasoning.
 var byHand = []struct {
 	name    string
 	acquire acquiring
@@ -186,7 +187,7 @@ var byHand = []struct {
 	change  func(*scenarios.Config)
 	look    variant.Property // empty: mutual-exclusion
 	want    string
-	says    string // in what is not checked, or why
+	says    string // part of the reason, or of what is not checked
 }{
 	{name: "what is left, by two looks", acquire: granting(lockKey, func(env variant.Env, start time.Time, ttl time.Duration) time.Time {
 		left := ttl - env.Clock.Now().Sub(start)
@@ -198,7 +199,7 @@ var byHand = []struct {
 	}), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 2}, want: reports.Pass},
 	{name: "a look too early", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		first := env.Clock.Now()
-		lost := env.Clock.Now().Sub(first) // a margin, but for what comes before
+		lost := env.Clock.Now().Sub(first) // looks like a margin, but the time before it is not covered
 		err := put(ctx, env, lockKey, "x", max(o.TTL-lost, time.Millisecond))
 		return first.Add(o.TTL + lost), "", err
 	}, bounds: reports.Bounds{Tries: 2, Advances: 2, Stalls: 1}, want: reports.Violated},
@@ -225,7 +226,7 @@ var byHand = []struct {
 		return env.Clock.Now().Add(o.TTL), "", err
 	}, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
 
-	// From the grant, kept in whole seconds, the lease of 1.5 s is over half a second early at most.
+	// The lock stores the grant in whole seconds: a lease of 1.5 s then ends up to half a second too early.
 	{name: "a grant in whole seconds of the server", acquire: seconds(grantInSeconds, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
 	{name: "a grant in whole seconds of the server, and an extension", acquire: seconds(grantInSeconds, 0), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
 	{name: "a grant in whole seconds of the server, with a second to spare", acquire: seconds(grantInSeconds, time.Second), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
@@ -265,18 +266,18 @@ var byHand = []struct {
 		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, o.TTL.Truncate(time.Second))
 	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
 
-	// The lease is over in Redis before it is for the client; no client notices unless time passes, and only dead
-	// clients could go on.
+	// The lease ends in Redis before it ends for the client. Another client notices only if time passes, and time passes
+	// here only if no live client can go on.
 	{name: "nobody waits for the dead", acquire: waiting, bounds: reports.Bounds{Tries: 1, Crashes: 1}, change: patient, want: reports.Violated},
 	{name: "somebody waits for the living", acquire: waiting, bounds: reports.Bounds{Tries: 1}, change: patient, want: reports.Pass},
-	// The command is executed, and its client takes it for lost.
+	// The server executes the command, but its client believes that it was lost.
 	{name: "the answer comes after the time limit", acquire: func(ctx context.Context, env variant.Env, _ lockimpl.Options) (time.Time, string, error) {
 		ctx, cancel := env.Clock.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		return time.Time{}, "", put(ctx, env, lockKey, "x", 0)
 	}, release: deleting(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 1, Stalls: 1}, look: variant.Progress, want: reports.Violated},
 
-	// What these locks do wrong shows when time passes to a moment at which nothing ends.
+	// The flaws of these locks show only when time passes to a moment at which nothing ends.
 	{name: "the lease from a look between two commands", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		v := env.Token()
 		if err := put(ctx, env, lockKey, v, o.TTL); err != nil {
@@ -301,12 +302,11 @@ var byHand = []struct {
 	{name: "watched on another connection", acquire: watched(false), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1}, want: reports.Violated},
 }
 
-// takenOver grants a lock of which no more than ARGV[3] milliseconds are left.
+// takenOver takes a lock that has no more than ARGV[3] milliseconds left.
 var takenOver = redis.NewScript(`if redis.call('pttl', KEYS[1]) > tonumber(ARGV[3]) then return 0 end
 	redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 1`)
 
-// Locks that keep a time and compare it with the server's in whole seconds. ARGV[2] is "1" for
-// an extension.
+// These scripts store a time and compare it with the server's in whole seconds. ARGV[2] is "1" for an extension.
 var (
 	grantInSeconds = redis.NewScript(`local now = tonumber(redis.call('time')[1])
 		if ARGV[2] ~= '1' then
@@ -324,7 +324,7 @@ func endCompared(now string) *redis.Script {
 		redis.call('set', KEYS[1], string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1])) return 1`)
 }
 
-// seconds takes a lock by such a script, which keeps it for longer than is promised.
+// seconds returns an acquire function that takes a lock by such a script, for longer than the promised lease.
 func seconds(script *redis.Script, longer time.Duration) acquiring {
 	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		start := env.Clock.Now()
@@ -336,7 +336,7 @@ func seconds(script *redis.Script, longer time.Duration) acquiring {
 	}
 }
 
-// waiting sets a key for half its lease, and sleeps when it is held.
+// waiting sets a key with an expiry of half the lease, and sleeps when the lock is held.
 func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 	for range 2 {
 		start := env.Clock.Now()
@@ -351,7 +351,7 @@ func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	return time.Time{}, "", lockimpl.ErrHeld
 }
 
-// secondsAgain extends a lock of grantInSeconds.
+// secondsAgain extends a lock that was taken by grantInSeconds.
 func secondsAgain(ctx context.Context, env variant.Env, ttl time.Duration) (time.Time, error) {
 	start := env.Clock.Now()
 	return start.Add(ttl), grantInSeconds.Run(ctx, env.Redis[0], []string{"times"}, ttl.Milliseconds(), 1).Err()
@@ -359,10 +359,10 @@ func secondsAgain(ctx context.Context, env variant.Env, ttl time.Duration) (time
 
 func patient(c *scenarios.Config) { c.MaxTries = 2 }
 
-// extending makes sections for which a lease is extended.
+// extending makes a section so long that the lease is extended.
 func extending(c *scenarios.Config) { c.Hold = time.Second }
 
-// TestByHand: what must break does, what must hold does, and the reductions change nothing.
+// TestByHand checks the verdicts of the searches in byHand, with and without the reductions.
 func TestByHand(t *testing.T) {
 	for _, c := range byHand {
 		t.Run(c.name, func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestLeasesThatNeverRunOut: nothing is proved of a lease that lasts longer than the search.
+// TestLeasesThatNeverRunOut checks that a search is inconclusive if the leases are so long that none runs out in it.
 func TestLeasesThatNeverRunOut(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	long := func(_ variant.Env, start time.Time, _ time.Duration) time.Time { return start.Add(48 * time.Hour) }
@@ -418,7 +418,7 @@ func TestLeasesThatNeverRunOut(t *testing.T) {
 	}
 }
 
-// TestHourInAKey: a lock whose key holds the hour is two locks when an hour ends.
+// TestHourInAKey checks that a search finds that a lock with the hour in its key becomes another lock when the hour ends.
 func TestHourInAKey(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 2, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
@@ -435,7 +435,7 @@ func TestHourInAKey(t *testing.T) {
 	t.Log(len(r.Counterexample.Steps), "steps,", r.Stats.States, "states")
 }
 
-// early draws its fencing token before it has the lock, or, if mended, with it.
+// early draws its fencing token before it takes the lock, or, if mended, in the same script.
 type early struct {
 	*handmade
 	mended bool
@@ -460,7 +460,8 @@ func (l *early) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	return lockimpl.Lock{Key: key, Token: token, Until: until, Fence: n}, err
 }
 
-// TestTokenDrawnFirst: who draws a fencing token and then waits may be granted the lock with a smaller one than the holder before.
+// TestTokenDrawnFirst checks a lock that draws its fencing token first: a client that then waits may be granted the lock
+// with a smaller token than the holder before.
 func TestTokenDrawnFirst(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	for mended, want := range map[bool]string{false: reports.Violated, true: reports.Pass} {
@@ -477,7 +478,7 @@ func TestTokenDrawnFirst(t *testing.T) {
 	}
 }
 
-// late draws its fencing token when it has the lock, which may be over by then.
+// late draws its fencing token after it has taken the lock, when the lease may already be over.
 type late struct{ *handmade }
 
 func (l *late) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
@@ -490,7 +491,8 @@ func (l *late) Acquire(ctx context.Context, key string, o lockimpl.Options) (loc
 	return lockimpl.Lock{Key: key, Token: token, Until: until, Fence: n}, err
 }
 
-// TestTokenDrawnLast: a client that draws its fencing token after its lease has run out gets a larger one than the holder.
+// TestTokenDrawnLast checks a lock that draws its fencing token last: a client whose lease has run out by then gets a
+// larger token than the new holder.
 func TestTokenDrawnLast(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}, {Of: variant.Lock, Property: variant.Fencing}}}
@@ -500,5 +502,95 @@ func TestTokenDrawnLast(t *testing.T) {
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Violated || r.Counterexample.Property != variant.Fencing || !strings.Contains(r.Counterexample.Sentence, "when its lease had run out") {
 		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+}
+
+// numbered takes a lock and draws a fencing token from a counter that begins high, in one script or in three commands.
+type numbered struct {
+	*handmade
+	scripted bool
+	by       int64 // 1, or -1 for tokens that fall
+}
+
+var drawHigh = redis.NewScript(`if redis.call('exists', KEYS[1]) == 1 then return 0 end
+	redis.call('set', KEYS[2], '9007190000000005', 'NX')
+	redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+	return redis.call('incrby', KEYS[2], ARGV[3])`)
+
+func (l *numbered) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	r, until, token := l.env.Redis[0], l.env.Clock.Now().Add(o.TTL), l.env.Token()
+	granted := lockimpl.Lock{Key: key, Token: token, Until: until}
+	if l.scripted {
+		n, err := drawHigh.Run(ctx, r, []string{lockKey, "fence"}, token, o.TTL.Milliseconds(), l.by).Int64()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		granted.Fence = n
+		return granted, err
+	}
+	if err := put(ctx, l.env, lockKey, token, o.TTL); err != nil {
+		return lockimpl.Lock{}, err
+	}
+	if err := r.SetNX(ctx, "fence", 9007190000000005, 0).Err(); err != nil {
+		return lockimpl.Lock{}, err
+	}
+	n, err := r.IncrBy(ctx, "fence", l.by).Result()
+	granted.Fence = n
+	return granted, err
+}
+
+// TestNumbersLikeNames checks that a program may use numbers from the range that the search uses for its own names.
+func TestNumbersLikeNames(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	for _, scripted := range []bool{true, false} {
+		for by, want := range map[int64]string{1: reports.Pass, -1: reports.Violated} {
+			c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1}, Look: []history.Promise{{Of: variant.Lock, Property: variant.Fencing}}}
+			c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+				return &numbered{&handmade{env: env, release: dropping(lockKey)}, scripted, by}
+			}}}
+			if r, err := Run(t.Context(), c); err != nil || r.Verdict != want {
+				t.Errorf("in a script: %v, by %d: %s, not %s: %s, %v", scripted, by, r.Verdict, want, r.Why, err)
+			}
+		}
+	}
+}
+
+// TestWaitingThatIsUnknown checks that only progress is open if a client sends what the model of Redis does not know while
+// it waits, and not otherwise.
+func TestWaitingThatIsUnknown(t *testing.T) {
+	mutex, _ := scenarios.Find("mutex")
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Crashes: 1, Advances: 1}}
+	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", Promises: []variant.Property{mutexP, variant.Progress}, New: func(env variant.Env) lockimpl.Locker {
+		return &handmade{env: env, release: dropping(lockKey), acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+			until, token := env.Clock.Now().Add(o.TTL), env.Token()
+			err := put(ctx, env, lockKey, token, o.TTL)
+			if errors.Is(err, lockimpl.ErrHeld) && o.MaxTries != 1 {
+				if err := env.Redis[0].BLPop(ctx, time.Second, "released").Err(); err != nil {
+					return time.Time{}, "", err
+				}
+			}
+			return until, token, err
+		}}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Inconclusive || !strings.HasPrefix(r.Why, unwaited) || !strings.Contains(r.Why, "blpop") {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	for _, p := range r.Properties {
+		if want := map[variant.Property]string{mutexP: reports.Holds, variant.Progress: reports.Unknown}[p.Name]; p.Result != want {
+			t.Errorf("%s: %s, not %s: %s", p.Name, p.Result, want, p.Why)
+		}
+	}
+	if !slices.ContainsFunc(r.NotChecked, func(s string) bool { return strings.HasPrefix(s, "moments inside a lease but its half") }) {
+		t.Errorf("the moments inside a lease were not searched: %q", r.NotChecked)
+	}
+	c.Bounds.Clients = 1 // which puts nothing to the test
+	if r, err = Run(t.Context(), c); err != nil || r.Verdict != reports.Inconclusive {
+		t.Fatalf("one client: %s: %s, %v", r.Verdict, r.Why, err)
+	}
+	for _, p := range r.Properties {
+		if p.Result != reports.Unknown {
+			t.Errorf("one client: %s: %s: %s", p.Name, p.Result, p.Why)
+		}
 	}
 }

@@ -226,7 +226,7 @@ func (d *differences) bare(a, b holding) (one, other holding) {
 	return one, other
 }
 
-// giveBack runs the holder, alone, until it has given the lock back.
+// giveBack runs the holder, alone, until it has released the lock.
 func (d *differences) giveBack(w holding, k comparison) (r returning) {
 	r.fine = true
 	known := d.alone(&w, k.holder.Client, k.node, func(op *history.Op) (done bool) {
@@ -310,7 +310,7 @@ func (w *holding) execute(s *servers.Servers, c servers.Call) (reply string, kno
 		w.nodes, w.id = slices.Clone(w.nodes), 0
 		w.nodes[c.Node] = after
 	}
-	return names.Local(string(answer), c.Client), true
+	return s.Names.Local(string(answer), c.Client), true
 }
 
 // takes returns when a new client obtains the lock, alone, if its first attempt does.

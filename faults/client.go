@@ -94,7 +94,7 @@ func (c *Client) Granted(over func() bool) {
 	}
 }
 
-// Releases reports that the client's code is about to give the lock back: the section is over. A fault that fires after
+// Releases reports that the client's code is about to release the lock: the section is over. A fault that fires after
 // the first command of a section fires here if this section sent no command although other sections do.
 func (c *Client) Releases() {
 	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {

@@ -13,8 +13,7 @@ import (
 	"oversell/server"
 )
 
-// hitBy is a client of the emulation that the faults may fire, and the
-// injections so far.
+// hitBy is a client of the emulation that faults may hit, and the injections so far.
 type hitBy struct {
 	*Client
 	redis      redis.UniversalClient
@@ -70,7 +69,8 @@ func (s *hitBy) value(t *testing.T, key string) string {
 	return v
 }
 
-// Commands sent before the death count; nothing that a dead client does afterwards reaches a server.
+// TestCrashEndsAllThatAClientDoes checks that a command sent before the crash is executed, and that nothing that the dead
+// client does afterwards reaches a server.
 func TestCrashEndsAllThatAClientDoes(t *testing.T) {
 	s := underFaults(t, "crash after SET key a")
 	if err := s.redis.Set(t.Context(), "a", 1, 0).Err(); !errors.Is(err, ErrCrashed) {
@@ -101,7 +101,8 @@ func TestCrashBeforeACommandKeepsItBack(t *testing.T) {
 	}
 }
 
-// A cancelled operation fails to its end; the next one is another.
+// TestCancelEndsOneOperation checks that all later commands of a cancelled operation fail, too, and that the next
+// operation is not affected.
 func TestCancelEndsOneOperation(t *testing.T) {
 	s := underFaults(t, "cancel after SET")
 	s.Enter("buy")
@@ -125,13 +126,13 @@ func TestResendShowsTheSecondAnswer(t *testing.T) {
 	}
 }
 
-// A frozen client sends nothing, on no thread of its own, and sees no answer; a
-// paused one is held up on one thread only.
+// TestFreezeStopsAllThreadsAndPauseOne checks that a frozen client sends nothing and sees no answer on any of its threads,
+// and that a paused client is held up on one thread only.
 func TestFreezeStopsAllThreadsAndPauseOne(t *testing.T) {
 	const long = 150 * time.Millisecond
 	for _, c := range []struct {
 		sentence string
-		other    bool // another thread goes on
+		other    bool // whether another thread goes on
 	}{{"freeze 150ms before SET", false}, {"pause 150ms before SET", true}} {
 		t.Run(c.sentence, func(t *testing.T) {
 			s := underFaults(t, c.sentence)
@@ -202,7 +203,7 @@ func TestClockIsAheadForThoseWhoArePicked(t *testing.T) {
 	}
 }
 
-// Stop wakes clients that are held up, and nothing fires afterwards.
+// TestStopWakesThePaused checks that Stop wakes clients that are held up, and that nothing fires afterwards.
 func TestStopWakesThePaused(t *testing.T) {
 	s := underFaults(t, "pause 1m after SET always")
 	var paused sync.WaitGroup
@@ -217,7 +218,7 @@ func TestStopWakesThePaused(t *testing.T) {
 	}
 }
 
-// A script that the server does not know is not executed, not even when sent again.
+// TestAnUnknownScriptIsResentInVain checks that resending a script that the server does not know counts as without effect.
 func TestAnUnknownScriptIsResentInVain(t *testing.T) {
 	s := underFaults(t, "resend EVAL")
 	if err := s.redis.EvalSha(t.Context(), "0123456789012345678901234567890123456789", nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// FuzzParse: a sentence is a fault, or is refused in one line; a printed fault parses as the same fault.
+// FuzzParse checks that a sentence is either a fault or refused in one line, and that a printed fault parses as the same
+// fault.
 func FuzzParse(f *testing.F) {
 	for _, k := range Kinds {
 		f.Add(k.Syntax)
@@ -51,7 +52,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNumbersOfASentenceHaveLimits: beyond them it is refused, with the word.
+// TestNumbersOfASentenceHaveLimits checks that a sentence with a number beyond its limits is refused, with the word and
+// the limits.
 func TestNumbersOfASentenceHaveLimits(t *testing.T) {
 	for sentence, want := range map[string]string{
 		"crash nth 99999999999999999999": `"99999999999999999999" (at position 11) must be 1 to 1000000000`,

@@ -10,7 +10,7 @@ import (
 	"oversell/wire"
 )
 
-// examples has a sentence for every kind.
+// examples holds a sentence for every kind of fault.
 var examples = map[string]string{
 	"crash": "crash after SETNX 1%", "cancel": "cancel after DECR 1%", "pause": "pause after GET 80ms in buy 10%",
 	"freeze": "freeze holder 3s every 2s", "slow": "slow 300ms 10%", "clock": "clock -2s 25%", "resend": "resend DECR 5%",

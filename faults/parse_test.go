@@ -11,7 +11,7 @@ import (
 	"oversell/wire"
 )
 
-// summary is all of a fault that can be compared.
+// summary holds the fields of a fault that can be compared.
 type summary struct {
 	Kind   string
 	Amount time.Duration
@@ -26,7 +26,7 @@ const ms = time.Millisecond
 
 var once = When{At: firstScheduled}
 
-// sentences are some of every kind, with what they mean.
+// sentences lists some sentences of every kind of fault, with what they mean.
 var sentences = []struct {
 	text string
 	want summary
@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// roundTrip reads a fault's own text again.
+// roundTrip checks that a printed fault parses as the same fault.
 func roundTrip(t *testing.T, f Fault) {
 	t.Helper()
 	again, err := Parse(f.String())

@@ -1,4 +1,4 @@
--- Every key that has an end gets ARGV[1] milliseconds more.
+-- Adds ARGV[1] milliseconds to the time to live of every key that has one.
 local cursor = '0'
 repeat
   local page = redis.call('SCAN', cursor, 'COUNT', 1000)

@@ -7,8 +7,8 @@ import (
 	"oversell/server"
 )
 
-// A clock that is put right again changes no lease: neither does a lease that was
-// granted meanwhile last longer by the jump, nor does it end with it.
+// TestMendingAClockKeepsLeases checks that healing a jump of the clock changes no lease: a lease that was granted in the
+// meantime neither gets longer by the jump nor ends at once.
 func TestMendingAClockKeepsLeases(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Clocks: true})
@@ -25,14 +25,15 @@ func TestMendingAClockKeepsLeases(t *testing.T) {
 			t.Errorf("after a jump of %s was healed, a lease of %v has %v left (%v)", jump, lease, left, err)
 		}
 		began := time.Now()
-		wantReply(t, c, "OK", "SET", "k", "v") // nobody is kept from writing
+		wantReply(t, c, "OK", "SET", "k", "v") // writes are not blocked
 		if took := time.Since(began); took > pauseWrites {
 			t.Errorf("the first write after a jump of %s was healed took %v", jump, took)
 		}
 	}
 }
 
-// A clock that moves when no key has a lease and no command reads the time has no effect.
+// TestAClockThatNobodyReads checks that a jump of the clock counts as without effect if no key has a lease and no command
+// reads the time.
 func TestAClockThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Clocks: true})
@@ -40,7 +41,7 @@ func TestAClockThatNobodyReads(t *testing.T) {
 	on := Site{Target: tg, Vain: func(w string) { why = w }}
 	broken(t, on, "clock +60s on node 1")()
 	if why == "" {
-		t.Error("it is said to have mattered")
+		t.Error("the jump is reported to have had an effect")
 	}
 	wantReply(t, tg.Admin(1), "OK", "SET", "lock", "a", "PX", "60000")
 	why = ""

@@ -31,7 +31,7 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// Scripts are flushed on the servers that answer, since another one may be down.
+// TestScriptFlushWithADeadServer checks that script-flush flushes the servers that answer, even if another one is down.
 func TestScriptFlushWithADeadServer(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:2"})
@@ -47,7 +47,7 @@ func TestScriptFlushWithADeadServer(t *testing.T) {
 func TestClientKill(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process"})
-	// One connection: what is not known to be dead yet answers with an error.
+	// The client has a single connection, so that no dead one is left in its pool, which would answer with an error.
 	client := tg.Client(0, server.ConnOptions{})
 	defer client.Close()
 	blocked := make(chan error)
@@ -81,12 +81,12 @@ func TestClientPause(t *testing.T) {
 	}
 	heal()
 	begin = time.Now()
-	broken(t, Site{Target: tg}, "client-pause 1m")() // at once
+	broken(t, Site{Target: tg}, "client-pause 1m")() // healed at once
 	wantReply(t, client, "PONG", "PING")
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("a pause of 1m was ended after %v; want at once", took)
 	}
-	// One that is longer than a bit is prolonged without a gap.
+	// A longer pause is prolonged without a gap.
 	heal = broken(t, Site{Target: tg}, "client-pause 1500ms")
 	begin = time.Now()
 	wantReply(t, client, "PONG", "PING")

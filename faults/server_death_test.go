@@ -41,7 +41,7 @@ func TestKillForGood(t *testing.T) {
 	if err := tg.Admin(2).Ping(t.Context()).Err(); err == nil {
 		t.Error("the server answers")
 	}
-	// Another fault is healed nevertheless.
+	// Another fault can still be injected and healed.
 	broken(t, Site{Target: tg}, "freeze node 1 100ms")()
 	if _, err := injectAt(t, Site{Target: tg}, "restart node 2"); err == nil {
 		t.Error("a dead server was killed again")
@@ -63,7 +63,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A server that shall stay away for a lease does, also when it is healed early.
+// TestRestartTakesItsTime checks that a server stays away for as long as the fault says, even if it is healed early.
 func TestRestartTakesItsTime(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process"})
@@ -95,12 +95,12 @@ func TestFreezeNode(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	heal()
-	wantReply(t, tg.Admin(1), "1", "GET", "late")          // executed after its client gave up
-	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock") // the lease went on
+	wantReply(t, tg.Admin(1), "1", "GET", "late")          // executed after the client gave up
+	wantReply(t, tg.Admin(1), "redis: nil", "GET", "lock") // the lease ran out while the server was frozen
 }
 
-// TestAtOnceIsBeforeTheLoad: a fault at 0s has fired when the clients start, or the first of them
-// may still find what it takes away.
+// TestAtOnceIsBeforeTheLoad checks that a fault at 0s has fired before the clients start; otherwise the first of them may
+// still find what it takes away.
 func TestAtOnceIsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "masters:3"})

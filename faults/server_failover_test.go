@@ -12,10 +12,10 @@ import (
 	"oversell/server"
 )
 
-// standIns are the topologies in which a server can take another's place.
+// standIns lists the topologies in which a server can take the place of another.
 var standIns = []string{"replica", "sentinel", "cluster"}
 
-// lockIn is the name of a lock that the first master keeps, also in a cluster.
+// lockIn is the name of a lock whose key is on the first master, even in a cluster.
 const lockIn = "Lock:{b}"
 
 func TestFailover(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFailover(t *testing.T) {
 			client := tg.Client(0, server.ConnOptions{Timeout: time.Second})
 			defer client.Close()
 			wantReply(t, client, "OK", "SET", lockIn, "a")
-			if err := tg.AwaitHealthy(t.Context()); err != nil { // the replicas have it, too
+			if err := tg.AwaitHealthy(t.Context()); err != nil { // now the replicas have the key, too
 				t.Fatal(err)
 			}
 			wantServed(t, tg, 1, true)
@@ -35,7 +35,7 @@ func TestFailover(t *testing.T) {
 			wantServed(t, tg, 1, false)
 			wantRole(t, tg, 1, "slave")
 			awaitReply(t, tg, client, "a", "GET", lockIn)
-			broken(t, Site{Target: tg}, "failover node 1")() // whoever serves in its place now
+			broken(t, Site{Target: tg}, "failover node 1")() // the server that has taken the place of node 1
 			awaitReply(t, tg, client, "OK", "SET", lockIn, "b")
 		})
 	}
@@ -63,13 +63,13 @@ func TestSplitBrain(t *testing.T) {
 			if holds := people.stop(); overlaps(holds) == 0 {
 				t.Errorf("nobody obtained a lock that was held: %v", holds)
 			}
-			// All that the split left behind is gone: it can fire again.
+			// Nothing is left of the split: a failover works again.
 			broken(t, Site{Target: tg}, "failover")()
 		})
 	}
 }
 
-// A primary that was not deposed remains one, whatever was begun.
+// TestSplitBrainWithoutAGrant checks that a split brain that ends before a lock is granted leaves the primary in place.
 func TestSplitBrainWithoutAGrant(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "replica"})
@@ -89,19 +89,20 @@ func TestSplitBrainWithoutAGrant(t *testing.T) {
 	wantReply(t, tg.Admin(1), "1", "WAIT", 1, 5000)
 }
 
-// Servers that can replace each other recover from every fault, even if one has replaced another meanwhile.
+// TestEverythingHeals checks that servers that can replace each other recover from every fault, even if one has replaced
+// another in the meantime.
 func TestEverythingHeals(t *testing.T) {
 	t.Parallel()
 	sentences := []string{
 		"oom for 1s", "evict", "script-flush", "client-kill", "client-pause 1500ms", "read-only for 1s",
 		"kill for 1s", "freeze node 1 2s", "restart node 2 empty", "freeze node 4 1s",
-		"clock +60s on node 1 for 1s", // the last: a node of a cluster looks at nobody for a minute when it is set back by one
+		"clock +60s on node 1 for 1s", // must be last: a node of a cluster ignores the others for a minute after its clock was set back by one
 	}
 	for _, topology := range standIns {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
 			tg := openServers(t, server.Spec{Target: "process", Topology: topology, Clocks: true, Persist: true})
-			people := lockingCrowd(t, tg, 4, "Lock:{a}", 2*time.Second, 20*time.Millisecond) // node 3 of a cluster keeps that
+			people := lockingCrowd(t, tg, 4, "Lock:{a}", 2*time.Second, 20*time.Millisecond) // in a cluster, this key is on node 3
 			if topology == "sentinel" {
 				wantRefusal(t, mustParse(t, "oom for 1s node 4"), tg, "node 4 is a sentinel, which keeps no keys")
 				wantRefusal(t, mustParse(t, "kill node 4"), tg, "")
@@ -128,7 +129,7 @@ func TestEverythingHeals(t *testing.T) {
 	}
 }
 
-// Without a lock it is the last writes that are lost.
+// TestSplitBrainWithoutALock checks that, without a lock, a split brain loses the last writes.
 func TestSplitBrainWithoutALock(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process", Topology: "replica"})
@@ -153,7 +154,7 @@ func TestSplitBrainWithoutALock(t *testing.T) {
 	}
 }
 
-// wantServed checks whether what was master number is the one still.
+// wantServed checks whether the server that was master number is still the primary itself.
 func wantServed(t *testing.T, tg *server.Target, number int, itself bool) {
 	t.Helper()
 	now, err := tg.Primary(t.Context(), number)
@@ -170,7 +171,7 @@ func wantRole(t *testing.T, tg *server.Target, number int, want string) {
 	}
 }
 
-// awaitReply waits for an answer to a client that must first find the new master.
+// awaitReply waits until a client that must first find the new master gets this answer.
 func awaitReply(t *testing.T, tg *server.Target, c redis.UniversalClient, want string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -45,8 +45,7 @@ func TestOOM(t *testing.T) {
 	}
 }
 
-// Only keys with a time to live may go, and of those, where there are more than
-// one, not many besides the lock.
+// TestEvict checks that evict removes the lock and only keys with a time to live, and not too many of the others.
 func TestEvict(t *testing.T) {
 	t.Parallel()
 	tg := openServers(t, server.Spec{Target: "process"})
@@ -57,7 +56,7 @@ func TestEvict(t *testing.T) {
 	}
 	before := memoryOf(t, tg, 1)
 	people := lockingCrowd(t, tg, 8, "Lock:order", 20*time.Second, 200*time.Millisecond)
-	time.Sleep(300 * time.Millisecond) // until all are connected, which takes memory
+	time.Sleep(300 * time.Millisecond) // until all clients are connected, which takes memory
 	for range 5 {
 		broken(t, Site{Target: tg, Key: people.key, Await: people.await}, "evict")()
 		if err := people.await(t.Context()); err != nil {
@@ -72,7 +71,7 @@ func TestEvict(t *testing.T) {
 	}
 	orders, locks := c.Keys(t.Context(), "order-*").Val(), c.Keys(t.Context(), "lock-*").Val()
 	if len(orders) != 300 || len(locks) < 100 {
-		t.Errorf("of 300 keys without and with a time to live %d and %d are left", len(orders), len(locks))
+		t.Errorf("of 300 keys without a time to live, %d are left, and of 300 with one, %d", len(orders), len(locks))
 	}
 	t.Logf("of 300 other locks %d are left", len(locks))
 }

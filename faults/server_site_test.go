@@ -19,8 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// openServers opens a target, and skips the test where there is no redis-server,
-// unless everything must run.
+// openServers opens a target. It skips the test if there is no redis-server, unless OVERSELL_REQUIRE_ALL=1.
 func openServers(t *testing.T, spec server.Spec) *server.Target {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil && spec.Target == "process" {
@@ -50,10 +49,10 @@ func mustParse(t *testing.T, sentence string) Fault {
 	return f
 }
 
-// never is an Await without a crowd.
+// never is a Site.Await for tests without clients that take a lock.
 func never(context.Context) error { return errors.New("nobody locks here") }
 
-// injectAt has a fault fire, without an injector, and hands back its heal.
+// injectAt injects a fault without an injector, and returns the function that heals it.
 func injectAt(t *testing.T, on Site, sentence string) (heal func(context.Context) error, err error) {
 	t.Helper()
 	f := mustParse(t, sentence)
@@ -78,7 +77,7 @@ func injectAt(t *testing.T, on Site, sentence string) (heal func(context.Context
 	return heal, err
 }
 
-// broken is injectAt, and the returned function heals; both must succeed.
+// broken injects a fault, and returns a function that heals it. Both must succeed.
 func broken(t *testing.T, on Site, sentence string) (healed func()) {
 	t.Helper()
 	heal, err := injectAt(t, on, sentence)
@@ -124,7 +123,7 @@ func wantReply(t *testing.T, c redis.Cmdable, want string, args ...any) {
 	}
 }
 
-// hold is one time that a client believed to hold the lock.
+// hold is an interval in which a client believed that it held the lock.
 type hold struct {
 	client   int
 	from, to time.Time
@@ -134,19 +133,19 @@ func (h hold) String() string {
 	return fmt.Sprintf("client %d %s-%s", h.client, h.from.Format("05.000"), h.to.Format("05.000"))
 }
 
-// crowd are clients that take turns at a lock.
+// crowd is a number of clients that take turns at a lock.
 type crowd struct {
 	key     string
 	grants  atomic.Int64
-	keeping atomic.Bool // nobody gives the lock back
+	keeping atomic.Bool // clients do not release the lock
 	mu      sync.Mutex
 	holds   []hold
 	stopped chan struct{}
 	running sync.WaitGroup
 }
 
-// lockingCrowd starts n clients, each with a connection of its own, which hold the
-// lock for a time, with a lease, and then try again. The test stops them at its end.
+// lockingCrowd starts n clients, each with its own connection, that take the lock with a lease, hold it for the time
+// section, and then try again. They stop when the test ends.
 func lockingCrowd(t *testing.T, tg *server.Target, n int, key string, lease, section time.Duration) *crowd {
 	c := &crowd{key: key, stopped: make(chan struct{})}
 	for i := range n {
@@ -172,7 +171,7 @@ func (c *crowd) stop() []hold {
 	return c.holds
 }
 
-// pause reports false when the crowd was stopped.
+// pause waits, and returns false if the crowd was stopped.
 func (c *crowd) pause(d time.Duration) bool {
 	select {
 	case <-c.stopped:
@@ -201,7 +200,7 @@ func (c *crowd) turn(client redis.UniversalClient, id int, lease, section time.D
 	}
 }
 
-// await is Site.Await.
+// await waits until a client is granted the lock; it is a Site.Await.
 func (c *crowd) await(ctx context.Context) error {
 	for n := c.grants.Load(); c.grants.Load() == n; {
 		select {
@@ -213,7 +212,7 @@ func (c *crowd) await(ctx context.Context) error {
 	return nil
 }
 
-// awaitAndKeep is await, after which no client gives the lock back.
+// awaitAndKeep is like await, but afterwards no client releases the lock.
 func (c *crowd) awaitAndKeep(ctx context.Context) error {
 	err := c.await(ctx)
 	c.keeping.Store(err == nil)
@@ -265,7 +264,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// wantRefusal checks the text of a refusal; empty: there is none.
+// wantRefusal checks that a fault is refused with the text want, or is not refused if want is empty.
 func wantRefusal(t *testing.T, f Fault, tg *server.Target, want string) {
 	t.Helper()
 	err := f.Kind.Needs(t.Context(), f, tg)
@@ -311,8 +310,7 @@ func TestServerKindsProvoke(t *testing.T) {
 	}
 }
 
-// What cannot be healed at once is tried again until time is up, and then the last
-// reason is told.
+// TestInsist checks that insist tries again until it succeeds or its context ends, and then returns the last error.
 func TestInsist(t *testing.T) {
 	on := Site{Target: openServers(t, server.Spec{Target: "embedded"})}
 	tries := 0

@@ -19,7 +19,7 @@ import (
 // first loses its replicas. When a client has obtained a lock after that, the primary is frozen, because sentinels and
 // nodes of a cluster do not depose a primary that answers. A replica takes its place, and then it is resumed.
 //
-// The new primary may have an older lock, which has been given back. Until the lease of that lock is over, no client
+// The new primary may have an older lock, which has been released. Until the lease of that lock is over, no client
 // could obtain the lock from the new primary. The fault does not wait: it ends the lease.
 //
 // How long the old primary goes on as a master depends on the topology. Without sentinels or a

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// strikesAt returns the opportunities, out of n that come a millisecond apart, at which
-// a fault fires.
+// strikesAt returns at which of n opportunities, a millisecond apart, a fault fires.
 func strikesAt(w When, seed uint64, n int) (at []int) {
 	t := newTrigger(w, seed)
 	for i := range n {
@@ -44,7 +43,7 @@ func TestTriggerFires(t *testing.T) {
 	}
 }
 
-// TestTriggerPeriodsWithoutOpportunity: a period without an opportunity is not made up for.
+// TestTriggerPeriodsWithoutOpportunity checks that a fault does not make up for a period without an opportunity.
 func TestTriggerPeriodsWithoutOpportunity(t *testing.T) {
 	tr := newTrigger(When{Every: 10 * ms}, 1)
 	var got []bool
@@ -80,7 +79,7 @@ func TestTriggerChance(t *testing.T) {
 	}
 }
 
-// TestTriggerConcurrently: limits hold under concurrent calls.
+// TestTriggerConcurrently checks that limits hold under concurrent calls.
 func TestTriggerConcurrently(t *testing.T) {
 	const clients, asks = 16, 2000
 	for _, c := range []struct {
@@ -119,7 +118,7 @@ func TestTriggerConcurrently(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	for _, c := range []struct {
 		when When
-		want []time.Duration // up to five
+		want []time.Duration // the first five at most
 	}{
 		{When{}, []time.Duration{0}},
 		{When{At: time.Second}, []time.Duration{time.Second}},

@@ -111,7 +111,7 @@ func TestNamesAndKeys(t *testing.T) {
 	}
 }
 
-// TestAliasesAreCommands guards what commands answer to besides their names.
+// TestAliasesAreCommands checks that all names in alsoAnswersTo are commands.
 func TestAliasesAreCommands(t *testing.T) {
 	for name, also := range alsoAnswersTo {
 		for _, n := range append(also, name) {

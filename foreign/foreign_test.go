@@ -13,8 +13,8 @@ import (
 	"oversell/checker/monitor"
 )
 
-// events writes a history from a short form, an event a word: process, type (i, o, f or n for
-// :info), operation, value; "0i:read" or "1o:write=4" or "2o:cas=[1,2]".
+// events expands a short form of a history, in which each word is an event: process, type (i, o, f, or n for :info),
+// operation and value, such as "0i:read", "1o:write=4" or "2o:cas=[1,2]".
 func events(short string) string {
 	types := map[byte]string{'i': "invoke", 'o': "ok", 'f': "fail", 'n': "info"}
 	var b strings.Builder
@@ -28,7 +28,7 @@ func events(short string) string {
 	return b.String()
 }
 
-// judged judges a text.
+// judged reads and judges a text, and returns the name of its model.
 func judged(t testing.TB, text, model, initial string) (string, []checker.Verdict) {
 	t.Helper()
 	h, err := parseJepsen(text)
@@ -50,14 +50,14 @@ func TestModels(t *testing.T) {
 		history, model string
 		want           checker.Result
 	}{
-		// Registers: nil in the beginning.
+		// Registers; nil at first.
 		{"0i:read 0o:read 1i:write=2 1o:write=2", "register", checker.Holds},
 		{"0i:read 0o:read=1 1i:write=1 1o:write=1", "register", checker.Violated},
 		{"0i:write=1 0o:write=1 1i:read 1o:read=1", "register", checker.Holds},
 		{"0i:write=1 0o:write=1 1i:read 1o:read=0", "register", checker.Violated},
 		{"0i:write=0 0o:write=0 0i:write=1 1i:read 1o:read=1 2i:read 2o:read=0 0o:write=1", "register", checker.Violated},
 		{"0i:write=0 0o:write=0 0i:write=1 1i:read 2i:read 1o:read=1 2o:read=0 0o:write=1", "register", checker.Holds},
-		// A read of nil did not tell what it read.
+		// A read that returned nil did not report what it read.
 		{"0i:write=1 0o:write=1 1i:read 1o:read", "register", checker.Holds},
 		{"0i:write=nil 0o:write=nil 1i:read 1o:read=1", "register", checker.Violated},
 		{"0i:write=nil 0o:write=nil 1i:cas=[1,2] 1o:cas=[1,2]", "register", checker.Violated},
@@ -122,7 +122,7 @@ func TestModels(t *testing.T) {
 		{"0i:add=1 0n:add=1 1i:read 1o:read=[1]", "set", checker.Holds},
 		{"0i:add=1 0o:add=1 1i:read 1o:read=#{1,2}", "set", checker.Violated},
 		{"0i:add=1 0o:add=1 1i:read 1o:read=#{} 1i:read 1o:read=#{1}", "set", checker.Holds},
-		{"0i:add=1 1i:read 0o:add=1 1o:read=#{}", "set", checker.Unknown}, // acknowledged in the midst of the last read
+		{"0i:add=1 1i:read 0o:add=1 1o:read=#{}", "set", checker.Unknown}, // acknowledged during the last read
 		{"0i:read 0o:read=#{1} 1i:add=1 1o:add=1", "set", checker.Violated},
 		// Queues.
 		{"0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1", "queue", checker.Holds},
@@ -133,7 +133,7 @@ func TestModels(t *testing.T) {
 		{"0i:enqueue=1 0n:enqueue=1 1i:drain 1o:drain=[1]", "queue", checker.Holds},
 		{"0i:enqueue=1 0o:enqueue=1 1i:drain 1o:drain=[1,2]", "queue", checker.Violated},
 		{"0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 2i:dequeue 2o:dequeue=1", "queue", checker.Holds},
-		// Texts by key.
+		// Texts by key (kv).
 		{"0i:put=\"x\" 0o:put=\"x\" 1i:append=\"y\" 1o:append=\"y\" 0i:get 0o:get=\"xy\"", "kv", checker.Holds},
 		{"0i:append=\"x\" 0o:append=\"x\" 1i:append=\"y\" 1o:append=\"y\" 0i:get 0o:get=\"yx\"", "kv", checker.Violated},
 		{"0i:append=\"x\" 1i:append=\"y\" 0o:append=\"x\" 1o:append=\"y\" 0i:get 0o:get=\"yx\"", "kv", checker.Holds},
@@ -161,8 +161,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestKeys: values [key value] are those of independent objects where nothing else explains
-// them, or the user says so.
+// TestKeys checks when a value [key value] counts as that of an independent object: where nothing else explains it,
+// or where the user says so.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		history string
@@ -194,7 +194,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestDuplicatesOfAQueue: a task that came out twice is measured.
+// TestDuplicatesOfAQueue checks that a task that came out twice is reported.
 func TestDuplicatesOfAQueue(t *testing.T) {
 	_, vs := judged(t, events("0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 2i:drain 2o:drain=[1]"), "", "")
 	if vs[2].Result != checker.Violated || vs[0].Result != checker.Holds || vs[1].Result != checker.Holds {
@@ -202,7 +202,7 @@ func TestDuplicatesOfAQueue(t *testing.T) {
 	}
 }
 
-// TestForms: one history in the forms in which histories are published.
+// TestForms reads one history in all the forms in which histories are published.
 func TestForms(t *testing.T) {
 	const want = "register violated: up to line 3 there is a legal order"
 	for name, text := range map[string]string{
@@ -269,8 +269,7 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// brute decides by trying all orders of at most a few operations, with every operation that
-// had no answer left out or not.
+// brute decides by trying all orders of a few operations. An operation without an answer may be left out.
 func brute(s *sequential, ops []*Op, state any) bool {
 	must := false
 	for i, op := range ops {
@@ -292,7 +291,7 @@ func brute(s *sequential, ops []*Op, state any) bool {
 	return !must
 }
 
-// TestAgainstBruteForce: the search, and what it leaves out, agree with all orders.
+// TestAgainstBruteForce compares the search, with its shortcuts, with a trial of all orders.
 func TestAgainstBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, draw := range map[string]func() (string, string, string){
@@ -344,7 +343,7 @@ func TestAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// TestBeginning: a model begins with a value that it can have, and no other.
+// TestBeginning checks which initial values each model accepts.
 func TestBeginning(t *testing.T) {
 	for _, c := range []struct{ model, initial, want string }{
 		{"register", "(1 0x10)", ""}, {"register", "nil", ""}, {"register", "[1", "[ is not closed"}, {"register", "1 2", "2 follows the value 1: want one value"},
@@ -367,7 +366,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// TestSums: whatever a counter comes to is below 2^62, its beginning included.
+// TestSums checks that every sum that a counter can reach from its initial value must be below 2^62.
 func TestSums(t *testing.T) {
 	const most = "4611686018427387903"
 	for _, c := range []struct{ history, initial, want string }{
@@ -394,7 +393,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// random is a history of three processes with at most seven operations.
+// random returns a history of three processes with at most seven operations.
 func random(rng *rand.Rand, draw func() (f, arg, result string)) string {
 	type open struct{ f, arg, result string }
 	var b strings.Builder
@@ -423,7 +422,7 @@ func random(rng *rand.Rand, draw func() (f, arg, result string)) string {
 	return b.String()
 }
 
-// TestTenThousand: a history of ten thousand operations is read and judged at all.
+// TestTenThousand checks that a history of ten thousand operations can be judged.
 func TestTenThousand(t *testing.T) {
 	text := lawful(10_000, 10)
 	start := time.Now()
@@ -432,7 +431,7 @@ func TestTenThousand(t *testing.T) {
 	if vs[0].Result != checker.Holds {
 		t.Errorf("%+v", vs[0])
 	}
-	text = lawful(1_000, 10) // to find that no order is legal takes longer
+	text = lawful(1_000, 10) // it takes longer to find that no order is legal
 	broken := text[:len(text)/2] + strings.Replace(text[len(text)/2:], ":type :ok, :f :read, :value 3}", ":type :ok, :f :read, :value 99}", 1)
 	if broken == text {
 		t.Fatal("there is no read of 3")
@@ -442,8 +441,7 @@ func TestTenThousand(t *testing.T) {
 	}
 }
 
-// lawful is a history of a register that takes effect at once, with some processes that
-// crash.
+// lawful returns a correct history of a register.
 func lawful(n, processes int) string {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var b strings.Builder
@@ -468,7 +466,7 @@ func lawful(n, processes int) string {
 	return b.String()
 }
 
-// TestTimeLimit: what cannot be decided in time is unknown.
+// TestTimeLimit checks that a history that cannot be decided in time is unknown.
 func TestTimeLimit(t *testing.T) {
 	var b strings.Builder
 	for p := range 40 {
@@ -489,9 +487,9 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// TestPublished judges the histories in a directory, each in a file whose name holds good or
-// bad (with - or _ around), in the forms of porcupine and of knossos; they are not part of
-// this repository. Without such a directory it judges two histories of its own.
+// TestPublished judges the histories in the directory OVERSELL_PUBLISHED, in the forms of porcupine and knossos; they
+// are not part of this repository. A file whose name contains bad must be violated, any other must hold. Without the
+// directory the test judges two histories of its own.
 func TestPublished(t *testing.T) {
 	dir := os.Getenv("OVERSELL_PUBLISHED")
 	if dir == "" {
@@ -533,7 +531,7 @@ func TestPublished(t *testing.T) {
 	t.Logf("%d histories", len(files))
 }
 
-// FuzzJepsen: no text makes reading or judging panic or hang.
+// FuzzJepsen checks that no text makes reading or judging panic or hang.
 func FuzzJepsen(f *testing.F) {
 	for _, short := range []string{"0i:read 0o:read=1", "0i:cas=[1] 0n:cas=[1]", "0i:add=1 0o:add=1 1i:read 1o:read=#{1}", "0i:txn=[[:w,1,2]] 0o:txn=nil", "0i:drain 0o:drain=[1]",
 		"0i:acquire=[a,nil] 0o:acquire=[a,{:fence,1}] 0i:release=[a,nil]", "0i:enqueue=1 0n:enqueue=1 1i:dequeue 1o:dequeue=1", "0i:get 0o:get=\"x\"", "0i:generate 0o:generate=1"} {

@@ -72,7 +72,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestMappedForms: other forms of the same log.
+// TestMappedForms reads other forms of the same log.
 func TestMappedForms(t *testing.T) {
 	for name, c := range map[string]struct{ with, log string }{
 		"JSON lines": {strings.NewReplacer("rows: csv", "rows: jsonl", "column: began", "column: at.began").Replace(orders),
@@ -93,7 +93,7 @@ func TestMappedForms(t *testing.T) {
 	}
 }
 
-// TestClientsOfALog: one who does two things at once is two clients.
+// TestClientsOfALog checks that a user who does two things at once becomes two clients.
 func TestClientsOfALog(t *testing.T) {
 	log := "user,action,order,began,took,status\nann,purchase,o1,1767225600000,12,201\nann,purchase,o2,1767225600005,2,409\nann,purchase,o3,1767225600020,2,409\n"
 	h, err := mapOf(t, orders).read([]byte(log), "csv")
@@ -158,8 +158,8 @@ func TestWrongMap(t *testing.T) {
 	}
 }
 
-// TestOneIdentity: numbers of JSON have one form, whatever they are for, and blanks are part of
-// a value in quotes.
+// TestOneIdentity checks that a number in JSON has one identity, however it is written and whatever it is for, and
+// that blanks count only within quotes.
 func TestOneIdentity(t *testing.T) {
 	lines := strings.NewReplacer("rows: csv", "rows: jsonl", "  client", "  key: key\n  amount: n\n  client").Replace(orders)
 	h, err := mapOf(t, lines).read([]byte(`{"user":7,"key":7,"action":"purchase","order":7.0,"n":1.0,"began":1767225600000,"took":12.0,"status":201.0}
@@ -184,7 +184,7 @@ func TestOneIdentity(t *testing.T) {
 	}
 }
 
-// TestCutTable: a table whose last line may be cut off within a value that is judged is refused.
+// TestCutTable checks that a table is refused if its last line may be cut off within a column that is judged.
 func TestCutTable(t *testing.T) {
 	const head, row = "user,action,order,began,status,took\n", "ann,purchase,o1,1767225600000,201,12"
 	for log, want := range map[string]string{
@@ -200,7 +200,7 @@ func TestCutTable(t *testing.T) {
 	}
 }
 
-// TestNoZone: that times without a zone are taken for UTC is told.
+// TestNoZone checks that a remark says when times without a zone are taken for UTC.
 func TestNoZone(t *testing.T) {
 	for format, want := range map[string]bool{"2006-01-02 15:04:05": true, "2006-01-02 15:04:05 MST": true, "2006-01-02T15:04:05Z": false, "2006-01-02T15:04:05Z07:00": false} {
 		m := mapOf(t, strings.Replace(orders, "{column: began, unit: ms}", "{column: began, format: \""+format+"\"}", 1))
@@ -212,8 +212,8 @@ func TestNoZone(t *testing.T) {
 	}
 }
 
-// TestExport: what is exported as Jepsen has it reads back as it was, whatever happened in it,
-// and reads as a history of Jepsen.
+// TestExport checks that a history exported in Jepsen's form reads back as it was, and can also be read as a Jepsen
+// history.
 func TestExport(t *testing.T) {
 	const text = `{"schema":"oversell-history/1","stock":3,"ttl_ns":1000,"faults":["pause 1"],"promises":[{"of":"lock","property":"mutual-exclusion"}]}
 {"client":1,"kind":"acquire","key":"order","arg":"s1","outcome":"ok","call_ns":1,"return_ns":5,"until_ns":1001,"fence":7}
@@ -270,7 +270,7 @@ func TestExport(t *testing.T) {
 		"a vector":            {"[" + edn.String() + "]", false},
 		"blanks before texts": {strings.ReplaceAll(edn.String(), ":oversell/line \"", ":oversell/line\n  \""), false},
 		"a namespace":         {strings.NewReplacer("{:process :nemesis, :type :info, :f :oversell, :oversell/line", "#:oversell{:_/process :nemesis, :_/type :info, :_/f :oversell, :line").Replace(edn.String()), false},
-		"blanks in JSON":      {strings.NewReplacer(`\":`, `\" : `, `,\"`, `, \"`).Replace(edn.String()), true}, // its digest is of other bytes
+		"blanks in JSON":      {strings.NewReplacer(`\":`, `\" : `, `,\"`, `, \"`).Replace(edn.String()), true}, // the digest covers other bytes
 		"other blanks":        {strings.ReplaceAll(edn.String(), "}\n{", "},\n\n{"), false},
 		"a fence":             {strings.Replace(edn.String(), `\"fence\":7`, `\"fence\":8`, 1), true},
 		"a type":              {strings.Replace(edn.String(), ":type :ok", ":type :fail", 1), true},
@@ -297,7 +297,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestPipe: what can be read once is enough.
+// TestPipe checks that a history can be read from a pipe, which can be read only once.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := exec.Command("mkfifo", path).Run(); err != nil {
@@ -309,7 +309,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// FuzzMap: no map and no log makes reading panic or hang.
+// FuzzMap checks that no map and no log makes reading panic or hang.
 func FuzzMap(f *testing.F) {
 	f.Add(orders, ordersLog, "csv")
 	f.Add(strings.Replace(orders, "csv", "jsonl", 1), `{"user":"ann","action":"purchase","order":"o1","began":1,"took":0.5,"status":201}`, "jsonl")

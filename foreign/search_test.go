@@ -13,8 +13,8 @@ import (
 	"oversell/checker"
 )
 
-// porcupineModel is an object as porcupine takes it. An operation without an answer that cannot
-// take place is taken as one that did not.
+// porcupineModel returns an object as a porcupine model. An unanswered operation that is not legal counts as one that
+// had no effect.
 func porcupineModel(s *sequential, begin any) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
@@ -31,7 +31,7 @@ func porcupineModel(s *sequential, begin any) porcupine.Model {
 	}
 }
 
-// drawn are the operations of random histories, with values that often meet.
+// drawn has generators of random operations, whose values often coincide.
 var drawn = map[string]func(rng *rand.Rand) (f, arg, result string){
 	"register": func(rng *rand.Rand) (f, arg, result string) {
 		switch rng.IntN(3) {
@@ -93,8 +93,8 @@ var drawn = map[string]func(rng *rand.Rand) (f, arg, result string){
 
 func lockOp(rng *rand.Rand) string { return []string{"acquire", "release"}[rng.IntN(2)] }
 
-// crashing is a history of some processes that start over under another number when an
-// operation of theirs has no answer, as many of them do. Locks are released by who holds them.
+// crashing returns a random history of processes that continue under another number after an operation without an
+// answer, of which there are many. Most locks are released by their holders.
 func crashing(rng *rand.Rand, processes, events int, draw func(*rand.Rand) (f, arg, result string)) string {
 	type open struct{ f, arg, result string }
 	var b strings.Builder
@@ -131,8 +131,8 @@ func crashing(rng *rand.Rand, processes, events int, draw func(*rand.Rand) (f, a
 	return b.String()
 }
 
-// TestSearch: the search and its shortcuts agree with all orders of small histories, and with
-// porcupine on larger ones.
+// TestSearch compares the search and its shortcuts with a trial of all orders on small histories, and with porcupine
+// on larger ones.
 func TestSearch(t *testing.T) {
 	for name, draw := range drawn {
 		rng := rand.New(rand.NewPCG(7, 8))
@@ -179,7 +179,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestManyUnknown: operations without an answer do not make the search longer than it must be.
+// TestManyUnknown checks that many operations without an answer do not make the search take exponential time.
 func TestManyUnknown(t *testing.T) {
 	for _, model := range []string{"mutex", "owner-mutex", "fenced-mutex"} {
 		for _, end := range []string{"", "0i:release 0o:release "} {
@@ -196,7 +196,7 @@ func TestManyUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := checker.Holds
-			if end != "" && model != "mutex" { // whoever else holds it, process 0 does not
+			if end != "" && model != "mutex" { // process 0 does not hold the lock, whoever else may
 				want = checker.Violated
 			}
 			if v := Judge(h, m, Limits{Time: time.Minute})[0]; v.Result != want {
@@ -206,8 +206,7 @@ func TestManyUnknown(t *testing.T) {
 	}
 }
 
-// busy is a history in which each operation takes effect at one moment, of processes some of
-// which crash.
+// busy returns a correct history of processes, some of which crash.
 func busy(model string, n, processes int, crash float64) string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var b strings.Builder

@@ -7,7 +7,7 @@ import (
 	"oversell/checker"
 )
 
-// TestEventsThatAreNone: what looks like an event and is none is an error, and is not skipped.
+// TestEventsThatAreNone checks that a line that looks like an event but is not one is an error, and is not skipped.
 func TestEventsThatAreNone(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	good := util + "0\t:invoke\t:write\t1\n" + util + "0\t:ok\t:write\t1\n"
@@ -27,7 +27,7 @@ func TestEventsThatAreNone(t *testing.T) {
 		good + "INFO  jepsen.util 1\t:ok\t:read\t2\n":                                           `3:19: process 1 completes read, and it never invoked anything`,
 		good + util + ":nemesis\t:info\t:start\n":                                               ``,
 		good + util + "{:op {:process 1 :type :ok :f :read}}\n" + util + "said \":ok :read\"\n": ``,
-		good + util + "1\t:o":                                                                   ``, // it was cut off
+		good + util + "1\t:o":                                                                   ``, // the log was cut off in this line
 		good + util + "Worker 1 done\n" + util + "120 ok reads\n":                               ``,
 		util + "-1\t:invoke\t:write\t1\n" + util + "1\t:ok\t:write\t1\n":                        `2:21: process 1 completes write, and it never invoked anything`,
 		events("0i:write=1") + "{:process 1.0, :type :ok, :f :write, :value 1}":                 `2:11: :process is 1.0: want a whole number, or a keyword such as :nemesis`,
@@ -42,7 +42,7 @@ func TestEventsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestMessages: messages that say what is wrong, and with whom.
+// TestMessages checks that messages say what is wrong, and where.
 func TestMessages(t *testing.T) {
 	if got := refusal(events("0i:add=99999999999999999999 1i:read 1o:read=1"), ""); !strings.Contains(got, "want a whole number of 64 bits") {
 		t.Error(got)
@@ -79,8 +79,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestCutOff: a log whose last line has no end was cut off. That line tells nothing, and
-// nothing passes.
+// TestCutOff checks that a log whose last line has no newline counts as cut off: that line tells nothing, and the
+// history does not pass.
 func TestCutOff(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	line := func(s string) string { return util + strings.ReplaceAll(s, " ", "\t") + "\n" }
@@ -92,11 +92,11 @@ func TestCutOff(t *testing.T) {
 	}{
 		{"register", register + line("1 :ok :read 12"), checker.Holds},
 		{"register", register + util + "1\t:ok\t:read\t12", checker.Unknown},
-		{"register", register + util + "1\t:ok\t:read\t1", checker.Unknown}, // of 12
+		{"register", register + util + "1\t:ok\t:read\t1", checker.Unknown}, // perhaps the beginning of 12
 		{"register", register + util + "1\t:ok\t:rea", checker.Unknown},
 		{"register", register + line("1 :ok :read 1") + util, checker.Violated},
 		{"set", set + line("1 :ok :read #{}"), checker.Violated},
-		{"set", set + line("1 :ok :read #{}") + util + "1\t:in", checker.Unknown}, // a later read may find it
+		{"set", set + line("1 :ok :read #{}") + util + "1\t:in", checker.Unknown}, // a later read may find the element
 	} {
 		if _, vs := judged(t, c.text, c.model, ""); vs[0].Result != c.want {
 			t.Errorf("%s\n%v, want %v: %s", c.text, vs[0].Result, c.want, vs[0].Why)
@@ -104,8 +104,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestPlacesInALog: what is wrong in a value is told with its line, and values that are equal to
-// nothing else are so on different lines too.
+// TestPlacesInALog checks that an error in a value names its line, and that NaN, which equals nothing, does not equal
+// a NaN on another line either.
 func TestPlacesInALog(t *testing.T) {
 	const util = "INFO  jepsen.util - "
 	set := util + "0\t:invoke\t:add\t1\n" + util + "0\t:ok\t:add\t1\n" + util + "1\t:invoke\t:read\tnil\n" + util + "1\t:ok\t:read\t7\n"

@@ -15,8 +15,7 @@ fields: {client: user, kind: act, arg: session, call: {column: began, %s}, %s}
 outcome: {column: status, ok: [ok], unknown: [lost]}
 `
 
-// TestResolution: what a time leaves open makes operations longer, never shorter, so that it
-// breaks no promise.
+// TestResolution checks that a coarse time makes operations longer, never shorter, so that it causes no violation.
 func TestResolution(t *testing.T) {
 	const ms, us = "unit: ms", "duration: {column: took, unit: us}"
 	german := "format: \"02.01.2006 15:04:05\""
@@ -44,7 +43,7 @@ func TestResolution(t *testing.T) {
 	}
 }
 
-// TestSameMillisecond: what refers to an answer of its own millisecond came after it.
+// TestSameMillisecond checks that an operation that refers to an answer of the same millisecond is placed after it.
 func TestSameMillisecond(t *testing.T) {
 	lock := fmt.Sprintf(lockMap, "unit: ms", "return: {column: took, unit: ms}")
 	other := func(of, property, fields string) string {
@@ -82,7 +81,7 @@ func TestSameMillisecond(t *testing.T) {
 	}
 }
 
-// TestExactSeconds: a time in seconds is read to the nanosecond.
+// TestExactSeconds checks that a time in seconds is read to the nanosecond.
 func TestExactSeconds(t *testing.T) {
 	log := "user,act,session,began,took,status\na,acquire,s1,1767225600.522360238,1767225600.522360239,ok\n"
 	h, err := mapOf(t, fmt.Sprintf(lockMap, "unit: s", "return: {column: took, unit: s}")).read([]byte(log), "csv")
@@ -94,7 +93,7 @@ func TestExactSeconds(t *testing.T) {
 	}
 }
 
-// TestOtherLine: an error tells of two lines of the log.
+// TestOtherLine checks that an error about two lines of a log names both.
 func TestOtherLine(t *testing.T) {
 	row := func(at, answer int) string {
 		return fmt.Sprintf(`{"user":"a","act":"acquire","session":"s1","began":%d,"took":%d,"status":"ok"}`+"\n", at, answer)
@@ -105,7 +104,8 @@ func TestOtherLine(t *testing.T) {
 	}
 }
 
-// TestTextsOfALog: texts that would become equal, and fields that say two things, are refused.
+// TestTextsOfALog checks that texts that are not valid Unicode, which would become equal, and fields that are given
+// twice are refused.
 func TestTextsOfALog(t *testing.T) {
 	const header, good = "user,action,order,began,took,status\n", "ann,purchase,o1,1767225600000,12,201\n"
 	const object = `{"user":"ann","action":"purchase","order":"o1","began":1767225600000,"took":12,"status":201}`

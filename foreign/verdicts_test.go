@@ -7,7 +7,7 @@ import (
 	"oversell/checker"
 )
 
-// refusal is how a text, or its model, is refused; empty: it is not.
+// refusal returns the error with which a text, or its model, is refused, or "" if it is accepted.
 func refusal(text, model string) string {
 	h, err := parseJepsen(text)
 	if err != nil {
@@ -20,7 +20,7 @@ func refusal(text, model string) string {
 	return ""
 }
 
-// TestLogOrEDN: EDN that speaks of logs is EDN.
+// TestLogOrEDN checks that EDN in which a log is quoted is still read as EDN.
 func TestLogOrEDN(t *testing.T) {
 	bad := events("0i:read 0o:read=7")
 	for name, text := range map[string]string{
@@ -48,7 +48,7 @@ func TestLogOrEDN(t *testing.T) {
 	}
 }
 
-// TestTextsOfKV: the values of a kv are texts, and nothing else is taken for one.
+// TestTextsOfKV checks that the values of a kv must be texts.
 func TestTextsOfKV(t *testing.T) {
 	for short, want := range map[string]string{
 		"0i:put=[1] 0o:put=[1] 1i:get 1o:get=[2]":           "a kv puts [1]: want a text",
@@ -66,8 +66,8 @@ func TestTextsOfKV(t *testing.T) {
 	}
 }
 
-// TestTasksThatMayBeThere: a task is lost only if a drain of its queue came after it, and
-// nobody may have taken it.
+// TestTasksThatMayBeThere checks that a task counts as lost only if a drain of its queue came after it, and nobody
+// can have taken it.
 func TestTasksThatMayBeThere(t *testing.T) {
 	for _, c := range []struct {
 		history string
@@ -98,10 +98,10 @@ func TestTasksThatMayBeThere(t *testing.T) {
 	}
 }
 
-// TestEachDequeue: every dequeue is judged, in whatever order they were invoked.
+// TestEachDequeue checks that every dequeue is judged, in whatever order they were invoked.
 func TestEachDequeue(t *testing.T) {
 	for history, want := range map[string][2]checker.Result{
-		// Process 0 was first to ask and last to be answered; that of process 1 was too early.
+		// Process 0 asked first and was answered last; the answer to process 1 came too early.
 		"0i:dequeue 1i:dequeue 1o:dequeue=1 2i:enqueue=1 2o:enqueue=1 2i:drain 2o:drain=[] 0o:dequeue=1":      {checker.Violated, checker.Violated},
 		"0i:dequeue 2i:enqueue=1 1i:dequeue 1o:dequeue=1 2o:enqueue=1 2i:drain 2o:drain=[] 0o:dequeue=1":      {checker.Holds, checker.Violated},
 		"0i:enqueue=1 0o:enqueue=1 1i:dequeue 1o:dequeue=1 1i:dequeue 1o:dequeue=1 0i:enqueue=1 0o:enqueue=1": {checker.Holds, checker.Violated},
@@ -114,7 +114,7 @@ func TestEachDequeue(t *testing.T) {
 	}
 }
 
-// TestNilTellsNothing: an answer of nil did not tell what was found, so that it accuses nobody.
+// TestNilTellsNothing checks that an answer of nil, which does not say what was found, accuses nobody.
 func TestNilTellsNothing(t *testing.T) {
 	for _, c := range []struct {
 		model, history string

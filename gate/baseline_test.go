@@ -14,7 +14,7 @@ import (
 	"oversell/reports/text"
 )
 
-// recordedMeasures are measures of a comparison as a gate records them.
+// recordedMeasures returns the measures of a comparison as a gate records them.
 func recordedMeasures() []reports.GateMeasure {
 	part := func(x float64) *float64 { return &x }
 	return []reports.GateMeasure{{
@@ -31,7 +31,7 @@ performance:
   - {name: the speed, run: {scenario: mutex, lock: fenced, target: embedded}, baseline: {lock: lua-release}, measure: throughput, max_slowdown: 20%}
 `
 
-// baselineFile is a baseline of comparedPlan, in a file.
+// baselineFile returns comparedPlan, a path for a baseline file of it, and the text of that file.
 func baselineFile(t *testing.T) (p *Plan, path, text string) {
 	t.Helper()
 	p = mustLoad(t, comparedPlan)
@@ -52,7 +52,7 @@ func baselineFile(t *testing.T) (p *Plan, path, text string) {
 	return p, filepath.Join(t.TempDir(), "baseline.json"), string(whole)
 }
 
-// readAs reads a baseline file with this text.
+// readAs writes a baseline file with this text and reads it.
 func readAs(t *testing.T, path, text string) (*Baseline, error) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -61,8 +61,8 @@ func readAs(t *testing.T, path, text string) (*Baseline, error) {
 	return ReadBaseline(path)
 }
 
-// TestAlteredBaseline: a file with numbers, names or verdicts that no gate records is refused in one line; one with
-// an additional field is not.
+// TestAlteredBaseline checks that a file with numbers, names or verdicts that no gate records is refused in one line,
+// and that an additional field is allowed.
 func TestAlteredBaseline(t *testing.T) {
 	_, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
@@ -92,7 +92,7 @@ func TestAlteredBaseline(t *testing.T) {
 		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety appears twice`},
 		{"an entry without a name", `"name":"the speed"`, `"name":""`, "an entry under performance has no name"},
 		{"a digest that is cut", `"digest":"`, `"digest":"0","was":"`, "16 hexadecimal digits"},
-		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // the later key counts
+		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // of two keys with one name, the later counts
 		{"a machine without cores", `"cores":2`, `"cores":-2`, "-2 cores"},
 	} {
 		_, err := readAs(t, path, strings.Replace(good, c.old, c.new, 1))
@@ -108,14 +108,14 @@ func TestAlteredBaseline(t *testing.T) {
 	}
 }
 
-// measureOf is the measure in a baseline of baselineFile.
+// measureOf returns the measure in the text of a baseline file.
 func measureOf(text string) string {
 	_, after, _ := strings.Cut(text, `"measures":[`)
 	return after[:strings.Index(after, "]")]
 }
 
-// TestBaselineThatDoesNotFit: an accepted slow-down that the gate cannot have recorded for its entry is refused
-// before anything is run.
+// TestBaselineThatDoesNotFit checks that an accepted slow-down that the gate cannot have recorded for its entry is
+// refused before anything is run.
 func TestBaselineThatDoesNotFit(t *testing.T) {
 	p, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
@@ -137,15 +137,15 @@ func TestBaselineThatDoesNotFit(t *testing.T) {
 	b, _ := readAs(t, path, strings.Replace(good, `"allowed":0.2`, `"allowed":0.3`, 1))
 	dir := filepath.Join(t.TempDir(), "runs")
 	if _, err := p.Run(t.Context(), Options{Dir: dir, Baseline: b}, silent{}); err == nil {
-		t.Error("it was carried out")
+		t.Error("the plan was carried out")
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("something was run")
 	}
 }
 
-// TestUnguardedEntries: entries of the plan that are missing in the baseline are reported everywhere, and are not
-// red.
+// TestUnguardedEntries checks that entries of the plan that the baseline lacks are reported everywhere, and do not
+// make the gate red.
 func TestUnguardedEntries(t *testing.T) {
 	p, path, good := baselineFile(t)
 	b, err := readAs(t, path, good)
@@ -170,7 +170,7 @@ func TestUnguardedEntries(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: with a NaN the statistics terminate and decide nothing.
+// TestNoNumbers checks that, with a NaN or an infinity, the statistics terminate and decide nothing.
 func TestNoNumbers(t *testing.T) {
 	s, p := &signs{}, newProcedure(defaultRounds, 1)
 	ds := make([]float64, defaultRounds)
@@ -189,11 +189,12 @@ func TestNoNumbers(t *testing.T) {
 	}
 	ds[3] = math.NaN()
 	if p.decide(s, ds, math.NaN()) != undecided || p.differs(s, ds, 0.1) {
-		t.Error("NaN is evidence")
+		t.Error("a NaN decides a comparison")
 	}
 }
 
-// TestAccepted: a recorded slow-down is called accepted everywhere; if nothing is recorded, nothing is accepted.
+// TestAccepted checks that a slow-down that is recorded is called accepted everywhere, and that a recording without
+// one accepts nothing.
 func TestAccepted(t *testing.T) {
 	p := mustLoad(t, trialPlan)
 	for slower, words := range map[float64][2]string{
@@ -234,8 +235,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestChangedEntries: an entry of the same name that changed since the baseline was recorded is reported, and the
-// gate is red.
+// TestChangedEntries checks that an entry that changed since the baseline was recorded is reported, and makes the
+// gate red.
 func TestChangedEntries(t *testing.T) {
 	const plan = `
 defaults: {repeat: 2}
@@ -293,8 +294,8 @@ performance:
 	}
 }
 
-// TestRecordTheRest: an entry that decided nothing is left out of the baseline, and reported; a gate that is
-// otherwise red, stopped, or all undecided writes none.
+// TestRecordTheRest checks that an entry that decided nothing is left out of the baseline and reported, and that a
+// gate that is otherwise red, stopped, or wholly undecided writes no baseline.
 func TestRecordTheRest(t *testing.T) {
 	p := mustLoad(t, `
 safety:

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// TestCommandControl: a control counts only for breaking what the entry is judged by.
+// TestCommandControl checks that a control counts only if it breaks what the entry is judged by.
 func TestCommandControl(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
@@ -56,7 +56,7 @@ func TestCommandControl(t *testing.T) {
 	}
 }
 
-// TestCaughtBy: of what a control breaks, the first that the entry promises counts.
+// TestCaughtBy checks that a control is caught by the first broken promise that the entry also makes.
 func TestCaughtBy(t *testing.T) {
 	property := func(name variant.Property, result string) reports.Property {
 		return reports.Property{Name: name, Of: variant.Sale, Result: result, Measured: result}

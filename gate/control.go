@@ -9,15 +9,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"oversell/campaign"
-	"oversell/dispatchimpl"
 	"oversell/history"
-	"oversell/idimpl"
 	"oversell/internal/phrase"
-	"oversell/lockimpl"
-	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
-	"oversell/stockimpl"
 	"oversell/variant"
 )
 
@@ -131,12 +126,10 @@ func elsewhere(altered []string) []string {
 // differs describes how a control differs from the entry.
 func differs(control, c scenarios.Config, f flags) string {
 	var parts []string
-	a, b := combination(control), combination(c)
-	for _, v := range []struct{ what, is, was string }{
-		{"lock", a.Lock, b.Lock}, {"sale", a.Sale, b.Sale}, {"queue", a.Queue, b.Queue}, {"ids", a.IDs, b.IDs}, {"dispatch", a.Dispatch, b.Dispatch},
-	} {
-		if v.is != v.was {
-			parts = append(parts, v.what+" "+v.is)
+	a, b := campaign.ContenderOf(control), campaign.ContenderOf(c)
+	for _, of := range variant.Objects {
+		if is := a.Of(of); is != b.Of(of) {
+			parts = append(parts, string(of)+" "+is)
 		}
 	}
 	if len(parts) == 0 {
@@ -179,7 +172,7 @@ type exchange struct{ flag, name string }
 // exchanges returns the combinations that differ from c in one variant. The promises of an entry are about its last
 // object, which is replaced first.
 func exchanges(c scenarios.Config) (xs []exchange) {
-	is := combination(c)
+	is := campaign.ContenderOf(c)
 	add := func(flag, present string, names []string) {
 		for _, n := range names {
 			if present != "" && n != present {
@@ -199,19 +192,16 @@ type choice struct {
 	names         []string
 }
 
-func shipped(is reports.Contender) []choice {
-	return []choice{
-		{"sale", is.Sale, namesOf(stockimpl.Variants, func(v stockimpl.Variant) string { return v.Name })},
-		{"queue", is.Queue, namesOf(queueimpl.Variants, func(v queueimpl.Variant) string { return v.Name })},
-		{"ids", is.IDs, namesOf(idimpl.Variants, func(v idimpl.Variant) string { return v.Name })},
-		{"dispatch", is.Dispatch, namesOf(dispatchimpl.Variants, func(v dispatchimpl.Variant) string { return v.Name })},
-		{"lock", is.Lock, namesOf(lockimpl.Variants, func(v lockimpl.Variant) string { return v.Name })},
+func shipped(is reports.Contender) (all []choice) {
+	for _, of := range variant.Objects {
+		all = append(all, choice{string(of), is.Of(of), campaign.Shipped(of)})
 	}
+	return append(all[1:], all[0]) // the lock last
 }
 
 // outside returns the flag of the variant that a system replaces; empty without a system.
 func outside(c scenarios.Config) string {
-	for _, s := range shipped(combination(c)) {
+	for _, s := range shipped(campaign.ContenderOf(c)) {
 		if s.present != "" && !slices.Contains(s.names, s.present) {
 			return s.flag
 		}
@@ -236,13 +226,6 @@ func (f flags) beside(c scenarios.Config, of flags) flags {
 		all = all.without("system")
 	}
 	return f.over(all)
-}
-
-func namesOf[T any](all []T, name func(T) string) (names []string) {
-	for _, v := range all {
-		names = append(names, name(v))
-	}
-	return names
 }
 
 // promising returns a combination with the promises of c, so that known violations count even if the variant

@@ -10,7 +10,7 @@ import (
 	"oversell/scenarios"
 )
 
-// watched is the control of the first entry of a plan, and what the entry runs.
+// watched returns the control of the first entry of a plan, and the run of that entry.
 func watched(t *testing.T, plan string) (*watch, scenarios.Config) {
 	t.Helper()
 	g := mustLoad(t, plan).safety[0]
@@ -24,8 +24,8 @@ safety:
     run: {target: embedded, clients: 8, stock: 60, lock: fenced, sale: fenced, ttl: 100ms, fault: freeze holder 150ms 5%}
 `
 
-// TestControlOfFault: if a variant is known to break by the fault of an entry, one that breaks by load alone is not
-// used; if none is, the report says so.
+// TestControlOfFault checks that the control of an entry with a fault is a variant that breaks by that fault. A
+// variant that breaks by load alone is used only if there is no other, and the report says so.
 func TestControlOfFault(t *testing.T) {
 	w, c := watched(t, frozen)
 	if len(w.suspects) == 0 || slices.ContainsFunc(w.suspects, func(s suspect) bool { return s.byLoad }) || len(w.caveats) > 0 {
@@ -45,8 +45,8 @@ func TestControlOfFault(t *testing.T) {
 	}
 }
 
-// TestFaultThatDoesNotBite: if the variant that is known to break by the fault is not caught, no other control
-// replaces it, although one would be caught by load alone.
+// TestFaultThatDoesNotBite checks that, if the variant that is known to break by the fault is not caught, no control
+// that breaks by load alone replaces it.
 func TestFaultThatDoesNotBite(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -66,7 +66,7 @@ safety:
 	if told.Good || told.Caught != 0 || told.Runs != 2 || len(told.Tried) != 1 || !strings.Contains(told.Why, "known to break by the fault of this entry was caught (harmless)") {
 		t.Errorf("%+v", told)
 	}
-	// An entry without a fault has only controls by load.
+	// An entry without a fault has only controls that break by load.
 	w = &watch{name: "x", guards: w.guards}
 	w.settle([]suspect{of(1, suspect{what: "lock none", byLoad: true})}, scenarios.Config{})
 	r.controlRound(t.Context(), w, 0)
@@ -75,7 +75,7 @@ safety:
 	}
 }
 
-// TestControlElsewhere: a control that differs in more than variants is reported as such.
+// TestControlElsewhere checks that the report says so if a control differs in more than its variants.
 func TestControlElsewhere(t *testing.T) {
 	const run = "safety:\n  - name: x\n    expect: pass\n    run: {lock: set-nx-ex, target: embedded, clients: 2, stock: 20, ttl: 1s}\n    control: "
 	for _, c := range []struct{ control, want string }{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocumentedThresholds: docs/verdicts.md and docs/gate.md have the numbers of the code.
+// TestDocumentedThresholds checks that docs/verdicts.md and docs/gate.md have the numbers of the code.
 func TestDocumentedThresholds(t *testing.T) {
 	for file, want := range map[string]string{
 		"verdicts.md": fmt.Sprintf("fewer than %d)", fewestOpportunities),

@@ -8,7 +8,7 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// TestExamplePlan: the plan that people copy can be carried out.
+// TestExamplePlan checks that the plan that people copy can be carried out.
 func TestExamplePlan(t *testing.T) {
 	p, err := Load(t.Context(), filepath.Join("..", "examples", "gate", "gate.yaml"))
 	if err != nil {
@@ -24,7 +24,7 @@ func TestExamplePlan(t *testing.T) {
 	}
 }
 
-// TestExampleWorkflow: the workflow that people copy is one that GitHub takes.
+// TestExampleWorkflow checks that GitHub accepts the workflow that people copy.
 func TestExampleWorkflow(t *testing.T) {
 	l, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
 	if err != nil {
@@ -37,7 +37,7 @@ func TestExampleWorkflow(t *testing.T) {
 	for _, e := range found {
 		t.Error(e)
 	}
-	// The linter finds what is wrong, or it shows nothing.
+	// The test shows nothing unless the linter finds an error.
 	if found, err = l.Lint("wrong.yml", []byte("on: push\njobs:\n  x:\n    runs-on: ubuntu-latest\n    steps:\n      - run: echo ${{ github.reff }}\n"), nil); err != nil || len(found) == 0 {
 		t.Errorf("a wrong workflow: %v, %v", found, err)
 	}

@@ -11,8 +11,7 @@ import (
 	"oversell/internal/yamlfile"
 )
 
-// FuzzPlan: a plan can be carried out, or is refused in one line with its place. Nothing
-// is started.
+// FuzzPlan checks that a plan can be carried out, or is refused in one line with its position. Nothing is started.
 func FuzzPlan(f *testing.F) {
 	example, err := os.ReadFile(filepath.Join("..", "examples", "gate", "gate.yaml"))
 	if err != nil {
@@ -29,12 +28,12 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Add("performance:\n  - name: x\n    run: {lock: fenced, scenario: mutex}\n    baseline: {lock: lua-release}\n    rounds: 1\n    max_slowdown: 1e999%\n")
 	f.Add("&a [*a]")
-	f.Add("performance:\n !- ") // at which the YAML library panics
+	f.Add("performance:\n !- ") // the YAML library panics at this
 	f.Add("    0: 0\n    >\n:")
 	f.Add("controls: {\"\\e\": {lock: none}}\nsafety: [{name: \"\\u202e\", expect: pass, explore: {clients: 99}}]")
 	f.Fuzz(func(t *testing.T, source string) {
 		if strings.Contains(source, "//") || strings.Contains(source, "tcp") || strings.Contains(source, "sql") || len(source) > 4000 {
-			return // names of hosts would be looked up
+			return // avoids looking up host names
 		}
 		var d document
 		err := decode([]byte(source), &d)

@@ -33,14 +33,14 @@ func gated(t *testing.T, p *Plan, o Options) reports.Gate {
 	return g
 }
 
-// story is how a gate is told on a terminal.
+// story returns what a terminal shows of a gate.
 func story(g reports.Gate) string {
 	var b strings.Builder
-	text.Terminal{W: &b, Width: 10_000}.Gate(g) // each sentence on one line
+	text.Terminal{W: &b, Width: 10_000}.Gate(g) // wide enough for each sentence to stay on one line
 	return b.String()
 }
 
-// TestExitCodes: each rule of the gate, and a plan that breaks it.
+// TestExitCodes checks the exit code of each rule of the gate with a plan that breaks or keeps it.
 func TestExitCodes(t *testing.T) {
 	needRedis(t)
 	const run = "    run: {target: process, clients: 8, "
@@ -51,9 +51,9 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"a sound combination", "  - name: x\n    expect: pass\n    repeat: 2\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 0, "which broke no-oversell) was caught 2 of 2 times"},
 		{"a lock alone", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "scenario: mutex, lock: lua-release, duration: 1500ms}\n", 0, "the control (lock none, which broke mutual-exclusion)"},
-		{"a flawed one", "  - name: x\n    expect: pass\n" + run + "lock: none, sale: plain, stock: 150}\n", 1, "no-oversell of the sale"},
-		{"a flawed one that must break", "  - name: x\n    expect: violated\n" + run + "lock: none, sale: plain, stock: 150}\n", 0, "a promise was broken in 1 of"},
-		{"one that must break, and does without its fault", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: none, sale: plain, stock: 150, fault: crash before EXPIRE}\n", 3, "so it did not cause the violation"},
+		{"a flawed one", "  - name: x\n    expect: pass\n" + run + "lock: none, sale: plain, stock: 150, hold: 2ms}\n", 1, "no-oversell of the sale"},
+		{"a flawed one that must break", "  - name: x\n    expect: violated\n" + run + "lock: none, sale: plain, stock: 150, hold: 2ms}\n", 0, "a promise was broken in 1 of"},
+		{"one that must break, and does without its fault", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: none, sale: plain, stock: 150, hold: 2ms, fault: crash before EXPIRE}\n", 3, "so it did not cause the violation"},
 		{"hardly anybody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: none, clients: 32, stock: 200}\n    run: {target: process, clients: 4, lock: lua-release, sale: plain, stock: 8, hold: 5ms}\n", 3, "at least 20 are needed"},
 		{"a sound one that must break", "  - name: x\n    expect: violated\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "it must break, and did not in 2 runs"},
 		{"a fault that cannot fire", "  - name: x\n    expect: pass\n    repeat: 1\n" + run + "lock: lua-release, sale: plain, stock: 50, fault: crash after ZREM 3%}\n", 3, "never fired"},
@@ -77,8 +77,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestControlByFault: in a plan with a fault, the control is a variant that needs the fault to break, so it shows
-// that the fault takes effect.
+// TestControlByFault checks that, in a plan with a fault, the control is a variant that needs the fault to break, so
+// that it shows that the fault takes effect.
 func TestControlByFault(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -100,8 +100,8 @@ safety:
 	}
 }
 
-// TestRefused: a plan with an entry whose servers do not support it is refused, with its position, before anything
-// is run.
+// TestRefused checks that a plan with an entry that its servers do not support is refused, with its position, before
+// anything is run.
 func TestRefused(t *testing.T) {
 	for what, cannot := range map[string]string{
 		"3:12: entry \"cannot\": ": "  - {name: cannot, expect: pass, run: {target: embedded, lock: lua-release, fault: [kill node 1 at 100ms]}}\n",
@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedLater: an entry that turns out to be impossible is reported, and does not affect the others.
+// TestRefusedLater checks that an entry that turns out to be impossible is reported, and does not affect the others.
 func TestRefusedLater(t *testing.T) {
 	const broken = "  - {name: %s, expect: pass, repeat: 1, run: {target: embedded, lock: none, sale: plain, clients: 16, stock: 200}}\n"
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
-// TestStopped: results so far are reported, the rest is left out, and the gate does not pass.
+// TestStopped checks that a stopped gate reports the results so far, leaves out the rest, and does not pass.
 func TestStopped(t *testing.T) {
 	needRedis(t)
 	p := mustLoad(t, `
@@ -165,7 +165,7 @@ safety:
 	}
 }
 
-// stopper stops a gate at an entry.
+// stopper is a watcher that stops a gate at an entry.
 type stopper struct {
 	silent
 	at   string
@@ -178,7 +178,7 @@ func (s stopper) Entry(_, _ int, name string) {
 	}
 }
 
-// TestNoServer: no server is an environment error.
+// TestNoServer checks that a missing server is an environment error.
 func TestNoServer(t *testing.T) {
 	p := mustLoad(t, `
 safety:
@@ -189,7 +189,7 @@ safety:
 	}
 }
 
-// TestCommand: a program of the user's own, judged in three ways.
+// TestCommand checks a program of the user, judged in three ways: by its exit code, its report, or its history.
 func TestCommand(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
@@ -245,7 +245,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// jsonOf is what a program of oversell prints of a run with this verdict.
+// jsonOf returns the report that a program prints of a run with this verdict.
 func jsonOf(t *testing.T, verdict string) string {
 	t.Helper()
 	result := map[string]string{reports.Pass: reports.Holds, reports.Violated: reports.Broken}[verdict]
@@ -259,7 +259,7 @@ func jsonOf(t *testing.T, verdict string) string {
 	return string(text)
 }
 
-// TestBaselineFile: what is recorded, what is refused, and what is noticed.
+// TestBaselineFile checks what a baseline records, which baselines are refused, and which changes are noticed.
 func TestBaselineFile(t *testing.T) {
 	p := mustLoad(t, trialPlan)
 	g := timed(t, p, Options{Record: true}, 0.40, 0.02)
@@ -321,7 +321,8 @@ func TestBaselineFile(t *testing.T) {
 	}
 }
 
-// TestPassIsNoFailure: a case that is as expected has no failure in JUnit, and its bound is exact for few cases.
+// TestPassIsNoFailure checks that a case with the expected result is no failure in JUnit, and that the bound is exact
+// for few opportunities.
 func TestPassIsNoFailure(t *testing.T) {
 	most := 2.0
 	c := reports.GateCase{

@@ -20,8 +20,8 @@ performance:
     baseline: {lock: set-nx-ex}
 `
 
-// raced carries out a comparison on a machine whose noise falls with the root of the
-// length of its runs; noise is that of the first length.
+// raced carries out a comparison on a made-up machine, whose noise falls with the square root of the length of its
+// runs; noise is that of the first length.
 func raced(t *testing.T, p *Plan, o Options, slower, noise float64) (reports.Gate, []string) {
 	t.Helper()
 	r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}}
@@ -38,7 +38,7 @@ func raced(t *testing.T, p *Plan, o Options, slower, noise float64) (reports.Gat
 	return r.gate, lengths
 }
 
-// TestLengthFromNoise: runs become as long as the noise demands, and the gate says so.
+// TestLengthFromNoise checks that runs become as long as the noise demands, and that the gate says so.
 func TestLengthFromNoise(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -63,7 +63,7 @@ func TestLengthFromNoise(t *testing.T) {
 	}
 }
 
-// TestLengthIsRecorded: a gate with a baseline runs for as long as that which recorded it.
+// TestLengthIsRecorded checks that a gate with a baseline makes its runs as long as those that were recorded.
 func TestLengthIsRecorded(t *testing.T) {
 	p := mustLoad(t, lengthPlan)
 	g, _ := raced(t, p, Options{Seed: 3, Record: true}, 0.4, 0.1)
@@ -75,7 +75,7 @@ func TestLengthIsRecorded(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"length":`) {
 		t.Fatalf("%s, %v", text, err)
 	}
-	b.Machine.Redis = "7" // which is known when the first run was made
+	b.Machine.Redis = "7" // the version becomes known with the first run
 	again, lengths := raced(t, mustLoad(t, lengthPlan), Options{Seed: 4, Baseline: &b}, 0.4, 0.01)
 	want := g.Performance[0].RunLength
 	if got := again.Performance[0].RunLength; got != want || want == "duration 100ms" || !slices.Equal(lengths, []string{want}) || !strings.Contains(story(again), "as in the baseline file") || again.ExitCode() != 0 {
@@ -83,7 +83,7 @@ func TestLengthIsRecorded(t *testing.T) {
 	}
 }
 
-// TestGivenLength: what a plan says of the length of its runs stands.
+// TestGivenLength checks that a length of runs that the plan sets is kept.
 func TestGivenLength(t *testing.T) {
 	for flags, want := range map[string]string{
 		"scenario: mutex, lock: lua-release":                                  "duration 100ms",
@@ -117,7 +117,7 @@ func TestGivenLength(t *testing.T) {
 	}
 }
 
-// TestPilotThatFails: where the baseline cannot be measured against itself, the rounds
+// TestPilotThatFails checks that, where the baseline cannot be measured against itself to find the length, the rounds
 // tell why.
 func TestPilotThatFails(t *testing.T) {
 	p := mustLoad(t, lengthPlan)
@@ -136,7 +136,7 @@ func TestPilotThatFails(t *testing.T) {
 	}
 }
 
-// TestSpread: the noise of made-up runs is what was made up.
+// TestSpread checks that the noise that is computed from made-up runs is the noise that they were made with.
 func TestSpread(t *testing.T) {
 	g, _ := raced(t, mustLoad(t, lengthPlan), Options{Seed: 1}, 0, 0.001)
 	if e := g.Performance[0]; e.Verdict != reports.Pass {

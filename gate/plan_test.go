@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestWrongPlans: what could not be run is refused before anything starts, at its place,
-// in one line that says what would be right.
+// TestWrongPlans checks that a plan that could not be run is refused before anything starts, with its position, in
+// one line that says what would be right.
 func TestWrongPlans(t *testing.T) {
 	safety := func(rest string) string {
 		return "safety:\n  - name: x\n    expect: pass\n" + rest
@@ -118,7 +118,7 @@ func TestWrongPlans(t *testing.T) {
 	}
 }
 
-// TestPlanMeans: what a plan says becomes what is run, defaults included.
+// TestPlanMeans checks that what a plan says is what is run, defaults included.
 func TestPlanMeans(t *testing.T) {
 	p := mustLoad(t, `
 schema: oversell-gate-plan/1
@@ -177,8 +177,7 @@ performance:
 	}
 }
 
-// TestSchemaListsTheKeys: the schema for editors has the keys that plans have, no more
-// and no fewer.
+// TestSchemaListsTheKeys checks that the schema for editors has exactly the keys that plans have.
 func TestSchemaListsTheKeys(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("..", "examples", "gate", "plan.schema.json"))
 	if err != nil {

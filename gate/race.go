@@ -72,7 +72,7 @@ func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver
 // titles returns what the report calls the candidate and the baseline.
 func (c *race) titles() (candidate, baseline string) {
 	a, b := c.candidate.Runs[0], c.baseline.Runs[0]
-	candidate = named(combination(a))
+	candidate = named(campaign.ContenderOf(a))
 	if c.build != "" {
 		return candidate + " of this build", "that of " + c.Build.V
 	}

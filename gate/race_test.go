@@ -15,8 +15,8 @@ import (
 	"oversell/reports"
 )
 
-// machineOf makes runs up: the candidate takes longer by a part, and everything has this
-// much noise. Of the runs made, breaking is the number of the one that breaks a promise.
+// machineOf returns a driver that makes up runs: the candidate takes longer by the share slower, and all runs have
+// this much noise. The run numbered breaking breaks a promise.
 func machineOf(seed uint64, slower, noise float64, breaking int) driver {
 	random, made := rand.New(rand.NewPCG(seed, 11)), 0
 	return func(_ context.Context, sides []int, _ []uint64) (runs []reports.Run, err error) {
@@ -40,13 +40,13 @@ func machineOf(seed uint64, slower, noise float64, breaking int) driver {
 	}
 }
 
-// timed carries out the comparison of a plan on a machine that is made up.
+// timed carries out the comparison of a plan on a made-up machine.
 func timed(t *testing.T, p *Plan, o Options, slower, noise float64) reports.Gate {
 	t.Helper()
 	return driven(t, p, o, machineOf(o.Seed, slower, noise, 0))
 }
 
-// driven carries out the comparison of a plan with a driver of the test's own.
+// driven carries out the comparison of a plan with this driver.
 func driven(t *testing.T, p *Plan, o Options, drive driver) reports.Gate {
 	t.Helper()
 	r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}}
@@ -62,7 +62,7 @@ func driven(t *testing.T, p *Plan, o Options, drive driver) reports.Gate {
 	return r.gate
 }
 
-// TestRaces: what comparisons come to on machines that are made up.
+// TestRaces checks the results of comparisons on made-up machines.
 func TestRaces(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -86,13 +86,13 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestResolution: a comparison passes only if a slow-down of the allowed size would have been detected, by the
-// baseline against itself.
+// TestResolution checks that a comparison passes only if the baseline against itself shows that a slow-down of the
+// allowed size would have been detected.
 func TestResolution(t *testing.T) {
 	for _, c := range []struct {
 		what  string
-		twin  []float64 // what the baseline takes the second time, a round each, in turns
-		takes float64   // what the candidate takes
+		twin  []float64 // what the second run of the baseline takes, a value for each round, repeated
+		takes float64   // what a run of the candidate takes
 		code  int
 		say   string
 	}{
@@ -128,19 +128,19 @@ func TestResolution(t *testing.T) {
 	}
 }
 
-// TestRaceBreaksPromise: violations count also during speed measurement.
+// TestRaceBreaksPromise checks that violations count even while speed is measured.
 func TestRaceBreaksPromise(t *testing.T) {
-	// Of the first thirty runs ten are the candidate's: one of any three.
+	// Each round has three runs, one of which is the candidate's.
 	codes := map[int]int{}
 	for breaking := 1; breaking <= 3; breaking++ {
 		codes[driven(t, mustLoad(t, trialPlan), Options{Seed: 5}, machineOf(5, 0, 0.01, breaking)).ExitCode()]++
 	}
 	if codes[reports.ExitViolated] != 1 || codes[reports.ExitInconclusive] != 2 {
-		t.Errorf("of a broken promise in each of the three runs of a round, one is the candidate's, and a baseline that breaks is none: exit codes %v", codes)
+		t.Errorf("a promise is broken in one of the three runs of a round, each in turn; only the candidate's counts as a violation, the baseline's as inconclusive: exit codes %v", codes)
 	}
 }
 
-// TestNothingToMeasure: without operations there is no speed.
+// TestNothingToMeasure checks that runs without operations have no speed.
 func TestNothingToMeasure(t *testing.T) {
 	drive := func(_ context.Context, sides []int, _ []uint64) (runs []reports.Run, err error) {
 		for range sides {
@@ -154,8 +154,8 @@ func TestNothingToMeasure(t *testing.T) {
 	}
 }
 
-// TestNothingDecided: the speed of runs that decided nothing does not pass, nor does that of a baseline that breaks
-// its promises. A single client is measured.
+// TestNothingDecided checks that a candidate whose runs decided nothing does not pass by its speed, nor against a
+// baseline that breaks its promises. Too few opportunities, as of a single client, do not matter.
 func TestNothingDecided(t *testing.T) {
 	for _, c := range []struct {
 		side    int
@@ -187,8 +187,8 @@ func TestNothingDecided(t *testing.T) {
 	}
 }
 
-// TestStoppedRace: a violation is reported even if its round was not completed, with the reason why the rounds
-// ended.
+// TestStoppedRace checks that a violation is reported even if its round was not completed, and that the gate says why
+// the rounds ended.
 func TestStoppedRace(t *testing.T) {
 	for _, c := range []struct {
 		verdict, budget string
@@ -224,7 +224,7 @@ func TestStoppedRace(t *testing.T) {
 	}
 }
 
-// TestTwinsThatDiffer: if the baseline differs from itself, nothing is known about the candidate.
+// TestTwinsThatDiffer checks that nothing is decided about the candidate if the baseline differs from itself.
 func TestTwinsThatDiffer(t *testing.T) {
 	drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 		runs, err := machineOf(1, 0, 0.01, 0)(ctx, sides, seeds)
@@ -241,7 +241,7 @@ func TestTwinsThatDiffer(t *testing.T) {
 	}
 }
 
-// TestRaceFails: a driver that fails gives no speed.
+// TestRaceFails checks that a driver that fails gives an environment error and no speed.
 func TestRaceFails(t *testing.T) {
 	drive := func(context.Context, []int, []uint64) ([]reports.Run, error) { return nil, errors.New("no server") }
 	if g := driven(t, mustLoad(t, trialPlan), Options{}, drive); g.ExitCode() != reports.ExitEnvironment {
@@ -249,7 +249,7 @@ func TestRaceFails(t *testing.T) {
 	}
 }
 
-// TestOrderIsDrawn: in each round every run has its turn, in all orders, with one seed.
+// TestOrderIsDrawn checks that each round has every side once, with one seed, and that all orders occur.
 func TestOrderIsDrawn(t *testing.T) {
 	orders := map[[inARound]int]int{}
 	drive := func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
@@ -267,8 +267,8 @@ func TestOrderIsDrawn(t *testing.T) {
 	}
 }
 
-// TestOrderMatters: without random order, a machine that slows down every third run would raise an alarm nearly
-// every time.
+// TestOrderMatters checks that, without a random order, a machine that slows down every third run would raise an
+// alarm nearly every time.
 func TestOrderMatters(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(1, 1)), &signs{}
 	p := newProcedure(defaultRounds, 1)
@@ -285,11 +285,11 @@ func TestOrderMatters(t *testing.T) {
 		}
 	}
 	if alarms < 95 {
-		t.Errorf("%d of 100: this machine cannot show what the drawing is for", alarms)
+		t.Errorf("%d alarms in 100 comparisons: on this machine a fixed order does no harm, so the test shows nothing", alarms)
 	}
 }
 
-// TestBuilds compares two builds, which are scripts here: the other one takes half as long.
+// TestBuilds compares two builds, which are scripts here. The other build does twice as much as the slow one.
 func TestBuilds(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skip(err)
@@ -338,13 +338,13 @@ performance:
 	}
 }
 
-// TestRealBuilds compares a build of this program with itself, each run in a process of its
-// own: all of them are made and understood.
+// TestRealBuilds compares a build of this program with itself, each run in a process of its own, and checks that all
+// runs are made and understood.
 func TestRealBuilds(t *testing.T) {
 	needRedis(t)
 	build := filepath.Join(t.TempDir(), "oversell")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", build, "oversell/cmd/oversell")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in make vet, which has compiled the libraries
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make vet, which has compiled the libraries already
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -367,7 +367,7 @@ performance:
 	}
 }
 
-// TestSlowerOnRedis: a candidate whose sections take far longer is found on a real server.
+// TestSlowerOnRedis checks on a real server that a candidate with far longer sections is found to be slower.
 func TestSlowerOnRedis(t *testing.T) {
 	needRedis(t)
 	g := gated(t, mustLoad(t, `

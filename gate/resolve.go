@@ -21,7 +21,6 @@ import (
 	"oversell/internal/phrase"
 	"oversell/internal/yamlfile"
 	"oversell/reports"
-	"oversell/scenarios"
 )
 
 // Plan is a validated plan: all names are resolved, and every entry can be run.
@@ -637,19 +636,4 @@ type program struct {
 	path    string // of the program, its first word
 	dir     string
 	history string // the file that it writes; may be empty
-}
-
-// combination names the variants of a run.
-func combination(c scenarios.Config) reports.Contender {
-	name := func(uses bool, name string) string {
-		if uses {
-			return name
-		}
-		return ""
-	}
-	s := c.Scenario
-	return reports.Contender{
-		Lock: c.Lock.Name, Sale: name(s.Uses("sale"), c.Sale.Name), Queue: name(s.Uses("queue"), c.Queue.Name),
-		IDs: name(s.Uses("ids"), c.IDs.Name), Dispatch: name(s.Uses("dispatch"), c.Dispatch.Name),
-	}
 }

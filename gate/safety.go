@@ -11,6 +11,7 @@ import (
 	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/variant"
 )
 
 // tally collects the runs of one combination of an entry.
@@ -132,7 +133,7 @@ func (t *tally) again(m *made, last bool) bool {
 // judge returns the result of the runs of a combination.
 func (t *tally) judge(spent time.Duration) reports.GateCase {
 	c := reports.GateCase{
-		Title: t.title, Contender: combination(t.config), Runs: t.total, Broke: len(t.broken), Retried: t.retried,
+		Title: t.title, Contender: campaign.ContenderOf(t.config), Runs: t.total, Broke: len(t.broken), Retried: t.retried,
 		Faults: t.faults(), ElapsedMS: milliseconds(t.elapsed), Command: t.command(t.kept[0].seed),
 	}
 	if len(t.broken) > 0 {
@@ -314,13 +315,14 @@ func (g *guard) again(c scenarios.Config, seed uint64) string {
 // naming returns the flags with the variants of a combination in place of the ones they named. A system stays named
 // by its file.
 func naming(f flags, c scenarios.Config) flags {
-	is, system := combination(c), outside(c)
+	is, system := campaign.ContenderOf(c), outside(c)
 	if system == "" {
 		f = f.without("system")
 	}
-	for _, v := range []struct{ flag, name string }{{"lock", is.Lock}, {"sale", is.Sale}, {"queue", is.Queue}, {"ids", is.IDs}, {"dispatch", is.Dispatch}} {
-		if f = f.without(v.flag); v.name != "" && v.flag != system {
-			f = f.with(v.flag, v.name)
+	for _, of := range variant.Objects { // its flag is called like the object
+		flag, name := string(of), is.Of(of)
+		if f = f.without(flag); name != "" && flag != system {
+			f = f.with(flag, name)
 		}
 	}
 	return f

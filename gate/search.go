@@ -44,7 +44,7 @@ func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c rep
 	if err != nil {
 		return c, err
 	}
-	c = reports.GateCase{Contender: combination(s.Run), Runs: 1}
+	c = reports.GateCase{Contender: campaign.ContenderOf(s.Run), Runs: 1}
 	if e.Verdict == reports.Inconclusive && ctx.Err() == nil {
 		c.Runs, c.Retried = 2, 1
 		if e, err = r.explored(ctx, s); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every way in which the signs can fall, counted one by one.
+// TestSignsAgainstEnumeration compares the test of signed ranks with a count of all ways in which the signs can fall.
 func TestSignsAgainstEnumeration(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := &signs{}
@@ -47,8 +47,8 @@ func TestSignsAgainstEnumeration(t *testing.T) {
 	}
 }
 
-// Textbook values: of 5 differences that are all positive, 1/32; of 10, a sum of 50 and
-// more comes in 10 of 1024.
+// TestSignsAgainstTables checks textbook values: 5 positive differences of 5 have probability 1/32; of 10
+// differences, a rank sum of 50 or more comes in 10 of 1024 cases.
 func TestSignsAgainstTables(t *testing.T) {
 	s := &signs{}
 	if got, other := s.atLeast([]float64{1, 2, 3, 4, 5}); got != 1.0/32 || other != 1 {
@@ -57,7 +57,7 @@ func TestSignsAgainstTables(t *testing.T) {
 	if _, got := s.atLeast([]float64{-1, -2, -3, -4, 5, -6, -7, -8, -9, -10}); got != 10.0/1024 {
 		t.Errorf("a sum of 50 of 55: %v of 1024", got*1024)
 	}
-	// Those of the same size share the mean of their ranks.
+	// Differences of the same size share the mean of their ranks.
 	if ranks, tied := doubledRanks([]float64{4, -2, 1, 2}); !tied || !slices.Equal(ranks, []int{8, 5, 2, 5}) {
 		t.Errorf("doubled ranks: %v", ranks)
 	}
@@ -66,7 +66,8 @@ func TestSignsAgainstTables(t *testing.T) {
 	}
 }
 
-// The interval holds exactly the shifts that a test on either side does not refute.
+// TestIntervalIsTheTestTurnedRound checks that the interval holds exactly the shifts that neither one-sided test
+// refutes.
 func TestIntervalIsTheTestTurnedRound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	s := &signs{}
@@ -94,8 +95,7 @@ func TestIntervalIsTheTestTurnedRound(t *testing.T) {
 	}
 }
 
-// noises are machines: the logarithm of how long each of a row of runs takes, beside what
-// is run.
+// noises are machines: each returns, run after run, the logarithm of the time that a run takes, whatever is run.
 var noises = map[string]func(*rand.Rand) func() float64{
 	"even": func(r *rand.Rand) func() float64 {
 		return func() float64 { return 0.1 * r.NormFloat64() }
@@ -130,8 +130,7 @@ var noises = map[string]func(*rand.Rand) func() float64{
 	},
 }
 
-// simulated is what a comparison comes to on a machine, when the candidate is slower by a
-// part.
+// simulated returns the decision of a comparison on a machine when the candidate is slower by a share.
 func simulated(s *signs, random *rand.Rand, p procedure, machine func() float64, slower, allowed float64) decision {
 	var ds []float64
 	for _, look := range p.looks {
@@ -149,8 +148,8 @@ func simulated(s *signs, random *rand.Rand, p procedure, machine func() float64,
 	return undecided
 }
 
-// TestRates makes 10,000 comparisons up: on any machine, a candidate that is as slow as allowed or less raises an
-// alarm in at most 1 % of all cases, and one that is slower passes in at most 5 %.
+// TestRates checks with 10,000 made-up comparisons that, on any machine, a candidate that is at most as slow as
+// allowed raises an alarm in at most 1 % of all cases, and a slower one passes in at most 5 %.
 func TestRates(t *testing.T) {
 	names := []string{}
 	for name := range noises {
@@ -160,7 +159,7 @@ func TestRates(t *testing.T) {
 	for _, x := range []struct {
 		trials      int
 		slower      float64
-		alarm, pass float64 // at most
+		alarm, pass float64 // the highest rates allowed
 	}{
 		{3_000, 0, falseAlarms, 1},
 		{6_000, 0.10, falseAlarms, falsePasses},
@@ -176,7 +175,7 @@ func TestRates(t *testing.T) {
 				for range each {
 					count[simulated(s, random, p, noises[name](random), x.slower, 0.10)]++
 				}
-				// Three standard deviations of so many trials are no error of the procedure.
+				// Allows three standard deviations for the number of trials.
 				most := func(rate float64) int {
 					n := float64(each)
 					return int(n*rate + 3*math.Sqrt(n*rate*(1-rate)))
@@ -190,7 +189,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestPower: 30 % are found, and nothing at all passes, when the noise lets it.
+// TestPower checks that, with tolerable noise, a slow-down of 30 % is found, and a candidate without one passes.
 func TestPower(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(7, 8)), &signs{}
 	p := newProcedure(defaultRounds, len(measures))
@@ -209,9 +208,8 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// TestTolerableNoiseDecides: with runs as long as the gate chooses them, a candidate that is
-// like the baseline passes in nearly every gate, and without the retry; with three times the
-// noise hardly ever by then.
+// TestTolerableNoiseDecides checks that, with runs as long as the gate chooses them, a candidate like the baseline
+// passes in nearly every gate without the retry, and that with three times the noise it hardly ever does.
 func TestTolerableNoiseDecides(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(11, 12)), &signs{}
 	p := newProcedure(defaultRounds, len(measures))
@@ -239,7 +237,8 @@ func TestTolerableNoiseDecides(t *testing.T) {
 	}
 }
 
-// Noise that hides what is allowed lets nothing pass.
+// TestTooMuchNoisePassesNothing checks that noise that hides the allowed slow-down leaves nearly everything
+// undecided.
 func TestTooMuchNoisePassesNothing(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(9, 10)), &signs{}
 	p := newProcedure(defaultRounds, 1)

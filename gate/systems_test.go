@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSystemsLieBesideTheirPlan: the file of a system is named relative to the plan, wherever the
-// gate is run.
+// TestSystemsLieBesideTheirPlan checks that the path of a system's file is relative to the plan, wherever the gate is
+// run.
 func TestSystemsLieBesideTheirPlan(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -16,24 +16,24 @@ import (
 	"oversell/variant"
 )
 
-// silent watches nothing.
+// silent is a watcher that ignores everything.
 type silent struct{ unwatched }
 
 func (silent) Entry(int, int, string) {}
 func (silent) Said(string)            {}
 
-// slowed is a lock that makes every round of its client take longer by a share. It spends the time like the lock
-// itself, waiting for replies: sleeping would be too coarse, and a busy CPU answers sooner than one that was idle,
-// so that a lock that computes in its pauses is hardly slower on an idle machine.
+// slowed is a lock that makes every round of its client take longer by a share. It spends that time as the lock
+// itself does, waiting for replies. Sleeping would be too coarse, and computing would keep the CPU busy: a busy CPU
+// answers sooner than an idle one, so that on an idle machine the lock would hardly be slower.
 type slowed struct {
 	lockimpl.Locker
 	redis redis.UniversalClient
 	part  float64
 	since time.Time     // the round began
-	owed  time.Duration // how much longer the rounds until now should have taken
+	owed  time.Duration // how much longer the rounds so far should have taken
 }
 
-// Acquire goes on for longer than the lock needs.
+// Acquire also spends the time that is owed.
 func (s *slowed) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	l, err := s.Locker.Acquire(ctx, key, o)
 	if !s.since.IsZero() {
@@ -55,7 +55,7 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// loaded is a plan of this text, in a directory of the test's own.
+// loaded writes a plan with this text to a temporary directory and loads it.
 func loaded(t *testing.T, text string) (*Plan, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
@@ -82,7 +82,7 @@ performance:
     baseline: {lock: lua-release}
 `
 
-// trial compares lua-release, slowed by a part, with itself.
+// trial compares lua-release, slowed by a share, with itself.
 func trial(t *testing.T, seed uint64, part float64) reports.Gate {
 	t.Helper()
 	p := mustLoad(t, trialPlan)
@@ -136,7 +136,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// brief tells the measures of a trial.
+// brief returns the verdicts and sentences of a trial's measures.
 func brief(g reports.Gate) (said []string) {
 	for _, m := range g.Performance[0].Measures {
 		said = append(said, m.Verdict+": "+m.Sentence())

@@ -21,8 +21,8 @@ const (
 	aGrant = `{"client":2,"kind":"acquire","key":"l","arg":"t","outcome":"ok","call_ns":10,"return_ns":20}`
 )
 
-// TestAssumedPromises: a header without promises gets those that its operations suggest,
-// and the history says so. What a header says stands.
+// TestAssumedPromises checks that a header without promises gets those that its operations suggest, with a remark,
+// and that a header with promises keeps them.
 func TestAssumedPromises(t *testing.T) {
 	for _, c := range []struct {
 		what, text string
@@ -66,8 +66,8 @@ func TestAssumedPromises(t *testing.T) {
 	}
 }
 
-// TestWrittenHistoriesAssumeNothing: a history of this program that promises nothing
-// promises nothing, and keeps its times.
+// TestWrittenHistoriesAssumeNothing checks that a history of this program without promises stays without, and keeps
+// its times.
 func TestWrittenHistoriesAssumeNothing(t *testing.T) {
 	late := Op{Client: 1, Kind: Buy, Key: Text("s"), Arg: Text("a"), Outcome: OK, Due: time.Hour, Call: time.Hour, Return: time.Hour + 1}
 	var b strings.Builder
@@ -80,7 +80,7 @@ func TestWrittenHistoriesAssumeNothing(t *testing.T) {
 	}
 }
 
-// TestForeignClocks: times may count from anything.
+// TestForeignClocks checks that times may count from any moment.
 func TestForeignClocks(t *testing.T) {
 	at := func(client int, call int64, more string) string {
 		return fmt.Sprintf(`{"client":%d,"kind":"acquire","key":"l","arg":"t%[1]d","outcome":"ok","call_ns":%d,"return_ns":%d%s}`, client, call, call+10, more)
@@ -103,7 +103,7 @@ func TestForeignClocks(t *testing.T) {
 	}
 }
 
-// TestForeignFields: fields that there are not are told, once each.
+// TestForeignFields checks that unknown fields are reported once each.
 func TestForeignFields(t *testing.T) {
 	more := strings.Replace(aBuy, "{", `{"price":9.99,"user":{"id":1},`, 1)
 	text := foreignText(`,"stock":5,"shop":"x"`, more, strings.NewReplacer(`"client":1`, `"client":2,"seq":1`, `"a"`, `"b"`).Replace(more))

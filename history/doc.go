@@ -115,7 +115,7 @@
 //
 // # Sales
 //
-// A refund gives back an order that was bought, or a part of it. An order may be given back in several parts, whose sum
+// A refund is of an order that was bought, or of a part of it. An order may be refunded in several parts, whose sum
 // is at most the order. If once-per-order is promised, an order has one refund: another one is the same refund sent
 // again, and if both had an effect the promise is broken. An answer "repeated" is not a further refund, and a refund
 // without an answer may have had no effect.

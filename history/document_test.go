@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// document is docs/history.md.
+// document returns the text of docs/history.md.
 func document(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/history.md")
@@ -44,7 +44,7 @@ func table(t *testing.T, head string) (rows [][]string) {
 
 var inCode = regexp.MustCompile("`([^`]*)`")
 
-// code returns what of a cell stands in code.
+// code returns the pieces of code in a cell.
 func code(cell string) (words []string) {
 	for _, m := range inCode.FindAllStringSubmatch(cell, -1) {
 		words = append(words, m[1])
@@ -52,7 +52,7 @@ func code(cell string) (words []string) {
 	return words
 }
 
-// column returns what a table's column has in code, in all rows.
+// column returns the pieces of code in a column of a table.
 func column(rows [][]string, i int) (words []string) {
 	for _, row := range rows {
 		words = append(words, code(row[i])...)
@@ -70,7 +70,7 @@ func section(t *testing.T, name string) string {
 	return body
 }
 
-// fieldsIn returns the fields that the table at the beginning of a section explains.
+// fieldsIn returns the fields in the table at the beginning of a section.
 func fieldsIn(t *testing.T, name string) (words []string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(section(t, name), "|---|---|\n")
@@ -83,7 +83,7 @@ func fieldsIn(t *testing.T, name string) (words []string) {
 	return words
 }
 
-// same compares what the document has with what the code has.
+// same compares the names in the document with those in the code.
 func same(t *testing.T, what string, told, is []string) {
 	t.Helper()
 	for _, name := range is {
@@ -101,8 +101,7 @@ func same(t *testing.T, what string, told, is []string) {
 	}
 }
 
-// TestDocumentedNames: docs/history.md has every field, kind, reason and property, and no
-// others.
+// TestDocumentedNames checks that docs/history.md has every field, kind, reason and property, and no others.
 func TestDocumentedNames(t *testing.T) {
 	same(t, "header", fieldsIn(t, "The header"), fieldNames[sealedHeader]())
 	same(t, "operation", fieldsIn(t, "Operations"), opFields)
@@ -132,8 +131,8 @@ func TestDocumentedNames(t *testing.T) {
 	same(t, "fault", faults[1:], fieldNames[FaultCount]())
 }
 
-// TestDocumentedKinds: an operation with what docs/history.md says that it must have is
-// read, and without any of it it is refused.
+// TestDocumentedKinds checks that an operation with the fields that docs/history.md requires is read, and that it is
+// refused if any of them is missing.
 func TestDocumentedKinds(t *testing.T) {
 	objects := map[string]variant.Object{"sale": variant.Sale, "lock": variant.Lock, "queue": variant.Queue, "ids": variant.IDs, "dispatch": variant.Dispatch}
 	values := map[string]string{"arg": `"a"`, "result": `5`, "session": `"s"`, "key": `"k"`, "amount": "1", "fence": "7", "until_ns": "90"}
@@ -182,7 +181,7 @@ func TestDocumentedKinds(t *testing.T) {
 	}
 }
 
-// TestDocumentedAssumptions: what is assumed is what docs/history.md says.
+// TestDocumentedAssumptions checks that docs/history.md names the promises that are assumed.
 func TestDocumentedAssumptions(t *testing.T) {
 	text := strings.Join(strings.Fields(section(t, "Promises")), " ")
 	for _, p := range Assumed {
@@ -192,7 +191,7 @@ func TestDocumentedAssumptions(t *testing.T) {
 	}
 }
 
-// TestDocumentedWriter: docs/history.md shows the writer as it is, which is short.
+// TestDocumentedWriter checks that docs/history.md shows the writer as it is, and that it is short.
 func TestDocumentedWriter(t *testing.T) {
 	writer, err := os.ReadFile("../examples/history/history.py")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"oversell/history"
 )
 
-// A client records one purchase; the file it ends up in is read back.
+// A client records one purchase, and its history file is read back.
 func Example() {
 	dir, err := os.MkdirTemp("", "history")
 	if err != nil {
@@ -26,7 +26,7 @@ func Example() {
 		panic(err)
 	}
 	start := time.Now()
-	now := clock.NewVirtual(start) // so that the output is always the same; else NewLog(start)
+	now := clock.NewVirtual(start) // makes the output always the same; elsewhere use NewLog(start)
 	log := history.NewLogOn(now, start)
 	ctx, stop := context.WithCancel(context.Background())
 	drained := make(chan error, 1)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pollAll polls until the end or until nothing more is there, and returns what came.
+// pollAll polls until the end or until nothing more is there, and returns the operations.
 func pollAll(t testing.TB, f *Follower) (all []Op, err error) {
 	t.Helper()
 	for {
@@ -25,7 +25,7 @@ func pollAll(t testing.TB, f *Follower) (all []Op, err error) {
 	}
 }
 
-// growing returns a file that a test lets grow as it likes.
+// growing returns the path of a file and a function that appends to it.
 func growing(t testing.TB) (path string, grow func([]byte)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "history.bin")
@@ -41,8 +41,8 @@ func growing(t testing.TB) (path string, grow func([]byte)) {
 	}
 }
 
-// TestFollowEveryByte has a file grow byte by byte: at no length is half a frame taken
-// for damage, and everything is told once, as soon as it is there.
+// TestFollowEveryByte lets a file grow byte by byte: half a frame is never taken for damage, and each operation is
+// returned once, as soon as its frame is complete.
 func TestFollowEveryByte(t *testing.T) {
 	trailer := testTrailer()
 	frames := [][]Op{randomOps(5, 1), randomOps(3, 2), loadOps(4, 2, 3)}
@@ -84,8 +84,8 @@ func TestFollowEveryByte(t *testing.T) {
 	}
 }
 
-// TestFollowSaysWhatReadSays damages each byte of a file in turn: the follower stops
-// where Read stops, with the same sentence, and after the same operations.
+// TestFollowSaysWhatReadSays damages each byte of a file in turn: the follower must stop where Read stops, with the
+// same sentence and after the same operations.
 func TestFollowSaysWhatReadSays(t *testing.T) {
 	trailer := testTrailer()
 	data := encoded(t, testHeader(), &trailer, randomOps(3, 1), randomOps(2, 2)).bytes()
@@ -102,10 +102,10 @@ func TestFollowSaysWhatReadSays(t *testing.T) {
 		f.Close()
 		switch {
 		case wantErr != nil && (err == nil || err == io.EOF):
-			if !strings.Contains(wantErr.Error(), "ends inside it") { // a header that seems longer may still come
+			if !strings.Contains(wantErr.Error(), "ends inside it") { // a header with a greater length may still be completed
 				t.Errorf("byte %d: followed: %v; read: %v", i, err, wantErr)
 			}
-		case wantErr == nil && strings.Contains(want.Cut, incomplete): // a longer frame, to wait for
+		case wantErr == nil && strings.Contains(want.Cut, incomplete): // a frame with a greater length may still be completed
 			if err != nil || f.Cut() != "" {
 				t.Errorf("byte %d: %v, %q; want to wait", i, err, f.Cut())
 			}
@@ -119,8 +119,7 @@ func TestFollowSaysWhatReadSays(t *testing.T) {
 	}
 }
 
-// TestFollowCountsAll: where a history is cut off is told by all of its operations, not by
-// those of the last look.
+// TestFollowCountsAll checks that the sentence about a cut counts all operations, not only those since the last poll.
 func TestFollowCountsAll(t *testing.T) {
 	m := encoded(t, testHeader(), nil, randomOps(3, 1), randomOps(2, 2), randomOps(2, 3))
 	path, grow := growing(t)
@@ -142,8 +141,7 @@ func TestFollowCountsAll(t *testing.T) {
 	}
 }
 
-// TestFollowAWriter follows a file that a Writer writes meanwhile, larger than what is
-// read at once.
+// TestFollowAWriter follows a file while a Writer writes it; the file is larger than what is read at once.
 func TestFollowAWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.bin")
 	want := loadOps(80_000, 50, 4)
@@ -152,7 +150,7 @@ func TestFollowAWriter(t *testing.T) {
 	go func() {
 		w, err := Create(path, testHeader())
 		if err == nil {
-			<-first // so that the header alone is there for a while
+			<-first // the header is alone for a while
 			for ops := range slices.Chunk(want, 5_000) {
 				err = errors.Join(err, w.Append(ops))
 			}
@@ -181,8 +179,8 @@ func TestFollowAWriter(t *testing.T) {
 	}
 }
 
-// TestFollowEnds: with ctx, with the error of whoever takes, and with that of something
-// else than a history.
+// TestFollowEnds checks that Follow ends with the error of the context, of its callback, or of a file that is not a
+// history.
 func TestFollowEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := writeHistory(t, testHeader(), nil, randomOps(3, 1))
@@ -192,7 +190,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 	full := errors.New("full")
 	if err := Follow(t.Context(), path, time.Millisecond, func(*Follower, []Op) error { return full }); err != full {
-		t.Errorf("when nobody takes: %v", err)
+		t.Errorf("when the callback fails: %v", err)
 	}
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("hello, this is no history"), 0o644); err != nil {

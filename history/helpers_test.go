@@ -27,8 +27,8 @@ func testTrailer() Trailer {
 	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: []FaultCount{{Name: "crash after SETNX 1%", Level: "client", Fired: 3, Holders: 1, Waiters: 2}, {Name: "failover at 5s", Level: "server", Failed: "no replica"}}}
 }
 
-// loadOps imitates a load of n operations: sessions of acquire, buy, release by
-// a number of clients, in the order in which sweeps of 100 ms find them.
+// loadOps imitates a load of n operations: clients acquire, buy and release, in the order in which sweeps every 100
+// ms find the operations.
 func loadOps(n, clients int, seed uint64) []Op {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	key, granted := Text("Lock:order"), Text("polled")
@@ -59,8 +59,7 @@ func loadOps(n, clients int, seed uint64) []Op {
 	return ops[:n]
 }
 
-// randomOps are operations without any sense, to exercise every field. Times of
-// a client rise.
+// randomOps returns operations that make no sense, to exercise every field. Only the times of each client rise.
 func randomOps(n int, seed uint64) []Op {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	numbers := []int64{0, 1, -1, 7, math.MaxInt64, math.MinInt64, 1 << 40}
@@ -116,8 +115,8 @@ func writeHistory(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) stri
 	return path
 }
 
-// memoryFile is a file that a Writer writes to, one slice a write. It fails
-// from the write numbered failAt on, unless that is 0.
+// memoryFile is a file for a Writer that keeps each write as a slice. It fails from the write numbered failAt on,
+// unless failAt is 0.
 type memoryFile struct {
 	writes         [][]byte
 	failAt         int
@@ -136,7 +135,7 @@ func (m *memoryFile) Sync() error   { m.synced = true; return nil }
 func (m *memoryFile) Close() error  { m.closed = true; return nil }
 func (m *memoryFile) bytes() []byte { return bytes.Join(m.writes, nil) }
 
-// encoded returns a whole history file in memory, and its frames' sizes.
+// encoded writes a whole history file in memory.
 func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFile {
 	t.Helper()
 	m := new(memoryFile)
@@ -154,7 +153,7 @@ func encoded(t testing.TB, h Header, trailer *Trailer, frames ...[]Op) *memoryFi
 	return m
 }
 
-// completed returns what reading ops back must give.
+// completed returns the operations in the order in which they are read back.
 func completed(ops []Op) []Op {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, byCompletion)
@@ -173,8 +172,8 @@ func wantOps(t testing.TB, got, want []Op) {
 	}
 }
 
-// The ways of reading without the check that what is read makes sense: most tests of the
-// formats write operations without any.
+// The functions below read without checking that the operations make sense: most tests of the formats write
+// operations that do not.
 
 func rawFrom(r io.Reader) (*History, error) { return unchecked(decode(r)) }
 

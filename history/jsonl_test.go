@@ -89,14 +89,14 @@ func TestJSONLFromOtherTools(t *testing.T) {
 		`{"client":2,"kind":"buy","key":"7","arg":0,"session":8,"outcome":"unknown","call_ns":5}` + "\n" +
 		`{"client":3, "kind":"buy", "arg":"a b", "result":null, "outcome":"unknown", "call_ns":30, "return_ns":null }` + "\n" +
 		`{"client":2,"kind":"refund","arg":-3,"result":0,"outcome":"refused","call_ns":15,"return_ns":40}` + "\n" +
-		`{"client":4,"kind":"buy","arg":"\u0041","outcome":"unknown","call_ns":1,"return_ns":3}` // whole, though without a newline
+		`{"client":4,"kind":"buy","arg":"\u0041","outcome":"unknown","call_ns":1,"return_ns":3}` // complete, although it has no newline
 	h, err := rawFrom(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantOps(t, h.Ops, []Op{
 		{Client: 4, Kind: Buy, Arg: Text("A"), Result: Int(-1), Due: 1, Call: 1, Return: 3},
-		{Client: 2, Kind: Buy, Key: Int(7), Session: Int(8), Result: Int(-1), Due: 5, Call: 5, Return: 14}, // and then it went on
+		{Client: 2, Kind: Buy, Key: Int(7), Session: Int(8), Result: Int(-1), Due: 5, Call: 5, Return: 14}, // given up just before the client's next call
 		{Client: 1, Kind: Buy, Key: Int(7), Arg: Text("1.5"), Session: Text("s-1"), Result: Int(-1), Outcome: OK, Due: 10, Call: 10, Return: 20},
 		{Client: 2, Kind: Refund, Arg: Int(-3), Outcome: Refused, Due: 15, Call: 15, Return: 40},
 		{Client: 3, Kind: Buy, Arg: Text("a b"), Result: Int(-1), Due: 30, Call: 30, Return: 40},
@@ -106,8 +106,8 @@ func TestJSONLFromOtherTools(t *testing.T) {
 	}
 }
 
-// TestJSONLIsCounted: lines that are deleted, doubled, swapped or altered are noticed, of
-// files from elsewhere as far as a count can show it.
+// TestJSONLIsCounted checks that deleted, doubled, swapped or altered lines are noticed. In files from elsewhere only
+// a count can show it.
 func TestJSONLIsCounted(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJSONL(&b, &History{Header: testHeader(), Ops: loadOps(6, 2, 1), Trailer: &Trailer{Elapsed: 7}}); err != nil {
@@ -183,6 +183,7 @@ func TestJSONLErrors(t *testing.T) {
 		{`{"client":1,}`, `not JSON: invalid character '}'`},
 		{`{"trailer":{"elapsed_ns":1}}` + "\n" + good, `nothing may follow the trailer`},
 		{`{"trailer":{"operations":1}}` + "\n" + `{"trailer":{"operations":1}}`, `nothing may follow the trailer`},
+		{`{"trailer":null}`, `"trailer" is null, it must be an object such as {"operations":2}`},
 		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":30,"return_ns":40}`, `"arg" is missing: a purchase needs the identity of its order`},
 		{`{"client":1,"kind":"acquire","arg":null,"outcome":"unknown","call_ns":30}`, `"arg" is missing: an acquisition needs the identity of its session`},
 		{`{"client":1,"kind":"pop","key":"q","outcome":"ok","call_ns":30,"return_ns":40}`, `"result" is missing: a delivery needs the task`},
@@ -192,7 +193,7 @@ func TestJSONLErrors(t *testing.T) {
 	} {
 		_, err := rawJSONL(strings.NewReader(headerLine + good + c.line + "\n"))
 		at := "line 3: "
-		if strings.Contains(c.line, "trailer") {
+		if strings.Contains(c.line, `"trailer":{`) {
 			at = "line 4: "
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), at[:6]) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
@@ -203,7 +204,7 @@ func TestJSONLErrors(t *testing.T) {
 
 func TestJSONLHeaders(t *testing.T) {
 	for text, want := range map[string]error{
-		`{"schema":"` + strings.Repeat("x", 1<<20): ErrNoHeader, // and no end in sight
+		`{"schema":"` + strings.Repeat("x", 1<<20): ErrNoHeader, // a line without an end
 		"":                                            ErrNoHeader,
 		"\n\n":                                        ErrNoHeader,
 		`{"schema":"oversell-his`:                     ErrNoHeader,
@@ -224,7 +225,7 @@ func TestJSONLHeaders(t *testing.T) {
 	}
 }
 
-// TestJSONLHeaderErrors: what is wrong with a header is said in the words of the format.
+// TestJSONLHeaderErrors checks that an error in a header is explained in the words of the format.
 func TestJSONLHeaderErrors(t *testing.T) {
 	for more, says := range map[string]string{
 		`"clients":1e99`:                        `"clients" is a JSON number 1e99, it must be a whole number of 64 bits`,
@@ -256,7 +257,7 @@ func TestJSONLHeaderErrors(t *testing.T) {
 	}
 }
 
-// TestNumbersAreTheSameInEverySpelling: JSON knows one number 7, however it is written.
+// TestNumbersAreTheSameInEverySpelling checks that every spelling of a number in JSON gives the same value.
 func TestNumbersAreTheSameInEverySpelling(t *testing.T) {
 	for text, want := range map[string]Value{
 		`7`: Int(7), `7.0`: Int(7), `70e-1`: Int(7), `0.7E+1`: Int(7), `"7"`: Int(7), `"7.0"`: Text("7.0"), `1e1`: Int(10), `-0`: Int(0), `0e999999999999999999`: Int(0), `0.000`: Int(0), `-2.50e1`: Int(-25),
@@ -278,7 +279,7 @@ func TestNumbersAreTheSameInEverySpelling(t *testing.T) {
 	}
 }
 
-// TestByteOrderMark: some tools put one before a text, and others write UTF-16.
+// TestByteOrderMark checks that a byte order mark, which some tools write, is skipped, and that UTF-16 is refused.
 func TestByteOrderMark(t *testing.T) {
 	for _, read := range []func(io.Reader) (*History, error){ReadFrom, ReadJSONL} {
 		if h, err := read(strings.NewReader("\ufeff" + headerLine)); err != nil || h.Header.Stock != 5 {
@@ -290,7 +291,8 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// TestWriteJSONLKeepsTextsApart: two texts that are not UTF-8 would become one.
+// TestWriteJSONLKeepsTextsApart checks that a text that is not UTF-8 is refused: JSON could not tell two of them
+// apart.
 func TestWriteJSONLKeepsTextsApart(t *testing.T) {
 	err := WriteJSONL(new(discard), &History{Ops: []Op{{Kind: Buy}, {Kind: Buy, Arg: Text("a\xff")}}})
 	if err == nil || err.Error() != `operation 2: "a\xff" is not UTF-8: JSON lines cannot hold it` {
@@ -298,8 +300,8 @@ func TestWriteJSONLKeepsTextsApart(t *testing.T) {
 	}
 }
 
-// TestLeasesMustBeTold: where leases end, a grant without an end is not taken for one that
-// has none.
+// TestLeasesMustBeTold checks that, in a history with leases, a grant without "until_ns" is refused, not taken for
+// one without an end.
 func TestLeasesMustBeTold(t *testing.T) {
 	const op = `{"client":1,"kind":%q,"key":"k","arg":"a","session":"a","result":"a","outcome":%q,"call_ns":10,"return_ns":20%s}` + "\n"
 	for _, c := range []struct {
@@ -387,7 +389,7 @@ func BenchmarkReadJSONL(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e4, "ns/record")
 }
 
-// TestOpAsJSON: an operation anywhere in a JSON document is as in a line of a history.
+// TestOpAsJSON checks that an operation in any JSON document looks like one in a line of a history.
 func TestOpAsJSON(t *testing.T) {
 	for i, op := range randomOps(2_000, 5) {
 		b, err := json.Marshal([]Op{op})

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// childPath, in the environment, makes this test binary the child that records
-// to that file until it is killed.
+// childPath is an environment variable that makes this test binary record to the file that it names, until it is
+// killed.
 const childPath = "OVERSELL_HISTORY_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 
 const childClients = 4
 
-// recordUntilKilled prints, after every write, how many operations are in the
-// file.
+// recordUntilKilled records to a file, and prints after every write how many operations the file has.
 func recordUntilKilled(path string) {
 	w, err := Create(path, testHeader())
 	if err != nil {
@@ -56,8 +55,7 @@ func recordUntilKilled(path string) {
 	os.Exit(1)
 }
 
-// TestKillNine kills a recording process with SIGKILL: everything it had swept
-// is in the file.
+// TestKillNine kills a recording process with SIGKILL: every operation that was written by then must be in the file.
 func TestKillNine(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

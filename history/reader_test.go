@@ -53,7 +53,7 @@ func TestTiesAreBrokenByCallThenClient(t *testing.T) {
 	want := completed(ops)
 	sortByCompletion(ops)
 	wantOps(t, ops, want)
-	ops[0].Return, ops[1].Return = -Forever, Forever // all 64 bits
+	ops[0].Return, ops[1].Return = -Forever, Forever // the sort must look at all 64 bits
 	want = completed(ops)
 	sortByCompletion(ops)
 	wantOps(t, ops, want)
@@ -73,7 +73,7 @@ func TestEveryFrameIsOneWrite(t *testing.T) {
 		}
 		at = f.end()
 	}
-	if len(m.writes) != 6 { // header, symbols, three of operations, trailer
+	if len(m.writes) != 6 { // header, symbols, three frames of operations, trailer
 		t.Errorf("%d writes, want 6", len(m.writes))
 	}
 }
@@ -92,8 +92,7 @@ func TestHeaderIsReadableAtOnce(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere cuts a file at every byte: what is left of it are whole
-// frames.
+// TestCutAnywhere cuts a file at every byte: the whole frames before the cut must be read.
 func TestCutAnywhere(t *testing.T) {
 	trailer := testTrailer()
 	var frames [][]Op
@@ -185,8 +184,7 @@ func TestCutSentence(t *testing.T) {
 	}
 }
 
-// TestSenselessFrames puts frames with correct checksums and wrong contents
-// behind one good operation.
+// TestSenselessFrames appends frames with correct checksums and wrong contents to one good operation.
 func TestSenselessFrames(t *testing.T) {
 	op := []byte{byte(Buy), byte(OK), 0, 0, 0, 2}
 	altered := func(at int, b byte, more ...byte) []byte {
@@ -308,8 +306,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkReading reads any bytes. What can be read can be written, and is then the
-// same.
+// checkReading reads any bytes: a history that can be read can also be written, and then reads back the same.
 func checkReading(t *testing.T, data []byte) {
 	h, err := rawFrom(bytes.NewReader(data))
 	if err != nil {
@@ -325,13 +322,13 @@ func checkReading(t *testing.T, data []byte) {
 	wantOps(t, again.Ops, h.Ops)
 }
 
-// resealHead corrects the checksum of the head of the frame at byte at.
+// resealHead corrects the checksum in the head of the frame at byte at.
 func resealHead(data []byte, at int) []byte {
 	binary.LittleEndian.PutUint32(data[at+9:], headSum(data[at:]))
 	return data
 }
 
-// reseal corrects the numbers and checksums of all frames, so that fuzzing reaches what is behind them.
+// reseal corrects the numbers and checksums of all frames, so that fuzzing gets past them.
 func reseal(data []byte) []byte {
 	data = bytes.Clone(data)
 	number := uint32(0)
@@ -363,7 +360,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64(m.n)/float64(n), "B/record")
 }
 
-// discard is a file that only counts.
+// discard is a file that only counts the bytes.
 type discard struct{ n int }
 
 func (d *discard) Write(b []byte) (int, error) { d.n += len(b); return len(b), nil }

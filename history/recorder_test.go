@@ -73,7 +73,7 @@ func TestRecordMendsTheReturn(t *testing.T) {
 	}
 }
 
-// drained returns what one sweep finds.
+// drained returns the operations of one sweep.
 func drained(t testing.TB, log *Log) (all []Op) {
 	t.Helper()
 	if err := log.Drain(func(ops []Op) error { all = append(all, ops...); return nil }); err != nil {
@@ -238,7 +238,7 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord records from two goroutines while the log is swept.
+// BenchmarkRecord records from several goroutines while the log is swept.
 func BenchmarkRecord(b *testing.B) {
 	log := NewLog(time.Now())
 	ctx, stop := context.WithCancel(b.Context())
@@ -261,8 +261,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkRecordAlone is the cost to one client: it records a thousand, and
-// the sweep runs while the clock of the benchmark stands.
+// BenchmarkRecordAlone measures the cost to one client. The sweeps run while the timer is stopped.
 func BenchmarkRecordAlone(b *testing.B) {
 	log := NewLog(time.Now())
 	r := log.Recorder(1)

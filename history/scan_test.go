@@ -6,7 +6,7 @@ import (
 	"oversell/internal/exactjson"
 )
 
-// TestScanTakesOurLines: what this program writes is read the fast way.
+// TestScanTakesOurLines checks that lines written by this program are read by the fast scanner.
 func TestScanTakesOurLines(t *testing.T) {
 	for _, op := range loadOps(30, 3, 1) {
 		line := appendOpLine(nil, &op)
@@ -20,7 +20,7 @@ func TestScanTakesOurLines(t *testing.T) {
 	}
 }
 
-// FuzzScan: what the fast way reads, the slow way reads as the same.
+// FuzzScan checks that package json reads a line in the same way as the fast scanner.
 func FuzzScan(f *testing.F) {
 	for _, op := range loadOps(3, 1, 1) {
 		f.Add(string(appendOpLine(nil, &op)))

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// saved writes a history with random sizes of appends.
+// saved writes a history with appends of random sizes, and returns its path.
 func saved(t testing.TB, h Header, ops []Op, r *rand.Rand) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "history.bin")
@@ -32,8 +32,8 @@ func saved(t testing.TB, h Header, ops []Op, r *rand.Rand) string {
 	return path
 }
 
-// TestStreamIsWhatReadReads: operations, batches and low waters are the same from the disk as
-// from memory.
+// TestStreamIsWhatReadReads checks that a stream from the disk has the same operations, batches and low waters as a
+// history in memory.
 func TestStreamIsWhatReadReads(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -76,13 +76,12 @@ func TestStreamIsWhatReadReads(t *testing.T) {
 			t.Errorf("%d operations, %d batches are missing, %v", len(h.Ops)-i, len(want), s.Err())
 		}
 		for range s.Each() {
-			break // and nothing is left waiting
+			break // ending early must leave nothing blocked
 		}
 	}
 }
 
-// TestAcceptedIsValid: a history that was altered somewhere is never read as a stream
-// where Read refuses it.
+// TestAcceptedIsValid checks with altered histories that Open refuses, with the same error, what Read refuses.
 func TestAcceptedIsValid(t *testing.T) {
 	accepted, refused := 0, 0
 	for seed := range uint64(600) {
@@ -119,7 +118,7 @@ func TestAcceptedIsValid(t *testing.T) {
 	t.Log(accepted, refused)
 }
 
-// queueOps imitates consumers that take a lock inside their queue.
+// queueOps imitates consumers that take a lock during a pop.
 func queueOps(r *rand.Rand, n int) (ops []Op) {
 	now, key, lock := time.Duration(1), Text("tasks"), Text("Lock:order")
 	tick := func() time.Duration { now += time.Duration(1 + r.IntN(5)); return now }
@@ -144,7 +143,7 @@ func queueOps(r *rand.Rand, n int) (ops []Op) {
 	return ops
 }
 
-// alter makes one change that often makes no sense.
+// alter makes one change, which often makes no sense.
 func alter(r *rand.Rand, ops []Op) {
 	op, other := &ops[r.IntN(len(ops))], ops[r.IntN(len(ops))]
 	switch r.IntN(14) {
@@ -180,7 +179,7 @@ func alter(r *rand.Rand, ops []Op) {
 	}
 }
 
-// TestStreamNoticesChanges: a file that is altered after it was opened is not judged.
+// TestStreamNoticesChanges checks that a change to a file after it was opened is noticed.
 func TestStreamNoticesChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	path := saved(t, testHeader(), loadOps(20_000, 5, 1), r)
@@ -220,7 +219,7 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// overwrite alters a byte of a file.
+// overwrite changes a byte of a file.
 func overwrite(t *testing.T, path string, at int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -424,7 +424,7 @@ func (v *validator) refund(n int, op *Op) error {
 	buy := &v.h.Ops[i]
 	switch {
 	case op.Pieces() > buy.Pieces():
-		return fmt.Errorf("order %q gives back %s, and was of %s on %s", printable.Short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
+		return fmt.Errorf("order %q: %s refunded, and it was of %s on %s", printable.Short(op.Arg.String()), phrase.Count(int(op.Pieces()), "piece"), group(int(buy.Pieces())), v.at.of(i))
 	case v.cut:
 	case op.Outcome == Unknown: // it may have had no effect, or one at any time since its call
 	case buy.Outcome == Refused:
@@ -453,7 +453,7 @@ func (v *validator) sum(n, bought int, op *Op) error {
 	}
 	most := v.h.Ops[bought].Pieces()
 	if v.returned[first] += op.Pieces(); v.returned[first] > most {
-		return fmt.Errorf("order %q gives back %s in all, with that on %s, and was of %s on %s: what is given back twice is judged only where %s is promised",
+		return fmt.Errorf("order %q: %s refunded in all, with those on %s, and it was of %s on %s: what is refunded twice is judged only where %s is promised",
 			printable.Short(op.Arg.String()), phrase.Count(int(v.returned[first]), "piece"), v.at.of(first), group(int(most)), v.at.of(bought), variant.OncePerOrder)
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhatMakesNoSense: histories that contradict themselves are refused with the line or
-// the operation, and those that are merely unusual are not.
+// TestWhatMakesNoSense checks that histories that contradict themselves are refused with the line or the operation,
+// and that merely unusual ones are not.
 func TestWhatMakesNoSense(t *testing.T) {
 	const ok, end = `,"outcome":"ok"`, `{"trailer":{"operations":%d}}`
 	op := func(client int, kind, more string, call, ret int) string {
@@ -21,21 +21,21 @@ func TestWhatMakesNoSense(t *testing.T) {
 	}
 	const huge = 1<<61 + 1
 	for name, c := range map[string]struct {
-		says   string // empty: it makes sense
-		cut    bool   // without a trailer it makes sense
+		says   string // empty: the history is valid
+		cut    bool   // without a trailer the history is valid
 		lines  []string
 		header string
 	}{
-		"one after the other":   {lines: []string{grant(1, `"a"`, 1, 2), op(1, "buy", `"arg":1,"outcome":"ok"`, 3, 4), op(1, "release", `"arg":"a","outcome":"ok"`, 5, 6)}},
-		"in any order":          {lines: []string{op(1, "release", `"arg":"a","outcome":"ok"`, 5, 6), grant(1, `"a"`, 1, 2)}},
-		"a lock within a pop":   {lines: []string{grant(1, "1", 2, 3), op(1, "release", `"arg":1,"outcome":"ok"`, 7, 8), op(1, "pop", `"result":5,"outcome":"ok"`, 1, 9)}},
-		"two tasks of a pop":    {lines: []string{op(1, "pop", `"result":5,"session":1,"outcome":"ok"`, 1, 9), op(1, "pop", `"result":6,"session":1,"outcome":"ok"`, 1, 9)}},
-		"faults at once":        {lines: []string{op(-1, "fault", `"outcome":"ok"`, 1, 9), op(-1, "fault", `"outcome":"ok"`, 2, 9)}},
-		"a moment":              {lines: []string{grant(1, "1", 2, 2), grant(2, "2", 2, 2)}},
-		"refused once more":     {lines: []string{grant(1, "1", 1, 2), op(2, "acquire", `"arg":1,"outcome":"refused","reason":"held"`, 3, 4)}},
-		"two locks":             {lines: []string{grant(1, "1", 1, 2), strings.Replace(grant(1, "1", 3, 4), `"k"`, `"other"`, 1)}},
-		"went on":               {lines: []string{`{"client":1,"kind":"buy","key":"k","arg":1,"outcome":"unknown","call_ns":5}`, op(2, "buy", `"arg":2,"outcome":"ok"`, 1, 99), op(1, "buy", `"arg":1,"outcome":"ok"`, 20, 30)}},
-		"resent and given back": {lines: []string{op(1, "buy", `"arg":"o","amount":2,"outcome":"ok"`, 1, 2), op(2, "buy", `"arg":"o","amount":2,"outcome":"ok","reason":"repeated"`, 1, 2), op(1, "refund", `"arg":"o","outcome":"ok"`, 3, 4)}},
+		"one after the other": {lines: []string{grant(1, `"a"`, 1, 2), op(1, "buy", `"arg":1,"outcome":"ok"`, 3, 4), op(1, "release", `"arg":"a","outcome":"ok"`, 5, 6)}},
+		"in any order":        {lines: []string{op(1, "release", `"arg":"a","outcome":"ok"`, 5, 6), grant(1, `"a"`, 1, 2)}},
+		"a lock within a pop": {lines: []string{grant(1, "1", 2, 3), op(1, "release", `"arg":1,"outcome":"ok"`, 7, 8), op(1, "pop", `"result":5,"outcome":"ok"`, 1, 9)}},
+		"two tasks of a pop":  {lines: []string{op(1, "pop", `"result":5,"session":1,"outcome":"ok"`, 1, 9), op(1, "pop", `"result":6,"session":1,"outcome":"ok"`, 1, 9)}},
+		"faults at once":      {lines: []string{op(-1, "fault", `"outcome":"ok"`, 1, 9), op(-1, "fault", `"outcome":"ok"`, 2, 9)}},
+		"a moment":            {lines: []string{grant(1, "1", 2, 2), grant(2, "2", 2, 2)}},
+		"refused once more":   {lines: []string{grant(1, "1", 1, 2), op(2, "acquire", `"arg":1,"outcome":"refused","reason":"held"`, 3, 4)}},
+		"two locks":           {lines: []string{grant(1, "1", 1, 2), strings.Replace(grant(1, "1", 3, 4), `"k"`, `"other"`, 1)}},
+		"went on":             {lines: []string{`{"client":1,"kind":"buy","key":"k","arg":1,"outcome":"unknown","call_ns":5}`, op(2, "buy", `"arg":2,"outcome":"ok"`, 1, 99), op(1, "buy", `"arg":1,"outcome":"ok"`, 20, 30)}},
+		"resent and refunded": {lines: []string{op(1, "buy", `"arg":"o","amount":2,"outcome":"ok"`, 1, 2), op(2, "buy", `"arg":"o","amount":2,"outcome":"ok","reason":"repeated"`, 1, 2), op(1, "refund", `"arg":"o","outcome":"ok"`, 3, 4)}},
 
 		"equal times":      {says: "line 3: invalid history: client 1 calls release at 2 ns, and its acquire on line 2 returned at 2 ns only", lines: []string{grant(1, "1", 1, 2), op(1, "release", `"arg":2,"outcome":"ok"`, 2, 3)}},
 		"two at once":      {says: "line 3: invalid history: client 7 calls buy at 2 ns, and its buy on line 2 returned at 5 ns only", lines: []string{op(7, "buy", `"arg":1,"outcome":"ok"`, 1, 5), op(7, "buy", `"arg":2,"outcome":"ok"`, 2, 3)}},
@@ -67,12 +67,12 @@ func TestWhatMakesNoSense(t *testing.T) {
 		"bought later":     {says: `order "1" is refunded by 2 ns, and bought on line 3 at 5 ns only`, cut: true, lines: []string{op(1, "refund", `"arg":1,"outcome":"ok"`, 1, 2), op(2, "buy", `"arg":1,"outcome":"ok"`, 5, 6)}},
 		"negative due":     {says: `"due_ns" is -1: no time may be before`, lines: []string{op(1, "buy", `"arg":1,"due_ns":-1,"outcome":"ok"`, 3, 5)}},
 		"given up late":    {says: `"gave_up_ns" is 2305843009213693953: no time may be after`, lines: []string{`{"client":1,"kind":"buy","key":"k","arg":1,"outcome":"unknown","call_ns":1,"gave_up_ns":2305843009213693953}`}},
-		// A refund without an answer may have done nothing, and something at any time since its call.
+		// An unanswered refund may have had no effect, or one at any time since its call.
 		"refund given up":   {lines: []string{`{"client":1,"kind":"refund","key":"k","arg":1,"outcome":"unknown","call_ns":1,"gave_up_ns":2}`, op(2, "buy", `"arg":1,"outcome":"ok"`, 3, 4)}},
 		"refund of nothing": {lines: []string{op(1, "buy", `"arg":1,"outcome":"refused","reason":"sold-out"`, 1, 2), op(1, "refund", `"arg":1,"outcome":"unknown"`, 3, 4)}},
-		"more than it":      {says: `line 3: invalid history: order "1" gives back 2 pieces, and was of 1 on line 2`, lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 3, 4)}},
+		"more than it":      {says: `line 3: invalid history: order "1": 2 pieces refunded, and it was of 1 on line 2`, lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 3, 4)}},
 		"in two parts":      {lines: []string{op(1, "buy", `"arg":1,"amount":3,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"outcome":"ok"`, 3, 4), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 5, 6), op(1, "refund", `"arg":1,"amount":3,"outcome":"ok","reason":"repeated"`, 7, 8), op(1, "refund", `"arg":1,"amount":3,"outcome":"unknown"`, 9, 10)}},
-		"in three parts":    {says: `line 4: invalid history: order "1" gives back 4 pieces in all, with that on line 3, and was of 3 on line 2`, lines: []string{op(1, "buy", `"arg":1,"amount":3,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 3, 4), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 5, 6)}},
+		"in three parts":    {says: `line 4: invalid history: order "1": 4 pieces refunded in all, with those on line 3, and it was of 3 on line 2`, lines: []string{op(1, "buy", `"arg":1,"amount":3,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 3, 4), op(1, "refund", `"arg":1,"amount":2,"outcome":"ok"`, 5, 6)}},
 		"refunded twice":    {header: `,"stock":1,"promises":[{"of":"sale","property":"once-per-order"}]`, lines: []string{op(1, "buy", `"arg":1,"outcome":"ok"`, 1, 2), op(1, "refund", `"arg":1,"outcome":"ok"`, 3, 4), op(1, "refund", `"arg":1,"outcome":"ok"`, 5, 6)}},
 		"a text left":       {says: `line 2: invalid history: the result of reading "left" is "2.0": it must be a whole number`, lines: []string{op(1, "read-state", `"arg":"left","result":"2.0","outcome":"ok"`, 1, 2)}},
 		"a long session":    {says: `…(5,000 bytes)" is in use: the acquire on line 2 has it`, lines: []string{grant(1, `"`+strings.Repeat("s", 5000)+`"`, 1, 2), grant(2, `"`+strings.Repeat("s", 5000)+`"`, 3, 4)}},
@@ -102,7 +102,8 @@ func TestWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestInvalidOperationsByNumber: a history file has no lines.
+// TestInvalidOperationsByNumber checks that, in a binary history, which has no lines, an error names the number of
+// the operation.
 func TestInvalidOperationsByNumber(t *testing.T) {
 	ops := loadOps(6, 2, 1)
 	ops[3].Call = ops[3].Return + 1

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestWaterIsTrue: whatever clients do, no operation that is handed over after a sweep
-// returned, or was called, before what the sweep said.
+// TestWaterIsTrue checks that no operation that is handed over after a sweep returned, or was called, before the low
+// waters of that sweep.
 func TestWaterIsTrue(t *testing.T) {
 	const clients, rounds = 8, 4000
 	log := NewLog(time.Now())
@@ -17,7 +17,7 @@ func TestWaterIsTrue(t *testing.T) {
 	for c := range int32(clients) {
 		working.Go(func() {
 			r, rec := rand.New(rand.NewPCG(uint64(c), 3)), log.Recorder(c)
-			var under []time.Duration // of this recorder, in any order
+			var under []time.Duration // the calls under way at this recorder
 			for range rounds {
 				if len(under) < 1+int(c)%4 {
 					call := rec.Now()
@@ -75,8 +75,8 @@ func TestWaterIsTrue(t *testing.T) {
 	}
 }
 
-// TestWaterWaits: an operation under way keeps back the low water of calls, and one that is
-// about to be recorded that of returns.
+// TestWaterWaits checks that an operation under way holds back the low water of calls, and that one that is about to
+// be recorded holds back that of returns.
 func TestWaterWaits(t *testing.T) {
 	log := NewLog(time.Now())
 	rec := log.Recorder(1)
@@ -105,8 +105,8 @@ func TestWaterWaits(t *testing.T) {
 	}
 }
 
-// TestWaterOfSeveral: of the operations under way at one recorder the earliest counts, in
-// whichever order they end.
+// TestWaterOfSeveral checks that, of several operations under way at one recorder, the earliest call counts, in
+// whatever order they end.
 func TestWaterOfSeveral(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}} {
 		log := NewLog(time.Now())

@@ -35,5 +35,10 @@ type Variant struct {
 	New func(env variant.Env, counter string) Generator
 }
 
+// Described returns what is known of the variant.
+func (v Variant) Described() variant.Described {
+	return variant.Described{Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control, Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs}
+}
+
 // keyOf returns the counter's key.
 func keyOf(counter string) string { return "Id:" + counter }

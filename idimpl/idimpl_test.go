@@ -46,7 +46,7 @@ func generator(t *testing.T, v Variant, c *redis.Client, counter string) Generat
 	return v.New(variant.Env{Redis: []redis.UniversalClient{c}}, counter)
 }
 
-// TestOneClientCounts: alone, every generator gives 1, 2, 3 …
+// TestOneClientCounts checks that, with a single client, every generator gives 1, 2, 3 …
 func TestOneClientCounts(t *testing.T) {
 	for _, kind := range []string{"process", "embedded"} {
 		s := openServer(t, kind)
@@ -65,8 +65,8 @@ func TestOneClientCounts(t *testing.T) {
 	}
 }
 
-// TestManyClientsCount: what is promised without a lock holds without one, and
-// get-set, which leans on it, holds with one.
+// TestManyClientsCount checks that generators keep their promises without a lock, and that get-set, which relies on a
+// lock, keeps them with one.
 func TestManyClientsCount(t *testing.T) {
 	s := openServer(t, "process")
 	const clients, each = 8, 100
@@ -104,7 +104,7 @@ func TestManyClientsCount(t *testing.T) {
 	}
 }
 
-// TestTwoReadersGetOneNumber is get-set's flaw, step by step.
+// TestTwoReadersGetOneNumber shows the flaw of get-set, step by step.
 func TestTwoReadersGetOneNumber(t *testing.T) {
 	s := openServer(t, "process")
 	v, _ := Find("get-set")
@@ -127,7 +127,7 @@ func TestTwoReadersGetOneNumber(t *testing.T) {
 	}
 }
 
-// TestScriptKnowsItsRequests: a request that asks again leaves no gap.
+// TestScriptKnowsItsRequests checks that a request that is sent again leaves no gap.
 func TestScriptKnowsItsRequests(t *testing.T) {
 	s := openServer(t, "process")
 	v, _ := Find("script")

@@ -1,6 +1,6 @@
--- Gives a request its number, and the same number when it asks again: what was
--- numbered is written down together with the number, so that a reply that got
--- lost, or a client that died, leaves no gap.
+-- Gives a request a number, and the same number if the request is sent again. The
+-- request is stored together with its number, so that a lost reply or a dead
+-- client leaves no gap.
 -- KEYS[1] the counter   KEYS[2] the numbers by request, a hash   ARGV[1] the request
 -- Returns the number.
 local known = redis.call('HGET', KEYS[2], ARGV[1])

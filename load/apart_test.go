@@ -6,7 +6,7 @@ import (
 	"oversell/variant"
 )
 
-// A client made by Apart has no randomness, and needs no engine.
+// TestApart checks that a client made by Apart has no randomness, and needs no engine.
 func TestApart(t *testing.T) {
 	c := Apart(3, variant.Env{})
 	for n := 1; n < 100; n++ {

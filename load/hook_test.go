@@ -21,7 +21,7 @@ func (counting) DialHook(next redis.DialHook) redis.DialHook {
 
 func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "hello" { // by which the driver opens a connection
+		if cmd.Name() != "hello" { // the driver opens a connection with HELLO
 			*c.n++
 		}
 		return next(ctx, cmd)
@@ -32,8 +32,8 @@ func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// Clients that share connections have each a hook of their own, and a section is
-// held up in the middle with one as without.
+// TestEveryClientHasItsOwnHook checks that clients that share connections still have a hook each, and that a fault
+// can hold up a section in the middle in both cases.
 func TestEveryClientHasItsOwnHook(t *testing.T) {
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {

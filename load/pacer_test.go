@@ -11,8 +11,8 @@ import (
 	"oversell/load/arrival"
 )
 
-// BenchmarkLateness measures how late clients begin that take arrivals in turn and do nothing
-// else: the p50, the p99 and the maximum, in microseconds. "timers" are those of the Go runtime.
+// BenchmarkLateness measures how late clients begin when they take arrivals in turn and do nothing else. "timers"
+// uses timers of the Go runtime instead of the pacer.
 func BenchmarkLateness(b *testing.B) {
 	for _, way := range []string{"pacer", "timers"} {
 		for _, rate := range []string{"1k", "20k"} {
@@ -30,8 +30,8 @@ func BenchmarkLateness(b *testing.B) {
 	}
 }
 
-// TestSleepUntil: clients are woken at their times, whatever the order in which they came, and at
-// once when the run is stopped.
+// TestSleepUntil checks that clients are woken at their times, in whatever order they came, and at once when the run
+// is stopped.
 func TestSleepUntil(t *testing.T) {
 	e := &Engine{stopping: make(chan struct{})}
 	defer e.pacer.close()
@@ -74,10 +74,10 @@ func TestSleepUntil(t *testing.T) {
 	}
 }
 
-// TestPacerWakesInOrder: those who are due and nobody else, and it tells how long the next one
-// has to wait.
+// TestPacerWakesInOrder checks that the pacer wakes the clients that are due and nobody else, and returns the time
+// until the next one is due.
 func TestPacerWakesInOrder(t *testing.T) {
-	p := pacer{changed: make(chan struct{}, 1)} // without a goroutine of its own
+	p := pacer{changed: make(chan struct{}, 1)} // this pacer has no goroutine
 	start := time.Now()
 	var due []<-chan struct{}
 	for _, ms := range []int{5, 1, 3} {

@@ -9,7 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// TestEveryCommandCounts: one, and each of a pipeline, but none that was not sent.
+// TestEveryCommandCounts checks that a single command and each command of a pipeline is counted, but not one that was
+// not sent.
 func TestEveryCommandCounts(t *testing.T) {
 	e := &Engine{}
 	a := attending{e}

@@ -11,8 +11,8 @@ import (
 	"oversell/server"
 )
 
-// TestPoolUse: commands that wait for a shared connection are counted, with their wait, separately from those that
-// find one free; clients with their own connections never wait.
+// TestPoolUse checks that commands that wait for a shared connection are counted, with their wait, apart from those
+// that find one free, and that clients with their own connections never wait.
 func TestPoolUse(t *testing.T) {
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
@@ -36,14 +36,14 @@ func TestPoolUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func() { c.Env.Redis[0].Get(t.Context(), "a") }
-	get() // which also connects
+	get() // the first command also connects
 	before := e.PoolUse()
 	get()
 	if u := e.PoolUse().Less(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 {
 		t.Errorf("nobody had to wait: %+v", u)
 	}
 	before = e.PoolUse()
-	only := e.shared[0].(*redis.Client).Conn() // the one connection of the pool
+	only := e.shared[0].(*redis.Client).Conn() // takes the only connection of the pool
 	if err := only.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// If the run is stopped, a client that waits for a shared connection with the first command of a try, or with the
-// first after a wait, gives up. Later commands are sent.
+// TestAStopSendsAwayWhoHasSentNothing checks that, when the run is stopped, a client gives up if it waits for a
+// shared connection with the first command of a try, or with the first after a wait. Later commands are sent.
 func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
 	tg, err := server.OpenEmbedded(clock.Real{}, 1)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func(ctx context.Context) error { return c.Env.Redis[0].Get(ctx, "a").Err() }
-	ctx := context.Background() // that of a test can end
+	ctx := context.Background() // unlike the test's context it never ends
 	first, second, again, plain := c.Trying(ctx), c.Trying(ctx), c.Trying(ctx), ctx
 	for _, ctx := range []context.Context{second, again} {
 		if err := get(ctx); !errors.Is(err, redis.Nil) {
@@ -44,7 +44,7 @@ func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	only := e.shared[0].(*redis.Client).Conn() // the one connection of the pool
+	only := e.shared[0].(*redis.Client).Conn() // takes the only connection of the pool
 	if err := only.Ping(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}

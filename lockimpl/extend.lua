@@ -1,4 +1,4 @@
--- Compare and expire: moves the end of the lease only if it is still the caller's.
+-- Compare and expire: moves the end of the lease only if the lock is still the caller's.
 -- KEYS[1] the lock   ARGV[1] the caller's token   ARGV[2] the new lease in ms
 -- Returns 1 if the lease was set, 0 if the lock was not the caller's.
 if redis.call('GET', KEYS[1]) == ARGV[1] then

@@ -18,10 +18,10 @@ import (
 	"oversell/variant"
 )
 
-// Each test here is a schedule on a real Redis that shows one flaw, and the same schedule with a lock that does not
-// have it.
+// Each test in this file is a schedule on a real Redis that shows one flaw, and the same schedule with locks that do not
+// have the flaw.
 
-// stage is one lock name, and its clients.
+// stage is one name of a lock, for the clients of one schedule.
 type stage struct {
 	*testing.T
 	target *server.Target
@@ -29,7 +29,7 @@ type stage struct {
 	name   string
 }
 
-// client is one client's code, stepped or not.
+// client is one client of the lock. at is nil unless it is stepped.
 type client struct {
 	*stage
 	locker lockimpl.Locker
@@ -41,7 +41,7 @@ type client struct {
 
 var stages int
 
-// on calls play with a fresh stage for each of the locks.
+// on calls play with a new stage for each of the locks.
 func on(t *testing.T, play func(*stage), locks ...string) {
 	t.Helper()
 	target := locktest.Process("single")(t)
@@ -59,7 +59,7 @@ func on(t *testing.T, play func(*stage), locks ...string) {
 	}
 }
 
-// loadScripts lets the server see the lock's scripts, so that each is one command.
+// loadScripts has the server load the lock's scripts, so that running a script is a single command.
 func (s *stage) loadScripts() {
 	s.Helper()
 	c := s.client()
@@ -75,7 +75,7 @@ func (s *stage) loadScripts() {
 	}
 }
 
-// tokens counts up, so that every token differs.
+// client returns a new client whose tokens all differ.
 func (s *stage) client() *client {
 	s.Helper()
 	c := s.target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
@@ -99,7 +99,7 @@ func (s *stage) client() *client {
 // lease is longer than any test: only expire ends it.
 const lease = time.Minute
 
-// acquiring begins an acquire and stands before its first command.
+// acquiring returns a new client that has begun an acquire and has stopped before its first command.
 func (s *stage) acquiring() *client {
 	s.Helper()
 	c := s.client()
@@ -115,13 +115,13 @@ func (c *client) begin(do func(context.Context) error) {
 	c.Cleanup(c.at.Crash)
 }
 
-// releasing begins to release what the client holds, on a second connection.
+// releasing begins to release the lock that the client holds, and stops before the first command.
 func (c *client) releasing() {
 	c.Helper()
 	c.begin(func(ctx context.Context) error { return c.locker.Release(ctx, c.lock) })
 }
 
-// step lets these commands of the client pass, which must be its next ones.
+// step executes the client's next commands, which must be these.
 func (c *client) step(commands ...string) {
 	c.Helper()
 	for _, command := range commands {
@@ -132,7 +132,7 @@ func (c *client) step(commands ...string) {
 	}
 }
 
-// ends expects that the client is done, with this answer.
+// ends checks that the client has finished, with this error.
 func (c *client) ends(want error) {
 	c.Helper()
 	if next := c.at.Next(); next != "" {
@@ -154,7 +154,7 @@ func (s *stage) holder() *client {
 	return c
 }
 
-// expire ends the lease.
+// expire ends the lease, by deleting the lock's key.
 func (s *stage) expire() {
 	s.Helper()
 	if err := s.admin().Del(s.Context(), "Lock:"+s.name).Err(); err != nil {
@@ -168,7 +168,7 @@ func (s *stage) admin() *redis.Client {
 	return c
 }
 
-// entry reports whether one more client gets in now.
+// entry returns nil if one more client is granted the lock now.
 func (s *stage) entry() error {
 	s.Helper()
 	c := s.client()
@@ -209,12 +209,12 @@ func TestReleaseBetweenSetnxAndTTLRobsAThird(t *testing.T) {
 		}
 		b.step("ttl") // -2: the key is gone
 		c := s.holder()
-		b.step("set") // over C's
+		b.step("set") // overwrites C's lock
 		b.ends(nil)
 		if b.lock.Via != "SET after TTL -2 (takeover)" {
 			t.Errorf("B was granted the lock by %q", b.lock.Via)
 		}
-		_ = c // holds it, too
+		_ = c // C holds the lock, too
 	}, "php-lock-printed", "php-lock")
 }
 
@@ -238,7 +238,7 @@ func TestPrintedTakeoverLosesTheExpiry(t *testing.T) {
 		b := s.acquiring()
 		b.step("setnx", "ttl")
 		a.step("expire")
-		b.step("set") // after the owner's EXPIRE, and without one of its own
+		b.step("set") // removes the expiry that the owner has set, and sets none
 		b.ends(nil)
 		s.wantEntry(nil, "no expiry is left, so every contender takes the lock over")
 		s.wantEntry(nil, "and the next one, too")
@@ -259,7 +259,7 @@ func TestPrintedUnlockDeletesAnybodysLock(t *testing.T) {
 
 func TestTwoClientsOfOneSecondHaveOneToken(t *testing.T) {
 	on(t, func(s *stage) {
-		// Both must call in one second: until they do, try again.
+		// Both clients must acquire in the same second; try again until they do.
 		for {
 			a := s.holder()
 			s.expire()
@@ -322,7 +322,7 @@ func TestCrowdForcesALiveOwnerOut(t *testing.T) {
 	}, "incr", "incr-atomic", "lua-release")
 }
 
-// lateRelease: A outlives its lease, B acquires, A releases, C looks.
+// TestLateReleaseByDEL plays this schedule: A outlives its lease, B acquires, A releases, C tries to acquire.
 func TestLateReleaseByDEL(t *testing.T) {
 	late := func(s *stage) error {
 		a := s.holder()
@@ -412,8 +412,8 @@ func TestBlindExtendChangesAnothersLease(t *testing.T) {
 	}, "token-get-del", "lua-release", "php-lock-atomic", "setnx-expire-atomic", "incr-atomic", "fenced", "fair", "watchdog")
 }
 
-// TestAskingOnceJoinsNoLine: a client that asks only once is served when the line is empty, and leaves nothing behind
-// for which others wait.
+// TestAskingOnceJoinsNoLine checks that a client that asks only once is served if the wait line is empty, and never joins
+// the line, where others would wait for it.
 func TestAskingOnceJoinsNoLine(t *testing.T) {
 	on(t, func(s *stage) {
 		ctx := s.Context()
@@ -430,7 +430,7 @@ func TestAskingOnceJoinsNoLine(t *testing.T) {
 			}
 			return n
 		}
-		joins := func() int { // of all clients so far
+		joins := func() int { // the number of ZADD commands so far, by all clients
 			stats, err := holder.redis.Info(ctx, "commandstats").Result()
 			if err != nil {
 				s.Fatal(err)
@@ -453,7 +453,7 @@ func TestAskingOnceJoinsNoLine(t *testing.T) {
 			_, err := ask(waiter, time.Minute)
 			served <- err
 		}()
-		for line() == 0 { // until the waiter stands there
+		for line() == 0 { // until the waiter is in line
 			if ctx.Err() != nil {
 				s.Fatal("the waiter did not join the line")
 			}
@@ -468,4 +468,42 @@ func TestAskingOnceJoinsNoLine(t *testing.T) {
 			s.Fatalf("asking once while the waiter holds it: %v", err)
 		}
 	}, "fair", "fair-no-reap")
+}
+
+// TestLineOutlivesItsHastyWaiters checks that a waiter that asks often, and so has little patience, does not make the
+// wait line expire before a waiter that asks rarely asks again.
+func TestLineOutlivesItsHastyWaiters(t *testing.T) {
+	on(t, func(s *stage) {
+		ctx, stop := context.WithCancel(s.Context())
+		defer stop()
+		s.holder()
+		waits := func(retry time.Duration) (left <-chan struct{}) {
+			c, looked, done := s.client(), make(chan struct{}), make(chan struct{})
+			c.env.Wait = func(ctx context.Context, _ string, _ time.Duration) error {
+				close(looked)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			go func() {
+				defer close(done)
+				_, _ = s.lock.New(c.env).Acquire(ctx, s.name, lockimpl.Options{TTL: lease, Wait: time.Hour, RetryEvery: retry})
+			}()
+			select {
+			case <-looked:
+			case <-done:
+				s.Fatal("the waiter did not wait")
+			}
+			return done
+		}
+		rare := waits(time.Minute)
+		often := waits(time.Millisecond)
+		for _, key := range []string{"Line:Lock:", "Seen:Lock:"} {
+			if left, err := s.admin().PTTL(s.Context(), key+s.name).Result(); err != nil || left <= time.Minute {
+				s.Errorf("%s ends in %v (%v); one waiter looks every minute", key, left, err)
+			}
+		}
+		stop()
+		<-rare
+		<-often
+	}, "fair")
 }

@@ -60,7 +60,7 @@ type Locker interface {
 	// Extend moves the end of the lease to ttl from now and returns the lock
 	// with its new Until, or ErrLost.
 	Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error)
-	// Release gives the lock back, or returns ErrLost if the caller did not hold it.
+	// Release releases the lock, or returns ErrLost if the caller did not hold it.
 	Release(ctx context.Context, l Lock) error
 }
 
@@ -112,4 +112,9 @@ type Variant struct {
 	Control bool
 	// New makes one client's Locker. It must not use the network.
 	New func(variant.Env) Locker
+}
+
+// Described returns what is known of the variant.
+func (v Variant) Described() variant.Described {
+	return variant.Described{Name: v.Name, Was: v.Was, Source: v.Source, Summary: v.Summary, Control: v.Control, Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs, Fences: v.Fences}
 }

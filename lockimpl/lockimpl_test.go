@@ -12,12 +12,12 @@ import (
 	"oversell/variant"
 )
 
-// sample are the locks that the suite runs over in short tests, one of each design, and
-// those of them for which it runs on the emulation, too.
+// sample lists the locks that the short tests check, one of each design. The value says whether the suite also runs on
+// the emulation.
 var sample = map[string]bool{"lua-release": true, "watchdog": false, "fenced": false, "fair": false, "set-nx-ex": false}
 
-// TestConformance runs the suite over a sample of the locks; with OVERSELL_LONG=1, over every
-// lock, on a real Redis and on the emulation.
+// TestConformance runs the suite on the locks in sample. With OVERSELL_LONG=1, it runs on every lock, on a real Redis and
+// on the emulation.
 func TestConformance(t *testing.T) {
 	all := os.Getenv("OVERSELL_LONG") == "1"
 	o := locktest.Options{Load: time.Second}
@@ -67,7 +67,8 @@ func TestVariantsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestScriptsAreCommented keeps every script readable on its own.
+// TestScriptsAreCommented checks that every script begins with a comment and explains its keys, so that it can be read on
+// its own.
 func TestScriptsAreCommented(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

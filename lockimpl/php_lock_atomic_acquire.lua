@@ -1,7 +1,7 @@
--- The documents' lock in one step: SETNX, then an expiry, and the takeover of a
--- lock whose owner died before it could set one. A lock without an expiry is
--- taken over only when the time written in its value has passed, and both that
--- time and "now" are the server's.
+-- The lock of the documents in one step: SETNX with an expiry, and the takeover of
+-- a lock whose owner died before it could set an expiry. A lock without an expiry
+-- is taken over only after the time in its value. Both that time and "now" are by
+-- the server's clock.
 -- KEYS[1] the lock   ARGV[1] the caller's token   ARGV[2] the lease in ms
 -- Returns 1 granted, 2 granted by takeover, 0 held.
 local time = redis.call('TIME')

@@ -1,4 +1,4 @@
--- Moves the end of the lease, in the value and as the expiry, if the lock is
+-- Moves the end of the lease, both in the value and as the expiry, if the lock is
 -- still the caller's.
 -- KEYS[1] the lock   ARGV[1] the caller's token   ARGV[2] the new lease in ms
 -- Returns 1 if the lease was set, 0 if the lock was not the caller's.

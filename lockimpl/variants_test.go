@@ -7,8 +7,9 @@ import (
 	"oversell/variant"
 )
 
-// TestWhatFollowsIsDeclared: a lock that is granted while it is held has no legal history of its answers, either: a
-// variant that promises both and declares the one flaw must declare the other.
+// TestWhatFollowsIsDeclared checks that a variant that promises both mutual exclusion and linearizability, and declares a
+// flaw in the first, declares it in the second: the answers of a lock that is granted while it is held are not
+// linearizable.
 func TestWhatFollowsIsDeclared(t *testing.T) {
 	for _, v := range Variants {
 		if !slices.Contains(v.Promises, variant.Linearizable) {

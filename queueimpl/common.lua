@@ -1,20 +1,20 @@
--- What the scripts of this package share; put in front of each of them. The
--- queue is KEYS[1] in all of them.
+-- The code that the scripts of this package share. It is put in front of each of
+-- them. KEYS[1] is the queue in all of them.
 
--- The server's clock, because it is the only one that all clients share. In
--- microseconds, which a Lua number holds exactly.
+-- now is the time by the server's clock, the only one that all clients share. It
+-- is in microseconds, which a Lua number holds exactly.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 
--- score writes a time as seconds since the epoch. Lua's own way from a number to
--- a text would round it.
+-- score returns a time in microseconds as a text in seconds. Lua's own conversion
+-- of a number to a text would round it.
 local function score(us)
   return string.format('%d.%06d', math.floor(us / 1000000), us % 1000000)
 end
 
--- taken returns what a request took when it came before, nil if it is new. The
--- empty request is always new. A note is each field behind its length and a colon:
--- an id may be any bytes, which JSON cannot hold.
+-- taken returns what a request took if it was executed before, or nil if it is
+-- new. A request with an empty id is always new. A note holds each field after its
+-- length and a colon, because an id may contain any bytes, which JSON cannot hold.
 local function taken(journal, request)
   local note = request ~= '' and redis.call('HGET', journal, request)
   if not note then
@@ -30,7 +30,8 @@ local function taken(journal, request)
   return tasks
 end
 
--- remember notes what a request took. A request that took nothing needs no note.
+-- remember notes in the journal what a request took. A request that took nothing
+-- needs no note.
 local function remember(journal, request, tasks)
   if request ~= '' and #tasks > 0 then
     local note = {}

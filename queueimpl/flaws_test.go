@@ -13,11 +13,11 @@ import (
 	"oversell/variant"
 )
 
-// Each test here is a schedule on a real Redis that shows one flaw, and the same schedule with a queue that does not
-// have it.
+// Each test in this file is a schedule on a real Redis that shows one flaw, and the same schedule with queues that do not
+// have the flaw.
 
-// The printed lock lets B in beside A, between A's SETNX and EXPIRE.
-
+// TestPrintedLockLosesATaskAndPopsOneTwice shows that the printed lock grants B the lock that A holds, between A's SETNX
+// and EXPIRE, so that both pop.
 func TestPrintedLockLosesATaskAndPopsOneTwice(t *testing.T) {
 	on(t, func(s *stage) {
 		first := s.client().enqueue("x")
@@ -30,7 +30,7 @@ func TestPrintedLockLosesATaskAndPopsOneTwice(t *testing.T) {
 		b.step("zrem", "get", "del")
 		b.ends(nil, "x")
 		second := s.client().enqueue("x") // a new entry
-		a.step("zrem")                    // removes it, by id alone
+		a.step("zrem")                    // removes the new entry: it goes by the id alone
 		a.step("get")                     // and ignores that the lock is gone
 		a.ends(nil, "x")
 
@@ -40,7 +40,7 @@ func TestPrintedLockLosesATaskAndPopsOneTwice(t *testing.T) {
 		if second[0].Score == first[0].Score {
 			t.Fatal("the two entries have one score; the schedule shows nothing")
 		}
-		s.lost() // the second entry
+		s.lost() // the second entry is lost
 	}, "zset-locked", "zset-locked/php-lock")
 
 	on(t, func(s *stage) {
@@ -78,7 +78,7 @@ func TestLockedPopOutlivesItsLease(t *testing.T) {
 		s.endLease()
 		s.client().pops("x")
 		a.step("zrem")
-		a.step("evalsha") // its unlocking is refused, which nobody looks at
+		a.step("evalsha") // its release is refused, and the code ignores that
 		a.ends(nil, "x")  // the second delivery
 		s.waits()
 	}, "zset-locked/lua-release")
@@ -93,7 +93,7 @@ func TestTwoProducersAreBothToldThatTheyEntered(t *testing.T) {
 		b.step("zadd")
 		a.ends(nil, "x")
 		b.ends(nil, "x")
-		s.waits("x") // one entry, though: b's score
+		s.waits("x") // but there is only one entry, with b's score
 	}, "zset-locked/none")
 	on(t, func(s *stage) {
 		a, b := s.enqueueing("x"), s.enqueueing("x")
@@ -111,7 +111,7 @@ func TestTwoProducersAreBothToldThatTheyEntered(t *testing.T) {
 		a.step("evalsha")
 		b.step("evalsha")
 		a.ends(nil, "x")
-		b.ends(nil) // told that it entered nothing
+		b.ends(nil) // b is told that it entered nothing
 		if got := s.waits("x"); !near(got[0].Score, a.tasks[0].Score) {
 			t.Errorf("the entry has the score %f; a entered it with %f", got[0].Score, a.tasks[0].Score)
 		}
@@ -122,7 +122,7 @@ func TestTwoProducersAreBothToldThatTheyEntered(t *testing.T) {
 		b.step("xadd")
 		a.ends(nil, "x")
 		b.ends(nil, "x")
-		s.waits("x", "x") // a stream does not look at ids
+		s.waits("x", "x") // a stream does not compare ids
 	}, "streams")
 }
 
@@ -150,14 +150,14 @@ func TestStaleScoreCannotDequeue(t *testing.T) {
 		}
 		s.waits()
 	}, "zset-locked", "zset-locked/lua-release", "zset-atomic", "reliable", "range-run-remove")
-	// If the lock does not exclude, it can.
+	// If the lock does not exclude, an outdated score can dequeue.
 	on(t, func(s *stage) {
 		in := s.client().enqueue("x")
 		d := s.dequeueing("x", in[0].Score)
-		d.step("zscore") // the very score
+		d.step("zscore") // still the same score
 		s.client().pops("x")
 		s.client().enqueue("x")
-		d.step("zrem") // of the new entry
+		d.step("zrem") // removes the new entry
 		d.ends(nil)
 		s.lost()
 	}, "zset-locked/none")
@@ -172,14 +172,13 @@ func TestStaleScoreCannotDequeue(t *testing.T) {
 	}, "zset-atomic")
 }
 
-// A consumer takes a task and never acts again.
-
+// TestConsumerDiesAfterPop shows what happens to a task whose consumer dies after the pop.
 func TestConsumerDiesAfterPop(t *testing.T) {
 	on(t, func(s *stage) {
 		s.client().enqueue("x")
 		a := s.popping()
 		a.step("set", "zrangebyscore", "zrem")
-		a.at.Crash() // before the unlocking
+		a.at.Crash() // before it releases the lock
 		s.endLease()
 		s.lost()
 	}, "zset-locked/lua-release")
@@ -224,8 +223,7 @@ func TestConsumerDiesAfterPop(t *testing.T) {
 	}, "range-run-remove")
 }
 
-// A pop that was executed, and whose client got no reply.
-
+// TestJournalSettlesAnUnansweredPop checks that the journal tells a client without a reply what its pop took.
 func TestJournalSettlesAnUnansweredPop(t *testing.T) {
 	on(t, func(s *stage) {
 		s.client().enqueue("x", "y")
@@ -269,8 +267,7 @@ func TestDeadClientLeavesThePrintedLockForDecades(t *testing.T) {
 	}, "zset-locked")
 }
 
-// Two pollers.
-
+// TestRangeRunRemoveDeliversTwice shows that two clients that poll range-run-remove get the same task.
 func TestRangeRunRemoveDeliversTwice(t *testing.T) {
 	on(t, func(s *stage) {
 		s.client().enqueue("x")
@@ -301,7 +298,7 @@ func TestRangeRunRemoveDeliversTwice(t *testing.T) {
 	}, "zset-atomic", "reliable")
 	on(t, func(s *stage) {
 		s.client().enqueue("x")
-		s.client().pops("x") // makes the group
+		s.client().pops("x") // creates the consumer group
 		s.client().enqueue("y")
 		a, b := s.popping(), s.popping()
 		a.step("xautoclaim")
@@ -312,14 +309,14 @@ func TestRangeRunRemoveDeliversTwice(t *testing.T) {
 	}, "streams")
 }
 
-// An id that is enqueued again because the answer was lost, after the task was taken.
-
+// TestResentEnqueueAfterThePop shows what happens to an id that is enqueued again, because the answer was lost, after its
+// task was popped.
 func TestResentEnqueueAfterThePop(t *testing.T) {
 	on(t, func(s *stage) {
 		s.client().enqueue("x")
 		s.client().pops("x")
 		s.client().enqueue("x")
-		s.client().pops("x") // a second time
+		s.client().pops("x") // delivered a second time
 	}, "zset-locked", "zset-atomic", "streams")
 	on(t, func(s *stage) {
 		s.client().enqueue("x")
@@ -332,8 +329,7 @@ func TestResentEnqueueAfterThePop(t *testing.T) {
 	}, "reliable")
 }
 
-// A worker whose clock is an hour off.
-
+// TestWorkersClock shows what a worker pops whose clock is an hour off.
 func TestWorkersClock(t *testing.T) {
 	delayed := func(s *stage, off, after time.Duration) error {
 		s.Helper()
@@ -364,7 +360,7 @@ func TestWorkersClock(t *testing.T) {
 	}, "zset-atomic", "reliable", "range-run-remove")
 }
 
-// Arguments that the documents' code accepts.
+// TestPrintedQueueTakesAnything checks that zset-locked accepts the arguments that the code in the documents accepts.
 func TestPrintedQueueTakesAnything(t *testing.T) {
 	on(t, func(s *stage) {
 		c := s.client()
@@ -392,7 +388,8 @@ func TestPrintedQueueTakesAnything(t *testing.T) {
 	}, "zset-locked", "zset-locked/lua-release")
 }
 
-// The documents' time-out is that of the call. A call that finds the lock taken waits so long; a pop does not wait.
+// TestTimeoutsPerCall checks that, as in the documents, the time-out is that of the call: a call that finds the lock held
+// waits for that long. A pop does not wait.
 func TestTimeoutsPerCall(t *testing.T) {
 	on(t, func(s *stage) {
 		var waited []time.Duration
@@ -409,7 +406,7 @@ func TestTimeoutsPerCall(t *testing.T) {
 		o.LockOptions.RetryEvery = time.Hour
 		q := s.v.New(env, o).(queueimpl.Timed)
 		holder := s.enqueueing("x")
-		holder.step("set") // has the lock
+		holder.step("set") // it holds the lock
 		calls := map[string]func(timeout time.Duration) error{
 			"enqueue": func(d time.Duration) error {
 				_, err := q.EnqueueWithin(t.Context(), s.name, d, 0, "y")

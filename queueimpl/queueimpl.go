@@ -237,6 +237,11 @@ type Variant struct {
 	New func(variant.Env, Options) Queue
 }
 
+// Described returns what is known of the variant.
+func (v Variant) Described() variant.Described {
+	return variant.Described{Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control, Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs}
+}
+
 // Sample returns a Queue for type assertions that find out what the queue can do. Its Env leads nowhere, but New may
 // read it; do not call its methods.
 func (v Variant) Sample(change ...func(*Options)) Queue {

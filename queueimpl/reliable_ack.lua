@@ -1,10 +1,10 @@
--- Removes a task that is done, unless somebody else was given it since, or it
--- was enqueued again.
+-- Removes a task that is done, unless it was delivered to somebody else or
+-- enqueued again since.
 --
 -- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
 -- ARGV[1]  the id
 -- ARGV[2]  the caller's receipt
--- Returns 1 if it was removed, 0 if it is not the caller's.
+-- Returns 1 if the task was removed, 0 if it is not the caller's.
 
 local _, receipt = claim_of(ARGV[1])
 if receipt ~= ARGV[2] then

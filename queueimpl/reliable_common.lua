@@ -1,4 +1,4 @@
--- What the scripts of the queue "reliable" share; put in front of each of them.
+-- The code that all scripts of the queue "reliable" share. It is put in front of each of them.
 --
 -- KEYS[1]  waiting tasks by due time
 -- KEYS[2]  claimed tasks by the end of their claim
@@ -7,8 +7,8 @@
 -- KEYS[5]  the last receipt
 -- KEYS[6]  journal: request -> what it took
 
--- claim_of returns the attempts, the last receipt and the due time of a task that
--- was delivered; 0 attempts for any other.
+-- claim_of returns the number of attempts, the last receipt and the due time of a
+-- task that was delivered, and 0 for any other task.
 local function claim_of(id)
   local text = redis.call('HGET', KEYS[3], id)
   if not text then
@@ -26,9 +26,10 @@ local function forget(id)
   redis.call('ZREM', KEYS[4], id)
 end
 
--- reclaim ends up to limit claims that have run out. Each task waits again with
--- its old due time, or is put aside if it has had all its attempts (0: no bound).
--- Its last receipt stays good until somebody else is given the task.
+-- reclaim ends up to limit claims that have run out, and returns their number.
+-- Each task waits again with its old due time, or becomes a dead letter if it has
+-- had max_attempts attempts (0: no bound). Its last receipt stays valid until the
+-- task is delivered again.
 local function reclaim(limit, max_attempts)
   local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now), 'LIMIT', 0, limit)
   for _, id in ipairs(late) do

@@ -1,11 +1,12 @@
--- Enters tasks. An id that waits or is claimed keeps its entry, unless it is to
--- be overwritten, which ends its claim. A dead letter begins a new life.
+-- Enqueues tasks. An id that waits or is claimed keeps its entry, unless ARGV[2]
+-- says to overwrite it, which also ends its claim. A dead letter is enqueued like
+-- a new task.
 --
 -- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
 -- ARGV[1]  delay in microseconds
 -- ARGV[2]  1 to overwrite
 -- ARGV[3…] the ids
--- Replies the score, then the ids that were entered.
+-- Returns the score, then the ids that were entered.
 
 local due = score(now + tonumber(ARGV[1]))
 local entered = {due}

@@ -1,12 +1,12 @@
--- Claims tasks that are due, after ending claims that have run out.
+-- Claims tasks that are due, after it has ended claims that have run out.
 --
 -- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
 -- ARGV[1]  how many at most
 -- ARGV[2]  the visibility time-out in microseconds
--- ARGV[3]  deliveries after which a task is put aside, 0 for no bound
+-- ARGV[3]  deliveries after which a task becomes a dead letter, 0 for no bound
 -- ARGV[4]  how many claims to end at a time
 -- ARGV[5]  the request's id, empty for none
--- Replies id, score, attempt and receipt for each.
+-- Returns the id, score, attempt and receipt of each task.
 
 local tasks = taken(KEYS[6], ARGV[5])
 if tasks then
@@ -28,7 +28,7 @@ repeat
       tasks[#tasks + 1] = field
     end
   end
-  -- "Nothing is due" is said only when no claim is left that has run out.
+  -- An empty reply is allowed only when no claim is left that has run out.
 until #tasks > 0 or ended < tonumber(ARGV[4])
 remember(KEYS[6], ARGV[5], tasks)
 return tasks

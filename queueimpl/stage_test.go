@@ -20,7 +20,7 @@ import (
 	"oversell/variant"
 )
 
-// stage is one queue, and its clients.
+// stage is one queue, for the clients of one schedule.
 type stage struct {
 	*testing.T
 	target  *server.Target
@@ -30,8 +30,7 @@ type stage struct {
 	clients int
 }
 
-// on calls play with a fresh stage for each of the queues. "zset-locked/L" is that
-// queue under the lock L.
+// on calls play with a new stage for each of the queues. "zset-locked/L" is the queue zset-locked with the lock L.
 func on(t *testing.T, play func(*stage), queues ...string) {
 	t.Helper()
 	target := startRedis(t)
@@ -61,8 +60,8 @@ func newStage(t *testing.T, target *server.Target, name string) *stage {
 	return s
 }
 
-// loadScripts lets the server see the queue's and the lock's scripts, on another
-// queue, so that each is one command from now on.
+// loadScripts has the server load the scripts of the queue and of the lock, by using another queue, so that running a
+// script is a single command from then on.
 func (s *stage) loadScripts() {
 	s.Helper()
 	other := *s
@@ -82,13 +81,13 @@ func (s *stage) loadScripts() {
 	}
 }
 
-// client is one client's code, stepped or not.
+// client is one client of the queue. at is nil unless it is stepped.
 type client struct {
 	*stage
 	id    string
 	queue queueimpl.Queue
 	redis *redis.Client
-	tasks []queueimpl.Task // what a stepped call answered
+	tasks []queueimpl.Task // the result of a stepped call
 	at    *stepped.Client
 }
 
@@ -109,7 +108,7 @@ func (s *stage) clientAt(clk clock.Clock) *client {
 	return c
 }
 
-// enqueue is not stepped, and must enter exactly these.
+// enqueue enqueues tasks without stepping, and checks that exactly these were entered.
 func (c *client) enqueue(ids ...string) []queueimpl.Task {
 	c.Helper()
 	in, err := c.queue.Enqueue(c.Context(), c.name, ids...)
@@ -119,7 +118,7 @@ func (c *client) enqueue(ids ...string) []queueimpl.Task {
 	return in
 }
 
-// pops is not stepped, and must get exactly these.
+// pops pops tasks without stepping, and checks that it gets exactly these.
 func (c *client) pops(want ...string) []queueimpl.Task {
 	c.Helper()
 	tasks, err := c.queue.Pop(c.Context(), c.name, max(len(want), 1))
@@ -132,7 +131,7 @@ func (c *client) pops(want ...string) []queueimpl.Task {
 	return tasks
 }
 
-// popping begins a pop of one task and stands before its first command.
+// popping returns a new client that has begun to pop one task and has stopped before its first command.
 func (s *stage) popping() *client {
 	s.Helper()
 	return s.client().begin(func(ctx context.Context, c *client) (err error) {
@@ -162,7 +161,7 @@ func (c *client) begin(do func(context.Context, *client) error) *client {
 	return c
 }
 
-// step lets these commands of the client pass, which must be its next ones.
+// step executes the client's next commands, which must be these.
 func (c *client) step(commands ...string) {
 	c.Helper()
 	for _, command := range commands {
@@ -173,7 +172,7 @@ func (c *client) step(commands ...string) {
 	}
 }
 
-// ends expects that the client is done, with this answer and these tasks.
+// ends checks that the client has finished, with this error and these tasks.
 func (c *client) ends(want error, ids ...string) {
 	c.Helper()
 	if next := c.at.Next(); next != "" {
@@ -187,7 +186,7 @@ func (c *client) ends(want error, ids ...string) {
 	}
 }
 
-// waits expects what waits on the server.
+// waits checks which tasks wait on the server, and returns them.
 func (s *stage) waits(ids ...string) []queueimpl.Task {
 	s.Helper()
 	state, err := s.client().queue.State(s.Context(), s.name)
@@ -200,14 +199,14 @@ func (s *stage) waits(ids ...string) []queueimpl.Task {
 	return state.Waiting
 }
 
-// lost expects that no client has the task or will be given it.
+// lost checks that no task waits and that a pop finds none.
 func (s *stage) lost() {
 	s.Helper()
 	s.waits()
 	s.client().pops()
 }
 
-// comes looks until the task is delivered.
+// comes pops until the task is delivered.
 func (s *stage) comes(id string) queueimpl.Task {
 	s.Helper()
 	c := s.client()
@@ -228,13 +227,13 @@ func (s *stage) comes(id string) queueimpl.Task {
 	}
 }
 
-// admin returns a plain client.
+// admin returns a Redis client that is not stepped.
 func (s *stage) admin() *redis.Client {
 	s.Helper()
 	return connect(s.T, s.target)
 }
 
-// endLease lets the lock's lease run out.
+// endLease ends the lock's lease, by deleting its key.
 func (s *stage) endLease() {
 	s.Helper()
 	if n, err := s.admin().Del(s.Context(), "Lock:Queue:"+s.name).Result(); err != nil || n != 1 {

@@ -1,5 +1,6 @@
--- Puts an entry aside that the caller has claimed and that has had all its
--- attempts. In one step: a crash must neither lose it nor bury it twice.
+-- Moves an entry that the caller has claimed, and that has had all its attempts,
+-- to the dead letters. This is one script, so that a crash neither loses the
+-- entry nor moves it twice.
 --
 -- KEYS[1]  the stream
 -- KEYS[2]  the stream of dead letters
@@ -7,8 +8,8 @@
 -- ARGV[2]  the entry
 -- ARGV[3]  the caller
 -- ARGV[4]  the task's id
--- ARGV[5]  deliveries that it had
--- Returns 1 if it was put aside, 0 if it is no longer the caller's.
+-- ARGV[5]  how often it was delivered
+-- Returns 1 if the entry was moved, 0 if it is no longer the caller's.
 
 local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1]
 if not pending or pending[2] ~= ARGV[3] then

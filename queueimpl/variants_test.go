@@ -80,7 +80,7 @@ func TestOptionsThatAQueueWouldIgnoreAreRefused(t *testing.T) {
 	tests := []struct {
 		what    string
 		o       queueimpl.Options
-		accepts string // the queues that take it
+		accepts string // the queues that accept these options
 	}{
 		{"nothing", queueimpl.Options{}, "zset-locked zset-atomic reliable streams range-run-remove"},
 		{"a lock", queueimpl.Options{Lock: lock.New}, "zset-locked"},
@@ -124,7 +124,7 @@ func TestPrintedQueueRefusesWhatPHPTakesForEmpty(t *testing.T) {
 			t.Errorf("%s answered %v; want %v", what, err, queueimpl.ErrBadCall)
 		}
 	}
-	in, err := q.Enqueue(ctx, name, "0", "1") // a list is not empty
+	in, err := q.Enqueue(ctx, name, "0", "1") // "0" counts as an empty id only when it is alone
 	if err != nil || len(in) != 2 {
 		t.Errorf(`enqueue of "0" among others answered %v, %v`, in, err)
 	}
@@ -173,7 +173,8 @@ func TestStreamsRefuseAForeignReceipt(t *testing.T) {
 	}
 }
 
-// TestScriptsAreCommented keeps every script readable on its own.
+// TestScriptsAreCommented checks that every script begins with a comment and explains its keys, so that it can be read on
+// its own.
 func TestScriptsAreCommented(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

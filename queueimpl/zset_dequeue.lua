@@ -1,12 +1,12 @@
--- Removes a task if it waits with exactly this score.
+-- Removes a task if it waits with exactly the given score.
 --
 -- KEYS[1]  tasks by due time
 -- ARGV[1]  the id
 -- ARGV[2]  the score
--- Returns 1 if it was removed, 0 if not.
+-- Returns 1 if the task was removed, 0 if not.
 
 local current = redis.call('ZSCORE', KEYS[1], ARGV[1])
--- As numbers: the same score can be written in several ways.
+-- Scores are compared as numbers, because the same score can be written in several ways.
 if current and tonumber(current) == tonumber(ARGV[2]) then
   return redis.call('ZREM', KEYS[1], ARGV[1])
 end

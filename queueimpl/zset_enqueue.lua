@@ -1,11 +1,11 @@
--- Enters tasks. An id that is there already keeps its entry, unless it is to be
--- overwritten.
+-- Enqueues tasks. An id that is already in the queue keeps its entry, unless
+-- ARGV[2] says to overwrite it.
 --
 -- KEYS[1]  tasks by due time
 -- ARGV[1]  delay in microseconds
 -- ARGV[2]  1 to overwrite
 -- ARGV[3…] the ids
--- Replies the score, then the ids that were entered.
+-- Returns the score, then the ids that were entered.
 
 local due = score(now + tonumber(ARGV[1]))
 local entered = {due}

@@ -1,8 +1,8 @@
--- Shows tasks that are due, and changes nothing.
+-- Returns tasks that are due, and changes nothing.
 --
 -- KEYS[1]  tasks by due time
 -- ARGV[1]  how many at most
--- Replies id, score, attempt 1 and no receipt for each.
+-- Returns the id, the score, attempt 1 and an empty receipt of each task.
 
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local tasks = {}

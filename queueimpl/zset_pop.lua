@@ -1,10 +1,10 @@
--- Takes tasks that are due out of the queue, for good.
+-- Removes tasks that are due from the queue, for good.
 --
 -- KEYS[1]  tasks by due time
 -- KEYS[2]  journal: request -> what it took
 -- ARGV[1]  how many at most
 -- ARGV[2]  the request's id, empty for none
--- Replies id, score, attempt 1 and no receipt for each.
+-- Returns the id, the score, attempt 1 and an empty receipt of each task.
 
 local tasks = taken(KEYS[2], ARGV[2])
 if tasks then

@@ -16,11 +16,11 @@ const CatalogueSchema = "oversell-catalogue/1"
 type Catalogue struct {
 	Schema     string                 `json:"schema"`
 	Scenarios  []ScenarioInfo         `json:"scenarios,omitempty"`
-	Locks      []VariantInfo          `json:"locks,omitempty"`
-	Sales      []VariantInfo          `json:"sales,omitempty"`
-	Queues     []VariantInfo          `json:"queues,omitempty"`
-	IDs        []VariantInfo          `json:"ids,omitempty"`
-	Dispatches []VariantInfo          `json:"dispatches,omitempty"`
+	Locks      []variant.Described    `json:"locks,omitempty"`
+	Sales      []variant.Described    `json:"sales,omitempty"`
+	Queues     []variant.Described    `json:"queues,omitempty"`
+	IDs        []variant.Described    `json:"ids,omitempty"`
+	Dispatches []variant.Described    `json:"dispatches,omitempty"`
 	Faults     []FaultInfo            `json:"faults,omitempty"`
 	Properties []variant.PropertyInfo `json:"properties,omitempty"`
 }
@@ -31,32 +31,28 @@ var Sections = []string{"scenarios", "locks", "sales", "queues", "ids", "dispatc
 // Only returns one section of the catalogue, by its name.
 func (c Catalogue) Only(section string) (Catalogue, error) {
 	only := Catalogue{Schema: c.Schema}
-	switch section {
-	case "scenarios":
-		only.Scenarios = c.Scenarios
-	case "locks":
-		only.Locks = c.Locks
-	case "sales":
-		only.Sales = c.Sales
-	case "queues":
-		only.Queues = c.Queues
-	case "ids":
-		only.IDs = c.IDs
-	case "dispatches":
-		only.Dispatches = c.Dispatches
-	case "faults":
-		only.Faults = c.Faults
-	case "properties":
-		only.Properties = c.Properties
-	default:
+	take, known := map[string]func(){
+		"scenarios":  func() { only.Scenarios = c.Scenarios },
+		"locks":      func() { only.Locks = c.Locks },
+		"sales":      func() { only.Sales = c.Sales },
+		"queues":     func() { only.Queues = c.Queues },
+		"ids":        func() { only.IDs = c.IDs },
+		"dispatches": func() { only.Dispatches = c.Dispatches },
+		"faults":     func() { only.Faults = c.Faults },
+		"properties": func() { only.Properties = c.Properties },
+	}[section]
+	if !known {
 		return Catalogue{}, noSection(section)
 	}
+	take()
 	return only, nil
 }
 
-// variants returns the sections of variants.
-func (c *Catalogue) variants() []*[]VariantInfo {
-	return []*[]VariantInfo{&c.Locks, &c.Sales, &c.Queues, &c.IDs, &c.Dispatches}
+// Variants returns the section of an object's variants.
+func (c *Catalogue) Variants(of variant.Object) *[]variant.Described {
+	return map[variant.Object]*[]variant.Described{
+		variant.Lock: &c.Locks, variant.Sale: &c.Sales, variant.Queue: &c.Queues, variant.IDs: &c.IDs, variant.Dispatch: &c.Dispatches,
+	}[of]
 }
 
 // Names returns all names in c, in order.
@@ -64,8 +60,8 @@ func (c Catalogue) Names() (names []string) {
 	for _, s := range c.Scenarios {
 		names = append(names, s.Name)
 	}
-	for _, section := range c.variants() {
-		for _, v := range *section {
+	for _, of := range variant.Objects {
+		for _, v := range *c.Variants(of) {
 			names = append(names, v.Name)
 		}
 	}
@@ -87,8 +83,9 @@ func (c Catalogue) Named(names ...string) (Catalogue, error) {
 		return slices.Contains(names, name)
 	}
 	c.Scenarios = kept(c.Scenarios, func(s ScenarioInfo) bool { return is(s.Name) })
-	for _, section := range c.variants() {
-		*section = kept(*section, func(v VariantInfo) bool {
+	for _, of := range variant.Objects {
+		section := c.Variants(of)
+		*section = kept(*section, func(v variant.Described) bool {
 			return slices.ContainsFunc(append([]string{v.Name}, v.Was...), is)
 		})
 	}
@@ -136,20 +133,4 @@ type FaultInfo struct {
 	// Syntax is the sentence that requests it, as in --fault.
 	Syntax  string `json:"syntax"`
 	Summary string `json:"summary"`
-}
-
-// VariantInfo describes a variant.
-type VariantInfo struct {
-	Name string `json:"name"`
-	// Was are its names in earlier versions.
-	Was      []string           `json:"was,omitempty"`
-	Source   string             `json:"source"`
-	Summary  string             `json:"summary"`
-	Control  bool               `json:"control,omitempty"`
-	Promises []variant.Property `json:"promises"`
-	Flaws    []variant.Flaw     `json:"flaws"`
-	Needs    variant.Needs      `json:"needs"`
-	Fences   bool               `json:"fences,omitempty"`
-	// Can lists optional capabilities.
-	Can []string `json:"can,omitempty"`
 }

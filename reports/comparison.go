@@ -81,6 +81,11 @@ type Contender struct {
 	Dispatch string `json:"dispatch,omitempty"`
 }
 
+// Of returns the name of the variant of an object; empty if there is none.
+func (c Contender) Of(o variant.Object) string {
+	return map[variant.Object]string{variant.Lock: c.Lock, variant.Sale: c.Sale, variant.Queue: c.Queue, variant.IDs: c.IDs, variant.Dispatch: c.Dispatch}[o]
+}
+
 // Configuration is everything but the contender: a target, faults, and the values of swept settings.
 type Configuration struct {
 	Target        string `json:"target"`

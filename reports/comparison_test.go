@@ -36,8 +36,8 @@ func TestExitCodeOfAComparison(t *testing.T) {
 	}
 }
 
-// TestRecommendation: who broke nothing anywhere, the fastest first, and what that costs; those
-// that did not run everywhere say so.
+// TestRecommendation checks that the recommendation lists the contenders that broke nothing anywhere, the fastest
+// first, with their speeds, and says which of them did not run everywhere.
 func TestRecommendation(t *testing.T) {
 	cell := func(configuration, contender int, outcome string, ratio float64) ComparisonCell {
 		return ComparisonCell{Configuration: configuration, Contender: contender, Outcome: outcome, Estimate: &RatioEstimate{Ratio: ratio}}
@@ -74,7 +74,7 @@ func TestRecommendation(t *testing.T) {
 	}
 }
 
-// TestMergedLatencies are those of all values together, not an average.
+// TestMergedLatencies checks that merged latencies are those of all values together, not an average.
 func TestMergedLatencies(t *testing.T) {
 	a, b, all := NewLatencies(), NewLatencies(), NewLatencies()
 	add := func(to *Latencies, kind history.Kind, took time.Duration, times int) {
@@ -95,7 +95,7 @@ func TestMergedLatencies(t *testing.T) {
 	if l := b.Summary()["buy"]; l.Count != 1 {
 		t.Errorf("what was merged has changed: %+v", l)
 	}
-	// Of two sets, one of which is of a closed load, both count from when they were due.
+	// When a closed and an open load are merged, both count from their due times.
 	closed, open := NewLatencies(), NewLatencies()
 	closed.Add(history.Op{Kind: history.Buy, Outcome: history.Refused, Return: time.Second})
 	open.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})

@@ -32,7 +32,7 @@ func TestDifferenceHeadline(t *testing.T) {
 	}
 }
 
-// TestDifferenceMoved: a measure moved if the interval of its ratio leaves out 1.
+// TestDifferenceMoved checks that a measure counts as moved if the interval of its ratio excludes 1.
 func TestDifferenceMoved(t *testing.T) {
 	ratio := func(low, high float64) Measure {
 		return Measure{Name: "x", Ratio: &Interval{Value: (low + high) / 2, Low: low, High: high}}

@@ -36,7 +36,7 @@ func TestGateSentences(t *testing.T) {
 	}
 }
 
-// TestTriedControls: whoever reads the gate is told which controls were tried in vain.
+// TestTriedControls checks that every form of a gate's report names the controls that were tried in vain.
 func TestTriedControls(t *testing.T) {
 	var terminal, markdown, xml strings.Builder
 	g := reportstest.Gate()
@@ -49,14 +49,14 @@ func TestTriedControls(t *testing.T) {
 		"Markdown": {markdown.String(), fmt.Sprintf(says, "\\*ticket\\*")},
 		"JUnit":    {xml.String(), "<system-out>" + fmt.Sprintf(says, "*ticket*") + "</system-out>"},
 	} {
-		if strings.Count(c.got, c.want) != 2 { // two combinations have that control
+		if strings.Count(c.got, c.want) != 2 { // two cases have that control
 			t.Errorf("%s: not told twice of %q:\n%s", what, c.want, c.got)
 		}
 	}
 }
 
-// TestAGateSaysWhatAPassRestsOn, wherever it is shown: how often each promise could have
-// broken, and what is known to break it and was not tried.
+// TestAGateSaysWhatAPassRestsOn checks that every form of a gate's report says how often a promise could have broken,
+// and which conditions that are known to break it were not tried.
 func TestAGateSaysWhatAPassRestsOn(t *testing.T) {
 	c := reports.GateCase{
 		Title: "lock lua-release", Verdict: reports.Pass, Runs: 1, Opportunities: 40,
@@ -79,7 +79,7 @@ func TestAGateSaysWhatAPassRestsOn(t *testing.T) {
 	}
 }
 
-// TestGateJSON: what is written is read back the same.
+// TestGateJSON checks that a gate in JSON reads back as it was written.
 func TestGateJSON(t *testing.T) {
 	var b, again bytes.Buffer
 	all := reportstest.Gate()

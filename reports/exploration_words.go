@@ -62,8 +62,7 @@ func (e Exploration) Title() string {
 
 // object names the object of a promise.
 func (e Exploration) object(o variant.Object) string {
-	name := map[variant.Object]string{variant.Lock: e.Lock, variant.Sale: e.Sale, variant.Queue: e.Queue, variant.IDs: e.IDs}[o]
-	return strings.TrimSpace(fmt.Sprintf("%s %s", o, name))
+	return strings.TrimSpace(fmt.Sprintf("%s %s", o, Contender{Lock: e.Lock, Sale: e.Sale, Queue: e.Queue, IDs: e.IDs}.Of(o)))
 }
 
 // Declared compares the verdict with the declared promises and flaws.

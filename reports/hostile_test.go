@@ -29,11 +29,11 @@ import (
 	"oversell/reports/text"
 )
 
-// hostile is a text that no output may hold as it is.
+// hostile is a text that no output may contain unescaped.
 const hostile = "\x1b]0;title\x07\u202e<img src=x onerror=alert(1)>\n::error::gone\r\n::set-output name=a::b\n##[error]x\u009b\xff`|*&\"'%0A\u2028\ufeff"
 
-// fill makes every text in v hostile, but for those that are words of ours, which are
-// word. Slices get two elements, maps one, and pointers something to point to.
+// fill makes every text in v hostile, except verdicts and the like, which become word. Slices get two elements, maps
+// one, and pointers something to point to.
 func fill(v reflect.Value, word string, depth int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -51,7 +51,7 @@ func fill(v reflect.Value, word string, depth int) {
 		}
 	case reflect.Slice:
 		if depth > 0 {
-			v.Set(reflect.MakeSlice(v.Type(), 2, 2)) // numbers are 1, and some are indices
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2)) // two elements, as all numbers are 1, and some are indices
 			for i := range 2 {
 				fill(v.Index(i), word, depth-1)
 			}
@@ -82,7 +82,7 @@ func fill(v reflect.Value, word string, depth int) {
 	}
 }
 
-// filled is a hostile document.
+// filled returns a document in which every text is hostile.
 func filled[D any](word string) (d D) {
 	fill(reflect.ValueOf(&d).Elem(), word, 8)
 	return d
@@ -91,18 +91,17 @@ func filled[D any](word string) (d D) {
 // drawing draws a hostile document.
 type drawing func(w io.Writer, word string) error
 
-// of is a function that draws one document.
+// of returns a drawing that uses a function that draws one document.
 func of[D any](draw func(io.Writer, D) error) drawing {
 	return func(w io.Writer, word string) error { return draw(w, filled[D](word)) }
 }
 
-// onTerminal is a method of Terminal.
+// onTerminal returns a drawing that uses a method of Terminal.
 func onTerminal[D any](draw func(text.Terminal, D) error) drawing {
 	return func(w io.Writer, word string) error { return draw(text.Terminal{W: w}, filled[D](word)) }
 }
 
-// drawings are all functions that write a document, by their names. TestEveryDrawingIsLookedAt
-// fails when one is missing.
+// drawings are all functions that write a document. TestEveryDrawingIsLookedAt fails when one is missing.
 var drawings = map[string]drawing{
 	"text.Terminal.Table":            onTerminal(text.Terminal.Table),
 	"text.Terminal.Explain":          onTerminal(text.Terminal.Explain),
@@ -141,15 +140,14 @@ var drawings = map[string]drawing{
 	"reports.WriteJSON": func(w io.Writer, word string) error { return reports.WriteJSON(w, filled[reports.Document](word)) },
 }
 
-// notDrawings are exported and draw nothing that anybody sees as it is.
+// notDrawings are exported, but their output is not shown as it is.
 var notDrawings = map[string]string{
 	"reports.Latencies.WriteHGRM": "writes numbers only",
 	"page.Entry.Name":             "is for the template, which escapes it",
 }
 
-// TestHostileTextsAreQuoted: whatever a document holds, and whatever draws it, what
-// comes out has no control characters but line breaks of ours, no commands to GitHub
-// Actions but our own, and no markup but ours.
+// TestHostileTextsAreQuoted checks that no output, whatever the document holds, has control characters other than our
+// line breaks, commands to GitHub Actions other than our own, or markup other than ours.
 func TestHostileTextsAreQuoted(t *testing.T) {
 	for name, draw := range drawings {
 		for _, word := range []string{reports.Violated, reports.Inconclusive, reports.Pass, hostile} {
@@ -167,8 +165,8 @@ func TestHostileTextsAreQuoted(t *testing.T) {
 	}
 }
 
-// TestEveryDrawingIsLookedAt: what these packages export, and of package reports what takes
-// a writer, is a drawing that TestHostileTextsAreQuoted looks at, or known not to be one.
+// TestEveryDrawingIsLookedAt checks that every exported function of these packages (of package reports: every one
+// that takes a writer) is in drawings or in notDrawings.
 func TestEveryDrawingIsLookedAt(t *testing.T) {
 	found := map[string]bool{}
 	for _, dir := range []string{".", "text", "page", "ci"} {
@@ -207,8 +205,7 @@ func TestEveryDrawingIsLookedAt(t *testing.T) {
 	}
 }
 
-// exportedName is the name of a function, or of a method after that of its type, and
-// whether both are exported.
+// exportedName returns the name of a function, or of a method with its type, and whether it is exported.
 func exportedName(f *ast.FuncDecl) (name string, exported bool) {
 	name = f.Name.Name
 	exported = f.Name.IsExported()
@@ -221,7 +218,7 @@ func exportedName(f *ast.FuncDecl) (name string, exported bool) {
 	}
 	id, ok := of.(*ast.Ident)
 	if !ok {
-		return name, exported // of a generic type
+		return name, exported // a method of a generic type
 	}
 	return id.Name + "." + name, exported && id.IsExported()
 }
@@ -234,7 +231,7 @@ func takesWriter(f *ast.FuncDecl) bool {
 	})
 }
 
-// harmless looks for what must not be in an output.
+// harmless checks that an output has nothing that a hostile text could smuggle in.
 func harmless(t *testing.T, renderer, word, output string) {
 	t.Helper()
 	if !utf8.ValidString(output) {
@@ -252,7 +249,7 @@ func harmless(t *testing.T, renderer, word, output string) {
 	markup := output
 	switch {
 	case strings.HasPrefix(renderer, "text.Terminal."), renderer == "ci.Annotations", renderer == "reports.WriteJSON":
-		return // markup means nothing there
+		return // markup means nothing in these outputs
 	case strings.HasSuffix(renderer, "Markdown"):
 		var b strings.Builder
 		if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(output), &b); err != nil {
@@ -265,7 +262,7 @@ func harmless(t *testing.T, renderer, word, output string) {
 	}
 }
 
-// hostileHistory is a history in which every text is hostile, and two hold one lock.
+// hostileHistory returns a history in which every text is hostile, and two clients hold one lock.
 func hostileHistory() *history.History {
 	h := &history.History{}
 	fill(reflect.ValueOf(&h.Header).Elem(), hostile, 8)
@@ -280,7 +277,7 @@ func hostileHistory() *history.History {
 	return h
 }
 
-// TestJSONIsExact: what does not print is escaped, and nothing is lost.
+// TestJSONIsExact checks that unprintable characters are escaped, and that nothing is lost.
 func TestJSONIsExact(t *testing.T) {
 	var b bytes.Buffer
 	in := []string{"\x1b\u202e\u009b\U000e0041 <b> 超卖", "plain"}

@@ -41,7 +41,7 @@ func TestLatenciesCountFromDueAndFromCall(t *testing.T) {
 		op := history.Op{Kind: history.Buy, Outcome: history.OK, Due: call - 10*time.Millisecond, Call: call, Return: call + time.Duration(i+1)*time.Microsecond}
 		l.Add(op)
 		op.Reason = history.Stopped
-		l.Add(op) // our own stop is no latency
+		l.Add(op) // an operation that the run itself stopped has no latency
 	}
 	l.Add(history.Op{Kind: history.ReadState, Return: time.Hour})
 	s := l.Summary()

@@ -12,10 +12,14 @@ import (
 // Title describes what ran.
 func (r Run) Title() string {
 	s := cmp.Or(r.Scenario, nameless)
-	for _, part := range []struct{ what, name string }{{"lock", r.Lock}, {"sale", r.Sale}, {"queue", r.Queue}, {"ids", r.IDs}, {"dispatch", r.Dispatch}, {"on", r.SQL}} {
-		if part.name != "" {
-			s += fmt.Sprintf(", %s %s", part.what, part.name)
+	named := Contender{r.Lock, r.Sale, r.Queue, r.IDs, r.Dispatch}
+	for _, of := range variant.Objects {
+		if name := named.Of(of); name != "" {
+			s += fmt.Sprintf(", %s %s", of, name)
 		}
+	}
+	if r.SQL != "" {
+		s += ", on " + r.SQL
 	}
 	return s
 }

@@ -16,7 +16,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestSeparators: numbers for people have separators, whatever writes them.
+// TestSeparators checks that numbers for people have separators wherever they are written.
 func TestSeparators(t *testing.T) {
 	sold, stock, unknown := int64(16957), int64(1500), int64(1000)
 	for got, want := range map[string]string{
@@ -33,7 +33,7 @@ func TestSeparators(t *testing.T) {
 	}
 }
 
-// TestFoldedUnits: a number stays with its unit where both have room.
+// TestFoldedUnits checks that a number stays on one line with its unit where there is room for both.
 func TestFoldedUnits(t *testing.T) {
 	for _, c := range []struct {
 		text  string
@@ -51,8 +51,8 @@ func TestFoldedUnits(t *testing.T) {
 	}
 }
 
-// TestSlowerRoundByRound: what a measure was decided by is told as such, apart from medians that
-// another slow-down would follow from.
+// TestSlowerRoundByRound checks that a measure's sentence first gives the slow-down per round that decided it, and
+// then the medians, from which another slow-down would follow.
 func TestSlowerRoundByRound(t *testing.T) {
 	low, high := -0.01, 0.03
 	m := GateMeasure{Name: "throughput", Unit: "a second", Candidate: 8566, Baseline: 9057, Slowdown: Estimate{0.014, &low, &high}, Noise: Estimate{0, &low, &high}, Allowed: 0.1}
@@ -62,7 +62,8 @@ func TestSlowerRoundByRound(t *testing.T) {
 	}
 }
 
-// TestSummaryOfWhatPromisesNothing: a run that nobody could fail says so, and what it did.
+// TestSummaryOfWhatPromisesNothing checks that a run without promises says so, and names the properties that it would
+// have broken.
 func TestSummaryOfWhatPromisesNothing(t *testing.T) {
 	r := Run{Verdict: Inconclusive, Properties: []Property{{Name: variant.MutualExclusion, Of: variant.Lock, Result: NotClaimed, Measured: Broken}}}
 	if got, want := r.Summary(), "inconclusive, because it promises nothing; it would have broken mutual-exclusion"; got != want {
@@ -70,7 +71,7 @@ func TestSummaryOfWhatPromisesNothing(t *testing.T) {
 	}
 }
 
-// TestNoClaimAnswered: where nothing was answered, no answer is the declared one.
+// TestNoClaimAnswered checks that nothing is said of declared answers where no claim was answered.
 func TestNoClaimAnswered(t *testing.T) {
 	if got := (Claims{}).Sum(); strings.Contains(got, "declared") {
 		t.Error(got)

@@ -22,7 +22,7 @@ import (
 	"oversell/variant"
 )
 
-// countingClock counts readings.
+// countingClock counts how often it is read.
 type countingClock struct {
 	clock.Clock
 	read *int
@@ -33,7 +33,7 @@ func (c countingClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// losing is a hook that loses the reply to the first command of a name.
+// losing is a hook that loses the reply to the first command with this name.
 type losing struct{ name string }
 
 var errLostReply = errors.New("no answer")
@@ -58,19 +58,19 @@ func (*losing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// told is what a client's world was told.
+// told records what a client tells its world.
 type told struct {
 	lines  []string
-	ops    []history.Op // as they ended
-	open   int          // begun and not ended
-	rounds int          // operations begun of the kinds that count
-	turns  int          // places at which all that is remembered was told
-	begun  int          // those at which a round began
+	ops    []history.Op // in order of completion
+	open   int          // operations begun and not ended
+	rounds int          // operations begun of the kinds in counts
+	turns  int          // calls of Turn, at which the client tells all that it remembers
+	begun  int          // calls of Turn at which a round begins
 	counts []history.Kind
-	read   int // of the clock
+	read   int // readings of the clock
 }
 
-// world is one on t in which there are three rounds.
+// world returns a world on t that has enough after three rounds.
 func (w *told) world(t *server.Target, index int, epoch time.Time) World {
 	if w.counts == nil {
 		w.counts = []history.Kind{history.Acquire}
@@ -128,7 +128,7 @@ func (w *told) world(t *server.Target, index int, epoch time.Time) World {
 	}
 }
 
-// TestAlone drives clients one after the other, which no engine knows of.
+// TestAlone drives clients one after the other, without an engine.
 func TestAlone(t *testing.T) {
 	const section = "acquire ok, pause section, release ok"
 	const purchase = "acquire ok, buy ok, release ok"
@@ -180,7 +180,7 @@ func TestAlone(t *testing.T) {
 		name := strings.Join(strings.Fields(strings.Join([]string{c.scenario, c.lock, c.sale, c.queue, c.ids}, " ")), " ")
 		t.Run(name, func(t *testing.T) {
 			cfg := alone(t, c.scenario, c.lock, c.sale, c.queue, c.ids)
-			cfg.Delay, cfg.Repeat = None, None // chance has no place here, and time stands still
+			cfg.Delay, cfg.Repeat = None, None // neither chance nor delays play a part here
 			if c.change != nil {
 				c.change(&cfg)
 			}
@@ -204,7 +204,7 @@ func TestAlone(t *testing.T) {
 				if got := strings.Join(w.lines, ", "); got != want {
 					t.Errorf("client %d: %s\nwant: %s", index, got, want)
 				}
-				// Where a number is taken, there is a turn before each acquisition, too.
+				// Where a number is taken, there is also a turn before each acquisition.
 				if w.begun == 0 || w.turns < w.begun || w.turns == w.begun && cfg.Scenario.Uses(variant.IDs) {
 					t.Errorf("client %d: told of %d turns, %d of them rounds", index, w.turns, w.begun)
 				}
@@ -222,7 +222,7 @@ func TestAlone(t *testing.T) {
 				}
 			}
 			world := administrator.world(s, 9, epoch)
-			world.OpenPops = requests[min(2, len(requests)):] // as if no answer had come
+			world.OpenPops = requests[min(2, len(requests)):] // as if these pops had had no answer
 			administrator.lines, administrator.ops = nil, nil
 			if err := Alone(cfg, world).Audit(t.Context()); err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestAlone(t *testing.T) {
 			for i, op := range administrator.ops {
 				n := op.Result.String()
 				if op.Arg.String() == "popped" {
-					n = "1" // whatever the task's number is
+					n = "1" // the task's number does not matter
 				}
 				read = append(read, administrator.lines[i]+" "+op.Arg.String()+"="+n)
 			}
@@ -242,7 +242,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestAloneTriesAgain: a client without an answer sends the same order again, under the same identity.
+// TestAloneTriesAgain checks that a client without an answer sends the same order again, under the same identity.
 func TestAloneTriesAgain(t *testing.T) {
 	w := new(told)
 	world := w.world(embedded(t), 1, time.Now())
@@ -250,7 +250,7 @@ func TestAloneTriesAgain(t *testing.T) {
 	if err := client.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client.Step(t.Context()) // the server knows the scripts from here on
+	client.Step(t.Context()) // makes the server know the scripts
 	w.lines, w.ops = nil, nil
 	world.Env.Redis[0].AddHook(&losing{"evalsha"})
 	client.Live(t.Context(), 3)
@@ -262,17 +262,18 @@ func TestAloneTriesAgain(t *testing.T) {
 	}
 }
 
-// TestAloneReadsNoClock: each reading is a point at which a schedule may change course.
+// TestAloneReadsNoClock checks that a client does not read the clock needlessly: each reading is a point at which a
+// schedule may change course.
 func TestAloneReadsNoClock(t *testing.T) {
 	cfg := alone(t, "mutex", "none", "", "", "")
 	w := new(told)
 	Alone(cfg, w.world(embedded(t), 0, time.Now())).Live(t.Context(), 3)
-	if w.read != 3 { // the lock's own, for its lease
+	if w.read != 3 { // the lock reads it, for its lease
 		t.Errorf("the clock was read %d times in three rounds; want once for each lease", w.read)
 	}
 }
 
-// TestMemory: a client's memory does not change unless something happens that it must remember.
+// TestMemory checks that a client's memory does not change unless something happens that it must remember.
 func TestMemory(t *testing.T) {
 	cfg := alone(t, "ids", "lua-release", "", "", "block")
 	w := new(told)
@@ -297,7 +298,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// alone is a config for clients that no engine drives.
+// alone returns a configuration for clients that no engine drives.
 func alone(t *testing.T, scenario, lock, sale, queue, ids string) Config {
 	t.Helper()
 	c := config(t, scenario, cmp.Or(lock, "none"), sale)

@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// TestBreakable distinguishes what load alone breaks from what needs more.
+// TestBreakable checks that Breakable tells what load alone breaks from what only faults or other conditions break.
 func TestBreakable(t *testing.T) {
 	freeze, err := faults.Parse("freeze holder 2s 5%")
 	if err != nil {

@@ -30,8 +30,8 @@ func config(t testing.TB, scenario, lock, sale string) Config {
 	return c
 }
 
-// TestKnownToBreak names conditions that flaws declare and a run lacks, and none that it has or that concern
-// unpromised properties.
+// TestKnownToBreak checks that the conditions that are named are those that flaws declare and the run lacks: none
+// that the run has, and none that concerns a property that is not promised.
 func TestKnownToBreak(t *testing.T) {
 	for _, c := range []struct {
 		scenario, lock, sale string
@@ -43,7 +43,7 @@ func TestKnownToBreak(t *testing.T) {
 		{scenario: "seckill", lock: "none", sale: "decr", want: []string{"quantity", "refund"}},
 		{scenario: "seckill", lock: "none", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: []string{"refund"}, not: []string{"quantity"}},
 		{scenario: "seckill", lock: "none", sale: "check-then-act", want: []string{"resend"}},
-		{scenario: "mutex", lock: "none", not: []string{"overrun", "failover"}}, // nothing is promised
+		{scenario: "mutex", lock: "none", not: []string{"overrun", "failover"}}, // the lock promises nothing
 		{scenario: "mutex", lock: "setnx-expire", want: []string{"crash", "overrun"}},
 	} {
 		config := config(t, c.scenario, c.lock, c.sale)
@@ -67,7 +67,7 @@ func TestKnownToBreak(t *testing.T) {
 	}
 }
 
-// TestExpect holds the declared outcomes against the table of failure modes.
+// TestExpect compares the declared outcomes with the table of failure modes.
 func TestExpect(t *testing.T) {
 	for _, c := range []struct {
 		scenario, lock, sale string
@@ -90,9 +90,9 @@ func TestExpect(t *testing.T) {
 		{scenario: "seckill", lock: "watchdog", sale: "plain", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "seckill", lock: "fenced", sale: "fenced-write", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
-		// A DEL that comes late breaks the lock itself.
+		// A late DEL breaks the lock itself.
 		{scenario: "seckill", lock: "set-nx-ex", sale: "lua", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectViolated},
-		// Resent orders.
+		// Orders that are sent again.
 		{scenario: "seckill", lock: "none", sale: "check-then-act", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectViolated},
 		{scenario: "seckill", lock: "lua-release", sale: "check-then-act", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectPass},
 		{scenario: "seckill", lock: "none", sale: "lua", change: func(c *Config) { c.Resend = 0.5 }, want: ExpectPass},
@@ -100,7 +100,7 @@ func TestExpect(t *testing.T) {
 		{scenario: "seckill", lock: "none", sale: "decr", want: ExpectPass},
 		{scenario: "seckill", lock: "none", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: ExpectViolated},
 		{scenario: "seckill", lock: "lua-release", sale: "decr", change: func(c *Config) { c.Quantity = 3 }, want: ExpectPass},
-		// Long sections are extended in mutex.
+		// In mutex, a long section extends its lease.
 		{scenario: "mutex", lock: "set-nx-ex", change: func(c *Config) { c.Hold = 2 * c.TTL }, want: ExpectPass},
 		{scenario: "mutex", lock: "php-lock", want: ExpectViolated},
 	} {
@@ -175,8 +175,8 @@ func TestPromisesFollowTheObjects(t *testing.T) {
 	}
 }
 
-// TestFloorsPromiseNoGaps: what a scenario asks of an object is promised with every
-// variant, and the declared outcome follows.
+// TestFloorsPromiseNoGaps checks that what a scenario requires of an object is promised with every variant, and that
+// the declared outcome follows from that.
 func TestFloorsPromiseNoGaps(t *testing.T) {
 	for _, v := range idimpl.Variants {
 		for _, scenario := range []string{"ids", "floors"} {
@@ -199,8 +199,8 @@ func TestFloorsPromiseNoGaps(t *testing.T) {
 	}
 }
 
-// TestAbandonedTasksAreDeclared: where holders abandon the lock, one with a practically endless
-// lease is declared to break its progress and task-returns; elsewhere neither is declared.
+// TestAbandonedTasksAreDeclared checks that, where holders abandon the lock, a lock with a practically endless lease
+// is declared to break progress and task-returns, and elsewhere neither.
 func TestAbandonedTasksAreDeclared(t *testing.T) {
 	stuck := func(abandon int) (of []variant.Object) {
 		c := config(t, "dispatch", "php-lock-printed", "")
@@ -218,7 +218,8 @@ func TestAbandonedTasksAreDeclared(t *testing.T) {
 	}
 }
 
-// TestAbandonedTasksAreSpread: as many as were asked for, and few users are out at a time.
+// TestAbandonedTasksAreSpread checks that as many tasks are abandoned as were asked for, spread over the run so that few
+// users are out at a time.
 func TestAbandonedTasksAreSpread(t *testing.T) {
 	for _, c := range []Config{{Ops: 400, Abandon: 5}, {Ops: 20, Abandon: 5}, {Ops: 5, Abandon: 5}, {Ops: 7, Abandon: 0}} {
 		var at []int64

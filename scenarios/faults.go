@@ -213,7 +213,7 @@ const afterglow = 500 * time.Millisecond
 // patience returns how long a healthy run can go without a useful answer to any client, including the lease of a
 // client that died, plus a margin, so that the history shows the stall.
 func (c Config) patience() time.Duration {
-	p := c.TTL + (c.TTL+Grace+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
+	p := c.TTL + (c.TTL+c.Grace()+c.Retry)*5/4 + c.Hold + c.Delay + c.QueueOptions.Visibility
 	redial := time.Duration(0)
 	for _, f := range c.Faults {
 		if f.Kind.Level != faults.OnClient {

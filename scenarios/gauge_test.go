@@ -11,7 +11,7 @@ import (
 	"oversell/server"
 )
 
-// gaugeOf follows one server that answers so.
+// gaugeOf returns a gauge of one server with this usage.
 func gaugeOf(usage func(number int) (server.Usage, error)) *gauge {
 	start := time.Now()
 	return &gauge{
@@ -21,8 +21,8 @@ func gaugeOf(usage func(number int) (server.Usage, error)) *gauge {
 	}
 }
 
-// TestGaugeKeepsWhatFits: however long a run is, it keeps a bounded number of samples, the
-// first among them, and asks less often.
+// TestGaugeKeepsWhatFits checks that, however long a run is, the gauge keeps a bounded number of samples, the first
+// among them, and asks less and less often.
 func TestGaugeKeepsWhatFits(t *testing.T) {
 	n := int64(0)
 	g := gaugeOf(func(int) (server.Usage, error) { n++; return server.Usage{Commands: n}, nil })
@@ -41,8 +41,8 @@ func TestGaugeKeepsWhatFits(t *testing.T) {
 	}
 }
 
-// TestGaugeOfASilentServer: a server that does not report its load is not asked again; one that a fault keeps from
-// replying is.
+// TestGaugeOfASilentServer checks that a server that does not report its load is not asked again, and that a server
+// whose reply a fault prevents is asked again.
 func TestGaugeOfASilentServer(t *testing.T) {
 	asked := 0
 	g := gaugeOf(func(int) (server.Usage, error) { asked++; return server.Usage{}, fmt.Errorf("no: %w", server.ErrUsage) })
@@ -64,8 +64,8 @@ func TestGaugeOfASilentServer(t *testing.T) {
 	}
 }
 
-// TestRunTellsOfTheServer: a run on a server holds its counts from before the load and from
-// after it, and one on the emulation none.
+// TestRunTellsOfTheServer checks that a run on a server has the server's counts from before and after the load, and
+// that a run on the emulation has none.
 func TestRunTellsOfTheServer(t *testing.T) {
 	for kind, want := range map[string]int{"process": 1, "embedded": 0} {
 		h := runOn(t, t.Context(), config(t, "seckill", "lua-release", "plain"), openServer(t, kind, "single"))

@@ -13,10 +13,10 @@ import (
 	"oversell/server"
 )
 
-// BenchmarkStall freezes a redis-server for 500 ms in an open load of 3 s. The p99 from when
-// orders were due is compared with what the stall makes of it: the slowest hundredth came in the
-// first part of the stall, and clients catch up with it at the speed that they have afterwards.
-// See TestStallIsMeasuredFromWhenArrivalsWereDue for the same in virtual time.
+// BenchmarkStall freezes a redis-server for 500 ms in an open load of 3 s. It compares the p99 from the due times of
+// orders with the p99 that follows from the stall: the slowest hundredth is due in the first part of the stall, and
+// clients work it off at the speed that they have afterwards. See TestStallIsMeasuredFromWhenArrivalsWereDue for the
+// same in virtual time.
 func BenchmarkStall(b *testing.B) {
 	s, err := server.Open(b.Context(), server.Spec{Target: "process", Topology: "single"})
 	if err != nil {
@@ -63,8 +63,8 @@ func openConfig(b *testing.B) Config {
 	return c
 }
 
-// stallOf is the p99 of purchases from when they were due and from their calls, and the one
-// calculated from the stall, in milliseconds.
+// stallOf returns the p99 of purchases from their due times and from their calls, and the p99 calculated from the
+// stall, in milliseconds.
 func stallOf(h *history.History) (due, call, want float64) {
 	l := reports.NewLatencies()
 	var frozen history.Op
@@ -74,7 +74,7 @@ func stallOf(h *history.History) (due, call, want float64) {
 		}
 	}
 	end := max(frozen.Return, frozen.Until)
-	var after []history.Op // orders that were due in the stall, in the order of their answers
+	var after []history.Op // orders due in the stall and answered after it, in the order of their answers
 	for _, op := range h.Ops {
 		if op.Kind == history.Buy && op.Due > frozen.Call && op.Due < end && op.Return > end {
 			after = append(after, op)

@@ -22,7 +22,7 @@ func rateOf(t *testing.T, text string) arrival.Rate {
 	return r
 }
 
-// dues are when operations of one kind were due, since the first, in order.
+// dues returns the due times of operations of one kind since the first one, in order.
 func dues(h *history.History, kind history.Kind) (all []time.Duration) {
 	for _, op := range h.Ops {
 		if op.Kind == kind {
@@ -36,8 +36,8 @@ func dues(h *history.History, kind history.Kind) (all []time.Duration) {
 	return all
 }
 
-// TestStepsAreDueAsTheSeedSays: in every scenario the first operation of each step is due when an
-// arrival is, to the nanosecond, whenever it was called, and whatever follows is as late as it.
+// TestStepsAreDueAsTheSeedSays checks, in every scenario, that the first operation of each step is due when an
+// arrival is, to the nanosecond, whenever it was called, and that the operations after it are as late as it is.
 func TestStepsAreDueAsTheSeedSays(t *testing.T) {
 	queue, _ := queueimpl.Find("zset-atomic")
 	incr, _ := idimpl.Find("incr")
@@ -47,8 +47,8 @@ func TestStepsAreDueAsTheSeedSays(t *testing.T) {
 		n                    int
 		change               func(c *Config)
 	}{
-		{"seckill", "none", "lua", history.Acquire, 70, func(c *Config) { c.Ops, c.Resend = 70, None }}, // the stock of 20 is gone before
-		{"seckill", "none", "lua", history.Acquire, 28, func(c *Config) { c.Resend = None }},            // and then all 8 are told
+		{"seckill", "none", "lua", history.Acquire, 70, func(c *Config) { c.Ops, c.Resend = 70, None }}, // the stock of 20 is sold before
+		{"seckill", "none", "lua", history.Acquire, 28, func(c *Config) { c.Resend = None }},            // the stock of 20, and a refusal for each of the 8 clients
 		{"mutex", "lua-release", "", history.Acquire, 50, func(c *Config) { c.Duration = 500 * time.Millisecond }},
 		{"ids", "none", "", history.Acquire, 60, func(c *Config) { c.Ops, c.IDs = 60, incr }},
 		{"floors", "none", "", history.Acquire, 60, func(c *Config) { c.Ops, c.IDs = 60, incr }},
@@ -103,7 +103,7 @@ func TestStepsAreDueAsTheSeedSays(t *testing.T) {
 	}
 }
 
-// TestTwinsAreAsLate: an order that is sent twice at once is due once.
+// TestTwinsAreAsLate checks that the two requests of an order that is sent twice at once have one due time.
 func TestTwinsAreAsLate(t *testing.T) {
 	c := config(t, "seckill", "none", "lua")
 	c.Rate, c.Resend = rateOf(t, "0:200"), 1
@@ -124,7 +124,7 @@ func TestTwinsAreAsLate(t *testing.T) {
 	}
 }
 
-// TestClosedLoadIsNeverLate: whatever is called is due.
+// TestClosedLoadIsNeverLate checks that, in a closed load, every operation is due when it is called.
 func TestClosedLoadIsNeverLate(t *testing.T) {
 	c := config(t, "seckill", "lua-release", "plain")
 	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
@@ -138,8 +138,8 @@ func TestClosedLoadIsNeverLate(t *testing.T) {
 	}
 }
 
-// TestArrivalsWaitForAServerThatIsFrozen: an arrival that is due while a server does nothing is
-// counted from when it was due, also if no client is free to call.
+// TestArrivalsWaitForAServerThatIsFrozen checks that an arrival that is due while a server does nothing counts from
+// its due time, even if no client is free to call.
 func TestArrivalsWaitForAServerThatIsFrozen(t *testing.T) {
 	s := openServer(t, "process", "")
 	f, err := faults.Parse("freeze node 1 500ms at 300ms")
@@ -170,8 +170,7 @@ func TestArrivalsWaitForAServerThatIsFrozen(t *testing.T) {
 	}
 }
 
-// TestStoppedOpenLoad: arrivals that are due when the run is stopped and have no client have been
-// missed.
+// TestStoppedOpenLoad checks that arrivals that are due when the run is stopped and have no client count as missed.
 func TestStoppedOpenLoad(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	c.Clients, c.Hold, c.Duration, c.Rate = 2, time.Hour, 100*time.Millisecond, rateOf(t, "0:1000")

@@ -8,8 +8,8 @@ import (
 	"oversell/faults"
 )
 
-// A run that its faults keep going after its time, or whose faults take long to heal
-// when the clients have ended, says so.
+// TestWhatFaultsAddToTheTime checks that a run says so if its faults keep it going after its time, or take long to
+// heal after the clients have ended.
 func TestWhatFaultsAddToTheTime(t *testing.T) {
 	s := openServer(t, "process", "")
 	f, err := faults.Parse("freeze node 1 600ms at 100ms")

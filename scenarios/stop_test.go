@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStopWithASignal: whoever comes first, a run is stopped once, for the reason that was
-// given first, also if it was stopped before it began.
+// TestStopWithASignal checks that a run that a signal and a caller stop at once is stopped with the first given
+// reason, and that a run can be stopped before it begins.
 func TestStopWithASignal(t *testing.T) {
 	var live Live
 	ctx, cancel := context.WithCancel(t.Context())

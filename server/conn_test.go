@@ -115,8 +115,8 @@ func TestWarmReportsTheFileLimit(t *testing.T) {
 	servertest.WantError(t, err, ErrEnvironment, "may open only "+strconv.Itoa(fileLimit())+" files")
 }
 
-// A command that was written and not answered must not be sent again. The
-// second driver, with its default setting, shows that the test would notice.
+// TestTheDriverDoesNotRepeatCommands checks that a command that was sent but not answered is not sent again. A second
+// client, with the driver's default setting, does so and shows that the test would notice.
 func TestTheDriverDoesNotRepeatCommands(t *testing.T) {
 	var incremented atomic.Int32
 	addr, _ := listen(t, func(c net.Conn) {
@@ -127,7 +127,7 @@ func TestTheDriverDoesNotRepeatCommands(t *testing.T) {
 			case err != nil:
 				return
 			case word == "hello":
-				fmt.Fprint(c, "-ERR unknown command\r\n") // an old server
+				fmt.Fprint(c, "-ERR unknown command\r\n") // like an old server
 			case word == "incr":
 				incremented.Add(1)
 				c.Close()
@@ -150,7 +150,8 @@ func TestTheDriverDoesNotRepeatCommands(t *testing.T) {
 	}
 }
 
-// Waiting for a shared connection is queueing, cut short by a deadline only.
+// TestAFullPoolQueues checks that a command that waits for a connection of the pool waits until one is free, and gives up
+// only at its deadline.
 func TestAFullPoolQueues(t *testing.T) {
 	tg := mustOpen(t, Spec{Target: "embedded"})
 	c := tg.Client(0, ConnOptions{PoolSize: 1, Timeout: 10 * time.Millisecond})
@@ -177,7 +178,7 @@ func TestAFullPoolQueues(t *testing.T) {
 func TestOptionsBelongToTheCaller(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	tg := mustOpen(t, Spec{Target: "redis://" + addr + "/2"})
-	tg.Options(0, ConnOptions{}).Addr = "127.0.0.1:1" // a proxy, say
+	tg.Options(0, ConnOptions{}).Addr = "127.0.0.1:1" // the address of a proxy, for example
 	if o := tg.Options(0, ConnOptions{}); o.Addr != addr || o.DB != 2 {
 		t.Errorf("options of the target were changed: %s, database %d", o.Addr, o.DB)
 	}

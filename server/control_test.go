@@ -66,7 +66,7 @@ func TestADeathAfterARestartIsNoticed(t *testing.T) {
 		t.Fatal("a death that was asked for ended the target")
 	case <-time.After(20 * time.Millisecond):
 	}
-	noError(t, tg.group.Servers[0].Machine.Kill()) // behind the target's back
+	noError(t, tg.group.Servers[0].Machine.Kill()) // without the target's knowledge
 	<-tg.Done()
 	servertest.WantError(t, tg.Err(), ErrEnvironment, "died: signal: killed")
 }
@@ -90,7 +90,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	if got, err := client.Get(t.Context(), "k").Result(); got != "v" {
 		t.Errorf("after the thaw: %q, %v", got, err)
 	}
-	// A frozen server can be killed, and the next one is not frozen.
+	// A frozen server can be killed, and the server that is started in its place is not frozen.
 	noError(t, tg.Freeze(1))
 	noError(t, tg.Kill(1))
 	noError(t, tg.Thaw(1))
@@ -132,7 +132,7 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// wantUnhealthy wants AwaitHealthy to fail for that reason.
+// wantUnhealthy checks that AwaitHealthy fails, with an error that contains parts.
 func wantUnhealthy(t *testing.T, tg *Target, parts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -12,6 +12,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/errclass"
+	"oversell/internal/freeport"
 	"oversell/server/instance"
 	"oversell/server/topology"
 )
@@ -39,7 +40,7 @@ func OpenEmbedded(clk clock.Clock, n int) (*Target, error) {
 func openEmbedded(clk clock.Clock, n int, why string) (*Target, error) {
 	servers, err := instance.OpenAll(n, func(int) (*instance.Server, error) {
 		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
+		if err := freeport.Listen(m.StartAddr); err != nil {
 			return nil, errclass.Environmentf("start the in-memory emulation: %w", err)
 		}
 		follow(m, clk)

@@ -74,8 +74,8 @@ func TestEmbeddedFollowsAVirtualClock(t *testing.T) {
 	}
 }
 
-// A lease must never end before the client that was granted it expects its end,
-// or correct locks would look broken; and it must end soon after.
+// TestEmbeddedLeasesLastExactlyAsLongAsPromised checks that a lease never ends before its holder expects it to, or correct
+// locks would look broken, and that it ends soon after.
 func TestEmbeddedLeasesLastExactlyAsLongAsPromised(t *testing.T) {
 	tg := mustOpen(t, Spec{Target: "embedded"})
 	const ttl = 20 * time.Millisecond
@@ -124,8 +124,8 @@ func TestEmbeddedTimeIsTheMachines(t *testing.T) {
 	}
 }
 
-// The commands that locks, sales and queues use must work, and mean the same,
-// on every kind of target.
+// TestCommandsOfLockScripts checks that the commands that locks, sales and queues use have the same effect on every kind
+// of target.
 func TestCommandsOfLockScripts(t *testing.T) {
 	for _, kind := range []string{"embedded", "process"} {
 		t.Run(kind, func(t *testing.T) {

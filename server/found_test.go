@@ -11,7 +11,7 @@ import (
 	"oversell/server/instance"
 )
 
-// addressesOf returns those of servers, as a user would give them.
+// addressesOf returns the addresses of servers in the form in which a user gives them.
 func addressesOf(tg *Target, numbers ...int) string {
 	var all []string
 	for _, n := range numbers {
@@ -20,8 +20,8 @@ func addressesOf(tg *Target, numbers ...int) string {
 	return strings.Join(all, ",")
 }
 
-// Topologies that run already are found from some of their addresses, and are the
-// same as those that we started, except that they cannot be stopped.
+// TestTopologiesAtAddresses checks that a topology that already runs is found from some of its addresses, and is like one
+// that oversell started, except that its servers cannot be stopped.
 func TestTopologiesAtAddresses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func TestWrongTopologiesAtAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A cluster that runs already may lead to other machines.
+// TestANeighbourElsewhereIsRefused checks that a running cluster whose nodes name servers on other machines is refused.
 func TestANeighbourElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	e := instance.Endpoint{Host: "127.0.0.1", Addr: "127.0.0.1:1", Login: instance.Options("127.0.0.1:1", ConnOptions{})}
@@ -139,7 +139,7 @@ func TestANeighbourElsewhereIsRefused(t *testing.T) {
 	servertest.WantError(t, err, ErrUsage, "127.0.0.1:1 names a server elsewhere: 192.0.2.1:6379 is not on this machine", "--allow-remote")
 }
 
-// Nor does a client follow a cluster there later.
+// TestAClientStaysOnThisMachine checks that a client does not later follow a cluster to another machine either.
 func TestAClientStaysOnThisMachine(t *testing.T) {
 	t.Parallel()
 	tg := mustOpen(t, Spec{Target: "process"})
@@ -151,7 +151,8 @@ func TestAClientStaysOnThisMachine(t *testing.T) {
 	conn.Close()
 }
 
-// The sentinels of many want no password, while their servers do.
+// TestSentinelsWithoutThePasswordOfTheirServers checks the common setup in which the servers want a password and the
+// sentinels want none.
 func TestSentinelsWithoutThePasswordOfTheirServers(t *testing.T) {
 	t.Parallel()
 	master, _ := servertest.Start(t, "--requirepass", "topsecret", "--masterauth", "topsecret")
@@ -197,7 +198,7 @@ func TestAbilities(t *testing.T) {
 		name    string
 		tg      *Target
 		ability Ability
-		reason  string // empty: it can
+		reason  string // empty: the target has the ability
 	}{
 		{"embedded", embedded, CanStop, "--target process"},
 		{"embedded", embedded, CanFailOver, "with --topology replica, sentinel or cluster"},

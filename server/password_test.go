@@ -11,7 +11,7 @@ import (
 	"oversell/internal/servertest"
 )
 
-// No message repeats a password, however the address is misspelt.
+// TestNoMessageShowsAPassword checks that no message contains the password, however the address is misspelt.
 func TestNoMessageShowsAPassword(t *testing.T) {
 	const password = "correct-horse"
 	for _, address := range []string{
@@ -34,7 +34,7 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 	}
 }
 
-// Some servers repeat in an error what they were sent.
+// TestAServerThatRepeatsThePassword checks that a password is not shown even if the server repeats it in an error.
 func TestAServerThatRepeatsThePassword(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

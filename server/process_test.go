@@ -21,8 +21,8 @@ import (
 	"oversell/server/topology"
 )
 
-// asParent makes the test binary open a process target, say its pid and wait to
-// be killed; see TestServerDiesWithItsParent.
+// asParent is the environment variable that makes the test binary open a process target, print the server's pid and wait
+// to be killed; see TestServerDiesWithItsParent.
 const asParent = "OVERSELL_TEST_AS_PARENT"
 
 func TestMain(m *testing.M) {
@@ -148,7 +148,7 @@ func TestADeadServerIsNoticed(t *testing.T) {
 	servertest.WantError(t, tg.Close(), ErrEnvironment, "died")
 }
 
-// listen serves each connection on a free port with f.
+// listen listens on a free port and serves each connection with f.
 func listen(t *testing.T, f func(net.Conn)) (addr string, port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +179,8 @@ func pong(c net.Conn) {
 	}
 }
 
-// A server on an occupied port exits, while somebody else's answers PING.
+// TestAPortThatIsTakenIsNotOurs checks that a target does not mistake another server on the port for its own: its own
+// exits because the port is taken, while the other one answers PING.
 func TestAPortThatIsTakenIsNotOurs(t *testing.T) {
 	redisAddr, foreign := servertest.Start(t)
 	_, redisPort := splitPort(t, redisAddr)
@@ -266,7 +267,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	servertest.Await(t, fmt.Sprintf("the end of process %d", pid), func() bool { return !running(pid) })
 }
 
-// running returns false for zombies, too: an orphan may have no parent that waits for it.
+// running reports whether a process runs. A zombie does not: an orphan may have no parent that waits for it.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

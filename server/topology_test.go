@@ -21,16 +21,16 @@ import (
 	"oversell/server/instance"
 )
 
-// The topologies in which something can be promoted.
+// promotable lists the topologies in which a server can be promoted.
 var promotable = []string{"replica", "sentinel", "cluster"}
 
-// All actions that break nothing, and then the end.
+// TestTopologies checks each topology: what it consists of, all actions that do no harm, and what is left at the end.
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		topology                            string
 		nodes, masters, replicas, sentinels int
-		each, all                           int // connections for 10
+		each, all                           int // connections of 10 clients
 	}{
 		{"single", 1, 1, 0, 0, 10, 10},
 		{"masters:3", 3, 3, 0, 0, 10, 30},
@@ -80,7 +80,7 @@ func rolesOf(t *testing.T, tg *Target) map[Role]int {
 	return roles
 }
 
-// serves tries what locks and queues need on a client of a node.
+// serves checks that a client of a node can do what locks and queues need.
 func serves(t *testing.T, tg *Target, node int) {
 	t.Helper()
 	c := tg.Client(node, ConnOptions{PoolSize: 3})
@@ -120,9 +120,8 @@ func publishes(t *testing.T, c redis.UniversalClient) {
 	}
 }
 
-// A primary is lost, in one way and then in the other, another one takes over,
-// clients go on, directly and through proxies, and the old one comes back as its
-// replica.
+// TestFailover loses a primary, first in one way and then in the other. It checks that another server takes over, that
+// clients go on, directly and through proxies, and that the old primary comes back as a replica.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for _, topology := range promotable {
@@ -133,7 +132,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// Whether servers are children or containers makes no difference to a topology.
+// TestFailoverInContainers runs the test of failover with servers in containers instead of child processes.
 func TestFailoverInContainers(t *testing.T) {
 	t.Parallel()
 	needContainers(t)
@@ -172,7 +171,7 @@ func testFailover(t *testing.T, spec Spec, ways ...string) {
 				t.Errorf("%s: the new primary holds %q", who, got)
 			}
 		}
-		bringBack(t, tg, lost, way)
+		now = bringBack(t, tg, master, lost, way)
 		for _, c := range []redis.UniversalClient{direct, proxied} {
 			noError(t, c.Incr(t.Context(), "n{k}").Err())
 		}
@@ -182,7 +181,7 @@ func testFailover(t *testing.T, spec Spec, ways ...string) {
 	}
 }
 
-// failOver loses the primary of a group and waits for another one.
+// failOver kills or freezes the primary of a group, and waits until another server has taken over.
 func failOver(t *testing.T, tg *Target, master int, way string) (lost, now int) {
 	t.Helper()
 	lost, err := tg.Primary(t.Context(), master)
@@ -202,7 +201,9 @@ func failOver(t *testing.T, tg *Target, master int, way string) (lost, now int) 
 	return lost, now
 }
 
-func bringBack(t *testing.T, tg *Target, lost int, way string) {
+// bringBack starts or thaws the former primary, waits until the servers are well again, and returns the number of the
+// primary. That can be the former one: servers that get no CPU time for long enough elect another.
+func bringBack(t *testing.T, tg *Target, master, lost int, way string) int {
 	t.Helper()
 	begin := time.Now()
 	if way == "frozen" {
@@ -211,13 +212,16 @@ func bringBack(t *testing.T, tg *Target, lost int, way string) {
 		noError(t, tg.Start(t.Context(), lost, false))
 	}
 	noError(t, tg.AwaitHealthy(soon(t)))
-	t.Logf("well again %v after server %d came back", time.Since(begin), lost)
-	if role := tg.Admin(lost).Info(t.Context(), "replication").Val(); !strings.Contains(role, "role:slave") {
+	now, err := tg.Primary(t.Context(), master)
+	noError(t, err)
+	t.Logf("well again %v after server %d came back; server %d is the primary", time.Since(begin), lost, now)
+	if role := tg.Admin(lost).Info(t.Context(), "replication").Val(); now != lost && !strings.Contains(role, "role:slave") {
 		t.Errorf("the former primary: %s", role)
 	}
+	return now
 }
 
-// ownerOf returns the number of the master that has a key.
+// ownerOf returns the number of the master that holds a key.
 func ownerOf(t *testing.T, tg *Target, key string) int {
 	t.Helper()
 	for _, m := range tg.group.Masters {
@@ -229,7 +233,7 @@ func ownerOf(t *testing.T, tg *Target, key string) int {
 	return 0
 }
 
-// The old primary is only cut off, and answers those who are connected to it.
+// TestSplitBrain checks that an old primary that is only cut off still answers the clients that are connected to it.
 func TestSplitBrain(t *testing.T) {
 	t.Parallel()
 	for _, topology := range promotable {
@@ -254,7 +258,7 @@ func TestSplitBrain(t *testing.T) {
 			if b != "nobody" || errB != nil {
 				t.Errorf("the new primary holds %q, %v", b, errB)
 			}
-			if topology != "cluster" { // there the old one learns of its successor at once
+			if topology != "cluster" { // in a cluster, the old primary learns of its successor at once
 				time.Sleep(time.Second)
 				still, err := tg.Admin(old).SetArgs(t.Context(), "lock", "B", redis.SetArgs{Get: true}).Result()
 				if a != "A" || errA != nil || still != "A" || err != nil {
@@ -270,7 +274,7 @@ func TestSplitBrain(t *testing.T) {
 	}
 }
 
-// cutReplicas keeps a server's replicas from learning any more.
+// cutReplicas stops the replication from a server to its replicas.
 func cutReplicas(t *testing.T, tg *Target, master int) {
 	t.Helper()
 	admin := tg.Admin(master)
@@ -299,7 +303,7 @@ func TestAwaitHealthyNoticesWhatIsMissing(t *testing.T) {
 			noError(t, tg.AwaitHealthy(soon(t)))
 
 			noError(t, tg.Kill(replica))
-			noError(t, tg.AwaitHealthy(soon(t))) // those that were killed are not missed
+			noError(t, tg.AwaitHealthy(soon(t))) // a server that was killed on purpose is not missed
 		})
 	}
 }
@@ -313,7 +317,7 @@ func firstOf(tg *Target, r Role) int {
 	return 0
 }
 
-// soon ends long before the test would.
+// soon returns a context that ends long before the test's own time limit.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -321,7 +325,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// routeThroughProxies puts a proxy before every server.
+// routeThroughProxies puts a proxy in front of every server.
 func routeThroughProxies(t *testing.T, tg *Target, relayed *atomic.Int32) {
 	t.Helper()
 	proxies := map[string]string{}
@@ -331,8 +335,8 @@ func routeThroughProxies(t *testing.T, tg *Target, relayed *atomic.Int32) {
 	tg.Route(func(addr string) string { return cmp.Or(proxies[addr], addr) })
 }
 
-// followsTheRoute: every connection goes where the route leads, and is announced;
-// administrators and clients from before are not affected.
+// followsTheRoute checks that every new connection goes where the route leads, and is announced, and that administrative
+// clients and older clients are not affected.
 func followsTheRoute(t *testing.T, tg *Target) {
 	t.Helper()
 	before := tg.Client(0, ConnOptions{})
@@ -361,7 +365,7 @@ func followsTheRoute(t *testing.T, tg *Target) {
 	tg.Route(nil)
 }
 
-// relay returns a proxy that counts its connections.
+// relay starts a proxy that counts its connections, and returns its address.
 func relay(t *testing.T, to string, n *atomic.Int32) (addr string) {
 	t.Helper()
 	addr, _ = listen(t, func(client net.Conn) {
@@ -399,7 +403,7 @@ func sweeps(t *testing.T, tg *Target) {
 	}
 }
 
-// keys counts those of all masters.
+// keys returns the number of keys on all masters.
 func keys(t *testing.T, tg *Target) (n int64) {
 	t.Helper()
 	for _, m := range tg.group.Masters {
@@ -408,7 +412,7 @@ func keys(t *testing.T, tg *Target) (n int64) {
 	return n
 }
 
-// leavesNothingBehind closes a target of which some servers do not run.
+// leavesNothingBehind checks that Close ends all servers and removes all files, also when some servers are dead or frozen.
 func leavesNothingBehind(t *testing.T, tg *Target) {
 	t.Helper()
 	files := tg.host.(*instance.ProcessHost).Files.Path
@@ -427,7 +431,7 @@ func leavesNothingBehind(t *testing.T, tg *Target) {
 	}
 }
 
-// An unexpected death ends the target on every topology.
+// TestUnexpectedDeath checks that the unexpected death of a server ends the target, whatever the topology.
 func TestUnexpectedDeath(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"replica", "sentinel"} {
@@ -438,7 +442,7 @@ func TestUnexpectedDeath(t *testing.T) {
 			noError(t, err)
 			defer tg.Close()
 			last := tg.group.Servers[len(tg.group.Servers)-1]
-			noError(t, last.Machine.Kill()) // behind the target's back
+			noError(t, last.Machine.Kill()) // without the target's knowledge
 			<-tg.Done()
 			servertest.WantError(t, tg.Err(), ErrEnvironment, "the server on "+last.Addr+" died: signal: killed")
 			if err := tg.AwaitHealthy(t.Context()); err == nil {
@@ -455,8 +459,8 @@ func TestTheClientForClusters(t *testing.T) {
 	t.Run("keeps its subscription", func(t *testing.T) { keepsItsSubscription(t, tg) })
 }
 
-// When a server dies in the middle of a command, nobody knows whether it was
-// executed. The driver's client for clusters would send it again.
+// repeatsNothing checks that no command is sent again when a server dies in the middle of it: nobody knows whether it was
+// executed. By default, go-redis's client for clusters would send it again.
 func repeatsNothing(t *testing.T, tg *Target) {
 	var incremented atomic.Int32
 	proxies := map[string]string{}
@@ -489,7 +493,8 @@ func repeatsNothing(t *testing.T, tg *Target) {
 
 func incr(p redis.Pipeliner) error { return p.Incr(context.Background(), "n").Err() }
 
-// executeAndHangUp passes everything on but the reply to INCR.
+// executeAndHangUp starts a proxy that counts INCR and then hangs up, like a server that dies before it replies, and
+// returns its address.
 func executeAndHangUp(t *testing.T, to string, incremented *atomic.Int32) (addr string) {
 	t.Helper()
 	addr, _ = listen(t, func(client net.Conn) {
@@ -518,7 +523,7 @@ func executeAndHangUp(t *testing.T, to string, incremented *atomic.Int32) (addr 
 	return addr
 }
 
-// A subscription on a cluster survives waiting in vain.
+// keepsItsSubscription checks that a subscription on a cluster survives a wait that times out.
 func keepsItsSubscription(t *testing.T, tg *Target) {
 	var dialed atomic.Int32
 	c := tg.Client(0, ConnOptions{Dialed: func(net.Conn) { dialed.Add(1) }})
@@ -550,7 +555,7 @@ func needContainers(t *testing.T) {
 	h.Close()
 }
 
-// TestContainerTarget opens topologies as users do.
+// TestContainerTarget opens topologies in containers in the way that users do.
 func TestContainerTarget(t *testing.T) {
 	needContainers(t)
 	t.Parallel()

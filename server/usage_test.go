@@ -8,8 +8,7 @@ import (
 	"oversell/server/instance"
 )
 
-// TestUsage: a server says how much it has done, and what it does between two questions
-// is the difference.
+// TestUsage checks that the difference between two answers of Usage is what the server did in between.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	tg := mustOpen(t, Spec{Target: "process"})
@@ -44,6 +43,6 @@ func TestUsageIn(t *testing.T) {
 		t.Errorf("%+v, %v", u, ok)
 	}
 	if u, ok := usageIn(cpu, cpu); ok {
-		t.Errorf("of what tells of no commands: %+v", u)
+		t.Errorf("usage was read from an INFO without the number of commands: %+v", u)
 	}
 }

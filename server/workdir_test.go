@@ -14,7 +14,8 @@ import (
 	"oversell/server/instance"
 )
 
-// In a folder where everybody may write, somebody else may have been faster.
+// TestAFolderThatIsNotOursIsRefused checks that Open refuses a folder that another user may have made first, in a folder
+// to which everybody can write.
 func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	servertest.NeedServer(t)
 	for name, prepare := range map[string]func(root string) error{

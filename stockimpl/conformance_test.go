@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 					continue
 				}
 				if server.name == "miniredis" && v.Name != "lua" && os.Getenv("OVERSELL_LONG") == "" {
-					continue // a server says more
+					continue // the test on a real server shows more
 				}
 				t.Run(v.Name, func(t *testing.T) {
 					stocktest.Run(t, v, func(t *testing.T) stocktest.Bench {

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	soldOut  = stockimpl.Unsaid // the number left that a refused client is told
+	soldOut  = stockimpl.Unsaid // what a refused client is told about the number left
 	unsaid   = stockimpl.Unsaid
 	transact = "multi set exec"
 )
 
-// uncounted returns the state of a sale that counts nothing but its stock.
+// uncounted returns the state of a sale that counts only its stock.
 func uncounted(left int64) stockimpl.State {
 	return stockimpl.State{Left: left, Sold: stockimpl.Unsaid}
 }
 
-// Two buyers, one piece, both read before either writes.
-
+// TestLostUpdate plays this schedule: one piece, and two buyers that both read before either writes.
 func TestLostUpdate(t *testing.T) {
 	addr := startRedis(t)
 	t.Run("plain sells the one piece twice", func(t *testing.T) {
@@ -49,7 +48,7 @@ func TestLostUpdate(t *testing.T) {
 		s.step(a, "set")
 		s.ends(b, nil, 2)
 		s.ends(a, nil, 0)
-		s.holds(uncounted(0)) // one of two is sold, none is left
+		s.holds(uncounted(0)) // one of two pieces was sold, and none is left
 	})
 	t.Run("a late write undoes what plain sold since", func(t *testing.T) {
 		s := newStage(t, addr, "plain", 3)
@@ -59,7 +58,7 @@ func TestLostUpdate(t *testing.T) {
 		s.answers(buying(3, 1, 3), nil, 1)
 		s.step(a, "set")
 		s.ends(a, nil, 2)
-		s.holds(uncounted(2)) // three sold
+		s.holds(uncounted(2)) // three were sold, and two are left
 	})
 	t.Run("watch notices", func(t *testing.T) {
 		s := newStage(t, addr, "watch", 1)
@@ -69,7 +68,7 @@ func TestLostUpdate(t *testing.T) {
 		s.step(b, "watch")
 		s.step(b, "get")
 		s.step(a, transact)
-		s.step(b, transact) // fails
+		s.step(b, transact) // the transaction fails
 		s.step(b, "watch")
 		s.step(b, "get")
 		s.step(b, "unwatch")
@@ -91,7 +90,7 @@ func TestLostUpdate(t *testing.T) {
 		a, b := s.start("a", buying(1, 1, 1)), s.start("b", buying(2, 1, 2))
 		s.step(a, "evalsha")
 		s.step(b, "evalsha")
-		s.ends(b, stockimpl.ErrStale, unsaid) // the piece may come back
+		s.ends(b, stockimpl.ErrStale, unsaid) // not "sold out": the piece may come back
 		s.step(a, "evalsha")
 		s.ends(a, nil, 0)
 		s.answers(buying(2, 1, 2), stockimpl.ErrSoldOut, soldOut)
@@ -99,8 +98,7 @@ func TestLostUpdate(t *testing.T) {
 	})
 }
 
-// Both read before either writes, with the lock's tokens 1 and 2.
-
+// TestFencingTheWriteAlone plays this schedule: two buyers with the fencing tokens 1 and 2 both read before either writes.
 func TestFencingTheWriteAlone(t *testing.T) {
 	addr := startRedis(t)
 	t.Run("fenced-write: the older writes first", func(t *testing.T) {
@@ -111,7 +109,7 @@ func TestFencingTheWriteAlone(t *testing.T) {
 		s.step(a, "evalsha")
 		s.step(b, "evalsha")
 		s.ends(a, nil, 0)
-		s.ends(b, nil, 0) // two sold, one was there
+		s.ends(b, nil, 0) // two pieces were sold, and there was one
 		s.holds(uncounted(0))
 	})
 	t.Run("fenced-write: the newer writes first", func(t *testing.T) {
@@ -130,7 +128,7 @@ func TestFencingTheWriteAlone(t *testing.T) {
 		a, b := s.start("a", buying(1, 1, 1)), s.start("b", buying(2, 1, 2))
 		s.step(a, "evalsha")
 		s.step(b, "evalsha")
-		s.step(a, "evalsha") // shut out by b's read
+		s.step(a, "evalsha") // refused, because b has read
 		s.step(b, "evalsha")
 		s.ends(a, stockimpl.ErrStale, unsaid)
 		s.ends(b, nil, 0)
@@ -159,8 +157,7 @@ func TestFencingTheWriteAlone(t *testing.T) {
 	})
 }
 
-// Numbers 1 and 2 are taken, both read, then both write.
-
+// TestTicket plays this schedule: two buyers take the numbers 1 and 2, both read, then both write.
 func TestTicket(t *testing.T) {
 	addr := startRedis(t)
 	begin := func(t *testing.T) (s *stage, a, b *buyer) {
@@ -179,7 +176,7 @@ func TestTicket(t *testing.T) {
 		s.step(a, "evalsha")
 		s.step(b, "evalsha")
 		s.ends(a, nil, 0)
-		s.ends(b, nil, 0) // two sold, one was there
+		s.ends(b, nil, 0) // two pieces were sold, and there was one
 		s.holds(uncounted(0))
 	})
 	t.Run("in the other order the lower is refused", func(t *testing.T) {
@@ -192,8 +189,7 @@ func TestTicket(t *testing.T) {
 	})
 }
 
-// The same, with a machine that only one uses at a time.
-
+// TestTicketMachine plays the schedule of TestTicket with a machine that only one buyer can use at a time.
 func TestTicketMachine(t *testing.T) {
 	addr := startRedis(t)
 	begin := func(t *testing.T) (s *stage, a, b *buyer) {
@@ -216,7 +212,7 @@ func TestTicketMachine(t *testing.T) {
 		s.ends(a, nil, 0)
 		s.step(b, "evalsha")
 		s.step(b, "evalsha")
-		s.ends(b, nil, 0) // two sold, one was there
+		s.ends(b, nil, 0) // two pieces were sold, and there was one
 		s.holds(uncounted(0))
 	})
 	t.Run("a number below the one on display is refused", func(t *testing.T) {
@@ -259,7 +255,8 @@ func TestWatchRefusesWhatIsStaleIfToldTo(t *testing.T) {
 	s.holds(uncounted(1))
 }
 
-// Optimistic reports whether a sale can refuse what is stale.
+// TestOptimisticIsWhatItSays checks that Variant.Optimistic says whether a sale implements stockimpl.Optimist: whether it
+// can refuse a stale order.
 func TestOptimisticIsWhatItSays(t *testing.T) {
 	for _, v := range stockimpl.Variants {
 		env := variant.Env{Redis: []redis.UniversalClient{nil}}
@@ -269,8 +266,7 @@ func TestOptimisticIsWhatItSays(t *testing.T) {
 	}
 }
 
-// Two copies of one order at once.
-
+// TestDoubleOrder plays schedules of two copies of one order at the same time.
 func TestDoubleOrder(t *testing.T) {
 	addr := startRedis(t)
 	t.Run("check-then-act sells both", func(t *testing.T) {
@@ -325,8 +321,7 @@ func TestDoubleOrder(t *testing.T) {
 	})
 }
 
-// One piece; a wants two, b wants one.
-
+// TestWrongRefusal plays schedules with one piece, of which buyer a wants two and buyer b one.
 func TestWrongRefusal(t *testing.T) {
 	addr := startRedis(t)
 	t.Run("decr refuses both", func(t *testing.T) {
@@ -392,8 +387,7 @@ func TestWrongRefusal(t *testing.T) {
 	})
 }
 
-// A reservation whose buyer never confirms it, on a clock that the test moves.
-
+// TestReservationRunsOut plays schedules in which a buyer never confirms its reservation, on a clock that the test moves.
 func TestReservationRunsOut(t *testing.T) {
 	begin := func(t *testing.T, stock int64) (*stage, func(time.Duration)) {
 		m := startMini(t)
@@ -451,7 +445,7 @@ func TestReservationRunsOut(t *testing.T) {
 		s.step(a, "evalsha")
 		pass(almost)
 		b := s.start("b", buying(1, 2, 0))
-		s.step(b, "evalsha") // a new deadline
+		s.step(b, "evalsha") // gets a new deadline
 		pass(almost)
 		s.holds(stockimpl.State{Left: 1, Reserved: 2})
 		s.step(b, "evalsha")
@@ -473,10 +467,10 @@ func TestReservationRunsOut(t *testing.T) {
 		s.step(a, "evalsha")
 		s.answers(buying(2, 2, 0), stockimpl.ErrStale, unsaid)
 		s.answers(buying(3, 3, 0), stockimpl.ErrSoldOut, soldOut)
-		s.answers(buying(4, 1, 0), nil, 1) // one reserved is not sold
+		s.answers(buying(4, 1, 0), nil, 1) // a reserved piece is not sold
 	})
 	t.Run("reconcile returns any number", func(t *testing.T) {
-		const reservations = 40 // more than one script's share
+		const reservations = 40 // more than one run of a script ends
 		s, pass := begin(t, reservations)
 		for id := range int64(reservations) {
 			s.step(s.start("a", buying(id, 1, 0)), "evalsha")
@@ -490,8 +484,8 @@ func TestReservationRunsOut(t *testing.T) {
 	})
 }
 
-// TestBeyondDoubles: with more pieces than a number in a script in Lua holds exactly, what is sold, what
-// is said to be left, and the last piece are right. The sale "reserve" says nothing of so many.
+// TestBeyondDoubles checks a stock that is larger than a Lua number holds exactly: the pieces sold, the pieces said to be
+// left, and the last piece must be right. The sale "reserve" does not say how many are left of so large a stock.
 func TestBeyondDoubles(t *testing.T) {
 	const stock = 1<<53 + 4
 	addr := startRedis(t)

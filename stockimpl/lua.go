@@ -46,7 +46,7 @@ func (s *lua) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) 
 	})
 }
 
-// Refund gives back the pieces that the order with this id took and ignores o.Quantity. A second refund is ErrRepeated;
+// Refund returns the pieces that the order with this id took and ignores o.Quantity. A second refund is ErrRepeated;
 // the refund of an id that never bought anything is an error. Neither changes anything.
 func (s *lua) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(int64) (int64, error) {

@@ -1,22 +1,22 @@
--- Decides one order, once.
+-- Sells the pieces of one order, or refuses it. An order is counted only once.
 --
 -- KEYS[1]  pieces left
 -- KEYS[2]  orders: id -> "sold:pieces" or "refunded:pieces"
 -- KEYS[3]  pieces in the hands of buyers
 -- ARGV[1]  the order's id
 -- ARGV[2]  pieces wanted
--- Replies {answer, pieces left}; -1 where nothing is said about what is left.
+-- Returns {answer, pieces left}, with -1 if the answer says nothing about what is left.
 
 local left = redis.call('GET', KEYS[1])
 if not left then
   return {'absent', -1}
 end
--- First of all: an order that had its effect must not be told "sold out" when
--- it is sent again after the last piece has gone.
+-- This comes first: an order that was counted and is sent again after the last
+-- piece was sold must not be answered "sold out".
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then
   return {'repeated', -1}
 end
--- Compared as texts: numbers of more than 53 bits are not exact in Lua.
+-- Numbers are compared as texts, because more than 53 bits are not exact in Lua.
 if #left < #ARGV[2] or #left == #ARGV[2] and left < ARGV[2] then
   return {'sold-out', -1}
 end

@@ -88,7 +88,7 @@ func (s *reserve) Buy(ctx context.Context, o Order, _ lockimpl.Lock) (int64, err
 	})
 }
 
-// Refund gives back the pieces that the order with this id bought and ignores o.Quantity. A second refund is
+// Refund returns the pieces that the order with this id bought and ignores o.Quantity. A second refund is
 // ErrRepeated; the refund of an order that was never confirmed is an error. Neither changes anything.
 func (s *reserve) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, error) {
 	return s.order("refund", o, func(int64) (int64, error) {

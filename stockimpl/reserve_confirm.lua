@@ -1,4 +1,4 @@
--- Sells what is reserved for one order.
+-- Sells the pieces that are reserved for one order.
 --
 -- ARGV[1]  the order's id
 
@@ -9,8 +9,7 @@ local state, pieces = known(ARGV[1])
 if state == 'sold' or state == 'refunded' then
   return {'repeated', -1}
 end
--- Past its deadline a reservation is void, whether or not anybody has ended it
--- yet.
+-- A reservation is void after its deadline, even if no script has ended it yet.
 if not state or tonumber(redis.call('ZSCORE', KEYS[3], ARGV[1])) <= now then
   return {'stale', -1}
 end

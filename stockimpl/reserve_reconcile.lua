@@ -1,4 +1,4 @@
--- Ends late reservations and replies how many.
+-- Ends reservations that are past their deadline. Returns how many.
 --
 -- ARGV[1]  how many at most
 

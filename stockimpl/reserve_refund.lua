@@ -1,4 +1,4 @@
--- Gives the pieces of one confirmed order back, once.
+-- Returns the pieces of one confirmed order to the stock, once.
 --
 -- ARGV[1]  the order's id
 
@@ -12,7 +12,7 @@ end
 if state ~= 'sold' then
   return {'never-bought', -1}
 end
--- The entry stays: the id is used up, and neither a second refund nor a late
+-- The entry stays, because the id is used up: neither a second refund nor a late
 -- copy of the purchase may find it free.
 redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)
 redis.call('DECRBY', KEYS[5], pieces)

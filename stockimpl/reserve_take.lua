@@ -1,9 +1,9 @@
--- Sets pieces aside for one order.
+-- Reserves pieces for one order.
 --
 -- ARGV[1]  the order's id
 -- ARGV[2]  pieces wanted
--- ARGV[3]  how long to reserve, in ms
--- ARGV[4]  how many late reservations to end on the way
+-- ARGV[3]  how long to reserve them, in ms
+-- ARGV[4]  how many late reservations to end before that, at most
 
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return {'absent', -1}
@@ -14,20 +14,20 @@ if state == 'sold' or state == 'refunded' then
   return {'repeated', -1}
 end
 if not state then
-  -- Compared as texts: numbers of more than 53 bits are not exact in Lua.
+  -- Numbers are compared as texts, because more than 53 bits are not exact in Lua.
   local free = redis.call('GET', KEYS[1])
   if #free < #ARGV[2] or #free == #ARGV[2] and free < ARGV[2] then
     if tonumber(ARGV[2]) > unsold() then
       return {'sold-out', -1}
     end
-    -- Only reservations stand in the way. They may come back, so this is not
-    -- "sold out".
+    -- The missing pieces are only reserved and may come back, so this is not "sold
+    -- out".
     return {'stale', -1}
   end
   redis.call('HSET', KEYS[2], ARGV[1], 'reserved:' .. ARGV[2])
   redis.call('INCRBY', KEYS[4], ARGV[2])
   redis.call('DECRBY', KEYS[1], ARGV[2])
 end
--- Sent again, an order keeps its pieces and gets a new deadline.
+-- An order that is sent again keeps its pieces and gets a new deadline.
 redis.call('ZADD', KEYS[3], now + tonumber(ARGV[3]), ARGV[1])
 return {'ok', told()}

@@ -22,7 +22,7 @@ import (
 	"oversell/variant"
 )
 
-// startRedis starts a redis-server of this test's own and returns its address.
+// startRedis starts a redis-server for this test and returns its address.
 func startRedis(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
@@ -43,7 +43,7 @@ func startRedis(t *testing.T) string {
 	return ""
 }
 
-// launch runs one redis-server on a free port until the test ends.
+// launch runs a redis-server on a free port until the test ends.
 func launch(t *testing.T, program string) (addr string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +79,7 @@ func launch(t *testing.T, program string) (addr string, err error) {
 	return "", fmt.Errorf("it ended before it was ready:\n%s", log.String())
 }
 
-// ours checks that the server that answers is the child, and not another on the same port.
+// ours checks that the server that answers is the child process, not another server on the same port.
 func ours(t *testing.T, addr string, pid int) error {
 	c := connect(t, addr)
 	if err := c.Ping(t.Context()).Err(); err != nil {
@@ -101,7 +101,7 @@ func startMini(t *testing.T) *miniredis.Miniredis {
 	return miniredis.RunT(t)
 }
 
-// connect makes a client with one connection of its own.
+// connect returns a client with a single connection.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{
@@ -122,9 +122,9 @@ func world(t *testing.T, addr string) variant.Env {
 		Redis: []redis.UniversalClient{connect(t, addr)},
 		Clock: clock.Real{},
 		Token: rand.Text,
-		Wait:  func(context.Context, string, time.Duration) error { return nil }, // at once
+		Wait:  func(context.Context, string, time.Duration) error { return nil }, // waits are over at once
 	}
 }
 
-// newProduct returns a name that nobody uses yet.
+// newProduct returns a new name for a product.
 func newProduct() string { return "{ov-" + rand.Text()[:6] + "}phone" }

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-var sqlServers databasetest.Servers // started when first asked for
+var sqlServers databasetest.Servers // started on first use
 
 func TestMain(m *testing.M) { os.Exit(sqlServers.Run(m)) }
 

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// sqlStage is one product of one sale on SQL, and its clients.
+// sqlStage is one product of one sale on SQL, for the clients of one schedule.
 type sqlStage struct {
 	*testing.T
 	db      *database.DB
@@ -42,7 +42,7 @@ type sqlBuyer struct {
 	left  int64
 }
 
-// start begins a client's call and brings it to its first statement.
+// start begins a client's call, which stops before its first statement.
 func (s *sqlStage) start(do call) *sqlBuyer {
 	s.Helper()
 	b := &sqlBuyer{Client: databasetest.NewClient(s.T, s.db, nil), stage: s}
@@ -54,13 +54,13 @@ func (s *sqlStage) start(do call) *sqlBuyer {
 	return b
 }
 
-// steps lets these statements take effect, which must be the client's next ones.
+// steps executes the client's next statements, which must be these.
 func (b *sqlBuyer) steps(words ...string) {
 	b.stage.Helper()
 	b.Steps(b.stage, words...)
 }
 
-// ends expects that the client has nothing more to do, and its answer.
+// ends checks that the client has finished, with this answer.
 func (b *sqlBuyer) ends(want error, left int64) {
 	b.stage.Helper()
 	if err := b.Ended(b.stage); !errors.Is(err, want) || b.left != left {
@@ -68,7 +68,7 @@ func (b *sqlBuyer) ends(want error, left int64) {
 	}
 }
 
-// holds expects what the database holds.
+// holds checks how many pieces are left in the database.
 func (s *sqlStage) holds(left int64) {
 	s.Helper()
 	got, err := s.plain.State(s.Context())
@@ -77,7 +77,7 @@ func (s *sqlStage) holds(left int64) {
 	}
 }
 
-// answers expects the answer to a call that is not stepped.
+// answers makes a call that is not stepped, and checks its answer.
 func (s *sqlStage) answers(do call, want error, left int64) {
 	s.Helper()
 	got, err := do(s.Context(), s.plain)
@@ -86,8 +86,7 @@ func (s *sqlStage) answers(do call, want error, left int64) {
 	}
 }
 
-// Two buyers, one piece, both read before either writes.
-
+// TestSQLLostUpdate plays this schedule: one piece, and two buyers that both read before either writes.
 func TestSQLLostUpdate(t *testing.T) {
 	onSQL(t, func(t *testing.T, db *database.DB) {
 		t.Run("sql-plain sells the one piece twice", func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestSQLLostUpdate(t *testing.T) {
 			a.steps("update")
 			b.ends(nil, 2)
 			a.ends(nil, 0)
-			s.holds(0) // one of two is sold, none is left
+			s.holds(0) // one of two pieces was sold, and none is left
 		})
 		t.Run("a late update undoes what sql-plain sold since", func(t *testing.T) {
 			s := newSQLStage(t, db, "sql-plain", 3)
@@ -120,7 +119,7 @@ func TestSQLLostUpdate(t *testing.T) {
 			s.answers(buying(3, 1, 0), nil, 1)
 			a.steps("update")
 			a.ends(nil, 2)
-			s.holds(2) // three sold
+			s.holds(2) // three were sold, and two are left
 		})
 		t.Run("sql-version notices", func(t *testing.T) {
 			s := newSQLStage(t, db, "sql-version", 1)
@@ -128,7 +127,7 @@ func TestSQLLostUpdate(t *testing.T) {
 			a.steps("select")
 			b.steps("select")
 			a.steps("update")
-			b.steps("update") // finds no row of its version
+			b.steps("update") // finds no row with the version that it read
 			b.steps("select")
 			a.ends(nil, 0)
 			b.ends(stockimpl.ErrSoldOut, soldOut)
@@ -152,7 +151,7 @@ func TestSQLLostUpdate(t *testing.T) {
 			})
 			a.steps("select")
 			s.answers(buying(2, 1, 0), nil, 1)
-			a.steps("update") // finds no row of its version
+			a.steps("update") // finds no row with the version that it read
 			a.ends(stockimpl.ErrStale, unsaid)
 			s.holds(1)
 		})

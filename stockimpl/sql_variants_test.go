@@ -79,7 +79,7 @@ func TestSQLProductThatCannotBeATable(t *testing.T) {
 	})
 }
 
-// wantUndeclared expects that every use of the sale fails for this reason.
+// wantUndeclared checks that every use of the sale fails, and that the error contains says.
 func wantUndeclared(t *testing.T, v stockimpl.Variant, s stockimpl.Sale, says string) {
 	t.Helper()
 	open := s.Open(t.Context(), 1)

@@ -12,14 +12,14 @@ import (
 	"oversell/stockimpl"
 )
 
-// A buyer runs a sale's own code step by step.
+// buyer is a client that runs a sale's code step by step.
 type buyer struct {
 	*stepped.Client
 	name string
 	left int64
 }
 
-// call is what a stepped client does.
+// call is a call that a client makes, stepped or not.
 type call func(context.Context, stockimpl.Sale) (int64, error)
 
 func buying(id int64, pieces int, fence int64) call {
@@ -34,7 +34,7 @@ func refunding(id int64, pieces int, fence int64) call {
 	}
 }
 
-// stage is one product of one sale, and its clients.
+// stage is one product of one sale, for the clients of one schedule.
 type stage struct {
 	*testing.T
 	addr    string
@@ -43,7 +43,7 @@ type stage struct {
 	plain   stockimpl.Sale // not stepped
 }
 
-// newStage opens a product with this stock on the server at addr.
+// newStage opens a new product with this stock on the server at addr.
 func newStage(t *testing.T, addr, sale string, stock int64) *stage {
 	t.Helper()
 	v, ok := stockimpl.Find(sale)
@@ -59,8 +59,8 @@ func newStage(t *testing.T, addr, sale string, stock int64) *stage {
 	return s
 }
 
-// loadScripts lets the server see every script of the sale once, on another
-// product, so that each is one command from now on.
+// loadScripts has the server load every script of the sale, by using another product, so that running a script is a
+// single command from then on.
 func (s *stage) loadScripts() {
 	s.Helper()
 	sale := s.sale.New(world(s.T, s.addr), newProduct())
@@ -77,12 +77,12 @@ func (s *stage) loadScripts() {
 	}
 }
 
-// start begins a client's call and brings it to its first command.
+// start begins a client's call, which stops before its first command.
 func (s *stage) start(name string, do call) *buyer {
 	s.Helper()
 	env := world(s.T, s.addr)
 	client := env.Redis[0].(*redis.Client)
-	if err := client.Ping(s.Context()).Err(); err != nil { // connect before it is stepped
+	if err := client.Ping(s.Context()).Err(); err != nil { // connects, so that this is no step
 		s.Fatal(err)
 	}
 	sale := s.sale.New(env, s.product)
@@ -91,12 +91,11 @@ func (s *stage) start(name string, do call) *buyer {
 		c.left, err = do(ctx, sale)
 		return err
 	})
-	s.Cleanup(c.Crash) // one that the test abandons must not outlive it
+	s.Cleanup(c.Crash) // a client that the test abandons must not outlive the test
 	return c
 }
 
-// step lets a client's next command, which must be this one, take effect, and
-// brings it to the one after.
+// step executes a client's next command, which must be this one, and stops before the one after.
 func (s *stage) step(c *buyer, command string) {
 	s.Helper()
 	if c.Next() != command {
@@ -105,7 +104,7 @@ func (s *stage) step(c *buyer, command string) {
 	c.Step()
 }
 
-// ends expects that the client has nothing more to do, and its answer.
+// ends checks that the client has finished, with this answer.
 func (s *stage) ends(c *buyer, want error, left int64) {
 	s.Helper()
 	switch {
@@ -118,7 +117,7 @@ func (s *stage) ends(c *buyer, want error, left int64) {
 	}
 }
 
-// holds expects what the server holds.
+// holds checks the state of the sale on the server.
 func (s *stage) holds(want stockimpl.State) {
 	s.Helper()
 	got, err := s.plain.State(s.Context())
@@ -130,7 +129,7 @@ func (s *stage) holds(want stockimpl.State) {
 	}
 }
 
-// answers expects the answer to a call that is not stepped.
+// answers makes a call that is not stepped, and checks its answer.
 func (s *stage) answers(do call, want error, left int64) {
 	s.Helper()
 	got, err := do(s.Context(), s.plain)

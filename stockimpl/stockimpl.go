@@ -44,7 +44,7 @@ type Sale interface {
 	// Buy takes o.Quantity pieces and returns how many are left according to this sale, or ErrSoldOut, ErrStale or
 	// ErrRepeated. l is the lock the caller holds, the zero Lock if it holds none.
 	Buy(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
-	// Refund gives the pieces of an accepted order back.
+	// Refund returns the pieces of an accepted order.
 	Refund(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
 	// State reads what the server holds now.
 	State(ctx context.Context) (State, error)
@@ -67,7 +67,7 @@ func (o *optimist) RefuseStale() { o.refuses = true }
 type State struct {
 	Left     int64
 	Reserved int64 // set aside for orders that are not yet confirmed
-	// Sold is the server's own count of pieces sold and not given back, Unsaid if it keeps none.
+	// Sold is the server's own count of pieces sold and not refunded, Unsaid if it keeps none.
 	Sold int64
 }
 
@@ -86,4 +86,9 @@ type Variant struct {
 	// New makes one client's Sale of the product with this name. It must not
 	// use the network.
 	New func(env variant.Env, product string) Sale
+}
+
+// Described returns what is known of the variant.
+func (v Variant) Described() variant.Described {
+	return variant.Described{Name: v.Name, Source: v.Source, Summary: v.Summary, Control: v.Control, Promises: v.Promises, Flaws: v.Flaws, Needs: v.Needs}
 }

@@ -1,9 +1,9 @@
--- Enters the machine if it is free and the caller's number is above the one on display.
+-- Enters the machine if it is free and the caller's number is higher than the one on display.
 --
 -- KEYS[1]  the number on display
--- KEYS[2]  the machine: the number of who is at it
+-- KEYS[2]  the machine: the number of the client that uses it
 -- ARGV[1]  the caller's number
--- Replies 'in', 'stale' or 'occupied'.
+-- Returns 'in', 'stale' or 'occupied'.
 
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return 'occupied'

@@ -99,7 +99,7 @@ func TestMissingRecordIsNotOnSale(t *testing.T) {
 			s := v.New(world(t, addr), newProduct())
 			_, err := s.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{Fence: 1})
 			if v.Name == "decr" || v.Name == "check-then-act" {
-				if !errors.Is(err, stockimpl.ErrSoldOut) { // DECRBY cannot tell
+				if !errors.Is(err, stockimpl.ErrSoldOut) { // DECRBY cannot tell a missing key from an empty stock
 					t.Errorf("buy = %v; want sold out", err)
 				}
 				return

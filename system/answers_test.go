@@ -15,15 +15,15 @@ import (
 	"oversell/variant"
 )
 
-// answering is a system whose process answers each request but init with a text, in which %d is
-// the request's id.
+// answering returns a system whose process answers each request except init with a text, in which %d stands for the
+// request's id.
 func answering(t *testing.T, object, text, more string) (*System, func() variant.Env) {
 	t.Helper()
 	return behaving(t, object, "says:"+text, more)
 }
 
-// TestAnswersThatLack: an answer that lacks what its operation needs, or has what cannot be
-// meant, is not an answer: the outcome is open, and the process is killed.
+// TestAnswersThatLack checks that an answer that lacks a field that its operation needs, or has an impossible value, does
+// not count as an answer: the outcome is unknown, and the process is killed.
 func TestAnswersThatLack(t *testing.T) {
 	for _, c := range []struct{ object, op, text, more, want string }{
 		{"ids", "next", `{"id":%d,"ok":true}`, "", `an ok answer to next has "number"`},
@@ -68,14 +68,14 @@ func TestAnswersThatLack(t *testing.T) {
 	}
 }
 
-// TestAnswersInOtherLetters: a line that is not UTF-8 is not an answer.
+// TestAnswersInOtherLetters checks that a line that is not UTF-8 does not count as an answer.
 func TestAnswersInOtherLetters(t *testing.T) {
 	if _, err := parse([]byte("{\"id\":1,\"ok\":true,\"lock\":\"\xff\"}")); err == nil || !strings.Contains(err.Error(), "it is not UTF-8") {
 		t.Errorf("%v; want that it is not UTF-8", err)
 	}
 }
 
-// calls make an operation's call.
+// calls holds, for each operation, a function that calls it.
 var calls = map[string]func(*testing.T, *System, variant.Env) error{
 	"ids next": func(t *testing.T, s *System, env variant.Env) error {
 		_, err := s.IDs().New(env, "c").Next(t.Context(), "r", lockimpl.Lock{})
@@ -103,8 +103,8 @@ var calls = map[string]func(*testing.T, *System, variant.Env) error{
 	},
 }
 
-// TestProcessesThatLeaveOthers: a process that has ended is told of, and what it has started
-// neither hides that nor outlives it.
+// TestProcessesThatLeaveOthers checks that the end of a process is reported, even if another process that it started still
+// holds its output open, and that this other process is ended, too.
 func TestProcessesThatLeaveOthers(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	s, env := behaving(t, "lock", "leaves:"+pid, "limit: 20s")
@@ -129,13 +129,13 @@ func TestProcessesThatLeaveOthers(t *testing.T) {
 	t.Errorf("what the process has started is still there")
 }
 
-// TestOperationsWithoutADefiniteAnswer: what a program says that it lacks was not done, with faults
-// and without, and what it never answers is told of where no fault can be the reason.
+// TestOperationsWithoutADefiniteAnswer checks that an operation that a program says it lacks counts as not supported, with
+// faults and without, and that an operation that is never answered definitely is reported if no fault can be the reason.
 func TestOperationsWithoutADefiniteAnswer(t *testing.T) {
 	for _, c := range []struct {
 		says             string
 		unsupported      bool
-		quiet, disturbed bool // whether it is told of in a run without faults, and in one with faults
+		quiet, disturbed bool // whether it is reported in a run without faults, and in one with faults
 	}{
 		{`{"id":%d,"unknown":"refund is not implemented"}`, true, true, true},
 		{`{"id":%d,"unknown":"?"}`, false, true, false},

@@ -9,7 +9,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// brief is a lock whose holder loses it when its lease ends, if it ends. Who waits polls.
+// brief is a lock whose lease ends if ends is set. Its clients wait by polling if waits is set.
 type brief struct {
 	until *time.Time
 	waits bool
@@ -34,12 +34,12 @@ func (b brief) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.L
 
 func (b brief) Release(context.Context, lockimpl.Lock) error { return nil }
 
-// TestChecksOfWaiting: a lock that does not wait lacks something that a run can do without, and one
-// whose lease does not end is wrong, whether it waits or not.
+// TestChecksOfWaiting checks that a lock that does not wait is reported as lacking something optional, and that a lock
+// whose lease does not end is reported as wrong, whether it waits or not.
 func TestChecksOfWaiting(t *testing.T) {
 	for _, c := range []struct {
 		waits, ends bool
-		want        string // of each finding, whether it is right and whether it is optional
+		want        string // for each finding: OK and Optional
 	}{
 		{true, true, "[true false] [true false] "},
 		{false, true, "[false true] [true false] [true false] "},

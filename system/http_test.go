@@ -17,17 +17,18 @@ import (
 	"oversell/stockimpl"
 )
 
-// service is a sale at an address, whose file says more.
+// serviceAt returns a sale that is a service at an address; more holds further lines of its file.
 func serviceAt(t *testing.T, base, more string) *System {
 	t.Helper()
-	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 2s\npromises: [no-oversell, no-undersell]\nhttp:\n  base: %s\n%s", base, more))
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 20s\npromises: [no-oversell, no-undersell]\nhttp:\n  base: %s\n%s", base, more))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// TestPortsThatAreTaken: what listens where a service is to be started is not taken for it.
+// TestPortsThatAreTaken checks that another program that already listens at the address of a service is not taken for
+// the service.
 func TestPortsThatAreTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,8 +45,7 @@ func TestPortsThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestOrdersAreSentOnce: an order whose answer is lost is not sent again, whatever its method
-// and its headers.
+// TestOrdersAreSentOnce checks that an order whose answer is lost is not sent again, whatever its method and headers.
 func TestOrdersAreSentOnce(t *testing.T) {
 	for _, how := range []string{
 		"method: GET", "method: PUT", "method: HEAD", "method: OPTIONS", "method: GET, body: '{}'", "method: POST, body: '{}'",
@@ -68,7 +68,7 @@ func TestOrdersAreSentOnce(t *testing.T) {
 		}))
 		s := serviceAt(t, server.URL, fmt.Sprintf("  reset: {method: POST, path: /reset}\n  buy: {path: /buy, %s}", how))
 		sale := s.Sale().New(world(t)(), "phone")
-		if err := sale.Open(t.Context(), 5); err != nil { // the connection is kept
+		if err := sale.Open(t.Context(), 5); err != nil { // opens the connection on which the order is sent
 			t.Fatal(err)
 		}
 		if _, err := sale.Buy(t.Context(), stockimpl.Order{ID: 7, Quantity: 1}, lockimpl.Lock{}); err == nil {
@@ -81,7 +81,8 @@ func TestOrdersAreSentOnce(t *testing.T) {
 	}
 }
 
-// TestMethodsThatAreLeftOut: what changes something is posted, and what asks is got.
+// TestMethodsThatAreLeftOut checks the methods of requests for which the file names none: POST for requests that change
+// something, and GET for the others.
 func TestMethodsThatAreLeftOut(t *testing.T) {
 	said := map[string]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,15 +109,15 @@ func TestMethodsThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestStatesThatAreNotDeclared: an answer that the file does not declare tells neither what is
-// left nor what was sold.
+// TestStatesThatAreNotDeclared checks that an answer that the file does not declare is not read as the number left, nor
+// as the orders sold.
 func TestStatesThatAreNotDeclared(t *testing.T) {
 	for _, c := range []struct {
-		left, orders string // how they are asked, beyond path and result
-		path         string // that answers with status and body
+		left, orders string // further fields of the request, besides path and result
+		path         string // the path that is answered with status and body
 		status       int
 		body         string
-		want         string // in the error; empty: none
+		want         string // a part of the error; empty: no error
 	}{
 		{path: "/none", want: ""},
 		{path: "/orders", status: 503, body: "[]", want: "GET /orders of shop: an answer that the file does not declare: 503 []"},
@@ -149,7 +150,7 @@ func TestStatesThatAreNotDeclared(t *testing.T) {
 	}
 }
 
-// TestPagesOfOrders: orders of which there are more are not all.
+// TestPagesOfOrders checks that one page of the orders is not taken for all orders.
 func TestPagesOfOrders(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Link", `</orders?page=1>; rel="first"`)
@@ -164,7 +165,7 @@ func TestPagesOfOrders(t *testing.T) {
 	}
 }
 
-// TestDeclaredValues: what a file declares is compared as JSON, not by how it is written.
+// TestDeclaredValues checks that a value that a file declares is compared as JSON, not by its spelling.
 func TestDeclaredValues(t *testing.T) {
 	for _, c := range []struct {
 		declared, body string
@@ -196,8 +197,8 @@ func TestDeclaredValues(t *testing.T) {
 	}
 }
 
-// TestAnswersThatCannotBeMeant: what matches everything, nothing, or the same as another is
-// refused, with its key.
+// TestAnswersThatCannotBeMeant checks that a declared answer is refused, with its key, if it matches everything, nothing,
+// or the same answers as another.
 func TestAnswersThatCannotBeMeant(t *testing.T) {
 	for buy, want := range map[string]string{
 		"ok: {}":                         "http.buy.ok: want status, json or both",
@@ -218,7 +219,7 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 		"method: 'GE T'":  `http.buy.method "GE T": want one of`,
 		"ok: {status: [200]}, sold-out: {status: [200], json: {a: 1}}":                                       "",
 		"ok: {status: [200], json: {a: 0}}, sold-out: {status: [200], json: {a: 1}}, stale: {status: [412]}": "",
-		"repeated: {status: [200]}": "", // and ok is what is left of 200, 201, 204
+		"repeated: {status: [200]}": "", // then ok means the others of 200, 201, 204
 		"sold-out: {json: {a: 1}}":  "",
 	} {
 		_, err := read(t, "name: x\nobject: sale\nhttp: {base: http://h, reset: {path: /}, buy: {path: '/{order}', "+buy+"}}")
@@ -228,8 +229,8 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// TestAServiceThatEnds: a service that has ended is not started again: the stock that was on
-// sale is not on sale there.
+// TestAServiceThatEnds checks that a service that has ended is not started again within a run: a new process would not
+// have the stock that was on sale.
 func TestAServiceThatEnds(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		servertest.Unable(t, err)
@@ -250,7 +251,7 @@ func TestAServiceThatEnds(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
-		t.Errorf("the system is well: %v", err)
+		t.Errorf("the system reports no failure: %v", err)
 	}
 	if err := sale.Open(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "it ended with exit status 3") {
 		t.Errorf("opened at a service that has ended: %v", err)
@@ -261,8 +262,8 @@ func TestAServiceThatEnds(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutAnEnd: an answer whose body does not end, or is longer than is read, leaves the
-// order unknown within the limit.
+// TestAnswersWithoutAnEnd checks that an answer whose body does not end, or is too long to read, leaves the outcome of an
+// order unknown, within the time limit.
 func TestAnswersWithoutAnEnd(t *testing.T) {
 	held := make(chan struct{})
 	for _, c := range []struct {
@@ -284,7 +285,7 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 			<-held
 		}, "no answer to buy within 300ms"},
 		{func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(make([]byte, longestBody+1)) // the client may be gone
+			_, _ = w.Write(make([]byte, longestBody+1)) // fails if the client is gone
 		}, "the answer is longer than the maximum of 16 MiB"},
 		{func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(make([]byte, longestBody))
@@ -305,8 +306,8 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 	close(held)
 }
 
-// TestRequestsThatCannotBeMeant: placeholders that are not filled in where they stand, orders that
-// cannot be told apart, and headers and paths that cannot be sent are refused.
+// TestRequestsThatCannotBeMeant checks that a file is refused if a placeholder is at a place where it is not filled in,
+// if orders cannot be told apart, or if a header or a path cannot be sent.
 func TestRequestsThatCannotBeMeant(t *testing.T) {
 	for _, c := range []struct{ promises, http, want string }{
 		{"", "buy: {path: /b}, reset: {path: /}", "http.buy: no {order} stands in the path, the body or the headers"},
@@ -338,11 +339,11 @@ func TestRequestsThatCannotBeMeant(t *testing.T) {
 		}
 	}
 	if _, err := read(t, "name: x\nobject: sale\nenv: {A: b}\nhttp: {base: http://h, buy: {path: '/{order}'}, reset: {path: /}}"); err == nil || !strings.Contains(err.Error(), "there is no start") {
-		t.Errorf("an environment of nothing: %v", err)
+		t.Errorf("env without start: %v", err)
 	}
 }
 
-// TestHostHeaders: the host that a file names is that of the request.
+// TestHostHeaders checks that requests have the Host header that the file names.
 func TestHostHeaders(t *testing.T) {
 	var host atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host) }))
@@ -353,7 +354,7 @@ func TestHostHeaders(t *testing.T) {
 	}
 }
 
-// TestLoadsThatDoNotFit: what a service cannot be asked for by its file is refused.
+// TestLoadsThatDoNotFit checks that a load is refused if it needs requests that the service's file does not declare.
 func TestLoadsThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		more     string

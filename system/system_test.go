@@ -24,8 +24,8 @@ import (
 	"oversell/variant"
 )
 
-// asSystem makes the test binary behave as a system; its value says how it misbehaves, and at
-// which request.
+// asSystem is the environment variable that makes the test binary behave as a system. Its value says how the system
+// misbehaves, and from which request on.
 const asSystem = "TEST_AS_SYSTEM"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// behave is a lock, a sale and a queue without a server: a process of its own keeps what it
-// holds. From the request with the number on, it misbehaves.
+// behave serves a lock, a sale and a queue without a server: the process itself keeps their state. how names a
+// misbehaviour and the number of the request from which on the process misbehaves.
 func behave(how string) {
 	if text, says := strings.CutPrefix(how, "says:"); says {
 		sayOnly(text)
@@ -106,7 +106,7 @@ func behave(how string) {
 	}
 }
 
-// sayOnly answers each request but init with a text, in which %d is the request's id.
+// sayOnly answers each request except init with a text, in which %d stands for the request's id.
 func sayOnly(text string) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -122,7 +122,7 @@ func sayOnly(text string) {
 	}
 }
 
-// leave ends at the second request, and leaves a process behind that has its output.
+// leave exits at the second request, and leaves behind a process that holds its output open.
 func leave(file string) {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Scan()
@@ -139,7 +139,7 @@ func leave(file string) {
 	os.Exit(4)
 }
 
-// misbehaviours alter an answer, or do something worse.
+// misbehaviours holds functions that alter an answer, or do something worse.
 var misbehaviours = map[string]func(r request, line []byte) []byte{
 	"well":     func(_ request, line []byte) []byte { return line },
 	"stays":    func(_ request, line []byte) []byte { return line },
@@ -170,7 +170,7 @@ var misbehaviours = map[string]func(r request, line []byte) []byte{
 	"binary":  func(request, []byte) []byte { return []byte{0, 1, 2, 0xff, 0xfe} },
 }
 
-// read makes a system from a file's text.
+// read returns the system that a file with this text describes.
 func read(t *testing.T, text string) (*System, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "system.yaml")
@@ -180,14 +180,14 @@ func read(t *testing.T, text string) (*System, error) {
 	return Read(path)
 }
 
-// serving is the list of processes that take clients. A process that ends leaves it from a goroutine of its own.
+// serving returns the processes that serve clients. A process that ends is removed by a goroutine of its own.
 func serving(s *System) []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.processes)
 }
 
-// behaving is a system that is this binary, and the world of its clients.
+// behaving returns a system whose program is this test binary, and a function that returns the Env of a client.
 func behaving(t *testing.T, object, how, more string) (*System, func() variant.Env) {
 	t.Helper()
 	binary, err := filepath.Abs(os.Args[0])
@@ -201,7 +201,7 @@ func behaving(t *testing.T, object, how, more string) (*System, func() variant.E
 	return s, world(t)
 }
 
-// world makes the worlds of clients that end with the test.
+// world returns a function that returns the Env of a client that ends with the test.
 func world(t *testing.T) func() variant.Env {
 	ctx, end := context.WithCancel(context.Background())
 	var beside sync.WaitGroup
@@ -214,9 +214,8 @@ func world(t *testing.T) func() variant.Env {
 	}
 }
 
-// TestFaultySystems: whatever a process does, from whichever request on, each call ends, with
-// an answer that the process gave or with an error that leaves the outcome open, and the
-// process ends with its clients.
+// TestFaultySystems checks that, whatever a process does from whichever request on, each call ends, either with an answer
+// that the process gave or with an error that leaves the outcome unknown, and that the process ends with its clients.
 func TestFaultySystems(t *testing.T) {
 	for how := range misbehaviours {
 		for at := int64(1); at <= 8; at++ {
@@ -228,7 +227,7 @@ func TestFaultySystems(t *testing.T) {
 				harmless := how == "well" || how == "stays"
 				limit := "limit: 150ms"
 				if harmless {
-					limit = "limit: 30s" // a busy machine takes a while for an answer
+					limit = "limit: 30s" // on a busy machine an answer takes a while
 				}
 				s, env := behaving(t, "lock", fmt.Sprintf("%s@%d", how, at), limit)
 				v := s.Lock()
@@ -249,7 +248,7 @@ func TestFaultySystems(t *testing.T) {
 	}
 }
 
-// isOpen is 1 for an error that leaves the outcome open, and 0 for an answer.
+// isOpen returns 1 for an error that leaves the outcome unknown, and 0 for an answer.
 func isOpen(t *testing.T, how string, err error) int {
 	t.Helper()
 	if err == nil || errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
@@ -261,7 +260,7 @@ func isOpen(t *testing.T, how string, err error) int {
 	return 1
 }
 
-// TestFailuresAreTold: what went wrong stands in the error.
+// TestFailuresAreTold checks that the error says what went wrong.
 func TestFailuresAreTold(t *testing.T) {
 	for how, want := range map[string]string{
 		"exits@3":    "acquire of mine: the process failed: it ended with exit status 3: out of luck",
@@ -280,7 +279,7 @@ func TestFailuresAreTold(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			limit := "limit: 30s" // a busy machine takes a while to start a process
+			limit := "limit: 30s" // on a busy machine starting a process takes a while
 			if strings.HasPrefix(how, "hangs") {
 				limit = "limit: 2s"
 			}
@@ -300,8 +299,8 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// TestNoMoreProcesses: after some failures no more processes are started, so that a run with a
-// system that always fails comes to an end.
+// TestNoMoreProcesses checks that no more processes are started after a number of failures, so that a run with a system
+// that always fails comes to an end.
 func TestNoMoreProcesses(t *testing.T) {
 	s, env := behaving(t, "lock", "exits@1", "clients: 1")
 	for range mostFailures + 5 {
@@ -313,15 +312,15 @@ func TestNoMoreProcesses(t *testing.T) {
 		t.Errorf("%d processes failed; want %d and no more", s.failures, mostFailures)
 	}
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "20 processes failed; the last: ") {
-		t.Errorf("the system is well: %v", err)
+		t.Errorf("the system reports no failure: %v", err)
 	}
 	if s.Begin(); s.failures != 0 || s.Err() != nil {
 		t.Errorf("another run begins with %d failures, %v", s.failures, s.Err())
 	}
 }
 
-// TestProcessesAreReady: those of all clients have been started before the first of them calls,
-// and no others are.
+// TestProcessesAreReady checks that Prepare starts the processes for all clients before the first client calls, and that
+// no others are started.
 func TestProcessesAreReady(t *testing.T) {
 	s, _ := behaving(t, "sale", "well", "clients: 3")
 	ctx, end := context.WithCancel(t.Context())
@@ -345,7 +344,7 @@ func TestProcessesAreReady(t *testing.T) {
 	if now := serving(s); !slices.Equal(now, started) {
 		t.Errorf("%d processes when all had called", len(now))
 	}
-	s.Prepare(t.Context(), env) // and it never calls
+	s.Prepare(t.Context(), env) // for a client that never calls
 	end()
 	beside.Wait()
 	if left := serving(s); len(left) != 0 {
@@ -353,7 +352,8 @@ func TestProcessesAreReady(t *testing.T) {
 	}
 }
 
-// TestProcessesServeSomeClients: as many processes as the clients need, and none after them.
+// TestProcessesServeSomeClients checks that as many processes are started as the clients need, and that none outlives
+// them.
 func TestProcessesServeSomeClients(t *testing.T) {
 	s, _ := behaving(t, "sale", "well", "clients: 3")
 	ctx, end := context.WithCancel(t.Context())
@@ -380,7 +380,7 @@ func TestProcessesServeSomeClients(t *testing.T) {
 	}
 }
 
-// TestObjects: what a system answers is what a variant returns.
+// TestObjects checks that a variant returns what its system answers.
 func TestObjects(t *testing.T) {
 	ctx := t.Context()
 	t.Run("sale", func(t *testing.T) {
@@ -436,7 +436,7 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// TestWrongFiles: what is wrong in a file is told on one line, with its place.
+// TestWrongFiles checks that the error for a wrong file is one line and says where the mistake is.
 func TestWrongFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "system.yaml:1:1: the system is empty",
@@ -481,14 +481,15 @@ func TestWrongFiles(t *testing.T) {
 	}
 }
 
-// TestByteOrderMarks: what some editors put before a text does not matter.
+// TestByteOrderMarks checks that a byte order mark, which some editors put before a text, is ignored.
 func TestByteOrderMarks(t *testing.T) {
 	if s, err := read(t, "\xef\xbb\xbfname: x\nobject: lock\ncommand: [awk, '{print}', a]"); err != nil || s.Name != "x" {
 		t.Errorf("%v, %v", s, err)
 	}
 }
 
-// TestFilesThatAreNone: what is no file, or too long for one, is refused at once.
+// TestFilesThatAreNone checks that a path that is not a regular file is refused, and so is a file that is too long or too
+// deeply nested.
 func TestFilesThatAreNone(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long.yaml")
 	if err := os.WriteFile(long, append([]byte("name: x\n#"), strings.Repeat("x", longestFile)...), 0o600); err != nil {
@@ -508,8 +509,8 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestUsualPromises: what a file declares of a system belongs to its usual promises, and what it
-// takes back does not.
+// TestUsualPromises checks that the default promises of a system follow from what its file declares, and that a list of
+// promises in the file replaces them.
 func TestUsualPromises(t *testing.T) {
 	for text, want := range map[string][]variant.Property{
 		"object: lock":               {variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress},
@@ -525,7 +526,7 @@ func TestUsualPromises(t *testing.T) {
 	}
 }
 
-// shop is an HTTP service that answers in some way.
+// shop returns a sale that is an HTTP service with this handler.
 func shop(t *testing.T, handle http.HandlerFunc) stockimpl.Sale {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -547,7 +548,7 @@ http:
 	return s.Sale().New(world(t)(), "phone")
 }
 
-// TestServices: what HTTP answers mean, and those that mean nothing leave the outcome open.
+// TestServices checks what declared HTTP answers mean, and that undeclared ones leave the outcome unknown.
 func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -586,7 +587,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestClientsAreNumbered: a system can tell its clients apart.
+// TestClientsAreNumbered checks that a service can tell its clients apart by {client}.
 func TestClientsAreNumbered(t *testing.T) {
 	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }))
@@ -608,7 +609,7 @@ func TestClientsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestServiceStates: what is left, and what the shop says it has sold.
+// TestServiceStates checks how the number left and the number sold are read from a service's answers.
 func TestServiceStates(t *testing.T) {
 	for stock, want := range map[string]string{
 		`{"stock":{"left":5}}`:   "",
@@ -633,7 +634,7 @@ func TestServiceStates(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: no line that a process prints is taken for an answer that it is not.
+// FuzzAnswers checks that a line that a process prints is either a valid answer or an error.
 func FuzzAnswers(f *testing.F) {
 	for _, line := range []string{`{"id":1,"ok":true}`, `{"id":1,"refused":"held"}`, `{"id":1}`, `{"id":2,"ok":true}`, `{"id":1,"ok":true} {"id":1,"ok":true}`, `{"id":null}`} {
 		f.Add(line)
@@ -649,7 +650,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 		default:
 			if err == nil {
-				t.Errorf("%q was taken for nothing, without an error", line)
+				t.Errorf("%q was ignored without an error", line)
 			}
 		}
 	})

@@ -47,6 +47,9 @@ const (
 	Dispatch Object = "dispatch"
 )
 
+// Objects are all of them, in the order of catalogues.
+var Objects = []Object{Lock, Sale, Queue, IDs, Dispatch}
+
 // PropertyInfo describes a property of an object.
 type PropertyInfo struct {
 	Of   Object   `json:"of"`
@@ -73,7 +76,7 @@ var Properties = []PropertyInfo{
 	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},
 	{IDs, UniqueIDs, "no number is given out twice"},
 	{IDs, NoGaps, "every number up to the highest is given out"},
-	{IDs, RealTimeOrder, "a number is higher than every one that was given out before it was asked for"},
+	{IDs, RealTimeOrder, "no number is lower than one that was given out before it was asked for"},
 	{IDs, Linearizable, "every number fits one legal order of a counter's steps"},
 	{Queue, NoLostTask, "every task that was enqueued is handed out and done, or still there at the end"},
 	{Queue, NoDuplicateDelivery, "no task is handed out twice"},

@@ -144,7 +144,7 @@ const And = "+"
 // Options of a run that a flaw can name in Under.
 const (
 	WithQuantity  = "quantity" // orders for more than one piece
-	WithRefunds   = "refund"   // buyers who give pieces back
+	WithRefunds   = "refund"   // buyers who refund pieces
 	WithRepeats   = "repeats"  // ids that are enqueued again
 	WithAbandoned = "abandon"  // tasks of a dispatch whose holders go away for good
 )

@@ -11,7 +11,7 @@ import (
 	"oversell/scenarios"
 )
 
-// judging is a campaign.Watcher that has runs judged while they go on, without a bound.
+// judging is a campaign.Watcher that judges runs while they go on, without a bound.
 type judging struct {
 	silent
 	run *Run
@@ -23,8 +23,8 @@ func (j *judging) Start(_, _ int, _ scenarios.Config, live *scenarios.Live) {
 
 func (j *judging) Done(int, int, reports.Run) { j.run.Stop() }
 
-// BenchmarkJudging compares the throughput of runs that are judged while they go on with
-// that of runs that are not, in turns. "cost%" is how much less the former do.
+// BenchmarkJudging compares the throughput of runs that are judged while they go on with that of runs that are not,
+// in turns. "cost%" is the throughput that judging costs.
 func BenchmarkJudging(b *testing.B) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		b.Skip(err)
@@ -49,7 +49,7 @@ func BenchmarkJudging(b *testing.B) {
 	}
 }
 
-// throughput makes a run.
+// throughput makes a run and returns its throughput.
 func throughput(b *testing.B, w campaign.Watcher, args []string) float64 {
 	b.Helper()
 	o, err := campaign.Parse(args)

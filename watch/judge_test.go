@@ -23,7 +23,7 @@ import (
 
 var aLock = history.Header{Scenario: "mutex", TTL: time.Hour, Promises: []history.Promise{{Of: variant.Lock, Property: variant.MutualExclusion}}}
 
-// section is a client that holds the lock from the return of its grant to the call of its
+// section returns the operations of a client that holds the lock from the return of its grant to the call of its
 // release.
 func section(client int32, session int64, from, to time.Duration) []history.Op {
 	key := history.Text("order")
@@ -33,7 +33,7 @@ func section(client int32, session int64, from, to time.Duration) []history.Op {
 	}
 }
 
-// settle judges everything that was taken.
+// settle judges all operations that were taken, and returns the violations.
 func settle(j *judge) (vs []Violation) {
 	j.ask = time.Time{}
 	j.ripen(history.Water{Ops: j.taken, Returned: time.Hour, Called: j.judged})
@@ -61,8 +61,8 @@ func TestJudgeTellsWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestJudgeWaitsForSweeps: the release of one client is swept after the grant of the
-// next, which is no violation, and too late only when the water was wrong.
+// TestJudgeWaitsForSweeps sweeps the release of one client after the grant of the next. That is no violation; the
+// release comes too late only if the low water was wrong.
 func TestJudgeWaitsForSweeps(t *testing.T) {
 	first, second := section(1, 1, 10, 20), section(2, 2, 21, 30)
 	j := newJudge(aLock)
@@ -81,7 +81,8 @@ func TestJudgeWaitsForSweeps(t *testing.T) {
 	}
 }
 
-// TestJudgeTakesPlacesInALineLate: they are recorded when the client is served.
+// TestJudgeTakesPlacesInALineLate checks that a place in a wait line may come late, since it is recorded only when
+// the client is served.
 func TestJudgeTakesPlacesInALineLate(t *testing.T) {
 	j := newJudge(aLock)
 	j.take(section(1, 1, 10, 20))
@@ -94,8 +95,8 @@ func TestJudgeTakesPlacesInALineLate(t *testing.T) {
 	}
 }
 
-// TestJudgeForgets: what it holds back, and what the monitors of locks remember, does not
-// grow with the run.
+// TestJudgeForgets checks that neither the operations that the judge holds back nor the memory of the lock monitors
+// grows with the run.
 func TestJudgeForgets(t *testing.T) {
 	j := newJudge(aLock)
 	heap := func() int64 {
@@ -120,7 +121,7 @@ func TestJudgeForgets(t *testing.T) {
 	}
 }
 
-// silent is a campaign.Watcher.
+// silent is a campaign.Watcher that ignores everything.
 type silent struct{}
 
 func (silent) Target(*server.Target)                             {}
@@ -154,8 +155,8 @@ func recorded(t *testing.T, args ...string) (hs []*history.History) {
 	return hs
 }
 
-// sweeps cuts a history up as sweeps hand it over: each sweep visits the clients one
-// after the other, and takes what each had recorded by the time of its visit.
+// sweeps cuts a history into batches as sweeps return them: each sweep visits the clients one after the other, and
+// takes what each has recorded by the time of its visit.
 func sweeps(r *rand.Rand, ops []history.Op) (batches [][]history.Op) {
 	byClient := map[int32][]history.Op{}
 	var clients []int32
@@ -181,7 +182,7 @@ func sweeps(r *rand.Rand, ops []history.Op) (batches [][]history.Op) {
 	return batches
 }
 
-// waterOf is what a log knows that has handed over so many operations, and these are to come.
+// waterOf returns the low waters of a log that has handed over taken operations and will hand over these batches.
 func waterOf(taken int64, batches [][]history.Op) history.Water {
 	w := history.Water{Ops: taken, Returned: history.Forever, Called: history.Forever}
 	for _, op := range slices.Concat(batches...) {
@@ -192,8 +193,8 @@ func waterOf(taken int64, batches [][]history.Op) history.Water {
 	return w
 }
 
-// TestLiveIsConfirmed judges real runs of broken variants as if they went on, in sweeps
-// of all sorts: whatever is called broken is so in the judgement of the whole.
+// TestLiveIsConfirmed judges real runs of broken variants as if they were in progress, in random sweeps. Whatever is
+// called broken must be so in the judgement of the whole history.
 func TestLiveIsConfirmed(t *testing.T) {
 	told := map[string]int{}
 	for seed := range uint64(10) {
@@ -237,7 +238,7 @@ func TestLiveIsConfirmed(t *testing.T) {
 	t.Log(told)
 }
 
-// TestRunFollows watches a file that is written meanwhile.
+// TestRunFollows watches a file while it is written.
 func TestRunFollows(t *testing.T) {
 	live := &scenarios.Live{History: filepath.Join(t.TempDir(), "history.bin")}
 	taken := 0
@@ -275,7 +276,7 @@ func TestRunFollows(t *testing.T) {
 	}
 }
 
-// TestRunWithoutHistory: a run that fails before it writes anything can be left.
+// TestRunWithoutHistory checks that a run that fails before it writes a history can be stopped.
 func TestRunWithoutHistory(t *testing.T) {
 	r := Start(&scenarios.Live{History: filepath.Join(t.TempDir(), "none")}, Options{})
 	if f := r.Figures(); f.Begun {
@@ -299,7 +300,7 @@ func TestRunWithoutHistory(t *testing.T) {
 func TestRate(t *testing.T) {
 	var r rate
 	start := time.Now()
-	for i := range int64(40) { // 100 a second, then 200
+	for i := range int64(40) { // 100 operations a second, then 200
 		r.sample(start.Add(time.Duration(i)*100*time.Millisecond), 10*i+10*max(0, i-20))
 	}
 	if got := r.now(); got < 195 || got > 205 {
@@ -338,8 +339,8 @@ func TestMainOperation(t *testing.T) {
 	}
 }
 
-// TestWhenItBroke: an operation of long ago that explains a violation is not the one that
-// made it one.
+// TestWhenItBroke checks that the time of a violation is that of the last operation of its witness. If that one was
+// judged long ago, it only explains the violation, whose time is then that of the last operation judged.
 func TestWhenItBroke(t *testing.T) {
 	j := newJudge(aLock)
 	j.unheard, j.last = 100, 200

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What Redis refuses at the sight of a length, it refuses through the proxy, too: the
-// proxy does not wait for an argument that never comes, and makes no room for it.
+// TestAnAbsurdLengthIsAnsweredAsByRedis checks that Redis refuses an absurd length at once through the proxy, too: the
+// proxy neither waits for an argument that never comes nor allocates memory for it.
 func TestAnAbsurdLengthIsAnsweredAsByRedis(t *testing.T) {
 	addr, _ := startRedis(t)
 	p := mustListen(t, Options{Listen: "127.0.0.1:0", To: addr, Judge: func(Command) Action { return Action{} }})
@@ -28,7 +28,7 @@ func TestAnAbsurdLengthIsAnsweredAsByRedis(t *testing.T) {
 	}
 }
 
-// answerTo is all that comes until the connection is closed by the other end.
+// answerTo sends a request and returns everything that arrives until the other end closes the connection.
 func answerTo(t *testing.T, addr, request string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// throughDriver has go-redis as the client of a proxy.
+// throughDriver returns two go-redis clients of a new server: one through a proxy, and one directly.
 func throughDriver(t *testing.T, s *striker, protocol int) (c, direct *redis.Client) {
 	t.Helper()
 	addr, _ := startRedis(t)
@@ -25,7 +25,7 @@ func throughDriver(t *testing.T, s *striker, protocol int) (c, direct *redis.Cli
 
 var bothProtocols = []int{2, 3}
 
-// TestDriver has go-redis do everything that it can do, unaltered.
+// TestDriver checks that go-redis works through the proxy as without it, with all kinds of commands.
 func TestDriver(t *testing.T) {
 	for _, protocol := range bothProtocols {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
@@ -146,7 +146,7 @@ func driveBlocking(t *testing.T, c *redis.Client) {
 
 func driveScript(t *testing.T, c *redis.Client) {
 	script := redis.NewScript(`redis.call("INCR", KEYS[1]); return {ARGV[1], {1, 2}, false}`)
-	for range 2 { // NOSCRIPT, then found
+	for range 2 { // first NOSCRIPT, then the server knows the script
 		got, err := script.Run(t.Context(), c, []string{"scripted"}, "a\r\nb").Slice()
 		if err != nil || fmt.Sprint(got) != "[a\r\nb [1 2] <nil>]" {
 			t.Errorf("the script answers %v, %v", got, err)
@@ -184,8 +184,7 @@ func driveMany(t *testing.T, c *redis.Client) {
 	}
 }
 
-// TestDriverStruck shows what go-redis makes of each action: the command fails,
-// and it was executed or not.
+// TestDriverStruck checks what each action does to a go-redis client: the command fails, and was executed or not.
 func TestDriverStruck(t *testing.T) {
 	for _, protocol := range bothProtocols {
 		for _, c := range []struct {
@@ -200,7 +199,7 @@ func TestDriverStruck(t *testing.T) {
 				client, direct := throughDriver(t, s, protocol)
 				direct.Set(t.Context(), "stock", 5, 0)
 				hasty := client.WithTimeout(time.Minute)
-				if c.verb == HalfOpen { // nothing else would end it
+				if c.verb == HalfOpen { // nothing else would end the command
 					hasty = client.WithTimeout(50 * time.Millisecond)
 				}
 				if err := hasty.Decr(t.Context(), "stock").Err(); err == nil {
@@ -222,7 +221,7 @@ func TestDriverStruck(t *testing.T) {
 	}
 }
 
-// TestDriverRepeats: a driver that sends the command again applies it twice.
+// TestDriverRepeats checks that a driver that sends a command again applies it twice.
 func TestDriverRepeats(t *testing.T) {
 	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
 	addr, _ := startRedis(t)
@@ -235,8 +234,8 @@ func TestDriverRepeats(t *testing.T) {
 	}
 }
 
-// TestDriverPipelineStruck: go-redis throws away what was answered before the
-// fired command, and must find the server as the verb says nonetheless.
+// TestDriverPipelineStruck checks the state of the server after a command in a pipeline was hit, although go-redis throws
+// away the answers that came before.
 func TestDriverPipelineStruck(t *testing.T) {
 	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
 	c, direct := throughDriver(t, s, 3)

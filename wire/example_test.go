@@ -10,7 +10,7 @@ import (
 	"oversell/wire"
 )
 
-// The seventh decrement is executed, and its reply lost: does the client resend?
+// The server executes the seventh decrement, and its reply is lost: does the client send it again?
 func ExampleListen() {
 	ctx := context.Background()
 	var seen atomic.Int64

@@ -19,9 +19,8 @@ import (
 	"oversell/internal/child"
 )
 
-// startRedis starts a redis-server of the test's own and returns its address and
-// its process. Where there is none the test is skipped, unless everything is
-// required, as in CI.
+// startRedis starts a redis-server for the test and returns its address and its process. Without a redis-server it skips
+// the test, unless everything is required, as in CI.
 func startRedis(t testing.TB, args ...string) (addr string, server *child.Process) {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
@@ -31,7 +30,7 @@ func startRedis(t testing.TB, args ...string) (addr string, server *child.Proces
 		}
 		t.Skip("no redis-server on PATH")
 	}
-	for range 5 { // somebody else may take the port before the server does
+	for range 5 { // another process may take the port before the server does
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +45,7 @@ func startRedis(t testing.TB, args ...string) (addr string, server *child.Proces
 	return "", nil
 }
 
-// tryRedis starts a server on an address, and returns nil if that is taken.
+// tryRedis starts a server on an address, and returns nil if the port is taken.
 func tryRedis(t testing.TB, binary, addr string, args ...string) *child.Process {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
@@ -68,14 +67,14 @@ func tryRedis(t testing.TB, binary, addr string, args ...string) *child.Process 
 	}
 }
 
-// info asks a server who it is; empty if it does not answer.
+// info returns what the server at an address says about itself, or "" if it does not answer.
 func info(addr string) string {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second)) // it may be somebody else, who is silent
+	c.SetDeadline(time.Now().Add(time.Second)) // another program on the port may never answer
 	io.WriteString(c, "INFO server\r\nQUIT\r\n")
 	b, _ := io.ReadAll(c)
 	return string(b)
@@ -96,7 +95,7 @@ func mustListen(t testing.TB, o Options) *Proxy {
 	return p
 }
 
-// rawClient speaks the protocol by hand.
+// rawClient is a connection on which a test sends and reads the bytes of the protocol itself.
 type rawClient struct {
 	t testing.TB
 	*net.TCPConn
@@ -112,13 +111,13 @@ func mustDial(t testing.TB, addr string) *rawClient {
 	return mustWrap(t, c.(*net.TCPConn))
 }
 
-// mustWrap speaks the protocol by hand on a connection, from either end.
+// mustWrap returns a rawClient on one end of a connection, the client's or the server's.
 func mustWrap(t testing.TB, c *net.TCPConn) *rawClient {
 	t.Cleanup(func() { c.Close() })
 	return &rawClient{t: t, TCPConn: c, in: bufio.NewReader(c)}
 }
 
-// send writes commands, each a line of words, in one piece.
+// send writes commands, each given as a line of words, in one piece.
 func (c *rawClient) send(lines ...string) {
 	c.t.Helper()
 	var b []byte
@@ -130,7 +129,7 @@ func (c *rawClient) send(lines ...string) {
 	}
 }
 
-// expect reads exactly these bytes.
+// expect checks that the next bytes are these replies.
 func (c *rawClient) expect(replies ...string) {
 	c.t.Helper()
 	want := strings.Join(replies, "")
@@ -142,8 +141,8 @@ func (c *rawClient) expect(replies ...string) {
 	}
 }
 
-// expectEnd reads up to the end of the connection, which must be of this kind and
-// come without a further byte, and closes this side, too.
+// expectEnd checks that the connection ends in this way, reset or closed, without a further byte, and closes this side,
+// too.
 func (c *rawClient) expectEnd(reset bool) {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -157,7 +156,7 @@ func (c *rawClient) expectEnd(reset bool) {
 	c.Close()
 }
 
-// expectSilence sees nothing, not even an end, while something else happens.
+// expectSilence checks that nothing arrives while the function runs, not even the end of the connection.
 func (c *rawClient) expectSilence(while func()) {
 	c.t.Helper()
 	heard := make(chan string, 1)
@@ -177,7 +176,7 @@ func (c *rawClient) expectSilence(while func()) {
 	c.in.Reset(c.TCPConn)
 }
 
-// command is a request as clients send it.
+// command returns a request in the form in which clients send it.
 func command(args ...string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
@@ -225,8 +224,8 @@ func await(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// striker judges: the commands of one name get one action, as often as it is
-// allowed to. It remembers what it was told.
+// striker is a judge that gives one action to the commands of one name, at most times times. It remembers what it was
+// asked to judge and which actions fired.
 type striker struct {
 	name   string
 	action Action
@@ -267,13 +266,13 @@ func (s *striker) judgements() string {
 	return strings.Join(s.judged, ", ")
 }
 
-// through opens a proxy with this striker.
+// through opens a proxy that this striker judges.
 func (s *striker) through(t testing.TB, to string) *Proxy {
 	t.Helper()
 	return mustListen(t, Options{To: to, Judge: s.judge, Fired: s.heard})
 }
 
-// diff says where two byte strings part.
+// diff says where two byte strings begin to differ, or returns "" if they are equal.
 func diff(got, want []byte) string {
 	if bytes.Equal(got, want) {
 		return ""

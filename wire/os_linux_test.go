@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// isReset says that a connection ended with a TCP reset.
+// isReset reports whether err says that a connection ended with a TCP reset.
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// isReset says that a connection ended with a TCP reset.
+// isReset reports whether err says that a connection ended with a TCP reset.
 func isReset(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "reset") || strings.Contains(err.Error(), "forcibly closed"))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pair is a client's connection through a proxy and its other end at a server
-// that a test plays.
+// pair returns a proxy, a client's connection through it, and the other end of that connection, at which the test plays
+// the server.
 func pair(t *testing.T, o Options) (*Proxy, *rawClient, *rawClient) {
 	t.Helper()
 	addr, accepted := fakeServer(t)
@@ -24,7 +24,7 @@ func pair(t *testing.T, o Options) (*Proxy, *rawClient, *rawClient) {
 	return p, client, mustWrap(t, server)
 }
 
-// passing judges that everything passes, which is not the same as no judge.
+// passing is a judge that lets everything pass. That is not the same as no judge.
 func passing(Command) Action { return Action{} }
 
 // bothWays runs a test with a judge and without.
@@ -40,7 +40,7 @@ func TestCutRequests(t *testing.T) {
 		client.send("INCR a", "INCR b")
 		client.CloseWrite()
 		server.expectSilence(func() {
-			server.Write([]byte(":1\r\n")) // the other way is open
+			server.Write([]byte(":1\r\n")) // the other direction is open
 			client.expect(":1\r\n")
 		})
 		p.Restore()
@@ -67,7 +67,7 @@ func TestCutReplies(t *testing.T) {
 	})
 }
 
-// TestCutTwice: a cut that is made again is one cut.
+// TestCutTwice checks that a second cut adds to the first, and that one Restore ends both.
 func TestCutTwice(t *testing.T) {
 	p, client, server := pair(t, Options{Judge: passing})
 	p.Cut(Requests)
@@ -81,7 +81,7 @@ func TestCutTwice(t *testing.T) {
 	server.expect(string(command("PING")))
 }
 
-// TestCutHoldsNewConnections: they are accepted and see nothing.
+// TestCutHoldsNewConnections checks that, during a cut, new connections are accepted and nothing passes through them.
 func TestCutHoldsNewConnections(t *testing.T) {
 	addr, accepted := fakeServer(t)
 	p := mustListen(t, Options{To: addr, Judge: passing})
@@ -99,7 +99,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 	server.expect(string(command("PING")))
 }
 
-// TestCutIsJudgedAfter: a command that arrives during a cut has not passed yet.
+// TestCutIsJudgedAfter checks that a command that arrives during a cut is judged only when the cut ends.
 func TestCutIsJudgedAfter(t *testing.T) {
 	s := &striker{name: "INCR", action: Action{Verb: DropRequest}}
 	p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
@@ -121,7 +121,7 @@ func TestCutIsJudgedAfter(t *testing.T) {
 	}
 }
 
-// TestCloseDuringACut must not wait for the cut's end.
+// TestCloseDuringACut checks that Close does not wait for the end of a cut.
 func TestCloseDuringACut(t *testing.T) {
 	p, client, _ := pair(t, Options{Judge: passing})
 	p.Cut(Both)
@@ -150,8 +150,8 @@ func TestSever(t *testing.T) {
 	}
 }
 
-// TestHalfClose: each direction ends by itself, and what is left is delivered,
-// an unfinished command and an unfinished reply included.
+// TestHalfClose checks that each direction ends separately, and that what is left is delivered, even an unfinished
+// command or an unfinished reply.
 func TestHalfClose(t *testing.T) {
 	bothWays(t, func(t *testing.T, o Options) {
 		p, client, server := pair(t, o)
@@ -170,7 +170,7 @@ func TestHalfClose(t *testing.T) {
 		client.expectEnd(false)
 		await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 	})
-	bothWays(t, func(t *testing.T, o Options) { // the server first
+	bothWays(t, func(t *testing.T, o Options) { // now the server closes first
 		p, client, server := pair(t, o)
 		server.Write([]byte("-ERR max number of clients reached\r\n"))
 		server.CloseWrite()
@@ -186,7 +186,7 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// TestResetsPass: a side that resets is not mistaken for one that closes.
+// TestResetsPass checks that the proxy passes a reset on as a reset, not as a close.
 func TestResetsPass(t *testing.T) {
 	bothWays(t, func(t *testing.T, o Options) {
 		_, client, server := pair(t, o)
@@ -217,7 +217,7 @@ func TestNoServer(t *testing.T) {
 	await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 }
 
-// refusedSoon sees a reset, in connecting or thereafter.
+// refusedSoon checks that a connection is refused, or reset after it was accepted.
 func refusedSoon(t *testing.T, addr string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -243,7 +243,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-// TestForeignBytes: what is no RESP goes through at once, in both directions.
+// TestForeignBytes checks that bytes that are not RESP pass at once, in both directions.
 func TestForeignBytes(t *testing.T) {
 	_, client, server := pair(t, Options{Judge: passing})
 	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
@@ -255,12 +255,12 @@ func TestForeignBytes(t *testing.T) {
 	server.expect(string(command("PING")))
 }
 
-// TestForeignReplies: a connection whose replies make no sense is judged no more,
-// and an action that waits for a reply gives up.
+// TestForeignReplies checks that a connection whose replies are not RESP is no longer judged, and that an action that
+// waits for a reply does not fire.
 func TestForeignReplies(t *testing.T) {
 	for _, c := range []struct {
 		verb  Verb
-		sent  string // of the command that was hit, before the replies come
+		sent  string // what the server has received of the command that was hit, before it replies
 		first string
 	}{
 		{Pass, string(command("INCR", "a")), ""},
@@ -293,7 +293,8 @@ func TestForeignReplies(t *testing.T) {
 	}
 }
 
-// TestServerLeavesDuringAStrike: nothing fires, and the client sees the end.
+// TestServerLeavesDuringAStrike checks that, if the server closes the connection before an action takes effect, the action
+// does not fire and the client sees the end of the connection.
 func TestServerLeavesDuringAStrike(t *testing.T) {
 	for _, verb := range []Verb{DropReply, ResetAfter, DropRequest, Reset, Late, HalfOpen} {
 		t.Run(string(verb), func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestServerLeavesDuringAStrike(t *testing.T) {
 	}
 }
 
-// TestWindowsAreBounded, whatever passes through them.
+// TestWindowsAreBounded checks that a window does not grow beyond its bound, whatever passes through it.
 func TestWindowsAreBounded(t *testing.T) {
 	var w window
 	in := bytes.NewReader(make([]byte, 10*maxHeld))
@@ -333,8 +334,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHugeCommand streams a command that is judged by its beginning, in no more
-// memory than a window.
+// TestHugeCommand checks that a huge command is judged by its beginning and passes in no more memory than a window.
 func TestHugeCommand(t *testing.T) {
 	const size = 64 << 20
 	var judged Command
@@ -371,8 +371,7 @@ func TestHugeCommand(t *testing.T) {
 	}
 }
 
-// TestHugeCommandStruck: the rest of a command passes, is dropped or is kept, as
-// its beginning was judged.
+// TestHugeCommandStruck checks that the rest of a huge command passes, is dropped or is kept, as its beginning was judged.
 func TestHugeCommandStruck(t *testing.T) {
 	for _, verb := range []Verb{DropRequest, DropReply, Reset, ResetAfter, Late, Delay, Trickle} {
 		t.Run(string(verb), func(t *testing.T) {
@@ -412,7 +411,7 @@ func TestHugeCommandStruck(t *testing.T) {
 	}
 }
 
-// TestKeyBeyondTheWindow: a key that is not whole is none.
+// TestKeyBeyondTheWindow checks that a command whose key does not fit into the window is judged as one without a key.
 func TestKeyBeyondTheWindow(t *testing.T) {
 	judged := make(chan Command, 1)
 	_, client, server := pair(t, Options{Judge: func(c Command) Action { judged <- c; return Action{} }})
@@ -426,7 +425,8 @@ func TestKeyBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// TestClientThatReadsNothing: what it was answered waits, and Close does not.
+// TestClientThatReadsNothing checks that replies to a client that does not read are held back, and that Close does not
+// wait for it.
 func TestClientThatReadsNothing(t *testing.T) {
 	p, client, server := pair(t, Options{Judge: passing})
 	client.send("GET k")
@@ -441,8 +441,8 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestServerKilled: the crash of the server reaches the client, and a new server
-// at the same place is found again.
+// TestServerKilled checks that a client notices the crash of the server, and that the proxy connects to a new server at
+// the same address.
 func TestServerKilled(t *testing.T) {
 	addr, process := startRedis(t)
 	s := &striker{}
@@ -464,8 +464,7 @@ func TestServerKilled(t *testing.T) {
 	await(t, "the new server", func() bool { return c.Ping(t.Context()).Err() == nil })
 }
 
-// TestReplica has a server replicate through the proxy: what is neither commands
-// nor replies passes.
+// TestReplica checks that a server can replicate through the proxy: what is neither a command nor a reply passes.
 func TestReplica(t *testing.T) {
 	addr, _ := startRedis(t, "--repl-diskless-sync-delay", "0")
 	s := &striker{name: "SET", action: Action{Verb: DropRequest}}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"oversell/internal/freeport"
 )
 
 // Options say where a proxy listens, which server it leads to, and which function
@@ -79,10 +81,7 @@ func Listen(ctx context.Context, o Options) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(o.To); err != nil {
 		return nil, fmt.Errorf("open a proxy to %q: %w", o.To, err)
 	}
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	l, err := o.listen(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a proxy to %s: %w", o.To, err)
 	}
@@ -90,6 +89,13 @@ func Listen(ctx context.Context, o Options) (*Proxy, error) {
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
 	p.wg.Go(p.accept)
 	return p, nil
+}
+
+func (o Options) listen(ctx context.Context) (net.Listener, error) {
+	if o.Listen == "" {
+		return freeport.ListenTCP(ctx)
+	}
+	return new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 }
 
 // Addr is the address on which the proxy listens, host:port.

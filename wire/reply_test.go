@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// boundaries are the ends of the values that a scanner finds when it is given
-// the stream in pieces, with their types; bad is where it gives up, or -1.
+// boundaries returns the ends and the types of the values that a scanner finds in a stream that it is given in pieces.
+// bad is where the scanner gives up, or -1.
 func boundaries(pieces ...[]byte) (ends []int, leads string, bad int) {
 	var s replyScanner
 	at := 0
@@ -31,7 +31,7 @@ func boundaries(pieces ...[]byte) (ends []int, leads string, bad int) {
 
 var replyExamples = []struct {
 	name   string
-	values []string // one after the other
+	values []string // consecutive values of a stream
 	leads  string
 }{
 	{"RESP2", []string{
@@ -100,7 +100,7 @@ func TestWhatIsNoReplyIsSeen(t *testing.T) {
 	}
 }
 
-// FuzzReplies: however a stream is cut, its values end at the same places.
+// FuzzReplies checks that the values of a stream end at the same places, however the stream is cut into pieces.
 func FuzzReplies(f *testing.F) {
 	for _, e := range replyExamples {
 		f.Add([]byte(strings.Join(e.values, "")), uint64(1))

@@ -49,8 +49,7 @@ func TestRequestsAreTakenApart(t *testing.T) {
 	}
 }
 
-// requestsIn are the arguments of the requests in a stream; bad is where the
-// scanner gives up, or -1.
+// requestsIn returns the arguments of the requests in a stream. bad is where the scanner gives up, or -1.
 func requestsIn(pieces ...[]byte) (all [][]string, bad int) {
 	r := &requests{}
 	at := 0
@@ -93,7 +92,7 @@ func TestWhatIsNoRequestIsSeen(t *testing.T) {
 	}
 }
 
-// FuzzRequests: however a stream is cut, the same requests are in it.
+// FuzzRequests checks that the scanner finds the same requests in a stream, however the stream is cut into pieces.
 func FuzzRequests(f *testing.F) {
 	f.Add([]byte("CLIENT REPLY OFF\nEVAL x 1 k\nXREAD STREAMS a 0\nMIGRATE h 1 '' 0 1 KEYS k\nSUBSCRIBE\nUNSUBSCRIBE\nSCRIPT DEBUG YES\nHELLO\nRESET\n"), uint64(2))
 	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING \"a b\"\r\n*0\r\n*1\r\n$4\r\nPI"), uint64(1))

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// TestRandomStreams sends random conversations, cut at random places on both
-// sides, through the proxy. In a third of them nothing is hit, and every byte
-// must arrive in both directions. In the others one command is, and must be the
-// only one to notice: this fails as soon as the proxy miscounts a single reply.
+// TestRandomStreams sends random conversations through the proxy, cut at random places on both sides. In a third of them
+// no command is hit, and every byte must arrive in both directions. In the others one command is hit, and no other may be
+// affected: the test fails if the proxy miscounts a single reply.
 func TestRandomStreams(t *testing.T) {
 	const streams, workers = 10_000, 4
 	var next, fired atomic.Int64
@@ -44,19 +43,18 @@ func TestRandomStreams(t *testing.T) {
 	}
 }
 
-// exchange is a request and what the server says when it has got it.
+// exchange is a request and what the server sends when it has received it.
 type exchange struct {
 	request []byte
 	judged  string // how it should be judged: "NAME key", "" if not at all
 	args    []string
-	// before is what the server says unasked, ahead of the answer, and answer the
-	// answer, in which unasked things may be mixed. Nothing unasked comes behind it:
-	// whether that would be delivered before a connection is ended is left open.
+	// before is what the server sends unasked ahead of the answer. The answer may have pushes mixed in. Nothing unasked
+	// follows it, because the proxy does not promise to deliver that before it ends a connection.
 	before []byte
 	answer []piece
 }
 
-// piece is a part of an answer; push says that it is none, but came between.
+// piece is a part of an answer, or, if push is set, something unasked that came in between.
 type piece struct {
 	text []byte
 	push bool
@@ -69,7 +67,7 @@ func (e *exchange) reply() (all []byte) {
 	return all
 }
 
-// unasked is what remains of an answer when it is swallowed.
+// unasked returns what remains of an answer that is dropped: the pushes in it.
 func (e *exchange) unasked() (rest []byte) {
 	for _, p := range e.answer {
 		if p.push {
@@ -79,8 +77,7 @@ func (e *exchange) unasked() (rest []byte) {
 	return rest
 }
 
-// streamWorker has a proxy and a server of its own, so that it knows what it
-// should hear.
+// streamWorker runs conversations with its own proxy and its own server, so that it knows what to expect.
 type streamWorker struct {
 	accepted <-chan *net.TCPConn
 	proxy    *Proxy
@@ -101,7 +98,7 @@ func newStreamWorker(t *testing.T) *streamWorker {
 	return w
 }
 
-// judge checks what the proxy says that it saw.
+// judge checks that the proxy has understood the command, and chooses the action.
 func (w *streamWorker) judge(c Command) Action {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +129,7 @@ func (w *streamWorker) heard(Command, Action) {
 	w.fired++
 }
 
-// run has one conversation and says whether something was hit.
+// run plays one conversation and reports whether a command was hit.
 func (w *streamWorker) run(t *testing.T, seed uint64) bool {
 	rng := rand.New(rand.NewPCG(seed, 42))
 	talk := newSpeaker(rng).converse()
@@ -163,7 +160,7 @@ func (w *streamWorker) run(t *testing.T, seed uint64) bool {
 	var refused error
 	for _, p := range cuts(whole, rng) {
 		if _, refused = client.Write(p); refused != nil {
-			break // it was hit
+			break // the connection was ended by the action
 		}
 	}
 	client.(*net.TCPConn).CloseWrite()
@@ -183,14 +180,14 @@ func (w *streamWorker) run(t *testing.T, seed uint64) bool {
 	if w.fired != fired {
 		complain("fired", fmt.Sprintf("%d times, want %d", w.fired, fired))
 	}
-	// A reset is reported once, to whoever comes first.
+	// The system reports a reset only once: to the read or to the write, whichever comes first.
 	if (isReset(ended) || isReset(refused)) != reset {
 		complain("the connection ended with", fmt.Sprint(ended))
 	}
 	return fired > 0
 }
 
-// choose picks a command and what happens to it.
+// choose picks a command and the action on it.
 func (w *streamWorker) choose(rng *rand.Rand) {
 	actions := []Action{
 		{Verb: DropRequest}, {Verb: DropReply}, {Verb: DropReply}, {Verb: Reset}, {Verb: ResetAfter}, {Verb: Late},
@@ -208,11 +205,11 @@ func (w *streamWorker) choose(rng *rand.Rand) {
 		w.action = actions[rng.IntN(len(actions))]
 	}
 	if e := w.talk; w.action.Verb == Trickle && len(e[w.victim].request)+len(e[w.victim].reply()) > 2000 {
-		w.action = Action{Verb: Delay} // byte by byte takes too long
+		w.action = Action{Verb: Delay} // to trickle it would take too long
 	}
 }
 
-// outcomeOf is what should come of a conversation.
+// outcomeOf returns what must come of a conversation: the bytes that arrive, the actions that fire, and the kind of end.
 func outcomeOf(talk []exchange, victim int, a Action) (sent, replies []byte, fired int, reset bool) {
 	if victim >= 0 && len(talk[victim].answer) == 0 && (a.Verb == DropReply || a.Verb == ResetAfter || a.Verb == Trickle && a.Direction != Requests) {
 		victim, a = -1, Action{} // there is no reply to act on
@@ -244,8 +241,7 @@ func requestsOf(talk []exchange) (all []byte) {
 	return all
 }
 
-// serve plays the server: it answers each request when it is there, and returns
-// all that it got.
+// serve plays the server: it answers each request when it has arrived, and returns all bytes that it received.
 func serve(conn *net.TCPConn, talk []exchange, rng *rand.Rand) (got []byte) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second)) // longer than the client's
@@ -280,7 +276,7 @@ func write(conn net.Conn, b []byte, rng *rand.Rand) {
 	}
 }
 
-// cuts splits bytes at a few random places, and sometimes everywhere.
+// cuts splits bytes at a few random places, and sometimes into single bytes.
 func cuts(b []byte, rng *rand.Rand) (pieces [][]byte) {
 	if len(b) < 300 && rng.IntN(20) == 0 {
 		return slices.Collect(slices.Chunk(b, 1))
@@ -352,7 +348,7 @@ func (s *speaker) turn() {
 	}
 }
 
-// add says something. What is answered depends on CLIENT REPLY.
+// add adds an exchange to the conversation. Whether it has an answer depends on CLIENT REPLY.
 func (s *speaker) add(e exchange) {
 	if s.skip || s.off {
 		e.answer = nil
@@ -364,7 +360,7 @@ func (s *speaker) add(e exchange) {
 	s.talk = append(s.talk, e)
 }
 
-// unasked are messages and the like that fit the state of the connection.
+// unasked returns messages and other pushes that are possible in the state of the connection.
 func (s *speaker) unasked(chance int) (b []byte) {
 	for s.rng.IntN(chance) == 0 {
 		switch {
@@ -379,7 +375,7 @@ func (s *speaker) unasked(chance int) (b []byte) {
 	return b
 }
 
-// aggregate is a message or a confirmation.
+// aggregate returns a message or a confirmation of a subscription.
 func (s *speaker) aggregate(parts ...string) string {
 	typ := "*"
 	if s.resp3 {
@@ -388,8 +384,7 @@ func (s *speaker) aggregate(parts ...string) string {
 	return typ + strconv.Itoa(len(parts)) + "\r\n" + strings.Join(parts, "")
 }
 
-// plain is a command with a key, if that is not empty, further arguments, and a
-// reply.
+// plain adds a command with a key, unless that is empty, further arguments, and a reply.
 func (s *speaker) plain(name, key string, args []string, reply string, done func()) {
 	if done != nil && s.skip {
 		s.nothing()
@@ -430,7 +425,7 @@ func (s *speaker) inline() {
 	s.add(exchange{request: []byte(line), judged: "GET " + key, args: []string{name, key}, answer: []piece{{text: []byte(s.value(2))}}})
 }
 
-// nothing is a request of no arguments.
+// nothing adds a request without arguments.
 func (s *speaker) nothing() {
 	s.skip = false
 	s.talk = append(s.talk, exchange{request: []byte([]string{"*0\r\n", "\r\n", "*-1\r\n", " \n"}[s.rng.IntN(4)])})
@@ -454,7 +449,7 @@ func (s *speaker) hello() {
 		s.add(exchange{request: command("HELLO", "9"), judged: "HELLO", args: []string{"HELLO", "9"}, answer: []piece{{text: []byte("-NOPROTO unsupported\r\n")}}})
 		return
 	}
-	// The protocol changes with the reply; what comes unasked before does not.
+	// The protocol changes with the reply; what comes unasked before it is still in the old protocol.
 	e := exchange{judged: "HELLO", before: s.unasked(3)}
 	s.resp3 = s.rng.IntN(3) > 0
 	e.args = []string{"HELLO", "2"}
@@ -502,7 +497,7 @@ func (s *speaker) replyMode() {
 	s.talk = append(s.talk, e)
 }
 
-// subscriber is what one may say who has subscribed under RESP2.
+// subscriber adds a command that a client may send after it has subscribed under RESP2.
 func (s *speaker) subscriber() {
 	switch s.rng.IntN(6) {
 	case 0:
@@ -578,7 +573,7 @@ func (s *speaker) count() string { return fmt.Sprintf(":%d\r\n", len(s.channels)
 
 func (s *speaker) word() string { return string(rune('a' + s.rng.IntN(6))) }
 
-// binary is a string of any bytes, often those of the protocol.
+// binary returns a string of random bytes, many of them with a meaning in the protocol.
 func (s *speaker) binary(most int) string {
 	b := make([]byte, s.rng.IntN(most+1))
 	for i := range b {
@@ -593,7 +588,7 @@ func (s *speaker) binary(most int) string {
 
 func bulkOf(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// value is a reply of any type, no deeper than this.
+// value returns a reply of a random type, nested no deeper than depth.
 func (s *speaker) value(depth int) string {
 	if depth > 0 && s.rng.IntN(3) == 0 {
 		return s.nested(depth - 1)
@@ -633,7 +628,7 @@ func (s *speaker) value(depth int) string {
 	}
 }
 
-// nested is an array, or an aggregate of RESP3. It may look like a message.
+// nested returns an array or an aggregate of RESP3. It may look like a message.
 func (s *speaker) nested(depth int) string {
 	if s.rng.IntN(4) == 0 {
 		return "*3\r\n" + bulkOf([]string{"message", "subscribe", "unsubscribe"}[s.rng.IntN(3)]) + bulkOf(s.word()) + s.value(depth)

@@ -12,11 +12,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BenchmarkThroughput compares commands through the proxy with commands past it,
-// GET and SET in turn on 50 connections. They take turns within one run, so that
-// whatever else the machine does hits all of them. It reports the rates and their
-// ratio; every command is judged. copy-ratio is what a proxy reaches that does
-// nothing but copy: what the proxy's work costs is the difference between the two.
+// BenchmarkThroughput compares the rate of commands through the proxy with that of commands past it: GET and SET in turn
+// on 50 connections. The ways alternate within one run, so that whatever else the machine does affects all of them. Every
+// command is judged. The benchmark reports the rates and their ratio. copy-ratio is the ratio of a proxy that only
+// copies, so the difference between the two ratios is the cost of the proxy's work.
 func BenchmarkThroughput(b *testing.B) {
 	for _, pipeline := range []int{1, 50} {
 		b.Run(fmt.Sprintf("pipeline=%d", pipeline), func(b *testing.B) {
@@ -41,7 +40,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// copying is a proxy that does nothing but copy.
+// copying starts a proxy that only copies, and returns its address.
 func copying(b *testing.B, to string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +78,7 @@ func copying(b *testing.B, to string) (addr string) {
 	return l.Addr().String()
 }
 
-// load is 50 clients that never rest.
+// load is 50 clients that send commands without a pause.
 type load struct {
 	client   *redis.Client
 	pipeline int
@@ -91,11 +90,11 @@ func newLoad(b *testing.B, addr string, pipeline int) *load {
 	c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: loadClients, MinIdleConns: loadClients})
 	b.Cleanup(func() { c.Close() })
 	l := &load{client: c, pipeline: pipeline}
-	l.run(50 * time.Millisecond) // connections are made
+	l.run(50 * time.Millisecond) // opens the connections
 	return l
 }
 
-// run loads for a while and returns commands per second.
+// run sends commands for the duration d and returns commands per second.
 func (l *load) run(d time.Duration) float64 {
 	var wg sync.WaitGroup
 	var commands atomic.Int64

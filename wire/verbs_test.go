@@ -9,8 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bench is a real server, a proxy to it with a striker, and a look at the server
-// past the proxy.
+// bench is a real server, a proxy to it with a striker, a client through the proxy, and a direct client.
 type bench struct {
 	t      *testing.T
 	s      *striker
@@ -29,7 +28,7 @@ func newBench(t *testing.T, name string, a Action) *bench {
 	return &bench{t: t, s: s, p: p, client: mustDial(t, p.Addr()), direct: direct}
 }
 
-// holds checks a key on the server.
+// holds checks the value of a key on the server.
 func (b *bench) holds(key, want string) {
 	b.t.Helper()
 	if got := b.direct.Get(b.t.Context(), key).Val(); got != want {
@@ -37,7 +36,7 @@ func (b *bench) holds(key, want string) {
 	}
 }
 
-// fired checks which actions took effect, and that the connection is given up.
+// fired checks which actions took effect, and that the proxy counts them.
 func (b *bench) fired(want string) {
 	b.t.Helper()
 	await(b.t, "actions to fire: "+want, func() bool { return b.s.firings() == want })
@@ -55,7 +54,7 @@ func (b *bench) ends() {
 	await(b.t, "the proxy to give the connection up", func() bool { return b.p.Stats().Open == 0 })
 }
 
-// pipeline is one whose third command, INCR, is to be hit.
+// pipeline sends three commands at once, of which the second, INCR, is to be hit.
 func (b *bench) pipeline() { b.client.send("SET a 1", "INCR b", "SET c 1") }
 
 func TestPassingIsUnaltered(t *testing.T) {
@@ -124,14 +123,14 @@ func TestLate(t *testing.T) {
 	start := time.Now()
 	b.client.expect("+OK\r\n", "+OK\r\n")
 	b.client.expectEnd(false)
-	if time.Since(start) < after { // on a slow machine it may be executed by now
+	if time.Since(start) < after { // on a slow machine the command may have been executed by now
 		b.hitEither("", "late INCR b")
 	}
 	b.fired("late INCR b")
 	if d := time.Since(start); d < after {
 		t.Errorf("executed after %v, want %v", d, after)
 	}
-	b.holds("b", "") // not in this database
+	b.holds("b", "") // not in this database, but in database 3
 	third := redis.NewClient(&redis.Options{Addr: b.direct.Options().Addr, DB: 3})
 	defer third.Close()
 	if got := third.Get(t.Context(), "b").Val(); got != "1" {
@@ -141,7 +140,7 @@ func TestLate(t *testing.T) {
 	b.ends()
 }
 
-// hitEither checks what fired where a race with the clock allows for two answers.
+// hitEither checks what fired, where a race with the clock allows two results.
 func (b *bench) hitEither(one, other string) {
 	b.t.Helper()
 	if got := b.s.firings(); got != one && got != other {
@@ -192,7 +191,8 @@ func TestDelay(t *testing.T) {
 	b.holds("c", "1")
 }
 
-// TestDelayOutlivesItsClient: the request was on its way when the client left.
+// TestDelayOutlivesItsClient checks that a delayed request is executed even if its client has closed the connection: the
+// request was already on its way.
 func TestDelayOutlivesItsClient(t *testing.T) {
 	b := newBench(t, "INCR", Action{Verb: Delay, After: 40 * time.Millisecond})
 	b.client.send("INCR b")
@@ -224,16 +224,16 @@ func TestHalfOpenForEver(t *testing.T) {
 		if n := b.direct.Publish(t.Context(), "news", "x").Val(); n != 1 {
 			t.Errorf("%d subscribers, want 1", n)
 		}
-		b.direct.ClientKillByFilter(t.Context(), "TYPE", "pubsub") // its end is not seen either
+		b.direct.ClientKillByFilter(t.Context(), "TYPE", "pubsub") // the client does not see the end of the connection either
 	})
-	other := mustDial(t, b.p.Addr()) // only this connection
+	other := mustDial(t, b.p.Addr()) // the action affects only its own connection
 	other.send("PING")
 	other.expect("+PONG\r\n")
 	b.p.Sever()
 	b.client.expectEnd(true)
 }
 
-// TestHalfOpenOneWay stops one direction, and the other goes on.
+// TestHalfOpenOneWay checks that half-open in one direction stops that direction, while the other goes on.
 func TestHalfOpenOneWay(t *testing.T) {
 	t.Run("replies", func(t *testing.T) {
 		b := newBench(t, "INCR", Action{Verb: HalfOpen, Direction: Replies})
@@ -302,7 +302,7 @@ func TestUnknownVerbPasses(t *testing.T) {
 	b.fired("")
 }
 
-// TestNeighbours: other connections notice nothing.
+// TestNeighbours checks that an action on one connection does not affect other connections.
 func TestNeighbours(t *testing.T) {
 	for _, verb := range []Verb{DropRequest, DropReply, Reset, ResetAfter, Late, HalfOpen} {
 		t.Run(string(verb), func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestNoReplyNoSwallowing: what is not answered has no reply to lose.
+// TestNoReplyNoSwallowing checks that no action on a reply fires for a command that has no reply.
 func TestNoReplyNoSwallowing(t *testing.T) {
 	for _, verb := range []Verb{DropReply, ResetAfter, Trickle} {
 		t.Run(string(verb), func(t *testing.T) {
@@ -340,8 +340,7 @@ func TestLateWithoutReply(t *testing.T) {
 	b.holds("a", "1")
 }
 
-// TestRepliesAreMatched hits PING behind everything that makes it hard to tell
-// which reply is its.
+// TestRepliesAreMatched hits PING after all kinds of commands that make it hard to tell which reply belongs to PING.
 func TestRepliesAreMatched(t *testing.T) {
 	for name, c := range map[string]struct {
 		send, expect []string
@@ -427,7 +426,7 @@ func forbidden(string) string {
 	return "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
 }
 
-// TestSubscriptionStruck swallows both confirmations, but no message.
+// TestSubscriptionStruck checks that drop-reply on PSUBSCRIBE drops both confirmations, but no message.
 func TestSubscriptionStruck(t *testing.T) {
 	for _, proto := range []string{"2", "3"} {
 		t.Run("RESP"+proto, func(t *testing.T) {
@@ -472,9 +471,8 @@ func TestRESP3(t *testing.T) {
 	b.holds("after", "")
 }
 
-// TestBlockedClientLeaves: a client that gives up must not leave its command
-// waiting, though its reply, or what comes behind it, is to be hit; the
-// command would steal an element later.
+// TestBlockedClientLeaves checks that the command of a client that gives up does not go on waiting at the server, where it
+// would steal an element later, even if its reply or the next command is to be hit.
 func TestBlockedClientLeaves(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -499,7 +497,8 @@ func TestBlockedClientLeaves(t *testing.T) {
 	}
 }
 
-// TestPushesAreNoReplies, neither when something is to happen nor before.
+// TestPushesAreNoReplies checks that the proxy does not count pushes as replies, while an action waits for a reply or
+// before.
 func TestPushesAreNoReplies(t *testing.T) {
 	s := &striker{name: "INCR", action: Action{Verb: DropReply}}
 	_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
@@ -518,7 +517,8 @@ func TestPushesAreNoReplies(t *testing.T) {
 	}
 }
 
-// TestWhatCameBeforeIsDelivered, even if it was held when the action was judged.
+// TestWhatCameBeforeIsDelivered checks that earlier replies are delivered, even if they were held back when the action was
+// judged.
 func TestWhatCameBeforeIsDelivered(t *testing.T) {
 	for _, first := range []string{"HELLO 2", "PING"} {
 		s := &striker{name: "INCR", action: Action{Verb: DropRequest}}
@@ -553,7 +553,7 @@ func TestBlockingReplyDropped(t *testing.T) {
 	}
 }
 
-// TestMonitor goes through untouched, and nothing behind it is judged.
+// TestMonitor checks that MONITOR and its output pass unchanged, and that no later command is judged.
 func TestMonitor(t *testing.T) {
 	b := newBench(t, "PING", Action{Verb: DropReply})
 	b.client.send("SET a 1", "MONITOR")
@@ -570,7 +570,7 @@ func TestMonitor(t *testing.T) {
 	b.fired("")
 }
 
-// TestUnfollowed: where the proxy cannot know what comes, all goes through.
+// TestUnfollowed checks that everything passes where the proxy cannot know which replies come.
 func TestUnfollowed(t *testing.T) {
 	for name, c := range map[string]struct{ send, expect []string }{
 		"subscribing in a transaction": {
@@ -592,7 +592,7 @@ func TestUnfollowed(t *testing.T) {
 	}
 }
 
-// TestQuit: the server's own farewell comes through, and its close.
+// TestQuit checks that the server's reply to QUIT passes, and that it then closes the connection.
 func TestQuit(t *testing.T) {
 	b := newBench(t, "", Action{})
 	b.client.send("SET a 1", "QUIT")

@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// byDelete releases with a plain DEL, as code does that has no use for a token.
+// byDelete is a lock that is released with a plain DEL, as in code that ignores the token.
 type byDelete struct {
 	lockimpl.Locker
 	env variant.Env
@@ -24,8 +24,7 @@ func (b byDelete) Release(ctx context.Context, l lockimpl.Lock) error {
 	return b.env.Redis[0].Del(ctx, lockimpl.Key(l.Key)).Err()
 }
 
-// fromAnswer takes the lease to begin when the answer is there, and not when the
-// command was sent.
+// fromAnswer is a lock whose lease begins when the answer arrives, not when the command is sent.
 type fromAnswer struct{ lockimpl.Locker }
 
 func (f fromAnswer) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
@@ -34,8 +33,8 @@ func (f fromAnswer) Acquire(ctx context.Context, key string, o lockimpl.Options)
 	return l, err
 }
 
-// TestMisuseIsFound shows that the searches of this package can fail: each library
-// used wrongly, within bounds in which it is proved right by the long tests.
+// TestMisuseIsFound shows that the searches of this package can fail: it searches each library when it is used wrongly,
+// within bounds in which the long tests prove that the library, used correctly, holds.
 func TestMisuseIsFound(t *testing.T) {
 	for _, v := range []lockimpl.Variant{Redislock, Redsync} {
 		use := v.New
@@ -51,7 +50,7 @@ func TestMisuseIsFound(t *testing.T) {
 			t.Run(v.Name+" "+how.name, func(t *testing.T) {
 				b := reports.Bounds{Clients: 2, Tries: 2, Advances: 2, Stalls: 1}
 				if how.breaks == "" && (slow || os.Getenv("OVERSELL_LONG") == "") {
-					b.Tries = 1 // with two, fifty thousand situations
+					b.Tries = 1 // with two tries there are fifty thousand states
 				}
 				v.New = how.use
 				r := search(t, scenarios.Config{Lock: v}, b)
@@ -67,7 +66,8 @@ func TestMisuseIsFound(t *testing.T) {
 	}
 }
 
-// TestRetries: both libraries wait for the lock in their own way, by their own timers.
+// TestRetries checks that both libraries can be searched when they wait for the lock in their own way, by their own
+// timers.
 func TestRetries(t *testing.T) {
 	for _, v := range []lockimpl.Variant{Redislock, Redsync} {
 		t.Run(v.Name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// search is one that ExploreBubble does not make.
+// search runs a search in bubbles with a configuration that ExploreBubble does not allow.
 func search(t *testing.T, c scenarios.Config, b reports.Bounds) reports.Exploration {
 	t.Helper()
 	c.Scenario, _ = scenarios.Find("mutex")

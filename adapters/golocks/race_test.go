@@ -2,5 +2,5 @@
 
 package golocks
 
-// slow says that the race detector is at work.
+// slow reports whether the race detector is on.
 const slow = true

@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// bsmOwn is bsm without tokens from outside: the library draws its own.
+// bsmOwn is bsm with tokens that the library draws itself.
 type bsmOwn struct{ *bsm }
 
 func (b bsmOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
@@ -33,7 +33,7 @@ func (b bsmOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	return lockimpl.Lock{Key: key, Token: l.Token(), Until: start.Add(o.TTL), Via: "Obtain"}, nil
 }
 
-// rsyncOwn is rsync with the library's own values.
+// rsyncOwn is rsync with values that the library draws itself.
 type rsyncOwn struct{ *rsync }
 
 func (s rsyncOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
@@ -50,7 +50,7 @@ func (s rsyncOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (
 	return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until(), Via: "LockContext"}, nil
 }
 
-// careless releases whatever is there.
+// careless is a lock whose release deletes the key, whoever holds the lock.
 type careless struct {
 	lockimpl.Locker
 	env variant.Env
@@ -60,7 +60,7 @@ func (c careless) Release(ctx context.Context, l lockimpl.Lock) error {
 	return c.env.Redis[0].Del(ctx, lockimpl.Key(l.Key)).Err()
 }
 
-// TestOwnValues: libraries that draw their values themselves are searched as they are.
+// TestOwnValues checks that libraries that draw their values themselves can be searched without a change.
 func TestOwnValues(t *testing.T) {
 	for name, open := range map[string]func(variant.Env) lockimpl.Locker{
 		"bsm/redislock": func(env variant.Env) lockimpl.Locker { return bsmOwn{newBSM(env)} },
@@ -83,9 +83,9 @@ func TestOwnValues(t *testing.T) {
 	}
 }
 
-// TestOwnValuesWithoutBubbles: redislock starts no goroutine, and its own deadline is
-// far away in real time. Sections are too short to be extended, since the end of an
-// extended lease would be told in real time.
+// TestOwnValuesWithoutBubbles checks that redislock can be searched without bubbles: it starts no goroutine, and its own
+// deadline is far away in real time. The sections are too short for an extension, because the library would give the end
+// of an extended lease in real time.
 func TestOwnValuesWithoutBubbles(t *testing.T) {
 	v := lockimpl.Variant{Name: "bsm/redislock", Promises: Redislock.Promises, New: func(env variant.Env) lockimpl.Locker { return bsmOwn{newBSM(env)} }}
 	verdict := func(want string) {

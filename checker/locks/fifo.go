@@ -102,7 +102,7 @@ func (l *line) acquire(op, joined *history.Op) {
 			l.overtaken(joined, op, &other.Op, from)
 		}
 	}
-	called := op.Call // or it joined before, by a call of its own
+	called := op.Call // a request whose answer was lost may have joined before joined did
 	if joined != nil {
 		called = min(called, joined.Call)
 	}

@@ -97,7 +97,7 @@ type tryLock struct {
 	enough  int           // when to look for entries to drop
 	floats  []float
 	early   []history.Op // the first operations of a lock without leases, for the oracle
-	odd     bool         // an empty core was filled later
+	odd     []stretch    // the times that sessions may have held whose empty cores were filled later, and which ended
 
 	grants, refusals int64
 	broken           int
@@ -230,8 +230,9 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 // renewed allows for renewals that the client did not learn of: their answers came while
 // the client was paused, or never.
 func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
-	if t.h.Renews {
-		s.Gone = max(s.Gone, op.Return)
+	if t.h.Renews && s.Gone < op.Return {
+		s.Gone = op.Return
+		t.cover(s.Number, s.Gone)
 	}
 }
 
@@ -245,9 +246,7 @@ func (t *tryLock) held(s *monitor.Span, op *history.Op, did, lease string) {
 }
 
 func (t *tryLock) prolong(s *monitor.Span, heldAt, until time.Duration) {
-	void := s.Void
 	t.spans.Prolong(s, heldAt, until)
-	t.odd = t.odd || void && !s.Void
 	t.cover(s.Number, s.Gone)
 }
 
@@ -330,7 +329,9 @@ func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
 		t.spans.Close(s, s.Start, by)
 		return
 	}
-	t.odd = t.odd || s.Void
+	if s.Number == 0 {
+		t.odd = append(t.odd, stretch{s.From, hi})
+	}
 	if t.top == s {
 		t.top, t.topHi = nil, hi
 	}
@@ -403,34 +404,37 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 	}
 	n, a, b := t.spans.Tally(cut)
 	note(n, func() (string, []history.Op) { return monitor.Overlapped(t.key, a, b) })
-	floats := t.floating()
+	floats, odd := t.floating(), t.filled()
 	homeless, doubt := t.place(floats, cut)
 	note(len(homeless), func() (string, []history.Op) { return t.homeless(&homeless[0]) })
-	bare, hopeful := t.uncovered(floats)
+	bare, hopeful := t.uncovered(floats, odd)
 	if !cut && !t.lined {
-		note(len(bare), func() (string, []history.Op) { return t.bare(&bare[0]) })
+		note(len(bare), func() (string, []history.Op) { return t.bare(bare[0], floats, odd) })
 	}
 	switch {
 	case broken > 0:
 		return monitor.Verdict{Result: monitor.Violated, Count: broken, Why: why, Witness: witness}
-	case t.grants == 0 && len(t.floats) == 0 && t.refusals == 0:
+	case t.grants == 0 && len(floats)+len(odd) == 0 && t.refusals == 0:
 		return monitor.Verdict{Idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
 	case len(bare) > 0 && cut:
 		return monitor.Undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", say.Many(len(bare), "refusal"), monitor.CutOff))
-	case (doubt || hopeful || t.odd) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
+	case (doubt || hopeful || len(odd) > 0) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
 		if t.asked() == monitor.Violated {
 			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
 		}
+	case hopeful && len(floats)+len(odd) == 0:
+		return monitor.Undecided("a refusal fits no order unless an acquire without an answer was granted, of which its client was told later that it did not hold the lock")
 	case doubt, hopeful:
-		return monitor.Undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", say.Many(len(floats), "grant")))
-	case t.odd:
+		return monitor.Undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", say.Many(len(floats)+len(odd), "grant")))
+	case len(odd) > 0:
 		return monitor.Undecided("the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open")
 	}
-	return monitor.Verdict{Result: monitor.Holds, Say: t.fits}
+	return monitor.Verdict{Result: monitor.Holds, Say: func() string { return t.fits(int64(len(floats) + len(odd))) }}
 }
 
-func (t *tryLock) fits() string {
-	text := fmt.Sprintf("%s and %s fit one order", say.Many(t.grants+int64(len(t.floats)), "grant"), say.Many(t.refusals, "refusal"))
+// fits tells how many answers fit one order; late is how many grants are not in t.grants.
+func (t *tryLock) fits(late int64) string {
+	text := fmt.Sprintf("%s and %s fit one order", say.Many(t.grants+late, "grant"), say.Many(t.refusals, "refusal"))
 	if t.lined {
 		text += "; a lock with a waiting line may refuse while it is free, so refusals were not judged"
 	}
@@ -447,11 +451,22 @@ func (t *tryLock) floating() []float {
 	floats := slices.Clone(t.floats)
 	for _, n := range t.sessions.all {
 		if s := n.linear; s != nil && s.Void {
-			floats = append(floats, float{acq: s.Acq, in: stretch{max(s.From, s.Until), s.Start}, may: stretch{s.From, s.Gone}})
+			floats = append(floats, float{acq: s.Acq, in: stretch{max(s.From, s.Until), s.Start}, may: stretch{s.From, t.mayHold(s)}})
 		}
 	}
 	slices.SortStableFunc(floats, func(a, b float) int { return cmp.Compare(a.in.to, b.in.to) })
 	return floats
+}
+
+// filled returns the times that sessions may have held whose empty cores were filled later.
+func (t *tryLock) filled() []stretch {
+	odd := slices.Clone(t.odd)
+	for _, n := range t.sessions.all {
+		if s := n.linear; s != nil && !s.Void && s.Number == 0 {
+			odd = append(odd, stretch{s.From, t.mayHold(s)})
+		}
+	}
+	return odd
 }
 
 // place looks for an instant for every session with an empty core. homeless are the sessions without one. doubt says
@@ -505,9 +520,9 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 		say.Client(op), say.Titled("lock", t.key), say.At(f.in.from), say.At(f.in.to)), monitor.InOrder(f.acq, f.rel)
 }
 
-// uncovered returns the first refusal of every gap that no session can have filled, and whether another gap was skipped
-// because a session without a core may have filled it.
-func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
+// uncovered returns the first refusal of every gap that no session can have filled, and whether another one was skipped
+// because a session may have covered it whose core is empty, or was for a time.
+func (t *tryLock) uncovered(floats []float, odd []stretch) (bare []refusal, hopeful bool) {
 	if len(t.loose) == 0 {
 		return nil, false
 	}
@@ -524,7 +539,8 @@ func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
 		if hi, ok := covers[r.gap]; r.gap == gap || ok && r.call <= hi {
 			continue
 		}
-		if t.odd || slices.ContainsFunc(floats, func(f float) bool { return f.may.from <= r.ret && r.call <= f.may.to }) {
+		touches := func(s stretch) bool { return s.from <= r.ret && r.call <= s.to }
+		if slices.ContainsFunc(odd, touches) || slices.ContainsFunc(floats, func(f float) bool { return touches(f.may) }) {
 			hopeful = true
 			continue
 		}
@@ -543,24 +559,37 @@ func (t *tryLock) uncovered(floats []float) (bare []refusal, hopeful bool) {
 func (t *tryLock) mayCover() map[int64]time.Duration {
 	covers := make(map[int64]time.Duration)
 	for _, n := range t.sessions.all {
-		s := n.linear
-		if s == nil || s.Void {
-			continue
+		if s := n.linear; s != nil && !s.Void && s.Number > 0 {
+			covers[s.Number] = t.mayHold(s)
 		}
-		gone := s.Gone
-		switch {
-		case s.Leaving:
-		case t.renews:
-			gone = history.Forever
-		case 4*t.h.Hold > t.h.TTL:
-			gone = max(gone, monitor.After(s.Start, t.h.Hold, t.h.TTL, t.h.Drift))
-		}
-		covers[s.Number] = gone
 	}
 	return covers
 }
 
-func (t *tryLock) bare(r *refusal) (string, []history.Op) {
+// mayHold returns until when a session that was never released may have held the lock.
+func (t *tryLock) mayHold(s *monitor.Span) time.Duration {
+	switch {
+	case s.Leaving:
+	case t.renews, t.h.Renews && t.h.Hold == 0:
+		return history.Forever
+	case 4*t.h.Hold > t.h.TTL:
+		return max(s.Gone, monitor.After(s.Start, t.h.Hold, t.h.TTL, t.h.Drift))
+	}
+	return s.Gone
+}
+
+func (t *tryLock) bare(r refusal, floats []float, odd []stretch) (string, []history.Op) {
+	for _, f := range floats {
+		odd = append(odd, f.may)
+	}
+	for _, s := range odd {
+		if s.to < r.call {
+			r.freeSince = max(r.freeSince, s.to)
+		}
+	}
+	if hi, ok := t.mayCover()[r.gap]; ok && hi < r.call {
+		r.freeSince = max(r.freeSince, hi)
+	}
 	since := "nobody had held it before"
 	if r.freeSince > -1<<63 {
 		since = "nobody can have held it after " + say.At(r.freeSince)

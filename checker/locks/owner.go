@@ -29,7 +29,7 @@ import (
 //	client 2  acquire  [12, 13]  until 22
 //	client 1  release  [14, 15]  ok
 //
-// A also has no key if it was never granted the lock, or had given it back: then only the second condition counts. An
+// A also has no key if it was never granted the lock, or had released it: then only the second condition counts. An
 // acquire without an answer may have been granted, and the verdict is unknown:
 //
 //	client 1  acquire  [1, 2]  until 10
@@ -56,7 +56,7 @@ type owners struct {
 	unsure  int        // changes that are violations unless an acquire without an answer was granted
 	proofs  []trespass // the first ones counted, each with its victim
 	strays  map[history.Value][]*trespass
-	vague   map[history.Value]bool // sessions that may hold the lock again after they gave it back
+	vague   map[history.Value]bool // sessions that may hold the lock again after they released it
 }
 
 // owner is one session.
@@ -328,7 +328,7 @@ func (l *lock) ownership(ls *locks) monitor.Verdict {
 			return say.Many(o.late, "release or extension") + ", all refused as too late: none changed anything" + met()
 		}
 	case o.changes == 0:
-		v.Why, v.Idle = "nobody gave the lock back or extended it", l.grants == 0
+		v.Why, v.Idle = "nobody released or extended the lock", l.grants == 0
 	default:
 		v.Result, v.Say = monitor.Holds, func() string {
 			return say.Many(o.changes+o.late, "release or extension") + tooLate(o.late) + ", none provably of another's lock" + met()
@@ -355,13 +355,13 @@ func robbed(key history.Value, t *trespass, victim *owner) string {
 	if t.until < t.x.Call {
 		lapse = fmt.Sprintf(" and lapsed at %s", say.At(t.until))
 	}
-	end := "never gave it back"
+	end := "never released it"
 	if victim.rel.Kind != history.NoKind {
-		end = "gave it back only at " + say.At(victim.rel.Call)
+		end = "released it only at " + say.At(victim.rel.Call)
 	}
 	own := fmt.Sprintf("its own grant was of %s%s", say.At(t.acq.Return), lapse)
 	if t.acq.Kind == history.NoKind {
-		own = fmt.Sprintf("session %s did not hold it: it was not granted, or given back", monitor.Session(&t.x))
+		own = fmt.Sprintf("session %s did not hold it: it was not granted, or had been released", monitor.Session(&t.x))
 	}
 	return fmt.Sprintf("%s %s %s between %s and %s, but %s, and %s held the lock since %s%s and %s",
 		say.Client(&t.x), verb, say.Titled("lock", key), say.At(t.x.Call), say.At(t.x.Return), own,

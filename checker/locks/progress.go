@@ -347,7 +347,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 		return monitor.Verdict{Result: monitor.Holds, Say: func() string { return say.Many(t.grants, "grant") + ", none of them after another client's" }}
 	}
 	if o := t.deserted; o != nil && t.outlived == 0 && t.last > o.acq.Return {
-		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s never gave %s back, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
+		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s never released %s, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
 			say.Client(&o.acq), say.Titled("lock", t.key), say.At(o.acq.Return), say.At(t.last))}
 	}
 	longest := t.longest
@@ -376,7 +376,7 @@ func (s *stall) why(key history.Value, h *history.Header) string {
 	since := "since the run began"
 	switch {
 	case s.freed.Kind == history.Release:
-		since = fmt.Sprintf("after %s gave it back at %s", say.Client(&s.freed), say.At(s.freed.Return))
+		since = fmt.Sprintf("after %s released it at %s", say.Client(&s.freed), say.At(s.freed.Return))
 	case s.freed.Kind == history.Acquire && s.freed.Outcome == history.OK:
 		since = fmt.Sprintf("after the lease of %s ended at %s", say.Client(&s.freed), say.At(monitor.Leased(&s.freed)))
 	case s.freed.Kind == history.Acquire:

@@ -92,10 +92,10 @@ func Overlapped(key history.Value, a, b *Span) (string, []history.Op) {
 	if b.Acq.Kind == history.Extend {
 		verb = fmt.Sprintf("extended its lease on %s at %s", say.Titled("lock", key), say.At(b.Start))
 	}
-	end := "and never gave it back"
+	end := "and never released it"
 	switch {
 	case a.Rel.Kind == history.Release:
-		end = fmt.Sprintf("and gave it back only at %s", say.At(a.Rel.Call))
+		end = fmt.Sprintf("and released it only at %s", say.At(a.Rel.Call))
 	case a.Closed && a.Rel.Kind == history.Extend:
 		end = fmt.Sprintf("and learned only at %s that it was lost", say.At(a.Rel.Return))
 	case a.Closed:

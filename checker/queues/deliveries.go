@@ -10,7 +10,6 @@ import (
 	"oversell/checker/monitor"
 	"oversell/checker/say"
 	"oversell/history"
-	"oversell/variant"
 )
 
 // duplicates judges that there is an enqueue between two deliveries of a task id: no enqueue is handed out twice.
@@ -320,8 +319,8 @@ func (q *queue) tooMany(t *task, puts *entries) (done []*record, allowed int) {
 // A first delivery is surely too early if its return, with the drift that clocks may have added, lies before the
 // earliest due time among its possible enqueues: those called by then, less those used up. An enqueue is surely used up
 // if a later one had returned before the pop was called, and when that one was called as many first deliveries of the
-// id had returned as there can have been enqueues; a queue that promises one entry per id or overwrites has replaced
-// the entry, so that there the later enqueue alone is enough. An opportunity is an answered pop during which a task of
+// id had returned as there can have been enqueues; a queue that overwrites has replaced the entry, so that there the
+// later enqueue alone is enough. An opportunity is an answered pop during which a task of
 // another client was there that was not yet due. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7  due 10
@@ -382,11 +381,10 @@ func (q *queue) early() monitor.Verdict {
 // sources returns, for each delivery, the enqueue with the earliest due time among its possible ones; nil if there is
 // none. puts are sorted by their calls, pops by their returns.
 func (q *queue) sources(puts, pops []*record) []*record {
-	replaces := q.h.Overwrite || q.h.Promised(variant.Queue, variant.OneEntryPerID)
 	var used []*record // that use up what had returned before their calls, once they have returned
 	for i, e := range puts {
 		taken := sort.Search(len(pops), func(j int) bool { return pops[j].ret >= e.call })
-		if e.outcome != history.Unknown && (replaces || taken >= i) {
+		if e.outcome != history.Unknown && (q.h.Overwrite || taken >= i) {
 			used = append(used, e)
 		}
 	}

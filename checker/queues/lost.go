@@ -173,7 +173,7 @@ func (q *queue) fate(t *task) string {
 func (q *queue) trace(t *task) []history.Op {
 	var put *record
 	q.each(t, func(r *record) {
-		if r.kind == history.Enqueue && r.outcome == history.OK {
+		if r.kind == history.Enqueue && r.outcome == history.OK && (put == nil || r.fresh() || !put.fresh()) {
 			put = r
 		}
 	})

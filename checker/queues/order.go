@@ -40,7 +40,8 @@ func (q *queue) inOrder() monitor.Verdict {
 // pops, withdrawals and empty answers, each at a moment between its call and its
 // return; see [sweep] for the object and the procedure.
 //
-// Tasks that the final audit lists as waiting must be left at the end, unless the queue hands tasks out again. An
+// Tasks that the final audit lists as waiting must be left at the end, unless the queue hands tasks out again; whether
+// it lists all that are left is judged by no-lost-task. An
 // enqueue or a withdrawal that changed nothing is not judged, nor is a delivery that calls itself a repeated one. Pops
 // without an answer that the journal does not settle leave it open only if no order is found in which they took
 // nothing, and one may be in which they took tasks that are missing. An opportunity is an operation that contended with

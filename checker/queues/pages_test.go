@@ -9,8 +9,8 @@ import (
 	"oversell/history"
 )
 
-// TestPack: what the book of a queue holds is what it was when it was changed last, also when its page was packed
-// meanwhile; and what is usual takes little room.
+// TestPack checks that a queue's records, tasks and states keep the value of their last change when their pages are
+// packed in between, and that usual values take little room.
 func TestPack(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	odd := func() bool { return r.IntN(20) == 0 }
@@ -46,7 +46,7 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// packs adds values and changes older ones now and then.
+// packs adds values to pages, changes older ones now and then, and checks that none is lost.
 func packs[T comparable](t *testing.T, what string, code func(*monitor.Packer, int32, *T, *T), most float64, set func(int32, *T)) {
 	ps := monitor.NewPages(code)
 	var all []T

@@ -12,8 +12,8 @@ import (
 	"oversell/history"
 )
 
-// bruteSource returns the enqueue that a delivery can stem from by the definition in the comment
-// of queue.early: the one due first.
+// bruteSource returns the enqueue that a delivery can stem from, by the definition in the comment of queue.early. Of
+// several it returns the one due first.
 func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
 	used := monitor.Always
 	for i, e := range puts {
@@ -36,8 +36,8 @@ func bruteSource(p *record, puts, pops []*record, replaces bool) *record {
 	return out
 }
 
-// bruteTwice reports whether some stretch of time has two deliveries more than enqueues, or
-// the time up to some moment one more.
+// bruteTwice reports whether an id was delivered too often: at least twice more than it can have been enqueued in
+// some stretch of time, or at least once more up to some moment.
 func bruteTwice(puts, pops []*record) bool {
 	between := func(list []*record, from, to time.Duration, within bool) (n int) {
 		for _, r := range list {
@@ -74,8 +74,7 @@ func rounds() int {
 	return 5_000
 }
 
-// TestCrossOneID compares the procedures for an id that is enqueued and handed out many
-// times with their definitions.
+// TestCrossOneID compares the procedures for an id that is enqueued and popped many times with their definitions.
 func TestCrossOneID(t *testing.T) {
 	t.Parallel()
 	seen := make(map[bool]int)

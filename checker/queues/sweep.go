@@ -44,7 +44,7 @@ import (
 //
 // An id that is enqueued again is judged as a new task if what took the old one had
 // returned by then, and as the same task if nothing had been called to take it: with
-// its new due time where the run overwrites, else with that of either. If its operations overlap otherwise, it is
+// its new due time where the run overwrites, else, or while the old one was still being enqueued, with that of either. If its operations overlap otherwise, it is
 // tangled until all its enqueues are used up: it has no core, it may be taken in any order, and only the number of its
 // deliveries is compared with that of its enqueues. That is sound, but no longer exact.
 //
@@ -129,7 +129,7 @@ const (
 	absent   phase = iota
 	entering       // being enqueued
 	present        // enqueued
-	anew           // enqueued, and being enqueued again
+	anew           // being enqueued, and enqueued or being enqueued by another client
 	gone           // taken while it was being enqueued
 )
 
@@ -270,10 +270,10 @@ func (s *sweep) enter(i int32, r *record) {
 		if st.taking {
 			s.take(st, r.task)
 		}
-	case st.phase == present && !st.taking && known:
+	case st.phase != gone && !st.taking && known && s.record(st.put).outcome == history.OK:
 		s.lift(st)
 		lo, hi, sight := s.window(r)
-		if !s.q.h.Overwrite { // it is not known whether that replaced it
+		if st.phase != present || !s.q.h.Overwrite { // it is not known which of them replaced the other, if any did
 			lo, hi, sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
 		}
 		st.lo, st.hi, st.sight = lo, hi, sight
@@ -476,6 +476,7 @@ func (s *sweep) entered(st *state, task int32) {
 		s.settle(st)
 	case st.phase == gone:
 		st.phase = absent
+	case st.phase == anew && st.flying > 0: // another one is under way
 	case st.phase == anew:
 		st.credit = 1
 		s.loose++
@@ -638,7 +639,7 @@ func (s *sweep) wrongOrder(st *state, r *record, other int32) {
 		q := s.q
 		x, y, p := s.record(st.put), s.record(other), q.op(r)
 		return fmt.Sprintf("%s was handed task %s, due %s, between %s and %s, while task %s was there, due %s, enqueued by %s by %s",
-			say.Client(&p), q.tasks.At(r.task).id, s.due(x), say.At(p.Call), say.At(p.Return), q.tasks.At(y.task).id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
+			say.Client(&p), q.tasks.At(r.task).id, s.due(x, st.lo), say.At(p.Call), say.At(p.Return), q.tasks.At(y.task).id, s.due(y, s.states.At(y.task).hi), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
 	})
 }
 
@@ -651,7 +652,7 @@ func (s *sweep) wrongEmpty(r *record) {
 		}
 		y := s.record(put)
 		return fmt.Sprintf("%s was told between %s and %s that there was nothing to do, while there was task %s, due %s, enqueued by %s by %s",
-			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks.At(y.task).id, s.due(y), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
+			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks.At(y.task).id, s.due(y, s.states.At(y.task).hi), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
 	})
 }
 
@@ -677,15 +678,15 @@ func (s *sweep) nowhere(r *record) {
 func (s *sweep) wrongTime(st *state, r *record) {
 	s.fail(tooEarly, func() (string, []history.Op) {
 		x, p := s.record(st.put), s.q.op(r)
-		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only %s", say.Client(&p), s.q.tasks.At(r.task).id, say.At(p.Call), say.At(p.Return), s.due(x)), monitor.InOrder(s.q.op(x), p)
+		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only %s", say.Client(&p), s.q.tasks.At(r.task).id, say.At(p.Call), say.At(p.Return), s.due(x, st.lo)), monitor.InOrder(s.q.op(x), p)
 	})
 }
 
-// due describes when a task was due.
-func (s *sweep) due(r *record) string {
+// due describes when a task was due: at a bound that its enqueues set, of which r is the last.
+func (s *sweep) due(r *record, bound time.Duration) string {
 	switch {
-	case r.due > 0:
-		return "at " + say.At(r.due)
+	case r.due > 0 && bound > 0 && bound < history.Forever:
+		return "at " + say.At(bound)
 	case r.outcome == history.Unknown:
 		return "at a time that nobody was told"
 	}

@@ -6,11 +6,11 @@ import (
 	"oversell/history"
 )
 
-// givenBack limits the refunds of one product to the pieces bought: an order gives back no more than was bought of it
+// givenBack limits the refunds of one product to the pieces bought: no more of an order is refunded than was bought of it
 // by then. Refunds beyond that free no pieces.
 //
 // So a refund without an answer and one with an answer count once, a refund of a purchase that may not have taken
-// effect gives back nothing unless it did, and a second refund of a purchase gives back nothing. The smallest bad
+// effect returns nothing unless it did, and a second refund of a purchase returns nothing. The smallest bad
 // history that shows it, with a stock of 1:
 //
 //	client 1  buy     [1, 2]  order 7  ok
@@ -21,12 +21,12 @@ import (
 type givenBack struct {
 	list []back
 
-	certain int64 // pieces that were given back for certain
-	perhaps int64 // pieces of known purchases that refunds without an answer may have given back, too
-	undone  int64 // pieces of purchases that may have taken effect and been given back: the pieces left do not show it
+	certain int64 // pieces that were refunded for certain
+	perhaps int64 // pieces of known purchases that refunds without an answer may have returned, too
+	undone  int64 // pieces of purchases that may have taken effect and been refunded: the pieces left do not show it
 	vague   int64 // pieces of purchases that a refund overlaps, of which not only the moment is unclear
 	// tangled says that some refund was not simply of an earlier purchase with an answer, so that it matters which
-	// purchase each refund gives back.
+	// purchase each refund is of.
 	tangled bool
 }
 
@@ -36,14 +36,14 @@ type back struct {
 	given, maybe int64         // the same of refunds
 	tab          *tab          // nil as long as it was bought once, with an answer, and at most one refund came
 	by           time.Duration // the latest return of a refund
-	last         *history.Op   // the last refund with an answer, if it gave back too much
+	last         *history.Op   // the last refund with an answer, if it refunded too much
 	call         time.Duration // the earliest call of a refund
 	refunds      int32         // that may have had an effect
 	passage      int32         // its entry in balance.passing, plus one
 	vague        bool          // it counts in givenBack.vague
 }
 
-// excess returns how much more was given back than can have been bought.
+// excess returns how much more was refunded than can have been bought.
 func (b *back) excess() int64 { return max(0, b.given-b.bought-b.lost) }
 
 // change applies a change to an order, and to the sums.
@@ -136,7 +136,7 @@ func (p *product) blur(o *order, b *back) {
 	}
 }
 
-// giveBack enters a refund: pieces that are newly known to have been given back, or that
+// giveBack enters a refund: pieces that are newly known to have been refunded, or that
 // may have been. Implied says that no other operation had shown that they were bought.
 func (p *product) giveBack(op *history.Op, more, maybe int64, implied bool) {
 	o := p.sales.bought.of(p, op.Arg)
@@ -198,7 +198,7 @@ func (p *product) overlap(o *order, b *back, op *history.Op, late, implied bool)
 	}
 }
 
-// tooMuch finds an order of which more was given back than can have been bought.
+// tooMuch finds an order of which more was refunded than can have been bought.
 func (g *givenBack) tooMuch() *back {
 	for i := range g.list {
 		if b := &g.list[i]; b.excess() > 0 {

@@ -14,12 +14,12 @@ import (
 // refunds and sold-out answers, each at a moment between its call and its return.
 //
 // The object is a number of pieces. A purchase takes its pieces when that many
-// are left, a refund gives them back, a sold-out answer needs fewer left than
+// are left, a refund returns them, a sold-out answer needs fewer left than
 // ordered. An operation without an answer takes effect at some moment after its call, or
 // never. An answer that an order had been counted needs an effect of that order before it and has none itself; the same
 // holds for an answer that it had been refunded. If no other operation can have had that effect, it is the operation's
 // own: the program repeated it by itself. A refusal as stale has no effect. Second effects of an order are judged by
-// once-per-order, but a refund gives back pieces that were bought by its order and not given back before. The final
+// once-per-order, but a refund returns pieces that were bought by its order and not refunded before. The final
 // readings are operations, too: they report the pieces left, and sold, at a moment between their calls and their
 // returns.
 //
@@ -34,7 +34,8 @@ import (
 //     refusal of q pieces while q were surely left; see [soldOut].
 //   - Refunds, but no sold-out answers: what is surely sold at any moment, net of
 //     refunds called, is at most S; see [balance].
-//   - The numbers left that buyers were told, unless there are refunds; see [tale].
+//   - The numbers left that buyers were told, unless there are refunds; see [tale]. A number below -1 fits no order;
+//     -1 says that none was told.
 //   - Everything else: a search; see [frontier]. It needs all operations from
 //     the first on. It runs along when the header announces refunds or amounts;
 //     otherwise the first 8,192 operations are kept for it.
@@ -61,8 +62,18 @@ func saleLinear(p *product) monitor.Verdict {
 	if v.Result == monitor.Holds {
 		v = p.tales(v)
 	}
+	if below := p.tale.below; below != nil && v.Result != monitor.Violated {
+		left, _ := below.Result.Num()
+		v = monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*below},
+			Why: fmt.Sprintf("%s was told at %s that %s pieces were left after order %s, fewer than none", say.Client(below), say.At(below.Return), say.Count(left), below.Arg)}
+	}
 	if n := p.final.passed; n > 0 && v.Result == monitor.Holds {
 		v = monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Many(n, "reading")))
+	}
+	if v.Result == monitor.Unknown {
+		if o := p.oversold(); o.Result == monitor.Violated { // in any order
+			v = o
+		}
 	}
 	if p.soldOuts > 0 || p.repetitions > 0 || p.demand > p.h.Stock {
 		v.Opportunities = p.contest.count
@@ -90,7 +101,7 @@ func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 	if refunds {
 		say := good.Say
 		good.Say = func() string {
-			return say() + "; what buyers were told to be left was not compared, since orders were given back"
+			return say() + "; what buyers were told to be left was not compared, since orders were refunded"
 		}
 	}
 	if own && !refunds {
@@ -301,10 +312,10 @@ func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 	case wrong == 0:
 		return v, false
 	case cut:
-		return monitor.Undecided(fmt.Sprintf("%s given back without a trace of its purchase: %s", say.Many(wrong, "order"), monitor.CutOff)), true
+		return monitor.Undecided(fmt.Sprintf("%s refunded without a trace of its purchase: %s", say.Many(wrong, "order"), monitor.CutOff)), true
 	}
 	return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*first},
-		Why: fmt.Sprintf("%s was told at %s that order %s was given back, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
+		Why: fmt.Sprintf("%s was told at %s that order %s was refunded, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
 }
 
 // own returns the repetitions with effects of their own; see [ledger].
@@ -317,10 +328,10 @@ func (p *product) own() (all []history.Op) {
 	return all
 }
 
-// returnedNothing returns the verdict when more of an order was given back than was bought.
+// returnedNothing returns the verdict when more of an order was refunded than was bought.
 func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	op := b.last
-	why := fmt.Sprintf("%s gave back %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
+	why := fmt.Sprintf("%s refunded %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
 		say.Client(op), say.Many(op.Pieces(), "piece"), op.Arg, say.At(op.Call), say.At(op.Return), say.Count(b.given), were(b.bought+b.lost))
 	if cut {
 		return monitor.Undecided(why + ": " + monitor.CutOff)
@@ -402,7 +413,7 @@ func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
 		what := "bought " + say.Many(cl.pieces, "piece")
 		switch cl.kind {
 		case gives:
-			op.Kind, what = history.Refund, "gave back "+say.Many(cl.pieces, "piece")
+			op.Kind, what = history.Refund, "refunded "+say.Many(cl.pieces, "piece")
 		case finds:
 			op.Outcome, op.Reason, what = history.Refused, history.SoldOut, "was refused "+say.Many(cl.pieces, "piece")+" as sold out"
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPackOrder: orders are what they were when they were changed last, also when their pages were packed meanwhile, and
-// most pages are.
+// TestPackOrder checks that orders keep the value of their last change when their pages are packed in between, and
+// that most pages are packed.
 func TestPackOrder(t *testing.T) {
 	ps := newOrders()
 	var all []order

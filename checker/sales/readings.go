@@ -124,7 +124,7 @@ func reachMixed(list []spare, first, second int64, steps *int) monitor.Result {
 			return monitor.Violated
 		}
 	}
-	if equal { // as often: pieces that are taken and given back change nothing
+	if equal { // as often: pieces that are taken and refunded change nothing
 		if q := list[0].pieces; first%q != 0 || second%q != 0 {
 			return monitor.Violated
 		}
@@ -211,8 +211,8 @@ func (p *product) accounts() monitor.Result {
 	return result
 }
 
-// mayReturn returns how much refunds without an answer may have given back: of known purchases (back), and of purchases
-// that may have had an effect (undone). vague says that they may have given back only part of an order.
+// mayReturn returns how much refunds without an answer may have returned: of known purchases (back), and of purchases
+// that may have had an effect (undone). vague says that they may have returned only part of an order.
 func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 	if g.perhaps == 0 && g.undone == 0 {
 		return nil, nil, false

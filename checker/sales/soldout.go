@@ -11,7 +11,7 @@ import (
 // soldOut finds refusals for which stock was surely left at every moment
 // between their call and their return: even if every purchase called by the
 // return had taken its pieces before, and only the refunds that returned
-// before the call had given theirs back, enough would be left.
+// before the call had refunded theirs, enough would be left.
 //
 // A purchase that was called in time may return later than the refusal, so a
 // refusal is decided when lowWater has passed it. Until then it waits, sorted by return,
@@ -43,7 +43,7 @@ type sums struct{ known, unknown int64 }
 
 func (p *sums) add(q sums) { p.known, p.unknown = p.known+q.known, p.unknown+q.unknown }
 
-// paid is how many pieces had been given back by a moment.
+// paid is how many pieces had been refunded by a moment.
 type paid struct {
 	when time.Duration
 	sum  int64

@@ -10,8 +10,8 @@ import (
 
 // tab follows one order that was bought or refunded more than once, or without an answer, or that an answer calls
 // already bought or refunded. At each moment, surely sold is the least that its purchases and refunds allow: the pieces
-// surely bought by then, less those that the refunds called by then may have given back. A refund cannot have given
-// back a purchase that was called after the refund returned. An answer may come before the operation without an answer
+// surely bought by then, less those that the refunds called by then may have returned. A refund cannot be of
+// a purchase that was called after the refund returned. An answer may come before the operation without an answer
 // to which it refers, so a purchase or a refund can change the number sold before others that are known; product.net
 // gets the difference.
 type tab struct {

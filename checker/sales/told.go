@@ -31,6 +31,7 @@ type tale struct {
 	untold  int64         // pieces bought that may be any: without an answer, or without a number
 	told    int64         // pieces told
 	lost    bool          // too many were pending: nothing is judged
+	below   *history.Op   // the first purchase that was told a number below zero
 	wrong   int
 	twice   bool // a piece was told to two
 	why     string
@@ -43,6 +44,9 @@ const mostPending = 1 << 16
 // observe takes a purchase that had no answer or a fresh success.
 func (w *tale) observe(p *product, op *history.Op) {
 	left, said := op.Result.Num()
+	if op.Outcome != history.Unknown && said && left < -1 && w.below == nil {
+		w.below = clone(op)
+	}
 	if op.Outcome == history.Unknown || !said || left < 0 {
 		w.untold += op.Pieces()
 		return

@@ -12,7 +12,7 @@ import (
 	"oversell/reports"
 )
 
-// TestMistypedCommands: an unknown subcommand is wrong usage, also in help.
+// TestMistypedCommands checks that an unknown subcommand is wrong usage, also after help.
 func TestMistypedCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"rnu":              `unknown command "rnu" for "oversell": did you mean run?`,
@@ -35,7 +35,7 @@ func TestMistypedCommands(t *testing.T) {
 	}
 }
 
-// TestHelpFits: no line of any help is wider than the output, save those to be copied.
+// TestHelpFits checks that no line of any help is wider than the output, except commands to be copied.
 func TestHelpFits(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	for _, args := range []string{"run", "compare", "explore", "gate", "claims", "check", "report", "proxy", "list", "system check"} {
@@ -51,7 +51,8 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// TestEmittedPackage: a test in a directory without other Go files is reported to exclude files of another package.
+// TestEmittedPackage checks that writing a test into a directory without other Go files prints a warning: Go files of
+// another package cannot be added there.
 func TestEmittedPackage(t *testing.T) {
 	alone, beside := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(beside, "a.go"), []byte("package a\n"), 0o600); err != nil {
@@ -65,15 +66,14 @@ func TestEmittedPackage(t *testing.T) {
 	}
 }
 
-// full is a disk on which nothing has room.
+// full is a writer to a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 var errFull = errors.New("no space left")
 
-// TestLostResults: a result that could not be printed is an environment error, whatever
-// prints it.
+// TestLostResults checks that a result that cannot be printed is an environment error, whichever command prints it.
 func TestLostResults(t *testing.T) {
 	dir := t.TempDir()
 	if code, _, stderr := cli(t, "explore", "--lock", "set-nx-ex", "--out", dir); code != reports.ExitViolated {
@@ -92,7 +92,7 @@ func TestLostResults(t *testing.T) {
 	}
 }
 
-// TestUnwritablePlaces: paths that cannot be written at the end are refused at the beginning.
+// TestUnwritablePlaces checks that a path that could not be written at the end is refused at the beginning.
 func TestUnwritablePlaces(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
@@ -120,7 +120,7 @@ func TestUnwritablePlaces(t *testing.T) {
 	}
 }
 
-// TestUnwrittenPage: answers are printed even if their page cannot be written.
+// TestUnwrittenPage checks that answers are printed even if their page cannot be written.
 func TestUnwrittenPage(t *testing.T) {
 	needRedis(t)
 	page := filepath.Join(t.TempDir(), "page.md")
@@ -133,8 +133,8 @@ func TestUnwrittenPage(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutRedis: a missing server is not reported as an interrupt, and the advice names only targets that
-// claims support.
+// TestClaimsWithoutRedis checks that a missing server is not reported as an interrupt, and that the advice names only
+// targets that claims support.
 func TestClaimsWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	code, _, stderr := cli(t, "claims", "C1", "--out", filepath.Join(t.TempDir(), "runs"))
@@ -143,7 +143,8 @@ func TestClaimsWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestSystemCheckCalls: an invalid file is wrong usage, and a stopped check is not a fault of the system.
+// TestSystemCheckCalls checks that an invalid file is wrong usage, and that a check that is stopped does not blame
+// the system.
 func TestSystemCheckCalls(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {

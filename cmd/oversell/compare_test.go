@@ -32,7 +32,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 		{[]string{"--clients", "10,10"}, "10 is given twice"},
 		{[]string{"--ttl", "1s,soon"}, "soon"},
 		{[]string{"--ttl", "100ms", "--lock", "php-lock"}, "whole seconds"},
-		{[]string{"--ttl", "100ms", "--lock", "php-lock,lua-release"}, "whole seconds"}, // named, and can run nowhere
+		{[]string{"--ttl", "100ms", "--lock", "php-lock,lua-release"}, "whole seconds"}, // php-lock is named and cannot run anywhere
 		{[]string{"--lock", "lua-release", "--sale", "fenced"}, "--lock fenced"},
 		{[]string{"--fault", "explode"}, "explode"},
 		{[]string{"--fault", "slow 10ms; "}, "empty sentence"},
@@ -44,7 +44,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 		{[]string{"--target", "nowhere,embedded"}, "unknown target"},
 		{[]string{"--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
 		{[]string{"--waiting", "poll,pubsub"}, "poll, fixed, exponential, pubsub"},
-		{[]string{"--target", "embedded", "--lock", "lua-release", "--fault", "kill at 100ms"}, "in-memory emulation"}, // what the target cannot do
+		{[]string{"--target", "embedded", "--lock", "lua-release", "--fault", "kill at 100ms"}, "in-memory emulation"}, // the target does not support it
 		{[]string{"all"}, "unknown command"},
 	} {
 		code, stdout, stderr := cli(t, append([]string{"compare", "--quick", "--out", filepath.Join(t.TempDir(), "out")}, c.args...)...)
@@ -59,7 +59,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 	}
 }
 
-// TestCompareUndecided: the exit code is the comparison's.
+// TestCompareUndecided checks that the exit code is that of the comparison.
 func TestCompareUndecided(t *testing.T) {
 	code, stdout, stderr := cli(t, "compare", "--target", "embedded", "--lock", "lua-release", "--clients", "1", "--stock", "10", "--rounds", "1", "--measure", "100ms", "--plain", "--out", filepath.Join(t.TempDir(), "out"))
 	if code != reports.ExitInconclusive || !strings.Contains(stdout, "too few opportunities") {
@@ -86,13 +86,13 @@ func TestCompare(t *testing.T) {
 	if code, _, stderr := cli(t, "compare", "--quick", "--lock", "lua-release", "--rounds", "1", "--out", dir); code != reports.ExitUsage || !strings.Contains(stderr, "another --out") {
 		t.Errorf("the same directory again: exit code %d, %s", code, stderr)
 	}
-	// A directory of a comparison holds runs like any other.
+	// The directory of a comparison holds runs that check can judge.
 	if code, stdout, _ := cli(t, "check", dir); code != reports.ExitViolated || strings.Count(stdout, "lua-release") < 4 {
 		t.Errorf("check: exit code %d\n%s", code, stdout)
 	}
 }
 
-// TestCompareSystem: a system is a contender beside the locks that are named.
+// TestCompareSystem checks that a system is a contender beside the named locks.
 func TestCompareSystem(t *testing.T) {
 	needRedis(t)
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -117,7 +117,7 @@ func TestCompareSystem(t *testing.T) {
 	}
 }
 
-// TestCompareHelpTellsOfSeveralValues: which flags take more than one.
+// TestCompareHelpTellsOfSeveralValues checks that the help shows which flags take several values.
 func TestCompareHelpTellsOfSeveralValues(t *testing.T) {
 	_, stdout, _ := cli(t, "compare", "--help")
 	for _, want := range []string{"--clients ints", "--ttl durations", "--rounds int ", "--fault stringArray", "--target strings"} {

@@ -9,15 +9,18 @@ import (
 	"oversell/claims"
 	"oversell/load"
 	"oversell/reports"
+	"oversell/variant"
 )
 
 // completed registers shell completions for the flags and arguments of all commands.
 func completed(root *cobra.Command) {
 	c := campaign.Catalogue()
 	values := map[string][]cobra.Completion{
-		"lock": variants(c.Locks), "sale": variants(c.Sales), "queue": variants(c.Queues), "ids": variants(c.IDs), "dispatch": variants(c.Dispatches),
 		"target":   {"auto", "embedded", "process", "container", "redis://"},
 		"topology": {"single", "replica", "sentinel", "cluster", "masters:5"},
+	}
+	for _, of := range variant.Objects { // its flag is called like the object
+		values[string(of)] = variants(*c.Variants(of))
 	}
 	for _, s := range c.Scenarios {
 		values["scenario"] = append(values["scenario"], cobra.CompletionWithDesc(s.Name, s.Summary))
@@ -46,7 +49,7 @@ func completed(root *cobra.Command) {
 	}
 }
 
-func variants(all []reports.VariantInfo) (names []cobra.Completion) {
+func variants(all []variant.Described) (names []cobra.Completion) {
 	for _, v := range all {
 		names = append(names, cobra.CompletionWithDesc(v.Name, v.Summary))
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCourse: the remaining time follows the expectation at first, then the pace.
+// TestCourse checks that the remaining time follows from the expected duration at first, and then from the pace.
 func TestCourse(t *testing.T) {
 	start := time.Now()
 	after := func(d time.Duration) time.Time { return start.Add(d) }
@@ -40,7 +40,8 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// TestALineIsDueAfterSilence, and only then: every other line counts as one.
+// TestALineIsDueAfterSilence checks that a line is due after a silence, and only then: every other line ends the
+// silence.
 func TestALineIsDueAfterSilence(t *testing.T) {
 	var b bytes.Buffer
 	p := newProgress(&b)
@@ -60,7 +61,7 @@ func TestALineIsDueAfterSilence(t *testing.T) {
 	}
 }
 
-// TestWidthOf: $COLUMNS takes precedence, and an output that is not a terminal has no width.
+// TestWidthOf checks that $COLUMNS sets the width, and that an output that is not a terminal has none.
 func TestWidthOf(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 // shown is a command line that a document shows.
 type shown struct{ document, line string }
 
-// documentedElsewhere are documents whose commands tests of their own run: the matrix of
-// failures and the claims make theirs.
+// documentedElsewhere are documents whose commands are run by tests of their own: those of the failure matrix and of
+// the claims.
 var documentedElsewhere = map[string]bool{"faults.md": true, "claims.md": true}
 
-// commandsShown are the commands in the code of README.md and of docs, each once.
+// commandsShown returns the commands in the code of README.md and docs, each once.
 func commandsShown(t *testing.T) (all []shown) {
 	t.Helper()
 	paths, err := filepath.Glob("../../docs/*.md")
@@ -63,16 +63,17 @@ func commandsShown(t *testing.T) (all []shown) {
 	return all
 }
 
-// longRunning are commands that run for more than some seconds, or need more than a
-// redis-server. The long tests run them.
+// longRunning matches commands that run for more than a few seconds, or need more than a redis-server. Only the long
+// tests run them.
 var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|run$|run --clients 5000|run --scenario (queue|ids|dispatch)\b)|--lock fenced --sale fenced|--lock redlock|--fault|lock-flawed.yaml|--target container|--times 20|--clients 3\b|--queue reliable --crashes|--topology sentinel|--engine mux|--stages|explore --system`)
 
-// notRun are commands that other tests run: those that go on until they are stopped, open a
-// browser, or alter the home directory.
+// notRun matches commands that other tests run, because they go on until they are stopped, open a browser, or alter
+// the home directory.
 var notRun = regexp.MustCompile(`^oversell (proxy|completion|man|version)\b|--open\b|--metrics|redis://|examples/shop/`)
 
-// TestCommandsOfTheDocumentsRun: every command in README.md and docs runs as shown, in a directory with the files
-// that the documents name. Other tests check the results; here it must not be refused, and must not fail.
+// TestCommandsOfTheDocumentsRun runs every command in README.md and docs as shown, in a directory with the files that
+// the documents name. It checks only that the command is not refused and does not fail; other tests check the
+// results.
 func TestCommandsOfTheDocumentsRun(t *testing.T) {
 	needRedis(t)
 	dir := documentsDirectory(t)
@@ -97,8 +98,7 @@ func TestCommandsOfTheDocumentsRun(t *testing.T) {
 	}
 }
 
-// inShell runs a command line in dir, as a user does, and returns what it printed and its
-// exit code.
+// inShell runs a command line in dir as a user does, and returns its output and exit code.
 func inShell(t *testing.T, dir, line string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
@@ -112,7 +112,7 @@ func inShell(t *testing.T, dir, line string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// documentsDirectory has this program as oversell, and the files that the documents name.
+// documentsDirectory returns a directory that has this program as oversell, and the files that the documents name.
 func documentsDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func documentsDirectory(t *testing.T) string {
 	return dir
 }
 
-// ownLock writes the lock that docs/systems.md shows, and its file, to dir.
+// ownLock writes the lock that docs/systems.md shows, and its system file, to dir.
 func ownLock(document, dir string) error {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -168,7 +168,7 @@ func ownLock(document, dir string) error {
 	return nil
 }
 
-// TestDocumentedProperties: docs/properties.md lists what is judged.
+// TestDocumentedProperties checks that docs/properties.md lists the properties that are judged.
 func TestDocumentedProperties(t *testing.T) {
 	source, err := os.ReadFile("../../docs/properties.md")
 	if err != nil {
@@ -183,8 +183,7 @@ func TestDocumentedProperties(t *testing.T) {
 	}
 }
 
-// TestReadmeIsAScreenOrTwo: README.md has 150 lines at most, and shows nothing that is
-// wider than 100 columns.
+// TestReadmeIsAScreenOrTwo checks that README.md has at most 150 lines, and shows nothing wider than 100 columns.
 func TestReadmeIsAScreenOrTwo(t *testing.T) {
 	source, err := os.ReadFile("../../README.md")
 	if err != nil {

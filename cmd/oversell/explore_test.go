@@ -22,7 +22,7 @@ import (
 	"oversell/reports"
 )
 
-// exploring is explore with a directory of the test's own for pages and traces.
+// exploring runs explore with a temporary directory for pages and traces.
 func exploring(t *testing.T, args ...string) (code int, stdout, stderr, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -30,7 +30,7 @@ func exploring(t *testing.T, args ...string) (code int, stdout, stderr, dir stri
 	return code, stdout, stderr, dir
 }
 
-// small are the bounds of most searches of these tests, and of those that docs/explore.md lists.
+// small returns the bounds of most searches in these tests and of those that docs/explore.md lists.
 func small(args []string) []string {
 	bounds := []string{"--crashes", "0", "--lost", "0", "--late", "0", "--advances", "1"}
 	if others := regexp.MustCompile(`--(sale|queue|ids|scenario)\b`); !others.MatchString(strings.Join(args, " ")) {
@@ -50,7 +50,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"--lock none --property mutual-exclusion", reports.ExitViolated, "mutual-exclusion violated"},
 		{"--lock lua-release --tries 1", reports.ExitPass, "holds within these bounds"},
 		{"--queue range-run-remove", reports.ExitViolated, "violated: "},
-		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms (see --time), and"},
+		{"--lock lua-release --clients 6 --tries 5 --stalls 2 --time 1ms", reports.ExitInconclusive, "ended after 1ms, its"},
 		{"--lock lua-release,php-lock-printed --tries 1", reports.ExitViolated, "1 hold, 1 violated, 0 inconclusive"},
 	} {
 		code, stdout, stderr, _ := exploring(t, strings.Fields(c.args)...)
@@ -152,8 +152,8 @@ func TestExploreWhereNothingCanBeWritten(t *testing.T) {
 		out  string
 		code int
 	}{
-		{filepath.Join(file, "runs"), reports.ExitUsage},      // not a directory: another name is needed
-		{"/proc/self/oversell/runs", reports.ExitEnvironment}, // a system that takes no files
+		{filepath.Join(file, "runs"), reports.ExitUsage},      // the parent is a file: another name is needed
+		{"/proc/self/oversell/runs", reports.ExitEnvironment}, // the file system takes no files
 	} {
 		code, stdout, stderr := cli(t, "explore", "--lock", "lua-release", "--tries", "1", "--out", c.out)
 		if code != c.code || strings.Count(stderr, "\n") != 1 || stdout != "" {
@@ -181,8 +181,8 @@ func TestExploreJSONIsOneDocument(t *testing.T) {
 	}
 }
 
-// TestExploreWithoutFlags: a line for every lock, and none left out silently. The
-// slow ones end at their time limit.
+// TestExploreWithoutFlags checks that every lock has a line, and that none is left out silently. Slow searches end at
+// their time limit.
 func TestExploreWithoutFlags(t *testing.T) {
 	dir := t.TempDir()
 	code, stdout, stderr := cli(t, "explore", "--time", "2s", "--out", dir)
@@ -205,7 +205,7 @@ func TestExploreWithoutFlags(t *testing.T) {
 	}
 }
 
-// TestExploreAgain: the command that a sweep gives for one of its searches makes just that.
+// TestExploreAgain checks that the command that a sweep gives for one of its searches makes just that search.
 func TestExploreAgain(t *testing.T) {
 	_, stdout, _, _ := exploring(t, "--json", "--tries", "1", "--lock", "lua-release,set-nx-ex")
 	var all reports.Explorations
@@ -226,14 +226,14 @@ func TestExploreAgain(t *testing.T) {
 	}
 }
 
-// TestExploreInterrupted: results so far are reported, and count.
+// TestExploreInterrupted checks that an interrupt reports the results so far, and that they decide the exit code.
 func TestExploreInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		locks string
 		code  int
 		want  []string
 	}{
-		// redlock, on three masters, takes longer than anybody waits.
+		// The search of redlock on three masters takes longer than the test.
 		{"redlock", reports.ExitInconclusive, []string{"inconclusive: "}},
 		{"lua-release,redlock", reports.ExitInconclusive, []string{"lua-release  holds within", "1 hold, 0 violated, 1 inconclusive"}},
 		{"php-lock-printed,redlock,lua-release", reports.ExitViolated, []string{"violated      progress of lock php-lock-printed", "1 violated, 1 inconclusive"}},
@@ -269,8 +269,8 @@ func TestExploreInterrupted(t *testing.T) {
 	}
 }
 
-// TestExploreThenReplay: the file of one search or of several can be replayed, with the same result on a real
-// server.
+// TestExploreThenReplay checks that the file of one search or of several can be replayed on a real server with the
+// same result.
 func TestExploreThenReplay(t *testing.T) {
 	needRedis(t)
 	code, _, stderr, dir := exploring(t, "--lock", "set-nx-ex")
@@ -299,7 +299,7 @@ func TestExploreThenReplay(t *testing.T) {
 			t.Errorf("exit %d: %q %q; want 1, confirmed 2 of 2 times", code, stdout, stderr)
 		}
 	}
-	// With a sound lock in its place the code behaves differently.
+	// With a sound lock in its place, the code behaves differently.
 	text, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -346,8 +346,8 @@ func TestExploreEmitsTests(t *testing.T) {
 	}
 }
 
-// TestDrawings: the drawings in the documents match a search that is made now, and only the counterexample of one
-// search can be drawn. With OVERSELL_EXPLORE_DOCS=1 they are redrawn.
+// TestDrawings checks that the drawing in the documents matches a search that is made now, and that only the
+// counterexample of a single search can be drawn. With OVERSELL_EXPLORE_DOCS=1 it is redrawn.
 func TestDrawings(t *testing.T) {
 	dir := t.TempDir()
 	searched, drawn := filepath.Join(dir, "explore.json"), filepath.Join(dir, "drawn.svg")
@@ -391,9 +391,8 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
-// TestDocumentedSearches makes the searches that docs/explore.md lists, but for the
-// large ones. With OVERSELL_EXPLORE_DOCS=1 it measures them all, and replays what was
-// found.
+// TestDocumentedSearches makes the searches that docs/explore.md lists, except the large ones. With
+// OVERSELL_EXPLORE_DOCS=1 it measures them all, and replays their counterexamples.
 func TestDocumentedSearches(t *testing.T) {
 	const doc = "../../docs/explore.md"
 	write := os.Getenv("OVERSELL_EXPLORE_DOCS") == "1"
@@ -403,7 +402,7 @@ func TestDocumentedSearches(t *testing.T) {
 	}
 	lines, searches := strings.Split(string(text), "\n"), 0
 	var replays errgroup.Group
-	replays.SetLimit(8) // they wait most of the time
+	replays.SetLimit(8) // replays wait most of the time
 	for i, line := range lines {
 		cells := strings.Split(line, " | ")
 		columns := strings.Count(line, "|") - 1
@@ -432,7 +431,7 @@ func TestDocumentedSearches(t *testing.T) {
 			replays.Go(func() error { return replayed(t, all.Explorations[0], stdout, path) })
 			continue
 		}
-		// The time differs, and so may the number of states.
+		// The time differs from run to run, and so may the number of states.
 		same := 4
 		if all.Explorations[0].Counterexample == nil {
 			same = 3
@@ -454,7 +453,7 @@ func TestDocumentedSearches(t *testing.T) {
 	}
 }
 
-// documented is a search's line in the tables.
+// documented returns the line of a search in the tables.
 func documented(args []string, e reports.Exploration) string {
 	verdict, broken, size := e.Verdict, "-", reports.Thousands(e.Stats.States)+" states"
 	if verdict == reports.Pass {
@@ -470,7 +469,7 @@ func documented(args []string, e reports.Exploration) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", strings.Join(args, " "), verdict, broken, size, took)
 }
 
-// documentedLarge is a large search's line.
+// documentedLarge returns the line of a large search.
 func documentedLarge(args []string, e reports.Exploration) string {
 	verdict := e.Verdict
 	if verdict == reports.Pass {
@@ -481,7 +480,7 @@ func documentedLarge(args []string, e reports.Exploration) string {
 		reports.Thousands(s.States), reports.Thousands(s.Transitions), s.ElapsedMS/1000, float64(s.States)*s.BytesPerState/(1<<20))
 }
 
-// replayed confirms what a search found on a real server.
+// replayed confirms the counterexample of a search on a real server.
 func replayed(t *testing.T, e reports.Exploration, document, path string) error {
 	if e.Counterexample == nil {
 		return nil

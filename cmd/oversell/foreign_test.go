@@ -9,7 +9,7 @@ import (
 	"oversell/reports"
 )
 
-// TestHistoriesFromElsewhere: check of histories of Jepsen and of a production log.
+// TestHistoriesFromElsewhere checks histories of Jepsen and of a production log.
 func TestHistoriesFromElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -70,7 +70,7 @@ func TestHistoriesFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestExportedRun: a run that was exported has the same verdict when it is read back.
+// TestExportedRun checks that an exported run has the same verdict when it is read back.
 func TestExportedRun(t *testing.T) {
 	dir := t.TempDir()
 	edn := filepath.Join(dir, "run.edn")

@@ -13,7 +13,7 @@ import (
 	"oversell/reports"
 )
 
-// planFile writes a plan.
+// planFile writes a plan and returns its path.
 func planFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gate.yaml")
@@ -31,7 +31,7 @@ safety:
     run: {target: process, lock: none, sale: plain, clients: 8, stock: 100}
 `
 
-// TestGateBadInput: refused before anything starts, in one line, with exit code 2.
+// TestGateBadInput checks that bad input is refused in one line with exit code 2, before anything starts.
 func TestGateBadInput(t *testing.T) {
 	good := planFile(t, brokenPlan)
 	full := t.TempDir()
@@ -64,7 +64,7 @@ func TestGateBadInput(t *testing.T) {
 	}
 }
 
-// TestGateInActions: a broken promise, told in all the ways in which GitHub shows it.
+// TestGateInActions checks that a broken promise is reported in every way in which GitHub shows it.
 func TestGateInActions(t *testing.T) {
 	needRedis(t)
 	dir := t.TempDir()
@@ -111,8 +111,8 @@ func TestGateInActions(t *testing.T) {
 	}
 }
 
-// TestGateBaseline: what is green is recorded, what is red is not, and what disappears is
-// noticed.
+// TestGateBaseline checks that a green gate records a baseline and a red one does not, and that an entry that
+// disappears is noticed.
 func TestGateBaseline(t *testing.T) {
 	needRedis(t)
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func TestGateBaseline(t *testing.T) {
 	}
 }
 
-// TestGateCommand: the command line that is told makes the same gate again.
+// TestGateCommand checks that the command line that is printed makes the same gate again.
 func TestGateCommand(t *testing.T) {
 	path := planFile(t, brokenPlan)
 	base := filepath.Join(t.TempDir(), "base line.json")
@@ -170,13 +170,13 @@ func TestGateCommand(t *testing.T) {
 	}
 }
 
-// TestGateInterrupted: what was judged is told and written.
+// TestGateInterrupted checks that, after an interrupt, the gate still prints and writes what was judged.
 func TestGateInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
 	var out, err bytes.Buffer
-	// The plan is read although the signal has come; what it says is left out.
+	// The plan is read although the signal has come; its entries are left out.
 	code := execute(ctx, []string{"gate", planFile(t, brokenPlan), "--out", filepath.Join(dir, "runs"), "--junit", filepath.Join(dir, "gate.xml")}, &out, &err)
 	if code != reports.ExitInconclusive || !strings.Contains(out.String(), "stopped before its end") {
 		t.Errorf("exit code %d:\n%s%s", code, out.String(), err.String())

@@ -25,12 +25,12 @@ import (
 	"oversell/server"
 )
 
-// somebodysServer is a redis-server that the program does not own, with a password,
-// settings, data and perhaps a replica.
+// somebodysServer starts a redis-server that does not belong to the program, with a password and settings of its own.
+// With --replicaof in args it is a replica.
 func somebodysServer(t *testing.T, args ...string) *redis.Client {
 	t.Helper()
 	needRedis(t)
-	for range 5 { // somebody may take the port
+	for range 5 { // another process may take the port
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ const password = "correct-horse"
 
 func urlOf(c *redis.Client) string { return "redis://:" + password + "@" + c.Options().Addr }
 
-// stateOf is what must not change: settings, data, and who follows whom.
+// stateOf returns what must not change: settings, data, and replication.
 func stateOf(ctx context.Context, c *redis.Client) (map[string]string, error) {
 	state, err := c.ConfigGet(ctx, "*").Result()
 	if err != nil {
@@ -90,7 +90,7 @@ func stateOf(ctx context.Context, c *redis.Client) (map[string]string, error) {
 	return state, nil
 }
 
-// settled is what must not change of a server that answers.
+// settled waits until a server answers, and returns its state.
 func settled(t *testing.T, c *redis.Client) (state map[string]string) {
 	t.Helper()
 	await(t, "the server answers", func() (ok bool) {
@@ -101,8 +101,7 @@ func settled(t *testing.T, c *redis.Client) (state map[string]string) {
 	return state
 }
 
-// wantState expects a server to be as it was, or soon to be: a replica takes a moment to
-// connect again.
+// wantState requires that a server is as it was, or is so soon: a replica takes a moment to connect again.
 func wantState(t *testing.T, c *redis.Client, was map[string]string) {
 	t.Helper()
 	left := []string{"it does not answer"}
@@ -131,8 +130,8 @@ func different(was, is map[string]string) (names []string) {
 	return names
 }
 
-// The effects of server faults on a server at an address are undone, however the program ends, and no key of the
-// run is left.
+// TestServersOfOthersAreLeftAsTheyWere checks that the effects of server faults on a server at an address are undone,
+// however the program ends, and that no key of the run is left.
 func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 	withoutMemory := func(ctx context.Context, c *redis.Client) bool {
 		return c.ConfigGet(ctx, "maxmemory").Val()["maxmemory"] == "1"
@@ -175,7 +174,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 			for n := range 20 {
 				c.Set(ctx, "theirs"+strconv.Itoa(n), strings.Repeat("x", n), 0)
 			}
-			if i%4 == 3 { // a replica that follows it
+			if i%4 == 3 { // with a replica
 				host, port, _ := net.SplitHostPort(c.Options().Addr)
 				r := somebodysServer(t, "--replicaof", host+" "+port)
 				await(t, "the replica is there", func() bool {
@@ -194,7 +193,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 			if i%10 != 9 {
 				await(t, "the fault has fired", func() bool { return broken.fired(ctx, c) })
 			}
-			time.Sleep(later) // at a random moment: there is nothing to wait for
+			time.Sleep(later) // signal at a random moment
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatalf("it ended before: %v\n%s", err, out)
 			}
@@ -203,7 +202,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 			wantState(t, c, was)
 			t.Logf("as it was after %v", time.Since(begin).Round(time.Millisecond))
 			if _, err := os.Stat(dir); err != nil {
-				return // it was killed before it had made one
+				return // the program was killed before it made the directory
 			}
 			for _, file := range under(t, dir) {
 				if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte(password)) {
@@ -217,7 +216,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 	}
 }
 
-// So do claims, which make keys besides those of their runs.
+// TestClaimsLeaveServersOfOthersAsTheyWere checks the same of claims, which write keys besides those of their runs.
 func TestClaimsLeaveServersOfOthersAsTheyWere(t *testing.T) {
 	t.Parallel()
 	c, ctx := somebodysServer(t), t.Context()
@@ -250,8 +249,7 @@ func TestClaimsLeaveServersOfOthersAsTheyWere(t *testing.T) {
 	wantState(t, c, was)
 }
 
-// killWithGuard kills a process and its guard, the guard first, and waits until the
-// server knows.
+// killWithGuard kills a process and its guard, the guard first, and waits until the server has noticed.
 func killWithGuard(t *testing.T, cmd *exec.Cmd, c *redis.Client) {
 	t.Helper()
 	for _, pid := range append(children(cmd.Process.Pid), strconv.Itoa(cmd.Process.Pid)) {
@@ -266,8 +264,8 @@ func killWithGuard(t *testing.T, cmd *exec.Cmd, c *redis.Client) {
 	})
 }
 
-// Leftovers of a run that was killed together with its guard are reported, and repaired on request. The keys of a
-// live run are left alone.
+// TestLeftoversAreToldAndMended checks that the leftovers of a run that was killed together with its guard are
+// reported, and repaired on request, and that the keys of a live run are left alone.
 func TestLeftoversAreToldAndMended(t *testing.T) {
 	t.Parallel()
 	c, ctx := somebodysServer(t), t.Context()
@@ -302,7 +300,7 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 			t.Errorf("after %q, mended, the server is not as it was: %v %s", x.sentence, err, strings.Join(left, "\n"))
 		}
 	}
-	// Beside a live run whose fault does not affect others.
+	// A live run goes on beside it, whose fault does not affect others.
 	running := start("delay EVALSHA 1ms 1%", func() bool { return c.HLen(ctx, "oversell:undo").Val() > 0 })
 	if code, said := again("--mend"); code == 2 || code == 5 || strings.Contains(said, "mended") {
 		t.Errorf("beside a run that lives, it exits with %d and says %q", code, said)
@@ -317,7 +315,8 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 	}
 }
 
-// Too few file descriptors, or too few clients that the server accepts, are reported before the run.
+// TestTooFewConnectionsAreToldBefore checks that too few file descriptors, or a server that accepts too few clients,
+// are reported before the run.
 func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 	t.Parallel()
 	c := somebodysServer(t, "--maxclients", "30")
@@ -334,8 +333,9 @@ func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 	}
 }
 
-// The tables of a run are dropped, however the program ends; leftovers of a run that was killed together with its
-// guard are reported and repaired; and those of a live run are left alone.
+// TestDatabasesOfOthersAreLeftAsTheyWere checks that the tables of a run are dropped, however the program ends.
+// Leftovers of a run that was killed together with its guard are reported and repaired; tables of a live run are left
+// alone.
 func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 	needRedis(t)
 	for _, kind := range databasetest.Kinds {
@@ -388,7 +388,7 @@ func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 				}
 			}
 			cmd := start()
-			for _, pid := range family(cmd) { // the guard may come last: it is frozen meanwhile
+			for _, pid := range family(cmd) { // freeze all first, so that the guard cannot act before it is killed
 				n, _ := strconv.Atoi(pid)
 				syscall.Kill(n, syscall.SIGSTOP)
 			}
@@ -422,8 +422,8 @@ func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 	}
 }
 
-// After a failover, the servers have the roles and the settings that they had, however the
-// program ends.
+// TestMastersOfOthersAreMastersAgain checks that, after a failover, the servers get back their roles and settings,
+// however the program ends.
 func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 	needRedis(t)
 	for _, topology := range []string{"sentinel"} {
@@ -443,9 +443,9 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 					continue
 				}
 				url = "redis://" + s.Addr
-				// A former primary is made a replica after four greetings.
+				// Sentinels make a former primary a replica after four hello messages.
 				if err := own.Admin(s.Number).Do(ctx, "sentinel", "debug", "publish-period", 250).Err(); err != nil {
-					t.Skip(err) // before Redis 7, that takes minutes
+					t.Skip(err) // before Redis 7 that would take minutes
 				}
 			}
 			start := func() *exec.Cmd {

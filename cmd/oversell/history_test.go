@@ -12,7 +12,7 @@ import (
 	"oversell/reports"
 )
 
-// shopDir is a copy of examples/history in a directory of the test's own.
+// shopDir copies examples/history to a temporary directory.
 func shopDir(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
@@ -25,8 +25,8 @@ func shopDir(t *testing.T) string {
 	return dir
 }
 
-// TestPythonShop: the writer of docs/history.md, through check. The shop with the flaw is
-// red, with the orders named, and the other is green.
+// TestPythonShop runs the writer of docs/history.md and checks its histories: the flawed shop is violated, with the
+// orders named, and the other one passes.
 func TestPythonShop(t *testing.T) {
 	dir := shopDir(t)
 	for _, c := range []struct {
@@ -55,8 +55,8 @@ func TestPythonShop(t *testing.T) {
 	}
 }
 
-// TestPythonGate: both shops in the gate. The plan is green, as its control is caught, and
-// red when the flawed shop stands in the place of the other.
+// TestPythonGate runs both shops in a gate. The plan is green, because its control is caught, and red when the flawed
+// shop takes the place of the sound one.
 func TestPythonGate(t *testing.T) {
 	dir := shopDir(t)
 	plan := filepath.Join(dir, "gate.yaml")
@@ -81,8 +81,8 @@ func TestPythonGate(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfStrangers: what programs from elsewhere write that have read no more than
-// the smallest example.
+// TestHistoriesOfStrangers checks histories as programs write them whose authors have read no more than the smallest
+// example.
 func TestHistoriesOfStrangers(t *testing.T) {
 	const header = `{"schema":"oversell-history/1","stock":2}`
 	op := func(client int, kind, arg, outcome string, call, ret int64, more string) string {
@@ -92,7 +92,7 @@ func TestHistoriesOfStrangers(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"client":%d,"kind":%q,"arg":%q,"outcome":%q,"call_ns":%d%s%s}`, client, kind, arg, outcome, call, answer, more)
 	}
-	buys := func(more ...string) (lines []string) { // as many as there may be, each beside another
+	buys := func(more ...string) (lines []string) { // four overlapping purchases, of which the stock allows two
 		for i := range 4 {
 			outcome, reason := "ok", more[i%len(more)]
 			if i > 1 {
@@ -119,8 +119,8 @@ func TestHistoriesOfStrangers(t *testing.T) {
 		{"in another order", header, reversed, 1, "order late"},
 		{"the same order again, told so", header, append(buys(""), op(9, "buy", "o0", "ok", 60, 90, `,"reason":"repeated"`)), 0, "pass"},
 		{"the same order again", header, append(buys(""), op(9, "buy", "o0", "ok", 60, 90, "")), 1, "sold 3 of 2"},
-		{"given back, and sold again", header, append(buys(""), op(0, "refund", "o0", "ok", 55, 58, ""), one, beside), 0, "pass"},
-		{"given back, and sold twice", header, append(buys(""), op(0, "refund", "o0", "ok", 55, 58, ""), one, op(7, "buy", "more", "ok", 61, 91, "")), 1, "beyond the stock"},
+		{"refunded, and sold again", header, append(buys(""), op(0, "refund", "o0", "ok", 55, 58, ""), one, beside), 0, "pass"},
+		{"refunded, and sold twice", header, append(buys(""), op(0, "refund", "o0", "ok", 55, 58, ""), one, op(7, "buy", "more", "ok", 61, 91, "")), 1, "beyond the stock"},
 		{"one too many, perhaps", header, append(buys(""), op(9, "buy", "lost", "unknown", 60, 0, "")), 3, "oversell is possible"},
 		{"several pieces", header, []string{op(1, "buy", "a", "ok", 1, 9, `,"amount":2`), op(2, "buy", "b", "ok", 2, 8, `,"amount":3`)}, 1, "sold 5 of 2"},
 		{"each product has the stock", header, buys(`,"key":"shoe"`, `,"key":"hat"`), 3, "2/4"},

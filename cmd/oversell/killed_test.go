@@ -17,8 +17,8 @@ import (
 	"oversell/history"
 )
 
-// However the program ends, it leaves no server, proxy or folder behind once it has
-// been started again, and what it had recorded can be read.
+// TestKilledAtAnyMoment checks that, however the program ends, no server, proxy or directory is left behind after its
+// next start, and that the history it recorded can be read.
 func TestKilledAtAnyMoment(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("finds processes in /proc")
@@ -28,7 +28,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	temp := t.TempDir() // where the program keeps the files of its servers
+	temp := t.TempDir() // holds the files of the program's servers
 	runs := []string{
 		"--lock lua-release --stock 100000",
 		"--lock lua-release --stock 100000 --aof --fault 'kill at 100ms for 50ms every 200ms'",
@@ -52,7 +52,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(after) // at a random moment: there is nothing to wait for
+				time.Sleep(after) // kill at a random moment
 				children := childrenOf(t, cmd.Process.Pid)
 				if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 					t.Fatalf("it ended before it was killed: %v; it printed: %s", err, printed.String())
@@ -65,7 +65,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			})
 		}
 	})
-	// The next start, and end.
+	// Start the program once more, and let it end.
 	cmd := exec.Command(self, "run", "--target", "process", "--lock", "lua-release", "--aof", "--out", filepath.Join(t.TempDir(), "runs"))
 	cmd.Env = append(os.Environ(), asOversell+"=1", "TMPDIR="+temp)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -78,7 +78,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// words splits a command line at spaces, but for what stands in single quotes.
+// words splits a command line at spaces, except within single quotes.
 func words(line string) (all []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
@@ -90,7 +90,7 @@ func words(line string) (all []string) {
 	return all
 }
 
-// childrenOf are the processes that a process has started, and theirs.
+// childrenOf returns the descendants of a process.
 func childrenOf(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -100,7 +100,7 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
@@ -123,7 +123,7 @@ func awaitGone(t *testing.T, pid int) {
 	t.Errorf("process %d has outlived the program: %s", pid, bytes.ReplaceAll(command, []byte{0}, []byte{' '}))
 }
 
-// canBeRead fails the test unless every history under dir can be read and judged.
+// canBeRead requires that every history under dir can be read and judged, and does not pass.
 func canBeRead(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "history.bin"))
@@ -136,7 +136,7 @@ func canBeRead(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		if info.Size() == 0 {
-			continue // killed before the first byte
+			continue // killed before the first byte was written
 		}
 		h, err := history.Read(f)
 		if err != nil {
@@ -149,7 +149,7 @@ func canBeRead(t *testing.T, dir string) {
 	}
 }
 
-// under are the files in a folder and in those in it.
+// under returns the files below a directory.
 func under(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -11,7 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// list is what list prints, and the document of the same.
+// list returns the output of list, and the document that it prints with --json.
 func list(t *testing.T, args ...string) (text string, c reports.Catalogue) {
 	t.Helper()
 	code, text, stderr := cli(t, append([]string{"list"}, args...)...)
@@ -56,8 +56,8 @@ func TestListSections(t *testing.T) {
 	}
 }
 
-// TestListSaysEachFlawOnce: in the overview a flaw that most variants have, and in the
-// details each reason, also where it is declared for several properties and faults.
+// TestListSaysEachFlawOnce checks that the overview says each flaw at most once, also one that most variants share,
+// and that the details say each reason exactly once, even if it is declared for several properties and faults.
 func TestListSaysEachFlawOnce(t *testing.T) {
 	for _, section := range []string{"locks", "sales", "queues", "ids", "dispatches"} {
 		overview, c := list(t, section)

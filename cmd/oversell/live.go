@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/rivo/uniseg"
 
+	"oversell/campaign"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -27,8 +28,8 @@ func (a about) number() string { return fmt.Sprintf("%2d/%d ", a.i+1, a.n) }
 
 // title describes the run as its report does.
 func (a about) title() string {
-	c := a.c
-	return reports.Run{Scenario: c.Scenario.Name, Lock: c.Lock.Name, Sale: c.Sale.Name, Queue: c.Queue.Name, IDs: c.IDs.Name, Dispatch: c.Dispatch.Name}.Title()
+	c := campaign.ContenderOf(a.c)
+	return reports.Run{Scenario: a.c.Scenario.Name, Lock: c.Lock, Sale: c.Sale, Queue: c.Queue, IDs: c.IDs, Dispatch: c.Dispatch}.Title()
 }
 
 // broken describes a violation.

@@ -146,7 +146,8 @@ func TestGlyphsFollowTheLocale(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfirmedIsTakenBack: it should never happen, but if it does it is reported.
+// TestWhatIsNotConfirmedIsTakenBack checks that a violation that the final judgement does not confirm is reported.
+// This should never happen.
 func TestWhatIsNotConfirmedIsTakenBack(t *testing.T) {
 	broken := []watch.Violation{
 		{Verdict: checker.Verdict{Of: variant.Sale, Property: variant.NoOversell}},
@@ -162,8 +163,8 @@ func TestWhatIsNotConfirmedIsTakenBack(t *testing.T) {
 	}
 }
 
-// onTerminal runs the program with stderr on a terminal of some width, and hands what
-// comes there to each, until the program ends.
+// onTerminal runs the program with stderr on a terminal of some width, and calls each with the screen as output
+// arrives, until the program ends.
 func onTerminal(t *testing.T, width int, env []string, each func(cmd *exec.Cmd, screen *screen), args ...string) (code int, s *screen, raw string) {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -188,7 +189,7 @@ func onTerminal(t *testing.T, width int, env []string, each func(cmd *exec.Cmd, 
 	deadline := time.AfterFunc(time.Minute, stop)
 	defer deadline.Stop()
 	s = newScreen(width)
-	s.long = []string{"page: ", "judge again: ", "seed "} // lines to copy, which are not broken by us
+	s.long = []string{"page: ", "judge again: ", "seed "} // lines to copy, which the program does not break
 	var all bytes.Buffer
 	for b := make([]byte, 1<<16); ; {
 		n, err := master.Read(b)
@@ -201,7 +202,7 @@ func onTerminal(t *testing.T, width int, env []string, each func(cmd *exec.Cmd, 
 			each(cmd, s)
 		}
 		if err != nil {
-			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) { // how a terminal ends that nobody has open any more
+			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) { // how reading ends once nobody has the terminal open
 				t.Error(err)
 			}
 			break
@@ -211,9 +212,8 @@ func onTerminal(t *testing.T, width int, env []string, each func(cmd *exec.Cmd, 
 	return cmd.ProcessState.ExitCode(), s, all.String()
 }
 
-// TestLiveOnATerminal reads what terminals of several widths show: no line reaches the
-// edge, the view is there while the run goes on, a violation stays above it, Ctrl-C
-// leaves the run's line and nothing of the view.
+// TestLiveOnATerminal reads what terminals of several widths show: no line reaches the edge, the view is there while
+// the run goes on, a violation stays above it, and Ctrl-C leaves the line of the run and nothing of the view.
 func TestLiveOnATerminal(t *testing.T) {
 	for _, c := range []struct {
 		width  int
@@ -263,7 +263,8 @@ func TestLiveOnATerminal(t *testing.T) {
 	}
 }
 
-// TestLiveInPlainLines: what is no terminal gets lines, and stdout nothing of them.
+// TestLiveInPlainLines checks that stderr gets plain lines where it is not a terminal, and that stdout gets none of
+// them.
 func TestLiveInPlainLines(t *testing.T) {
 	code, stdout, stderr := cli(t, "run", "--target", "embedded", "--scenario", "mutex", "--lock", "php-lock-printed", "--clients", "8", "--duration", "2s",
 		"--fault", "pause holder 5ms 1%", "--json", "--out", t.TempDir())

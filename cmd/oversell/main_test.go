@@ -24,7 +24,7 @@ import (
 	"oversell/reports"
 )
 
-// asOversell makes the test binary behave as the program, for tests that need a
+// asOversell is an environment variable that makes the test binary behave as the program, for tests that need it in a
 // process of its own.
 const asOversell = "TEST_AS_OVERSELL"
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOversell) != "" {
 		main()
 	}
-	// Under nohup SIGHUP is ignored, which children inherit; of one that is noted they do not.
+	// Under nohup SIGHUP is ignored, and children inherit that; they do not if this process handles the signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(databases.Run(m))
 }
@@ -143,8 +143,8 @@ func TestNoServerIsExit5(t *testing.T) {
 	}
 }
 
-// TestControlIsCaughtAndSoundSalePasses is the program's whole point, on the
-// embedded emulation that everybody has.
+// TestControlIsCaughtAndSoundSalePasses checks the whole point of the program, on the embedded emulation, which
+// everybody has.
 func TestControlIsCaughtAndSoundSalePasses(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -165,14 +165,14 @@ func TestControlIsCaughtAndSoundSalePasses(t *testing.T) {
 	}
 }
 
-// TestASweepIsADemonstration: without a named lock or queue, broken locks are as declared whether they break or
-// not. The verdicts of the histories do not change.
+// TestASweepIsADemonstration checks that, without a named lock or queue, flawed locks count as declared whether they
+// break or not, so that the run exits with 0. The verdicts of the histories do not change.
 func TestASweepIsADemonstration(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, stdout, stderr := cli(t, "run", "--scenario", "queue", "--target", "embedded", "--clients", "8", "--ops", "100", "--out", dir)
 	want := reports.ExitPass
 	if !strings.Contains(stdout, " violated, 0 inconclusive") {
-		want = reports.ExitInconclusive // a machine that is busy enough decides little
+		want = reports.ExitInconclusive // a very busy machine decides little
 	}
 	if code != want || strings.Contains(stdout, "not as declared") {
 		t.Errorf("exit %d; want %d, as all is declared\n%s%s", code, want, stdout, stderr)
@@ -186,7 +186,7 @@ func TestASweepIsADemonstration(t *testing.T) {
 	}
 }
 
-// TestCheckGivesTheSameBytes: run, then check, in another process's stead.
+// TestCheckGivesTheSameBytes checks that check prints the same document as the run.
 func TestCheckGivesTheSameBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, first, stderr := cli(t, "run", "--target", "embedded", "--clients", "8", "--stock", "40",
@@ -226,7 +226,7 @@ func TestCheckGivesTheSameBytes(t *testing.T) {
 			t.Errorf("%s: the exported history is judged differently: %s", run, stderr)
 		}
 	}
-	// A path that is not a history does not prevent the others from being judged.
+	// A path that is not a history does not keep the others from being judged.
 	bad := filepath.Join(t.TempDir(), "bad.bin")
 	if err := os.WriteFile(bad, []byte("hello, this is no history\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -286,15 +286,14 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// familyOf is a variable that the environment of a process has, and of those that it
-// starts.
+// familyOf returns an environment variable that marks a process and its descendants.
 func familyOf(cmd *exec.Cmd) string { return "TEST_FAMILY=" + cmd.Dir }
 
-// family are a process and those that it has started, also when it has ended itself.
+// family returns the pids of a process and its descendants, even after the process itself has ended.
 func family(cmd *exec.Cmd) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
-		text, err := os.ReadFile(f) // nothing, of a process that has ended
+		text, err := os.ReadFile(f) // empty for a process that has ended
 		if err == nil && slices.Contains(strings.Split(string(text), "\x00"), familyOf(cmd)) {
 			pids = append(pids, filepath.Base(filepath.Dir(f)))
 		}
@@ -302,8 +301,7 @@ func family(cmd *exec.Cmd) (pids []string) {
 	return pids
 }
 
-// awaitFamily waits until a process and all that it has started have ended: a guard
-// process goes on for a minute at most.
+// awaitFamily waits until a process and its descendants have ended. A guard process goes on for a minute at most.
 func awaitFamily(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	late := time.AfterFunc(2*guard.Patience, func() {
@@ -319,7 +317,7 @@ func awaitFamily(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// await polls until ok, which must come to be long before the deadline.
+// await polls until ok returns true, which should happen long before the deadline.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -370,8 +368,8 @@ func alive(pid string) bool {
 	return err == nil && !strings.Contains(string(b), ") Z ")
 }
 
-// TestSignals: Ctrl-C ends the run in order, a kill -9 at once; both leave a
-// history that can be judged, and no server.
+// TestSignals checks that Ctrl-C ends the run in order and kill -9 ends it at once, and that both leave a history
+// that can be judged, and no server.
 func TestSignals(t *testing.T) {
 	needRedis(t)
 	for _, c := range []struct {
@@ -412,8 +410,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestEndOnInterrupt: the second interrupt ends a process that was started with interrupts
-// ignored, too.
+// TestEndOnInterrupt checks that the second interrupt ends the process, even if it was started with interrupts
+// ignored.
 func TestEndOnInterrupt(t *testing.T) {
 	t.Cleanup(func() { signal.Reset(os.Interrupt) })
 	ended := make(chan int)
@@ -430,8 +428,8 @@ func TestEndOnInterrupt(t *testing.T) {
 	}
 }
 
-// Errors that come together stand on lines of their own, each with what the errors around
-// them say; what a library says in several lines is one.
+// TestJoinedErrorsStandOnLinesOfTheirOwn checks that each of several joined errors has a line of its own, with the
+// text of the errors around them, and that an error of several lines becomes one line.
 func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {
 	first, second := errors.New("the disk is full"), errors.New("the server\n\tis gone")
 	full := func(name string) error { return &fs.PathError{Op: "write", Path: name, Err: syscall.ENOSPC} }
@@ -453,8 +451,7 @@ func TestJoinedErrorsStandOnLinesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestCompletion: the shell completes the names of what there is, and each of several
-// behind commas.
+// TestCompletion checks that the shell completes the names of variants, faults and so on, also after a comma.
 func TestCompletion(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
 		{"run --lock lua-", "lua-release\tSET token NX EX"},
@@ -483,8 +480,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestManPages: there is one for each command, with its text, flags and examples, and the
-// same twice if the date is given.
+// TestManPages checks that each command has a man page with its text, flags and examples, whose date is that of
+// SOURCE_DATE_EPOCH.
 func TestManPages(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	dir := filepath.Join(t.TempDir(), "man1")
@@ -512,7 +509,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// TestEarlierNamesOfLocks: every command takes them, and says on stderr what they are now.
+// TestEarlierNamesOfLocks checks that commands take the earlier names of locks, and print the present ones on stderr.
 func TestEarlierNamesOfLocks(t *testing.T) {
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "gate.yaml")

@@ -25,7 +25,7 @@ import (
 	"oversell/watch"
 )
 
-// scrape gets the metrics at an address.
+// scrape returns the metrics at an address.
 func scrape(t *testing.T, addr string) string {
 	t.Helper()
 	r, err := http.Get("http://" + addr + "/metrics")
@@ -40,7 +40,7 @@ func scrape(t *testing.T, addr string) string {
 	return string(b)
 }
 
-// value is a sample by its name and labels; -1 if there is none.
+// value returns the value of a series, or -1 if there is none.
 func value(metrics, series string) float64 {
 	for line := range strings.Lines(metrics) {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(line), series+" "); ok {
@@ -100,7 +100,7 @@ func TestMetricsCount(t *testing.T) {
 			t.Errorf("%s is %v; want %v", series, v, want)
 		}
 	}
-	m.start(a) // the next run: figures of the run start afresh, counts go on
+	m.start(a) // the next run: its own figures start afresh, counters go on
 	m.show(watch.Figures{Faults: []history.FaultCount{{Name: "reset 1%", Fired: 4}}})
 	got = scrape(t, m.addr)
 	if v := value(got, `oversell_faults_fired_total{fault="reset 1%"}`); v != 7 {
@@ -115,7 +115,7 @@ func TestMetricsCount(t *testing.T) {
 	}
 }
 
-// lockedBuffer is what the program writes to while a test reads.
+// lockedBuffer is a buffer that a test can read while the program writes to it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -133,8 +133,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestMetricsOfARun scrapes while a run goes on, and compares what was counted when it
-// ends with the document.
+// TestMetricsOfARun scrapes the metrics while a run goes on, and compares the counters at its end with the document.
 func TestMetricsOfARun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

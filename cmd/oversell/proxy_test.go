@@ -17,10 +17,10 @@ import (
 	"oversell/server"
 )
 
-// proxy is a running oversell proxy before a redis-server of its own.
+// proxy is a running oversell proxy in front of a redis-server of its own.
 type proxy struct {
 	addr   string
-	server *redis.Client // past the proxy
+	server *redis.Client // connected directly, not through the proxy
 	stop   context.CancelFunc
 	lines  *bufio.Scanner
 	code   chan int
@@ -62,7 +62,7 @@ func (p *proxy) line(t *testing.T) string {
 	return p.lines.Text()
 }
 
-// end stops the proxy and returns what it says, and its exit code.
+// end stops the proxy and returns its remaining output and its exit code.
 func (p *proxy) end(t *testing.T) (rest []string, code int) {
 	t.Helper()
 	p.stop()
@@ -72,7 +72,7 @@ func (p *proxy) end(t *testing.T) (rest []string, code int) {
 	return rest, <-p.code
 }
 
-// client is one connection that never tries twice.
+// client returns a client with one connection that never retries.
 func client(t *testing.T, addr string) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, PoolSize: 1, DisableIdentity: true, Protocol: 2})
 	t.Cleanup(func() { c.Close() })
@@ -101,7 +101,7 @@ func TestProxyLosesAReply(t *testing.T) {
 	}
 }
 
-// TestProxyStrikesSeveral: every kind of the wire does something to a real client.
+// TestProxyStrikesSeveral checks that several kinds of faults on the wire affect a real client.
 func TestProxyStrikesSeveral(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t,

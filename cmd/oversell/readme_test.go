@@ -19,9 +19,8 @@ import (
 	"oversell/server"
 )
 
-// TestReadmesInStep: README.zh-CN.md says in Chinese what README.md says. Whether it
-// says it well is for its readers; that it has the same headings, commands, tables
-// and links is for this test.
+// TestReadmesInStep checks that README.zh-CN.md has the same headings, commands, tables and links as README.md. Only
+// a reader can tell whether it says the same in good Chinese.
 func TestReadmesInStep(t *testing.T) {
 	english, chinese := skeleton(t, "../../README.md"), skeleton(t, "../../README.zh-CN.md")
 	for i := range min(len(english), len(chinese)) {
@@ -46,7 +45,7 @@ func TestReadmesInStep(t *testing.T) {
 	}
 }
 
-// TestFaultsOfReadme: the faults that the README names can be given as they are.
+// TestFaultsOfReadme checks that the faults in the README can be used as they stand.
 func TestFaultsOfReadme(t *testing.T) {
 	source, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -60,15 +59,15 @@ func TestFaultsOfReadme(t *testing.T) {
 		}
 	}
 	if len(found) == 0 {
-		t.Error("there is none")
+		t.Error("README.md shows no --fault")
 	}
 }
 
-// part is something that does not depend on the language, and where it stands.
+// part is a part of a document that does not depend on its language, and the heading above it.
 type part struct{ text, under string }
 
-// skeleton is what of a document does not depend on its language: headings by their
-// level, code, the form of tables and what stands in them as code, and links.
+// skeleton returns the parts of a document that do not depend on its language: the levels of headings, code, the form
+// of tables and the code in them, and links.
 func skeleton(t *testing.T, path string) (parts []part) {
 	t.Helper()
 	source, err := os.ReadFile(path)
@@ -109,11 +108,11 @@ func skeleton(t *testing.T, path string) (parts []part) {
 	return parts
 }
 
-// commented is what stands beside commands to explain them, after two spaces or more.
+// commented matches the explanation beside a command, after two spaces or more.
 var commented = regexp.MustCompile(`(?m)( {2,}#.*| {3,}\S.*)$`)
 
-// codeIn are the pieces of code in a part of a document, in alphabetical order: that of
-// a sentence depends on its language.
+// codeIn returns the pieces of code in a part of a document, sorted, because their order in a sentence depends on the
+// language.
 func codeIn(n ast.Node, source []byte) (code []string) {
 	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if _, ok := n.(*ast.CodeSpan); ok && entering {

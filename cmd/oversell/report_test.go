@@ -10,8 +10,7 @@ import (
 	"oversell/reports"
 )
 
-// TestReportCommand: it says where the page is, and refuses the rest with the codes of
-// the contract.
+// TestReportCommand checks that report prints the path of the page, and that errors have the documented exit codes.
 func TestReportCommand(t *testing.T) {
 	dir := t.TempDir()
 	lines := filepath.Join(dir, "run.jsonl")

@@ -31,8 +31,8 @@ for line in sys.stdin:
     print(json.dumps({"id": r["id"], **a}), flush=True)
 `
 
-// TestRunsOfASystemExitWithTheirVerdict: a flaw of the shipped sale that explains a violation under a system's lock
-// does not make the run a demonstration.
+// TestRunsOfASystemExitWithTheirVerdict checks that a violation under a system's lock gives exit code 1, even if a
+// declared flaw of the shipped sale explains it: such a run is no demonstration.
 func TestRunsOfASystemExitWithTheirVerdict(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		servertest.Unable(t, err)

@@ -12,8 +12,8 @@ import (
 	"oversell/reports"
 )
 
-// TestStopOnViolation: what is planted in each scenario is told while the run goes on, whichever
-// promise it breaks first, and stops it long before its time; the verdict is that of the whole history, also later.
+// TestStopOnViolation checks, in each scenario, that a planted flaw is reported while the run goes on and stops it
+// long before its time. The verdict is that of the whole history, and check repeats it.
 func TestStopOnViolation(t *testing.T) {
 	for _, args := range []string{
 		"--scenario mutex --lock incr-max --clients 8 --duration 10m",
@@ -45,7 +45,7 @@ func TestStopOnViolation(t *testing.T) {
 	}
 }
 
-// TestStopOnViolationLetsSoundRunsEnd: runs without a violation are not stopped.
+// TestStopOnViolationLetsSoundRunsEnd checks that runs without a violation are not stopped.
 func TestStopOnViolationLetsSoundRunsEnd(t *testing.T) {
 	for _, args := range []string{
 		"--scenario mutex --lock lua-release --clients 8 --duration 300ms",
@@ -68,7 +68,7 @@ func TestStopOnViolationLetsSoundRunsEnd(t *testing.T) {
 	}
 }
 
-// TestStopOnViolationEndsEachRunAtItsOwn: of several runs those without a violation go on.
+// TestStopOnViolationEndsEachRunAtItsOwn checks that a violation stops only its own run.
 func TestStopOnViolationEndsEachRunAtItsOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, stdout, stderr := cli(t, strings.Fields("run --target embedded --scenario mutex --lock incr-max,lua-release --clients 8 --duration 2s --stop-on-violation --json --out "+dir)...)

@@ -15,15 +15,15 @@ import (
 	"oversell/internal/printable"
 )
 
-// screen is a terminal that accepts everything except what a view must not do: writing beyond the end of a line,
-// and other escape sequences than the few it needs.
+// screen is a terminal that reports what a view must not do: write beyond the end of a line, or send other escape
+// sequences than the few that it needs.
 type screen struct {
 	width   int
 	rows    [][]string // of cells
-	row     int        // of the cursor
+	row     int        // of the cursor, as is col
 	col     int
 	problem string
-	long    []string // how lines begin that may be longer than the screen is wide
+	long    []string // prefixes of lines that may be wider than the screen
 }
 
 func newScreen(width int) *screen { return &screen{width: width, rows: [][]string{nil}} }
@@ -101,7 +101,7 @@ func (s *screen) put(cell string, width int) {
 	s.rows[s.row], s.col = row, s.col+width
 }
 
-// text is what is to be seen.
+// text returns what the screen shows.
 func (s *screen) text() string {
 	lines := make([]string, len(s.rows))
 	for i, r := range s.rows {
@@ -144,14 +144,15 @@ func TestViewDrawsOverItself(t *testing.T) {
 	s.want(t, "before\nwhat stays, and is\n      longer than a\n      line\n")
 }
 
-// TestViewLeavesTheLastLine: a view as high as the terminal would push itself away.
+// TestViewLeavesTheLastLine checks that a view leaves the last line of the terminal free: otherwise it would scroll
+// itself away.
 func TestViewLeavesTheLastLine(t *testing.T) {
 	v, s := testView(20, 3)
 	v.draw([]string{"one", "two", "three", "four"})
 	s.want(t, "one\ntwo\n")
 }
 
-// TestViewOnAnyScreen draws and writes what comes, in any width.
+// TestViewOnAnyScreen draws and writes random text on screens of any width.
 func TestViewOnAnyScreen(t *testing.T) {
 	words := []string{"a", "order", "█", "库存", "\x1b[2J", "averyveryverylongwordwithoutanyspace", "\n", "é", "👩‍👩‍👧"}
 	for seed := range uint64(300) {
@@ -201,7 +202,8 @@ func TestWrapLosesNothing(t *testing.T) {
 	}
 }
 
-// TestViewInANarrowerTerminal: its lines have been broken, and take more rows.
+// TestViewInANarrowerTerminal checks that a view that is redrawn after the terminal became narrower erases all the
+// rows that its wrapped lines take.
 func TestViewInANarrowerTerminal(t *testing.T) {
 	var out bytes.Buffer
 	width := 40

@@ -1,5 +1,5 @@
-// Package ownlock is what to begin with: a lock of one's own, here a small one, and the
-// tests that tell whether it is one. Copy this file to your module, and put your lock in.
+// Package ownlock is an example to begin with: a small lock, and the tests that show whether it is correct. Copy this file
+// to your module and replace the lock by yours.
 package ownlock
 
 import (
@@ -24,7 +24,7 @@ var (
 	release = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 )
 
-// Acquire tries until it has the lock, o.Wait is over, or o.MaxTries are made.
+// Acquire tries until it has the lock, until o.Wait is over, or until it has tried o.MaxTries times.
 func (l lock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	deadline := l.env.Clock.Now().Add(o.Wait)
 	for try := 1; ; try++ {
@@ -34,7 +34,7 @@ func (l lock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 			return lockimpl.Lock{Key: key, Token: token, Until: start.Add(o.TTL)}, nil
 		}
 		if !errors.Is(err, redis.Nil) {
-			return lockimpl.Lock{}, err // it may have been set: only ErrHeld is a refusal
+			return lockimpl.Lock{}, err // the key may have been set; only ErrHeld is a refusal
 		}
 		left := deadline.Sub(l.env.Clock.Now())
 		if left <= 0 || try == o.MaxTries || l.env.Wait(ctx, key, min(left, o.RetryEvery)) != nil {
@@ -43,13 +43,13 @@ func (l lock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 	}
 }
 
-// Extend gives the lock another ttl from now, if it is still k's.
+// Extend sets the lease of the lock to ttl from now, if k still holds it.
 func (l lock) Extend(ctx context.Context, k lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
 	k.Until = l.env.Clock.Now().Add(ttl)
 	return k, l.changed(ctx, extend, k, ttl.Milliseconds())
 }
 
-// Release gives the lock back, if it is still k's.
+// Release releases the lock, if k still holds it.
 func (l lock) Release(ctx context.Context, k lockimpl.Lock) error { return l.changed(ctx, release, k) }
 
 func (l lock) changed(ctx context.Context, s *redis.Script, k lockimpl.Lock, args ...any) error {
@@ -66,11 +66,11 @@ var mine = lockimpl.Variant{
 	New:      func(env variant.Env) lockimpl.Locker { return lock{env} },
 }
 
-// TestLock samples: the lock under load and under faults, on a redis-server if there is
-// one, on the emulation otherwise.
+// TestLock takes samples: it runs the lock under load and under faults, on a redis-server if there is one, otherwise on
+// the emulation.
 func TestLock(t *testing.T) { locktest.Run(t, mine, locktest.Auto) }
 
-// TestEveryInterleaving proves: all that two clients can do to each other.
+// TestEveryInterleaving proves: it tries every interleaving of two clients, within these bounds.
 func TestEveryInterleaving(t *testing.T) {
 	locktest.Explore(t, mine, reports.Bounds{Clients: 2, Tries: 2, Advances: 1, Lost: 1})
 }

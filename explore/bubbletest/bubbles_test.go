@@ -98,7 +98,7 @@ func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) clients.Ex
 	return New(t, c.Run, c.Bounds.Tries, c.Masters).Start(clients.Who{})
 }
 
-// play drives a client in bubbles by hand: each line is its expected request, and the answer.
+// play drives a client in a bubble step by step: each line is the request that the client must make, and the answer.
 func play(t *testing.T, x clients.Execution, lines [][2]string) {
 	t.Helper()
 	now := time.Duration(0)
@@ -154,7 +154,7 @@ func TestTimeInBubbles(t *testing.T) {
 	play(t, x, [][2]string{
 		{"start; ", ""}, {"clock; ", "40ms"},
 		{set, no}, {"clock; ", "50ms"},
-		{"sleep until 150ms; ", ""}, // counted from when it went on
+		{"sleep until 150ms; ", ""}, // counted from the time at which the client went on
 		{set, no}, {"clock; ", "300ms"},
 		{"sleep until 400ms; ", ""},
 		{set, ok}, {"clock; ", "400ms"},
@@ -178,7 +178,7 @@ func (l limited) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	got, err := l.plain.Acquire(ctx, key, o)
 	if err == nil {
 		go func() {
-			for { // nobody stops it
+			for { // nothing ends this loop
 				time.Sleep(o.TTL / 2)
 				l.env.Redis[0].PExpire(context.Background(), lockimpl.Key(key), o.TTL)
 			}
@@ -198,7 +198,7 @@ func TestRenewalAndDeadlineInBubbles(t *testing.T) {
 		{set(0, "50ms"), "late"}, {"clock; ", "60ms"},
 		{set(1, "110ms"), ok}, {"clock; ", "100ms"},
 		{"section; sleep until 600ms; ", ""}, {"clock; ", "700ms"},
-		// The renewal that was due at 600 ms is under way since then.
+		// The renewal has been under way since its due time, 600 ms.
 		{"0 [[eval " + deleteText + " 1 Lock:order token9.1]]; 0 [[pexpire Lock:order 1000]]; ", one}, {"clock; ", "700ms"},
 		{"0 [[pexpire Lock:order 1000]]; ", zero},
 	})
@@ -216,7 +216,7 @@ func (s stuck) Acquire(context.Context, string, lockimpl.Options) (lockimpl.Lock
 }
 
 func TestBubblesNoticeWaitsForNothing(t *testing.T) {
-	release := make(chan struct{}) // of no bubble
+	release := make(chan struct{}) // made outside of all bubbles
 	for _, c := range []struct {
 		on   func()
 		says string

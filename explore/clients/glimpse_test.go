@@ -9,14 +9,14 @@ import (
 	"oversell/explore/servers"
 )
 
-// TestGlimpses compares texts that a client says at several times.
+// TestGlimpses compares texts that a client sends at different times.
 func TestGlimpses(t *testing.T) {
 	digest := func(v string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(v))) }
 	unix := func(at time.Duration) int64 { return servers.Epoch.Add(at).Unix() }
 	for name, c := range map[string]struct {
 		says  func(at time.Duration) string
 		key   bool
-		same  bool // an hour later
+		same  bool // whether an hour later it counts as the same text
 		vague bool
 	}{
 		"a number":              {func(time.Duration) string { return "1500" }, false, true, false},

@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// chain is a structure that can hold itself.
+// chain is a structure that can point to itself.
 type chain struct {
 	name string
 	next *chain

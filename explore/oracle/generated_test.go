@@ -18,13 +18,13 @@ import (
 	"oversell/variant"
 )
 
-// form is a program's form of a token.
+// form is a form in which a program uses a token.
 type form struct {
 	name string
 	// f is nil for the token itself.
 	f func(string) string
-	// clear says that the form shows the spelling of the token: two tokens' forms may be equal or in one order or the
-	// other.
+	// clear says that the form depends on the letters of the token: the forms of two tokens may be equal, or in either
+	// order.
 	clear bool
 }
 
@@ -47,7 +47,7 @@ var forms = []form{
 	{"a bit of a hash", parity, true},
 }
 
-// option is one way to do a part; clear is as for a form.
+// option is one way to do a part of a design; for clear, see form.
 type option struct {
 	name  string
 	do    func(*try) bool
@@ -67,7 +67,7 @@ func (d draft) String() string { return d.text }
 
 func compared(t *try, v string) bool { return t.text("get", t.key) == v }
 
-// stringOptions returns the ways to take and give back a lock that is a text.
+// stringOptions returns the ways to take, release and extend a lock that is a string.
 func stringOptions(f form) (takes, drops, extends []option) {
 	value := func(t *try) string { return f.of(t.v) }
 	takes = []option{
@@ -153,7 +153,7 @@ func stringOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// hashOptions returns the ways for a lock that is a hash with an owner.
+// hashOptions returns the ways to take, release and extend a lock that is a hash with the field owner.
 func hashOptions(f form) (takes, drops, extends []option) {
 	takes = []option{
 		{"HSETNX, PEXPIRE", func(t *try) bool { return t.yes("hsetnx", t.key, "owner", f.of(t.v)) && renewBlindly(t) }, false},
@@ -169,7 +169,7 @@ func hashOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, extends
 }
 
-// setOptions returns the ways for a lock that is a set of tokens.
+// setOptions returns the ways to take, release and extend a lock that is a set of tokens.
 func setOptions(f form) (takes, drops, extends []option) {
 	among := func(chosen func(*try) bool) func(*try) bool {
 		return func(t *try) bool {
@@ -199,7 +199,7 @@ func setOptions(f form) (takes, drops, extends []option) {
 	return takes, drops, []option{{"none", func(*try) bool { return false }, false}}
 }
 
-// promises are the ways to say when the lease ends.
+// promises are the ways in which a program computes the end of the lease.
 var promises = []struct {
 	name string
 	of   func(t *try, before time.Time) time.Time
@@ -221,13 +221,13 @@ var promises = []struct {
 	}},
 }
 
-// units are those in which a program keeps moments.
+// units are the units in which a program stores moments.
 var units = []struct {
 	name string
 	d    time.Duration
 }{{"ms", time.Millisecond}, {"µs", time.Microsecond}, {"ns", time.Nanosecond}, {"s", time.Second}}
 
-// drawn returns a program by its number.
+// drawn returns the generated program of a seed.
 func drawn(seed uint64) draft {
 	r := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
 	var d draft
@@ -279,7 +279,7 @@ func drawn(seed uint64) draft {
 	return d
 }
 
-// stamped makes it a lock whose value is the end of its lease.
+// stamped turns the draft into a lock whose value is the end of its lease.
 func (d *draft) stamped(r *rand.Rand) {
 	unit := units[r.IntN(len(units))]
 	takeovers := []option{
@@ -301,9 +301,9 @@ func (d *draft) stamped(r *rand.Rand) {
 	d.design = stamped(unit.d, ways[i], releases[j])
 }
 
-// within draws the bounds of both searches. The oracle lets time pass so often to any
-// moment; the search, which moves from one moment to the next and counts delays between
-// looks apart, is given enough for the same.
+// within draws the bounds of both searches. The oracle lets time pass a number of times, each time to any moment. The
+// search moves from one moment to the next and counts hold-ups after a reading of the clock separately, so its bounds
+// are higher, enough for the same schedules.
 func (d *draft) within(r *rand.Rand) {
 	d.limits = limits{clients: 2, rounds: 1, states: 6_000, whole: r.IntN(8) > 0}
 	switch r.IntN(8) {
@@ -335,7 +335,7 @@ func (d *draft) within(r *rand.Rand) {
 	d.text += fmt.Sprintf("; rounds %d crashes %d lost %d late %d jumps %d extends %t", l.rounds, l.crashes, l.lost, l.late, l.jumps, l.extends)
 }
 
-// tallies counts the results of comparisons.
+// tallies counts the results of the comparisons.
 type tallies struct {
 	sync.Mutex
 	agreed                 map[string]int
@@ -344,7 +344,7 @@ type tallies struct {
 	reasons                map[string]int
 }
 
-// compare makes both searches of a program.
+// compare runs both searches on the program of a seed and compares their verdicts.
 func (c *tallies) compare(t *testing.T, seed uint64) {
 	d := drawn(seed)
 	v := d.design.variant("generated")
@@ -393,8 +393,8 @@ func (c *tallies) compare(t *testing.T, seed uint64) {
 				l.jumps, l.states = more, 2*l.states
 				enumerated(l)
 			}
-			// Whether a client obtains the lock in the end depends on the tokens drawn then, if the
-			// program compares more of them than whether they are equal.
+			// If the program compares more of the tokens than whether they are equal, whether a client obtains the lock in the
+			// end depends on the tokens that are drawn then.
 			if expected[p] == 0 && (cut || d.clear && p == variant.Progress) {
 				c.count(func() { c.undecided++ })
 				continue
@@ -417,11 +417,11 @@ func (c *tallies) count(f func()) {
 func short(why string) string {
 	why, _, _ = strings.Cut(why, ":")
 	why, _, _ = strings.Cut(why, "(")
-	why, _, _ = strings.Cut(why, " after ") // so many milliseconds
+	why, _, _ = strings.Cut(why, " after ") // cuts off the time, which differs from run to run
 	return why
 }
 
-// namings returns the namings that may make a difference to a program.
+// namings returns the namings that may change the program's behavior.
 func (d draft) namings() []naming {
 	if d.clear {
 		return namings
@@ -429,9 +429,9 @@ func (d draft) namings() []naming {
 	return namings[:1]
 }
 
-// TestTheOracleAgrees: on random programs both searches give the same verdicts. A search that takes more than a second
-// is ignored: one program in thirty takes as long as all others together. The long tests compare as many programs as
-// there is time for.
+// TestTheOracleAgrees checks that both searches give the same verdicts on random programs. It ignores a search that
+// takes more than a second: one program in thirty takes as long as all others together. The long tests compare as many
+// programs as time allows.
 func TestTheOracleAgrees(t *testing.T) {
 	t.Parallel()
 	programs := uint64(2)
@@ -459,6 +459,6 @@ func TestTheOracleAgrees(t *testing.T) {
 	t.Logf("searched for %v, enumerated for %v", c.searching.Round(time.Millisecond), c.enumerating.Round(time.Millisecond))
 	t.Logf("agreed: %v; undecided: %d; inconclusive: %v", c.agreed, c.undecided, c.reasons)
 	if long && min(c.agreed[reports.Pass], c.agreed[reports.Violated]) < int(done)/5 {
-		t.Error("the programs say too little")
+		t.Error("too few programs hold, or too few are violated")
 	}
 }

@@ -1,5 +1,5 @@
-// Package oracle holds a second search, which shares with the first only the model of the server and the stepping of
-// clients, and small programs with verdicts known by hand.
+// Package oracle checks package explore against a second search, which shares with it only the model of the server and
+// the stepping of clients, and against small programs whose verdicts were found by reasoning.
 package oracle
 
 import (
@@ -14,32 +14,30 @@ import (
 	"oversell/variant"
 )
 
-// lease is that of every lock here.
+// lease is the lease of every lock in this package.
 const lease = time.Second
 
-// design is a lock, written down in a few lines. Each part reports whether it did what
-// it is for; a command without an answer ends the part and the operation.
+// design is a lock in a few lines of code. Each part reports whether it succeeded; a command without an answer ends the
+// part and the operation.
 type design struct {
 	acquire, release func(*try) bool
-	// extend, if nil, is compare and PEXPIRE in one script.
+	// extend may be nil: then the lock is extended by compare and PEXPIRE in one script.
 	extend func(*try) bool
-	// late says that the clock is not read before acquire: then that sets until.
+	// late says that the clock is not read before acquire; acquire sets until itself.
 	late bool
 	// deadlines says that the code sets deadlines for its commands.
 	deadlines bool
-	// keys are what is used besides the lock's key.
+	// keys are the keys that the code uses besides the lock's key.
 	keys []string
-	// spans are what the code adds to readings of the clock, besides the lease.
+	// spans are the durations that the code adds to readings of the clock, besides the lease.
 	spans []time.Duration
-	// collection says that the lock's key is a set, a hash or the like, in which others
-	// than its holder may write.
+	// collection says that the lock's key is a set, a hash or the like, to which clients other than the holder may write.
 	collection bool
-	// key is the lock's key, if it is not that of all shipped locks; tokens choose among
-	// several.
+	// key returns the lock's key, which may depend on the token; if nil, it is the key that all shipped locks use.
 	key func(token string) string
 }
 
-// variant returns the lock as a search takes it.
+// variant returns the design as a variant, for a search.
 func (d *design) variant(name string) lockimpl.Variant {
 	return lockimpl.Variant{
 		Name:     name,
@@ -48,14 +46,13 @@ func (d *design) variant(name string) lockimpl.Variant {
 	}
 }
 
-// locker is one client's view of a design. What it keeps between rounds are Kept and
-// Count.
+// locker is one client's view of a design. It keeps Kept and Count from one round to the next.
 type locker struct {
 	env    variant.Env
 	design *design
 	Kept   string
 	Count  int
-	// stop ends a renewal and joins it.
+	// stop ends the goroutine that renews the lease, and waits for it.
 	stop func()
 }
 
@@ -66,7 +63,7 @@ type try struct {
 	r     redis.UniversalClient
 	key   string
 	v     string    // the token
-	start time.Time // what the clock said before the first command
+	start time.Time // the time before the first command
 	until time.Time // the lease's promised end
 	ttl   time.Duration
 }
@@ -148,7 +145,7 @@ func (t *try) now() time.Time { return t.env.Clock.Now() }
 
 func (t *try) ms() int64 { return t.ttl.Milliseconds() }
 
-// do sends a command and returns its reply, nil for none.
+// do sends a command and returns its reply, nil for a null reply.
 func (t *try) do(args ...any) any { return on(t.ctx, t.r, args...) }
 
 // doer sends commands: a client or a transaction.
@@ -164,13 +161,13 @@ func on(ctx context.Context, r doer, args ...any) any {
 	return v
 }
 
-// yes reports whether the reply is neither nothing nor 0.
+// yes sends a command and reports whether its reply is neither null nor 0.
 func (t *try) yes(args ...any) bool {
 	v := t.do(args...)
 	return v != nil && v != int64(0)
 }
 
-// text returns the reply as a text, empty for none.
+// text sends a command and returns its reply as a text, empty for a null reply.
 func (t *try) text(args ...any) string { return textOf(t.do(args...)) }
 
 func textOf(v any) string {
@@ -185,7 +182,7 @@ func (t *try) number(args ...any) int64 {
 	return n
 }
 
-// texts returns a list as a reply.
+// texts sends a command and returns its reply, a list, as texts.
 func (t *try) texts(args ...any) (all []string) {
 	list, _ := t.do(args...).([]any)
 	for _, v := range list {
@@ -194,7 +191,7 @@ func (t *try) texts(args ...any) (all []string) {
 	return all
 }
 
-// script runs a script on the lock's key.
+// script runs a script on the lock's key, and reports whether its reply is neither null nor 0.
 func (t *try) script(source string, args ...any) bool {
 	v, err := redis.NewScript(source).Run(t.ctx, t.r, []string{t.key}, args...).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -203,8 +200,8 @@ func (t *try) script(source string, args ...any) bool {
 	return v != nil && v != int64(0)
 }
 
-// watched runs f between WATCH and the transaction of the commands that it returns; none:
-// there is no transaction. It reports whether that was executed.
+// watched sends WATCH, calls f, and executes the commands that f returns in a transaction, if there are any. It reports
+// whether the transaction was executed.
 func (t *try) watched(f func(tx *redis.Tx) [][]any) bool {
 	done := false
 	err := t.r.Watch(t.ctx, func(tx *redis.Tx) error {
@@ -227,8 +224,8 @@ func (t *try) watched(f func(tx *redis.Tx) [][]any) bool {
 	return done
 }
 
-// The scripts of which designs are made. A script that compares forms of tokens is told
-// the form of its own by the client.
+// The scripts from which designs are made. A script that compares forms of tokens gets the form of the client's own
+// token from the client.
 const (
 	dropIfEqual   = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 	renewIfEqual  = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`

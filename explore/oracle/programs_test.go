@@ -17,17 +17,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// program is a lock with a verdict found by reasoning.
+// program is a lock whose verdict was found by reasoning.
 type program struct {
-	item   int // of the points where a search may assume too much
+	item   int // number in the list of points at which a search may assume too much
 	name   string
 	bounds string // see boundsOf
-	// breaks are the promises that it breaks within the bounds, each by its first letter:
-	// mutual-exclusion, owner-only-release, progress. Empty: it keeps all three.
+	// breaks lists the promises that the lock breaks within the bounds, each by its first letter: mutual-exclusion,
+	// owner-only-release, progress. If empty, the lock keeps all three.
 	breaks string
 	design design
-	// alone says that the oracle cannot judge it: it makes values by chance, or meets what
-	// the model does not know.
+	// alone says that the oracle cannot judge the lock: it draws random values, or uses what the model does not know.
 	alone bool
 }
 
@@ -36,7 +35,7 @@ func sha(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// asText makes a lock whose value is a form of the token, released by compare and DEL.
+// asText returns a lock whose value is a form of the token, released by compare and DEL.
 func asText(form func(string) string) design {
 	return design{
 		acquire: func(t *try) bool { return t.yes("set", t.key, form(t.v), "nx", "px", t.ms()) },
@@ -45,7 +44,7 @@ func asText(form func(string) string) design {
 	}
 }
 
-// until makes a lock that promises its lease in its own way, after SET.
+// until returns a lock that computes the end of its lease with f, after SET.
 func until(f func(t *try, before time.Time) time.Time) design {
 	return design{late: true, release: dropCompared, acquire: func(t *try) bool {
 		before := t.now()
@@ -57,8 +56,8 @@ func until(f func(t *try, before time.Time) time.Time) design {
 	}}
 }
 
-// stamped makes a lock whose value is the end of its lease, in a unit; takeover is what a
-// client does that found the lease over, which was old.
+// stamped returns a lock whose value is the end of its lease, in a unit. takeover is what a client does when it finds
+// that the lease is over; old is the value that it read.
 func stamped(unit time.Duration, takeover func(t *try, old, mine string) bool, release func(t *try, mine string) bool) design {
 	value := func(at time.Time) string { return strconv.FormatInt(at.UnixNano()/int64(unit), 10) }
 	return design{
@@ -91,7 +90,7 @@ func swapIn(t *try, old, mine string) bool { return t.script(swap, old, mine) }
 
 func dropStamp(t *try, mine string) bool { return t.script(dropIfEqual, mine) }
 
-// within makes a lock each of whose commands has a time limit.
+// within returns a lock whose acquire and release have a time limit.
 func within(limit time.Duration, acquire, release func(*try) bool) design {
 	limited := func(part func(*try) bool) func(*try) bool {
 		return func(t *try) bool {
@@ -104,7 +103,7 @@ func within(limit time.Duration, acquire, release func(*try) bool) design {
 	return design{deadlines: true, spans: []time.Duration{limit}, acquire: limited(acquire), release: limited(release)}
 }
 
-// silent runs a part and reports whether it had no answer.
+// silent runs a part, and also reports whether it ended for want of an answer.
 func silent(t *try, part func(*try) bool) (ok, none bool) {
 	ok, err := t.run(part)
 	return ok, err != nil
@@ -117,7 +116,7 @@ func freshly() string {
 	return hex.EncodeToString(b)
 }
 
-// own makes a lock whose tokens are not Env.Token's.
+// own returns a lock that makes its own tokens instead of calling Env.Token.
 func own(token func() string, release func(*try) bool) design {
 	return design{
 		acquire: func(t *try) bool { t.v = token(); return setNX(t) },
@@ -125,7 +124,7 @@ func own(token func() string, release func(*try) bool) design {
 	}
 }
 
-// under makes SET NX and compare-and-DEL, or another release, under another key.
+// under returns a lock that uses SET NX and a given release, under another key.
 func under(key string, release func(*try) bool) design {
 	return design{key: func(string) string { return key }, acquire: setNX, release: release}
 }
@@ -148,7 +147,7 @@ const (
 	scoreTake  = `redis.call('zremrangebyscore', KEYS[1], '-inf', ARGV[2]) if redis.call('zcard', KEYS[1]) > 0 then return 0 end redis.call('zadd', KEYS[1], ARGV[3], ARGV[1]) return 1`
 )
 
-// lowest reports whether the token is the first in order of those in the set.
+// lowest reports whether the client's token is the lowest one in the set.
 func lowest(t *try) bool {
 	all := t.texts("smembers", t.key)
 	return len(all) > 0 && slices.Min(all) == t.v
@@ -161,7 +160,7 @@ func join(t *try) {
 
 func leave(t *try) bool { return t.yes("srem", t.key, t.v) }
 
-// crowd makes a lock of a set of tokens, of which one is chosen.
+// crowd returns a lock that is a set of tokens. chosen reports whether the client's token holds the lock.
 func crowd(chosen func(*try) bool) design {
 	return design{collection: true, release: leave, extend: renewBlindly, acquire: func(t *try) bool {
 		join(t)
@@ -173,7 +172,7 @@ func crowd(chosen func(*try) bool) design {
 	}}
 }
 
-// watching makes a lock that is taken in a transaction.
+// watching returns a lock that is taken in a transaction, after WATCH.
 func watching(release func(*try) bool) design {
 	return design{acquire: func(t *try) bool {
 		return t.watched(func(tx *redis.Tx) [][]any {
@@ -199,7 +198,7 @@ const (
 	years = 55 * 365 * day
 )
 
-// remembering makes a lock that notes each attempt under a key that lasts.
+// remembering returns a lock that notes each attempt under a key with a long expiry.
 func remembering(lasts time.Duration, acquire, release func(*try) bool) design {
 	return design{release: release, acquire: func(t *try) bool {
 		if !t.yes("set", "Seen:"+t.v, "1", "nx", "ex", int64(lasts/time.Second)) {
@@ -211,7 +210,7 @@ func remembering(lasts time.Duration, acquire, release func(*try) bool) design {
 
 var programs = slices.Concat(clocks, stamps, names, chances, orders, limitsAndDeaths, keys, days, connections, large, redlocks, mixed, owners)
 
-// Time between any two looks at a clock.
+// clocks are locks in which time may pass between any two readings of a clock.
 var clocks = []program{
 	{1, "what is left of the lease, from a third look", "a2 s2", "m", until(func(t *try, before time.Time) time.Time {
 		left := t.ttl - t.now().Sub(before)
@@ -251,8 +250,8 @@ var clocks = []program{
 	}}, false},
 	{1, "released by DEL while the lease is not over", "a2 s2", "o", design{acquire: setNX, release: func(t *try) bool { return t.now().Before(t.until) && del(t) }}, false},
 	{1, "released by compare and DEL while the lease is not over", "a2 s2", "", design{acquire: setNX, release: func(t *try) bool { return t.now().Before(t.until) && dropCompared(t) }}, false},
-	{1, "given back if it took long, else half a lease from a later look", "a2 s2", "m", halfLease(true), false},
-	{1, "given back if it took long, else half a lease from that look", "a2 s2", "", halfLease(false), false},
+	{1, "released if it took long, else half a lease from a later look", "a2 s2", "m", halfLease(true), false},
+	{1, "released if it took long, else half a lease from that look", "a2 s2", "", halfLease(false), false},
 	{1, "extended, with the lease counted from the answer", "a2 s2 hold", "m", design{acquire: setNX, release: dropCompared, extend: func(t *try) bool {
 		ok := extendCompared(t)
 		t.until = t.now().Add(t.ttl)
@@ -278,7 +277,7 @@ func halfLease(later bool) design {
 	}}
 }
 
-// hashed makes a lock in a hash that holds the end of the lease as data.
+// hashed returns a lock that is a hash with the owner and the end of the lease.
 func hashed(promise func(t *try, start time.Time) time.Time, extend func(*try) bool) design {
 	return design{
 		acquire: func(t *try) bool {
@@ -297,7 +296,7 @@ func fromStart(t *try, start time.Time) time.Time { return start.Add(t.ttl) }
 
 func keepStamp(t *try) bool { return t.script(stampKeep, t.v, t.until.UnixMilli()) }
 
-// A lease that is kept as data is a moment, too.
+// stamps are locks that keep the end of the lease as data. A search must treat it as a moment, too.
 var stamps = []program{
 	{2, "timestamps, GETSET", "a2 s2", "", stamped(time.Millisecond, getSet, dropStamp), false},
 	{2, "timestamps, compare and set", "a2 s2", "", stamped(time.Millisecond, swapIn, dropStamp), false},
@@ -336,7 +335,7 @@ var stamps = []program{
 	{2, "whoever reads that the lease is over swaps a value of two parts", "a2 s2", "", composite(true), false},
 }
 
-// composite keeps "token:until" as a value.
+// composite returns a lock with the value "token:until".
 func composite(compared bool) design {
 	value := func(t *try) string { return t.v + ":" + strconv.FormatInt(t.until.UnixMilli(), 10) }
 	return design{
@@ -364,7 +363,7 @@ func length(s string) string { return strconv.Itoa(len(s)) }
 
 func parity(s string) string { return strconv.Itoa(int(sha1.Sum([]byte(s))[0]) % 2) }
 
-// Programs that do more with names than store and compare them.
+// names are programs that do more with names than store and compare them.
 var names = []program{
 	{3, "sha1 of the token", "t2 a1", "", asText(sha), false},
 	{3, "sha1 of the token, lost messages", "t1 a1 l1", "", asText(sha), false},
@@ -494,7 +493,7 @@ var chances = []program{
 	}}, true},
 }
 
-// Replies whose order the server leaves open.
+// orders are programs with replies whose order the server does not define.
 var orders = []program{
 	{5, "the first of SMEMBERS holds the lock", "t1", "m", crowd(func(t *try) bool { return t.texts("smembers", t.key)[0] == t.v }), false},
 	{5, "the last of SMEMBERS holds the lock", "t1", "m", crowd(func(t *try) bool { all := t.texts("smembers", t.key); return all[len(all)-1] == t.v }), false},
@@ -522,7 +521,7 @@ var orders = []program{
 	}, false},
 }
 
-// Time limits, and clients that die.
+// limitsAndDeaths are programs with time limits, and programs whose clients die.
 var limitsAndDeaths = []program{
 	{6, "SET NX PX within a limit", "a2", "", within(100*time.Millisecond, setNX, dropCompared), false},
 	{6, "no answer in time is taken for the lock", "a2", "m", within(100*time.Millisecond, func(t *try) bool { ok, none := silent(t, setNX); return ok || none }, dropCompared), false},
@@ -556,7 +555,7 @@ var limitsAndDeaths = []program{
 	{6, "the dead in a line are forgotten once nobody comes any more", "c1", "p", line(true), false},
 }
 
-// sleeper tries twice.
+// sleeper returns a lock that tries to acquire twice, and sleeps in between.
 func sleeper(d time.Duration, acquire func(*try) bool) design {
 	return design{spans: []time.Duration{d}, release: dropCompared, acquire: func(t *try) bool {
 		if acquire(t) {
@@ -571,7 +570,7 @@ func sleeper(d time.Duration, acquire func(*try) bool) design {
 	}}
 }
 
-// line makes a lock that is held by the head of a list.
+// line returns a lock that is held by the head of a list.
 func line(expires bool) design {
 	return design{
 		collection: true,
@@ -592,7 +591,7 @@ func line(expires bool) design {
 	}
 }
 
-// Locks under other keys.
+// keys are locks under other keys.
 var keys = []program{
 	{7, "another key, compare and DEL", "t2 a1", "", under("mutex/order", dropCompared), false},
 	{7, "another key, DEL", "t1 a1", "o", under("mutex/order", del), false},
@@ -617,7 +616,7 @@ var keys = []program{
 	}, false},
 }
 
-// fielded keeps the lock in a field of a hash without any expiry.
+// fielded returns a lock that is a field of a hash without an expiry.
 func fielded() design {
 	return design{
 		key:     func(string) string { return "locks" },
@@ -627,7 +626,7 @@ func fielded() design {
 	}
 }
 
-// Keys that last for a day or for decades.
+// days are programs with keys that last for a day or for decades.
 var days = []program{
 	{8, "each attempt is noted for a day", "t1 a1", "", remembering(day, setNX, dropCompared), false},
 	{8, "each attempt is noted for a day, and a death", "t1 c1 a1", "", remembering(day, setNX, dropCompared), false},
@@ -642,7 +641,7 @@ var days = []program{
 	}}, false},
 }
 
-// State that belongs to a connection.
+// connections are programs that use the state of a connection.
 var connections = []program{
 	{11, "WATCH, compare and DEL", "t1 a1", "", watching(dropCompared), false},
 	{11, "WATCH, a late message", "t1 d1", "", watching(dropCompared), false},
@@ -671,7 +670,8 @@ var connections = []program{
 	}}, false},
 }
 
-// unwatched forgets what it watches before the transaction, and may look once more.
+// unwatched returns a lock that sends UNWATCH before its transaction. Unless wrong is set, it then watches and checks
+// the key again.
 func unwatched(wrong bool) design {
 	return design{release: dropCompared, acquire: func(t *try) bool {
 		return t.watched(func(tx *redis.Tx) [][]any {
@@ -690,8 +690,8 @@ func unwatched(wrong bool) design {
 	}}
 }
 
-// Searches that cannot be finished in their time: a wrong lock may be found or not, but no
-// right one is accused, and none is passed.
+// large are programs whose searches cannot finish in their time. A search may or may not find that a lock is wrong, but
+// must not accuse a correct lock, nor pass any.
 var large = []program{
 	{9, "SET NX PX, too much", "three t3 a3 s3 l1 d1 c1 quick", "", design{acquire: setNX, release: dropCompared}, true},
 	{9, "DEL, too much", "three t3 a3 s3 l1 d1 c1 quick", "o", design{acquire: setNX, release: del}, true},
@@ -702,7 +702,7 @@ var large = []program{
 	{9, "WATCH, too much", "three t3 a3 s3 l1 d1 quick", "", watching(dropWatched), true},
 }
 
-// masters does f on each master in turn, and counts those that said yes.
+// masters calls f on each master in turn, and returns how many said yes.
 func (t *try) masters(f func(*try) bool) (yes int) {
 	for _, r := range t.env.Redis {
 		u := *t
@@ -714,7 +714,7 @@ func (t *try) masters(f func(*try) bool) (yes int) {
 	return yes
 }
 
-// majority makes a lock on several masters, of which so many must grant it.
+// majority returns a lock on several masters, of which n must grant it.
 func majority(n int, undo func(*try) bool) design {
 	return design{
 		acquire: func(t *try) bool {
@@ -728,7 +728,7 @@ func majority(n int, undo func(*try) bool) design {
 	}
 }
 
-// Locks on three masters.
+// redlocks are locks on three masters.
 var redlocks = []program{
 	{10, "a majority", "masters t1", "", majority(2, dropCompared), true},
 	{10, "a majority, a lost message", "masters t1 l1", "", majority(2, dropCompared), true},
@@ -740,7 +740,7 @@ var redlocks = []program{
 	{10, "all of three", "masters t1", "", majority(3, dropCompared), true},
 }
 
-// Typical locks, right and wrong.
+// mixed are typical locks, correct and wrong.
 var mixed = []program{
 	{0, "SET NX PX, compare and DEL", "t2 a1 s1", "", design{acquire: setNX, release: dropCompared}, false},
 	{0, "SET NX PX, a late message", "t2 a1 d1", "", design{acquire: setNX, release: dropCompared}, false},
@@ -805,7 +805,7 @@ func again(trusting bool) func(*try) bool {
 	}
 }
 
-// renewing makes a lock that is renewed once beside its section.
+// renewing returns a lock that a goroutine renews once during the section.
 func renewing(compares bool) design {
 	return design{
 		spans: []time.Duration{lease / 2},
@@ -834,7 +834,7 @@ func renewing(compares bool) design {
 	}
 }
 
-// beside sets the expiry in a goroutine.
+// beside returns a lock that sets the expiry in a goroutine.
 func beside(joins bool) design {
 	return design{
 		acquire: func(t *try) bool {
@@ -855,7 +855,7 @@ func beside(joins bool) design {
 	}
 }
 
-// besides does more in Acquire and in Release.
+// besides returns a lock that does something more in Acquire and in Release.
 func besides(acquired, released func(*try)) design {
 	return design{
 		acquire: func(t *try) bool {
@@ -873,29 +873,29 @@ func besides(acquired, released func(*try)) design {
 	}
 }
 
-// counting does the same in both.
+// counting returns a lock that also sends the command args in Acquire and in Release.
 func counting(args ...any) design {
 	count := func(t *try) { t.do(args...) }
 	return besides(count, count)
 }
 
 const (
-	// The state of a lock is a field; the owner's name stays when it is free.
+	// The state of the lock is a field; the owner's name stays in the hash when the lock is free.
 	stateTake = `if redis.call('hget', KEYS[1], 'locked') == '1' then return 0 end redis.call('hset', KEYS[1], 'locked', '1', 'owner', ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2]) return 1`
 	stateDrop = `if redis.call('hget', KEYS[1], 'owner') == ARGV[1] and redis.call('hget', KEYS[1], 'locked') == '1' then return redis.call('hset', KEYS[1], 'locked', '0') + 1 end return 0`
-	// The release is written down, and found by the next that asks.
+	// The release writes a mark, which the next client that asks finds.
 	doneTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hget', KEYS[1], 'done') ~= 'yes' then return 0 end redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'owner', ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2]) return 1`
 	flagTake = `if redis.call('del', 'freed') == 0 and redis.call('exists', KEYS[1]) == 1 then return 0 end redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`
 	flagDrop = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', 'freed') return redis.call('del', KEYS[1]) end return 0`
-	// A field names the first of all owners.
+	// A field names the very first owner.
 	foundTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) local u = redis.call('hget', KEYS[1], 'until') if u and tonumber(u) > now then return 0 end redis.call('hsetnx', KEYS[1], 'creator', ARGV[1]) redis.call('hset', KEYS[1], 'until', now + ARGV[2]) return redis.call('hincrby', KEYS[1], 'generation', 1)`
 	foundDrop = `if redis.call('hget', KEYS[1], 'generation') ~= ARGV[1] then return 0 end redis.call('hset', KEYS[1], 'until', 0) return 1`
-	// Two keys, the second of which is used once somebody had to wait.
+	// There are two keys; the second one is used once a client has had to wait.
 	aliasTake = `if redis.call('exists', KEYS[1], 'slow') > 0 then redis.call('set', 'waited', 1, 'PX', 9000) return 0 end local key = KEYS[1] if redis.call('exists', 'waited') == 1 then key = 'slow' end redis.call('set', key, ARGV[1], 'PX', ARGV[2]) return 1`
 	aliasDrop = `local n = 0 for _, key in ipairs({KEYS[1], 'slow'}) do if redis.call('get', key) == ARGV[1] then n = n + redis.call('del', key) end end return n`
-	// Entries are numbers; those that are over stay until their owners take them away.
+	// Entries are numbers; an entry that has run out stays until its owner removes it.
 	ticketTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) if redis.call('zcount', KEYS[1], '(' .. string.format('%.0f', now), '+inf') > 0 then return 0 end local n = redis.call('incr', 'tickets') redis.call('zadd', KEYS[1], now + ARGV[2], n) return n`
-	// All locks are fields of a hash, and so are statistics.
+	// The lock and the statistics are fields of the same hash.
 	fieldTake = `local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) local u = redis.call('hget', KEYS[1], 'until') if u and tonumber(u) > now then return 0 end redis.call('hset', KEYS[1], 'owner', ARGV[1], 'until', now + ARGV[2]) return 1`
 	fieldDrop = `redis.call('hincrby', KEYS[1], 'releases', 1) if redis.call('hget', KEYS[1], 'owner') ~= ARGV[1] then return 0 end return redis.call('hdel', KEYS[1], 'owner', 'until')`
 	strange   = `local v = redis.call('get', KEYS[1]) if not v then return 0 end if v == ARGV[1] then return redis.call('del', KEYS[1]) end redis.call('set', KEYS[1], 'x:' .. v, 'KEEPTTL') return 0`
@@ -903,7 +903,7 @@ const (
 	markOwn   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], 'released:' .. ARGV[1], 'PX', 1) return 1`
 )
 
-// numbered makes a lock that is taken by a script that answers with a number.
+// numbered returns a lock that is taken by a script that replies with a number; the number is its token.
 func numbered(take string, release func(*try) bool) design {
 	return design{
 		keys: []string{"tickets"}, collection: true, release: release,
@@ -916,7 +916,7 @@ func numbered(take string, release func(*try) bool) design {
 	}
 }
 
-// byScripts returns a lock whose parts are one script each.
+// byScripts returns a lock that is taken by one script and released by another.
 func byScripts(take, drop string) design {
 	return design{
 		acquire: func(t *try) bool { return t.script(take, t.v, t.ms()) },
@@ -925,7 +925,7 @@ func byScripts(take, drop string) design {
 	}
 }
 
-// blindly returns a lock that is given back by one command without any condition.
+// blindly returns a lock that is released by one command without a condition.
 func blindly(take string, args ...any) design {
 	d := byScripts(take, "")
 	d.release = func(t *try) bool {
@@ -939,7 +939,7 @@ func blindly(take string, args ...any) design {
 	return d
 }
 
-// The data that a release changes, and its owner.
+// owners are programs in which a release changes data. A search must know which data is the owner's.
 var owners = []program{
 	{13, "a count of operations", "t1 a1 l1", "", counting("incr", "ops"), false},
 	{13, "a count of operations in a hash", "t2 a1", "", counting("hincrby", "metrics", "ops", 1), false},

@@ -18,15 +18,15 @@ import (
 	"oversell/variant"
 )
 
-// sale is a way to sell, with a verdict by hand: v is no-oversell, u no-undersell and 1
-// once-per-order.
+// sale is a way to sell, with a verdict found by reasoning. In look and breaks, v is no-oversell, u no-undersell, and
+// 1 once-per-order.
 type sale struct {
 	item   int
 	name   string
 	lock   string
 	bounds string
 	stock  int64
-	// look are the promises to look for, and breaks those of them that it breaks.
+	// look lists the promises to check, and breaks those of them that the sale breaks.
 	look, breaks string
 	buy          func(o *order) bool
 }
@@ -56,7 +56,7 @@ func (s *shop) Open(ctx context.Context, stock int64) error {
 	return err
 }
 
-// errRepeated ends a part for an order that was there before.
+// errRepeated ends a part whose order was counted before.
 var errRepeated = failure{stockimpl.ErrRepeated}
 
 func (s *shop) Buy(ctx context.Context, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
@@ -85,7 +85,7 @@ func (t *try) left() (n int64) {
 	return n
 }
 
-// readWrite sends GET, and SET of one less.
+// readWrite takes a piece with GET, then SET of one less.
 func readWrite(o *order) bool {
 	left := o.left()
 	if left <= 0 {
@@ -110,7 +110,7 @@ func (o *order) run1(source string) int64 {
 	return n
 }
 
-// once takes one piece with a script that knows the orders.
+// once takes one piece with a script that remembers the orders.
 func once(o *order) bool {
 	n := o.run1(takeOnce)
 	if n == 2 {
@@ -138,7 +138,7 @@ func optimistic(o *order) bool {
 	}
 }
 
-// noted refuses an order whose id was seen within so many seconds.
+// noted returns a buy function that refuses an order whose id was seen in the last seconds seconds.
 func noted(seconds int, buy func(*order) bool) func(*order) bool {
 	return func(o *order) bool {
 		if !o.yes("set", "Seen:"+o.id, 1, "nx", "ex", seconds) {
@@ -150,7 +150,7 @@ func noted(seconds int, buy func(*order) bool) func(*order) bool {
 
 func scripted(o *order) bool { return o.run1(takeOne) == 1 }
 
-// checkedFirst looks for the order, takes a piece, and notes the order, in three commands.
+// checkedFirst checks whether the order is noted, takes a piece, and notes the order: three commands.
 func checkedFirst(o *order) bool {
 	if o.yes("sismember", "Orders", o.id) {
 		panic(errRepeated)
@@ -170,10 +170,11 @@ func decrFirst(o *order) bool {
 	return false
 }
 
-// downwards refuses an order that is above the last one.
+// downwards is a script that refuses an order whose number is above that of the last one.
 const downwards = `local last = redis.call('get', 'Last') if last and tonumber(ARGV[1]) > tonumber(last) then return 0 end redis.call('set', 'Last', ARGV[1]) ` + takeOne
 
-// striped sends GET and SET under a lock shared by orders whose numbers have the same remainder.
+// striped returns a buy function that sends GET and SET under a lock. Orders share a lock if their numbers have the same
+// remainder.
 func striped(by int64) func(*order) bool {
 	return func(o *order) bool {
 		var id int64
@@ -188,7 +189,8 @@ func striped(by int64) func(*order) bool {
 	}
 }
 
-// registered notes the order and takes a piece, without a look at what is left, unless it is alone or yields to another that is noted.
+// registered returns a buy function that notes the order and then takes a piece without checking how many are left. It
+// refuses if the order is the only one noted, or yields to another.
 func registered(yields func(mine, other int64) bool) func(*order) bool {
 	return func(o *order) bool {
 		o.do("zadd", "Registered", 0, o.id)
@@ -307,7 +309,7 @@ func TestSales(t *testing.T) {
 	}
 }
 
-// judge compares a search with the verdict by hand.
+// judge compares the result of a search with the verdict found by reasoning.
 func judge(t *testing.T, r reports.Exploration, err error, plain bool, want string, look any, bounds string) {
 	t.Helper()
 	switch {

@@ -23,24 +23,24 @@ import (
 // of each client's observations, in real names and real times: nothing is renamed, and no observation is forgotten. A
 // command is executed in one step and answered in another, so that anything can happen in between.
 
-// limits bound an enumeration.
+// limits are the bounds of an enumeration.
 type limits struct {
 	clients, rounds            int
 	crashes, lost, late, jumps int
 	// extends says that the section is as long as the lease, so that the lock is extended once.
 	extends bool
-	// states is the number of situations after which it gives up.
+	// states is the number of situations after which the enumeration gives up.
 	states int
-	// whole executes and answers a command in one step.
+	// whole says that a command is executed and answered in one step.
 	whole bool
 }
 
 const nobody = -1
 
-// naming gives the n-th token of a client.
+// naming returns the n-th token of a client.
 type naming func(client, n int) string
 
-// told is an event of an operation, from a client's driver.
+// told is an event of an operation, as the client's driver reports it.
 type told struct {
 	kind  history.Kind
 	end   bool
@@ -48,7 +48,7 @@ type told struct {
 	until time.Duration
 }
 
-// life returns the program of a client of a lock.
+// life returns the program that a client of a lock runs.
 func life(v lockimpl.Variant, l limits) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
 		k := v.New(w.Env())
@@ -81,21 +81,21 @@ func round(ctx context.Context, w *coro.World, k lockimpl.Locker, o lockimpl.Opt
 	w.Emit(told{kind: history.Release, end: true, ok: err == nil})
 }
 
-// sight is one entry in a client's list.
+// sight is one entry in a client's list of observations.
 type sight struct {
 	thread int
 	o      coro.Observation
 }
 
-// place is where a client stands when it has seen a list.
+// place is where a client has stopped after a list of observations.
 type place struct {
 	id      int
 	seen    []sight
 	pending []coro.Request
-	events  []told // since the place before
-	// drops counts for each thread the connections that it has given up.
+	events  []told // since the previous place
+	// drops counts the connections that each thread has given up.
 	drops [4]int
-	// instants are the moments that its data speaks of.
+	// instants are the moments that occur in the client's data.
 	instants []time.Duration
 	next     map[sight]*place
 }
@@ -112,20 +112,20 @@ type oracle struct {
 	visited map[string]struct{}
 	queue   []*situation
 	entered bool
-	end     map[string]bool // what the server held, and whether the lock could be had then
+	end     map[string]bool // by the server's state: whether a client could obtain the lock then
 	broken  map[variant.Property]*situation
 	unknown string
 	cut     bool
 }
 
-// holder is the state of a client for judging it.
+// holder is what the oracle keeps of a client to judge it.
 type holder struct {
 	op    history.Kind // under way; 0: none
 	holds bool
 	until time.Duration
 }
 
-// straggler is a command that was sent, and not yet executed.
+// straggler is a command that was sent but not yet executed.
 type straggler struct {
 	client, conn int
 	by           history.Kind
@@ -133,7 +133,7 @@ type straggler struct {
 	r            coro.Request
 }
 
-// flight is a command that was executed, and not yet answered.
+// flight is a command that was executed but not yet answered.
 type flight struct {
 	thread int
 	reply  string
@@ -147,8 +147,8 @@ type situation struct {
 	flights [][]flight
 	holders []holder
 	late    []straggler
-	// owner is the owner of the lock's key: the last client whose acquisition made it or, if it is not a collection,
-	// set it to another value.
+	// owner is the owner of the lock's key: the last client that created it in an acquire or, if it is not a
+	// collection, set it to another value.
 	owner int
 
 	crashes, lost, delayed, jumps int
@@ -204,10 +204,10 @@ func (s *situation) fingerprint() string {
 
 // outcome is the result of an enumeration.
 type outcome struct {
-	broken  map[variant.Property]int // and in how many steps
+	broken  map[variant.Property]int // the promises that were broken, and in how many steps
 	entered bool
-	cut     bool   // it was given up
-	unknown string // what the model does not know
+	cut     bool   // the enumeration gave up
+	unknown string // what the model of the server does not know
 	states  int
 	traces  map[variant.Property][]string
 	ends    map[variant.Property]*situation
@@ -265,7 +265,7 @@ func (o *oracle) add(s *situation) {
 	o.queue = append(o.queue, s)
 }
 
-// execute runs a client's code from its start through a list.
+// execute runs a client's code from its start through the observations seen, and returns the place where it stops.
 func (o *oracle) execute(client int, seen []sight) *place {
 	c := coro.Start(life(o.lock, o.limits), coro.Options{
 		Masters: 1, Epoch: explore.Epoch, Scripts: o.scripts, Token: func(n int) string { return o.naming(client, n) },
@@ -306,7 +306,7 @@ func (o *oracle) execute(client int, seen []sight) *place {
 	return p
 }
 
-// observe notes the times in an observation.
+// observe notes the instants that occur in an observation.
 func (p *place) observe(r coro.Request, s sight, spans []time.Duration) {
 	switch r.Kind {
 	case coro.Clock:
@@ -330,7 +330,7 @@ func (p *place) speaks(r coro.Request) {
 	}
 }
 
-// numbers notes the numbers in a text that are moments of this search, in any unit.
+// numbers notes the numbers in a text that are instants of this search, in any unit.
 func (p *place) numbers(text string) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) {
 		n, err := strconv.ParseInt(word, 10, 64)
@@ -342,17 +342,17 @@ func (p *place) numbers(text string) {
 				continue
 			}
 			if d := time.Duration(n)*unit - time.Duration(explore.Epoch.UnixNano()); d >= 0 && d < time.Hour {
-				// Who compares whole units finds out that it is over when the next one begins.
+				// A client that compares whole units notices that d is over when the next unit begins.
 				p.instants = append(p.instants, d, d+unit)
 			}
 		}
 	}
 }
 
-// after returns the place of a client that sees one thing more.
+// after returns the place of a client after one more observation.
 func (o *oracle) after(s *situation, client int, thread int, obs coro.Observation) *place {
 	p := s.at[client]
-	// A thread learns the time from the clock alone, unless it ends contexts.
+	// A thread learns the time only from the clock, unless the code sets deadlines.
 	r := p.pending[slices.IndexFunc(p.pending, func(r coro.Request) bool { return r.Thread == thread })]
 	if r.Kind == coro.Clock || o.design.deadlines {
 		obs.Now = s.now
@@ -366,7 +366,7 @@ func (o *oracle) after(s *situation, client int, thread int, obs coro.Observatio
 	return n
 }
 
-// resume lets a client's thread go on.
+// resume adds the situation in which a client's thread goes on with an observation.
 func (o *oracle) resume(s *situation, client, thread int, obs coro.Observation, what string) {
 	n := s.copy(fmt.Sprintf("client %d.%d: %s", client, thread, what))
 	o.goOn(n, client, thread, obs)
@@ -380,8 +380,7 @@ func (o *oracle) goOn(n *situation, client, thread int, obs coro.Observation) {
 	}
 }
 
-// judge follows the events. A client holds the lock from its grant to its release, and not
-// beyond the lease that it was promised.
+// judge applies an event. A client holds the lock from its grant to its release, but not beyond its promised lease.
 func (o *oracle) judge(n *situation, client int, e told) {
 	h := &n.holders[client]
 	h.op = e.kind
@@ -417,7 +416,7 @@ func (o *oracle) breaks(s *situation, p variant.Property) {
 	}
 }
 
-// expand makes every step that can follow.
+// expand takes every step that is possible in a situation.
 func (o *oracle) expand(s *situation) {
 	wakes, free := time.Duration(-1), true
 	steps := len(s.late)
@@ -468,8 +467,8 @@ func (o *oracle) expand(s *situation) {
 	o.wait(s, free, wakes)
 }
 
-// wait lets time pass, to any moment that something speaks of, and to just before and
-// just after it. It costs a jump unless everybody waits.
+// wait lets time pass to each moment that the server or a client knows, and to just before and just after it. It costs a
+// jump unless all clients wait.
 func (o *oracle) wait(s *situation, free bool, wakes time.Duration) {
 	var moments []time.Duration
 	if in, any := s.server.NextExpiry(); any {
@@ -580,7 +579,7 @@ func (o *oracle) step(s *situation, client int, r coro.Request) {
 	}
 }
 
-// send has the server execute a request, and judges what that did to others.
+// send has the server execute a request, and judges whether the request changed the lock of another client.
 func (o *oracle) send(n *situation, client, conn, thread int, by history.Kind, r coro.Request) (reply string, ok bool) {
 	before := n.server
 	to, reply, unknown := executeOn(o.scripts, before, n.now, conn, r)
@@ -605,7 +604,7 @@ func (o *oracle) send(n *situation, client, conn, thread int, by history.Kind, r
 	return reply, true
 }
 
-// forget notes that the lock's key is gone.
+// forget clears the owner if the lock's key no longer exists.
 func (s *situation) forget(key string) {
 	if _, _, exists := s.server.Value(key); !exists {
 		s.owner = nobody
@@ -643,8 +642,8 @@ func executeOn(scripts *coro.Scripts, s *redismodel.State, now time.Duration, co
 	return s, reply, ""
 }
 
-// ends judges the final state, when all clients have stopped: within its lease and a grace, a client that keeps trying
-// must obtain the lock.
+// ends judges the final state, in which all clients have stopped: a client that keeps trying must obtain the lock within
+// the lease and a grace period.
 func (o *oracle) ends(s *situation) {
 	if o.broken[variant.Progress] != nil {
 		return

@@ -22,7 +22,7 @@ type sent struct {
 	reply string
 }
 
-// steps returns the situations that led here, the first one first.
+// steps returns the situations that led to s, from the first to s itself.
 func (s *situation) steps() (all []*situation) {
 	if s.from != nil {
 		all = append(s.from.steps(), s)
@@ -30,9 +30,8 @@ func (s *situation) steps() (all []*situation) {
 	return all
 }
 
-// TestSchedulesOnAServer: a real server gives the oracle's answers in the schedules that
-// break a promise. Time passes for real there, so schedules in which it does are tried if
-// there is time.
+// TestSchedulesOnAServer checks that, in the schedules that break a promise, a real server gives the answers that the
+// oracle expects. Time passes for real there, so only the long tests try schedules in which time passes.
 func TestSchedulesOnAServer(t *testing.T) {
 	t.Parallel()
 	target, err := server.Open(t.Context(), server.Spec{Target: "process"})
@@ -52,7 +51,7 @@ func TestSchedulesOnAServer(t *testing.T) {
 			continue
 		}
 		_, l := p.limits()
-		if (l.jumps > 0 && !long) || l.rounds > 1 || p.item == 5 { // a server may answer in another order
+		if (l.jumps > 0 && !long) || l.rounds > 1 || p.item == 5 { // item 5: a server may answer in another order
 			continue
 		}
 		r := enumerate(p.design.variant("program"), &p.design, l, namings[0])
@@ -68,11 +67,11 @@ func TestSchedulesOnAServer(t *testing.T) {
 	}
 	t.Logf("%d schedules", tried)
 	if tried < 5 {
-		t.Error("that is too few")
+		t.Error("too few schedules were tried")
 	}
 }
 
-// drive makes a server execute the commands on the way to a situation.
+// drive has a server execute the commands that lead to a situation, and compares the answers.
 func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situation) error {
 	conns := map[int]*redis.Conn{}
 	client := redis.NewClient(target.Options(0, server.ConnOptions{PoolSize: 32}))
@@ -80,7 +79,7 @@ func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situa
 	began := time.Now()
 	for _, s := range to.steps() {
 		if wait := s.now - s.from.now; wait > 0 {
-			// Just before, at and just after an instant are further apart here.
+			// On a real server, just before, at, and just after an instant must be further apart than in the model.
 			time.Sleep(time.Until(began.Add(s.now + s.now/50)))
 		}
 		if s.sent == nil {
@@ -111,7 +110,7 @@ func drive(t *testing.T, target *server.Target, scripts *coro.Scripts, to *situa
 	return nil
 }
 
-// ask sends a request and writes the answer as it came, in RESP2.
+// ask sends a request and returns the answer in RESP2, as the server wrote it.
 func ask(t *testing.T, c *redis.Conn, r coro.Request) (string, error) {
 	var b strings.Builder
 	commands := r.Commands
@@ -142,8 +141,8 @@ func ask(t *testing.T, c *redis.Conn, r coro.Request) (string, error) {
 	return b.String(), nil
 }
 
-// resp returns a reply in RESP2. Statuses and texts have one type here, but none of the programs stores a status; null
-// is the null reply.
+// resp returns a reply in RESP2. null says how to write a null reply. Statuses and texts have the same type in Go, so
+// they cannot be told apart; none of the programs stores a status.
 func resp(v any, null string) string {
 	switch v := v.(type) {
 	case nil:

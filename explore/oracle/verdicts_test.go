@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// boundsOf reads bounds such as "t2 a1 s1 c1 l1 d1 hold three": tries, advances,
-// stalls, crashes, lost and late messages, a section as long as the lease, three clients.
+// boundsOf parses bounds such as "t2 a1 s1 c1 l1 d1 hold three": tries, advances, stalls, crashes, lost and late
+// messages, a section as long as the lease, three clients.
 func boundsOf(text string) (b reports.Bounds, hold bool) {
 	b = reports.Bounds{Clients: 2, Tries: 1, TimeMS: 20_000, MemoryMB: 400}
 	for _, word := range strings.Fields(text) {
@@ -64,7 +64,7 @@ func boundsOf(text string) (b reports.Bounds, hold bool) {
 
 var letters = map[byte]variant.Property{'m': variant.MutualExclusion, 'o': variant.OwnerOnlyRelease, 'p': variant.Progress}
 
-// config returns the search for these promises of a lock.
+// config returns the configuration of a search that checks the promises look of a lock.
 func config(v lockimpl.Variant, b reports.Bounds, hold bool, look ...variant.Property) explore.Config {
 	mutex, _ := scenarios.Find("mutex")
 	c := explore.Config{Run: scenarios.Config{Scenario: mutex, Lock: v, TTL: lease}, Bounds: b}
@@ -114,7 +114,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// limits returns the bounds of both searches.
+// limits returns the bounds of the program for both searches.
 func (p *program) limits() (reports.Bounds, limits) {
 	b, hold := boundsOf(p.bounds)
 	l := limits{
@@ -130,10 +130,10 @@ func (p *program) limits() (reports.Bounds, limits) {
 	return b, l
 }
 
-// long reports whether there is time.
+// long reports whether the long tests run.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
-// TestProgramsByTheOracle: the verdicts by hand are also those of the oracle.
+// TestProgramsByTheOracle checks that the oracle gives the verdicts that were found by reasoning.
 func TestProgramsByTheOracle(t *testing.T) {
 	t.Parallel()
 	for i := range programs {
@@ -174,8 +174,8 @@ func TestProgramsByTheOracle(t *testing.T) {
 	}
 }
 
-// namings are what tokens may be called: one client's are before the other's or after
-// them, and what they have in common differs.
+// namings are ways to name tokens. They differ in which client's tokens come first in order, and in what the tokens have
+// in common.
 var namings = []naming{
 	func(client, n int) string { return sha(fmt.Sprintf("a%d.%d", client, n))[:32] },
 	func(client, n int) string { return fmt.Sprintf("%02x%030x", 16*client+n, 77*n+client) },

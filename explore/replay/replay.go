@@ -248,7 +248,7 @@ func (r *replay) step(all []reports.Step, s reports.Step) error {
 				o.Failure = coro.TimedOut
 			}
 		}
-		o.Reply = p.book.Reply(names.Local(o.Reply, s.Client))
+		o.Reply = p.book.Reply(r.naming.Local(o.Reply, s.Client))
 	}
 	p.code.Resume(i, o)
 	return r.settle(p)
@@ -596,7 +596,7 @@ func (r *replay) tryLock(dead uint16) error {
 	env, closeAll := r.plain()
 	defer closeAll()
 	o := clients.LockOptions(r.of.Run)
-	o.Wait, o.MaxTries = r.of.Run.TTL+scenarios.Grace, 0
+	o.Wait, o.MaxTries = r.of.Run.TTL+r.of.Run.Grace(), 0
 	locker := r.of.Run.Lock.New(env)
 	for end := time.Now().Add(o.Wait); ; {
 		_, err := locker.Acquire(r.ctx, clients.LockName(r.of.Run), o)
@@ -614,6 +614,6 @@ func (r *replay) tryLock(dead uint16) error {
 		}
 	}
 	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(clients.LockName(r.of.Run))).Result()
-	r.broken(r.rules.Stuck(r.facts, dead, r.of.Run.TTL+scenarios.Grace, v))
+	r.broken(r.rules.Stuck(r.facts, dead, r.of.Run.TTL+r.of.Run.Grace(), v))
 	return nil
 }

@@ -54,7 +54,7 @@ type doing struct {
 	// ones; for a Release 1 if another client held the lock as well.
 	floor  int64
 	pieces int64
-	paid   int64 // pieces given back since the call
+	paid   int64 // pieces refunded since the call
 }
 
 // label names an order or a task: number n of a client, or of none (noClient).

@@ -110,7 +110,7 @@ func (r *Rules) extended(p *past, client int, op *history.Op, d *doing, now time
 }
 
 // releases ends a hold at the call of its release. Only the release shows a renewal in the background: a client that
-// was granted the lock meanwhile and still holds it is detected only then; one that has given it back by then is never
+// was granted the lock meanwhile and still holds it is detected only then; one that has released it by then is never
 // detected.
 //
 // If two hold the lock, d says so: which of the two has it is not known.

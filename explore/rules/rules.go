@@ -63,53 +63,24 @@ func CanJudge(of variant.Object, p variant.Property) bool {
 
 // look returns the switch of a property; nil if it is not judged.
 func (r *Rules) look(p history.Promise) *bool {
-	switch p.Of {
-	case variant.Lock:
-		switch p.Property {
-		case variant.MutualExclusion:
-			return &r.lock.mutex
-		case variant.OwnerOnlyRelease:
-			return &r.lock.owner
-		case variant.Fencing:
-			return &r.lock.fencing
-		}
-	case variant.Sale:
-		switch p.Property {
-		case variant.NoOversell:
-			return &r.sale.oversell
-		case variant.NoUndersell:
-			return &r.sale.undersell
-		case variant.OncePerOrder:
-			return &r.sale.once
-		case variant.Fencing:
-			return &r.sale.fencing
-		}
-	case variant.IDs:
-		switch p.Property {
-		case variant.UniqueIDs:
-			return &r.ids.unique
-		case variant.RealTimeOrder:
-			return &r.ids.order
-		case variant.NoGaps:
-			return &r.ids.gaps
-		}
-	case variant.Queue:
-		switch p.Property {
-		case variant.NoLostTask:
-			return &r.task.lost
-		case variant.NoDuplicateDelivery:
-			return &r.task.delivered
-		case variant.EffectOnce:
-			return &r.task.effect
-		case variant.NotEarly:
-			return &r.task.early
-		case variant.InOrder:
-			return &r.task.order
-		case variant.OneEntryPerID:
-			return &r.task.one
-		}
-	}
-	return nil
+	return map[history.Promise]*bool{
+		{Of: variant.Lock, Property: variant.MutualExclusion}:      &r.lock.mutex,
+		{Of: variant.Lock, Property: variant.OwnerOnlyRelease}:     &r.lock.owner,
+		{Of: variant.Lock, Property: variant.Fencing}:              &r.lock.fencing,
+		{Of: variant.Sale, Property: variant.NoOversell}:           &r.sale.oversell,
+		{Of: variant.Sale, Property: variant.NoUndersell}:          &r.sale.undersell,
+		{Of: variant.Sale, Property: variant.OncePerOrder}:         &r.sale.once,
+		{Of: variant.Sale, Property: variant.Fencing}:              &r.sale.fencing,
+		{Of: variant.IDs, Property: variant.UniqueIDs}:             &r.ids.unique,
+		{Of: variant.IDs, Property: variant.RealTimeOrder}:         &r.ids.order,
+		{Of: variant.IDs, Property: variant.NoGaps}:                &r.ids.gaps,
+		{Of: variant.Queue, Property: variant.NoLostTask}:          &r.task.lost,
+		{Of: variant.Queue, Property: variant.NoDuplicateDelivery}: &r.task.delivered,
+		{Of: variant.Queue, Property: variant.EffectOnce}:          &r.task.effect,
+		{Of: variant.Queue, Property: variant.NotEarly}:            &r.task.early,
+		{Of: variant.Queue, Property: variant.InOrder}:             &r.task.order,
+		{Of: variant.Queue, Property: variant.OneEntryPerID}:       &r.task.one,
+	}[p]
 }
 
 // New returns the rules for a search among these many clients of c, in which these
@@ -223,7 +194,7 @@ func (r *Rules) TimePasses(f Facts, now time.Duration) Facts {
 	return r.write(p)
 }
 
-// Ends returns the ends of the leases that clients were promised and have not given back.
+// Ends returns the ends of the leases that clients were promised and have not released.
 func (r *Rules) Ends(f Facts) (all []time.Duration) {
 	for _, me := range r.read(f).people {
 		for _, h := range me.held {

@@ -16,7 +16,7 @@ import (
 	"oversell/variant"
 )
 
-// said is an event for a test: by client, at a millisecond.
+// said is an event of a client at a time, in milliseconds.
 type said struct {
 	client int
 	at     int
@@ -33,14 +33,14 @@ func closed(client, at int, op history.Op, o history.Outcome, why ...history.Rea
 	return said{client, at, Event{End: true, Op: op}}
 }
 
-// whole returns an operation without events in between.
+// whole returns the beginning and the end of an operation, with no events in between.
 func whole(client, at int, op history.Op, o history.Outcome, why ...history.Reason) []said {
 	return []said{begun(client, at, op), closed(client, at, op, o, why...)}
 }
 
 func sequence(parts ...[]said) []said { return slices.Concat(parts...) }
 
-// ours returns the name of number n of a client as another has it.
+// ours returns number n of client of, as client as names it.
 func ours(of int, n int64, as int) history.Value {
 	if of == as {
 		return history.Int(names.OwnNumber(n))
@@ -57,7 +57,7 @@ func fenced(op history.Op, n int64) history.Op { op.Fence = n; return op }
 func extend(until int) history.Op              { return history.Op{Kind: history.Extend, Until: msec(until)} }
 func release() history.Op                      { return history.Op{Kind: history.Release} }
 
-// buy returns order n of a client, by another.
+// buy returns the purchase of order n of client of, as client as names it.
 func buy(of int, n int64, as int) history.Op {
 	return history.Op{Kind: history.Buy, Arg: ours(of, n, as)}
 }
@@ -89,7 +89,7 @@ func ruled(t *testing.T, scenario string, stock int64) scenarios.Config {
 	return scenarios.Config{Scenario: s, Stock: stock, Quantity: 1, TTL: time.Second}
 }
 
-// tell has rules judge a sequence: the facts at its end and the breaches on the way.
+// tell has rules judge a sequence. It returns the facts at its end and the breaches on the way.
 func tell(r *Rules, seq []said) (Facts, []*Breach) {
 	f, all := r.Start(), []*Breach(nil)
 	for _, s := range seq {
@@ -105,8 +105,8 @@ func tell(r *Rules, seq []said) (Facts, []*Breach) {
 
 const none = ""
 
-// Each property is told by the smallest bad sequence, in a sentence, and not by the
-// nearest good one.
+// TestRulesJudge checks, for each property, that the rules report the smallest bad sequence, in a sentence, and report
+// nothing for the good sequence that resembles it most.
 func TestRulesJudge(t *testing.T) {
 	const (
 		lock  = variant.Lock
@@ -155,12 +155,12 @@ func TestRulesJudge(t *testing.T) {
 		{"sold twice", sale, variant.NoOversell, "seckill", 1,
 			sequence(whole(0, 0, buy(0, 1, 0), history.OK), whole(1, 1, buy(1, 1, 1), history.OK)), nil, 0,
 			"order 1.1 was sold, and with it 2 pieces of a stock of 1"},
-		{"given back between", sale, variant.NoOversell, "seckill", 1,
+		{"refunded between", sale, variant.NoOversell, "seckill", 1,
 			sequence(whole(0, 0, buy(0, 1, 0), history.OK), []said{begun(0, 1, refund(0, 1, 0))}, whole(1, 1, buy(1, 1, 1), history.OK)), nil, 0, none},
-		{"not given back", sale, variant.NoOversell, "seckill", 1,
+		{"not refunded", sale, variant.NoOversell, "seckill", 1,
 			sequence(whole(0, 0, buy(0, 1, 0), history.OK), []said{begun(0, 1, refund(0, 1, 0))}, whole(1, 1, buy(1, 1, 1), history.OK),
 				[]said{closed(0, 2, refund(0, 1, 0), history.Refused, history.Stale)}), nil, 0,
-			"order 0.1 was not given back after all, and so 2 pieces of a stock of 1 are sold"},
+			"order 0.1 was not refunded after all, and so 2 pieces of a stock of 1 are sold"},
 		{"one is not sure", sale, variant.NoOversell, "seckill", 1,
 			sequence(whole(0, 0, buy(0, 1, 0), history.Unknown), whole(1, 1, buy(1, 1, 1), history.OK)), nil, 0, none},
 		{"one turns out to be", sale, variant.NoOversell, "seckill", 1,
@@ -305,7 +305,7 @@ func TestRulesDoNotJudge(t *testing.T) {
 	}
 }
 
-// touched returns the breach of a command that changes the holder's lock.
+// touched returns the breach that client commits if its command changes the lock while another client holds it.
 func touched(r *Rules, f Facts, client int, kind history.Kind, now time.Duration) *Breach {
 	for _, h := range r.Endangered(f, client, kind, now) {
 		return r.Touched(h, client, kind)
@@ -335,7 +335,7 @@ func TestRulesTouched(t *testing.T) {
 	if h := r.Endangered(f, 0, history.Release, msec(1100)); len(h) != 1 || h[0] != (Holder{Client: 1, Until: msec(2000)}) {
 		t.Errorf("got %+v", h)
 	}
-	// Both hold it.
+	// Both clients hold the lock.
 	f, _ = tell(r, sequence(whole(0, 0, acquire(1000), history.OK), whole(1, 500, acquire(1500), history.OK), []said{begun(0, 600, release())}))
 	if h := r.Endangered(f, 0, history.Release, msec(600)); len(h) != 1 || !h[0].Doubtful {
 		t.Errorf("got %+v", h)
@@ -345,18 +345,18 @@ func TestRulesTouched(t *testing.T) {
 	}
 }
 
-// The lock inside a queue is not the one round a sale.
+// TestRulesTwoLocks checks that the lock inside a queue and the lock around a sale are two locks.
 func TestRulesTwoLocks(t *testing.T) {
 	look := []history.Promise{{Of: variant.Lock, Property: variant.MutualExclusion}, {Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
 	r := New(ruled(t, "seckill-queued", 0), 3, look)
 	popping := []said{begun(1, 0, history.Op{Kind: history.Pop}), begun(1, 0, acquire(0)), closed(1, 0, acquire(1000), history.OK)}
 	f, all := tell(r, sequence(whole(0, 0, acquire(1000), history.OK), popping, []said{begun(1, 0, release())}))
 	if len(all) > 0 || touched(r, f, 1, history.Release, 0) != nil {
-		t.Error("they are taken for one")
+		t.Error("the two locks are taken for one")
 	}
 	f, all = tell(r, sequence(popping, []said{begun(2, 0, history.Op{Kind: history.Pop}), begun(2, 0, acquire(0)), closed(2, 0, acquire(1000), history.OK), begun(2, 0, release())}))
 	if len(all) != 1 || touched(r, f, 2, history.Release, 0) == nil {
-		t.Error("two holders inside the queue were not told")
+		t.Error("two holders of the lock inside the queue were not reported")
 	}
 }
 
@@ -399,7 +399,7 @@ func TestRulesStuck(t *testing.T) {
 	}
 }
 
-// Two pasts with the same future are equal.
+// TestRulesForget checks that two pasts with the same future have equal facts.
 func TestRulesForget(t *testing.T) {
 	everything := func() (all []history.Promise) {
 		for _, p := range variant.Properties {
@@ -410,7 +410,7 @@ func TestRulesForget(t *testing.T) {
 	only := func(of variant.Object, p variant.Property) []history.Promise {
 		return []history.Promise{{Of: of, Property: p}}
 	}
-	nap := []said{begun(2, 5000, history.Op{Kind: history.Join}), closed(2, 5000, history.Op{Kind: history.Join}, history.OK)} // lets time pass
+	nap := []said{begun(2, 5000, history.Op{Kind: history.Join}), closed(2, 5000, history.Op{Kind: history.Join}, history.OK)} // lets 5 s pass
 	for _, c := range []struct {
 		name     string
 		scenario string
@@ -445,7 +445,7 @@ func TestRulesForget(t *testing.T) {
 	}
 }
 
-// Facts are short: what a state costs besides.
+// TestRulesFactsAreShort checks the length of facts, because every state of a search stores them.
 func TestRulesFactsAreShort(t *testing.T) {
 	all := []history.Promise{}
 	for _, p := range variant.Properties {
@@ -468,23 +468,22 @@ func TestRulesFactsAreShort(t *testing.T) {
 	}
 }
 
-// chaos makes up a sequence: operations of three clients that overlap as chance has it
-// and end as chance has it. As a history, in which event i happens at i+1 ms, it is
-// judged by the monitors.
+// chaos makes up a random sequence: operations of three clients overlap and end at random. The monitors judge the same
+// sequence as a history, in which event i happens at i+1 ms.
 type chaos struct {
 	*rand.Rand
 	clients int
 	seq     []said
 	open    []*history.Op // the operation under way of each client, in global names
 	ops     []history.Op
-	tidy    bool // orders that were answered are not sent again
+	tidy    bool // an order that was answered is not sent again
 	final   map[int64]bool
 	nap     int
 }
 
 func (c *chaos) now() int { return len(c.seq) + 1 + c.nap }
 
-// say adds an event to the sequence, in the client's own names.
+// say adds an event to the sequence, and writes its values as the client names them.
 func (c *chaos) say(client int, isEnd bool, op history.Op) {
 	op.Arg, op.Result = localValue(op.Arg, client), localValue(op.Result, client)
 	c.seq = append(c.seq, said{client, c.now(), Event{isEnd, op}})
@@ -514,7 +513,7 @@ func (c *chaos) finish(client int, o history.Outcome, why history.Reason) {
 	c.ops = append(c.ops, *op)
 }
 
-// history returns the sequence as one; what is under way has no answer.
+// history returns the sequence as a history; operations that are still under way have the outcome unknown.
 func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 	ops := slices.Clone(c.ops)
 	n := c.now()
@@ -537,7 +536,7 @@ func (c *chaos) history(h history.Header, audit []history.Op) *history.History {
 
 func (c *chaos) pick(n int) bool { return c.IntN(n) == 0 }
 
-// lock has clients take a lock and give it back, without checks.
+// lock makes up clients that take, extend and release a lock, whether or not it is free.
 func (c *chaos) lock(events int) {
 	type at struct {
 		session int64
@@ -594,7 +593,7 @@ func (c *chaos) lock(events int) {
 	}
 }
 
-// sale has clients buy, be refused, and give back.
+// sale makes up clients that buy, are refused, and refund.
 func (c *chaos) sale(events int) {
 	rounds := make([]int64, c.clients)
 	size := map[int64]int32{}
@@ -642,7 +641,7 @@ func (c *chaos) sale(events int) {
 	}
 }
 
-// count has clients take numbers.
+// count makes up clients that take numbers.
 func (c *chaos) count(events int) {
 	rounds := make([]int64, c.clients)
 	top := int64(0)
@@ -668,7 +667,7 @@ func (c *chaos) count(events int) {
 	}
 }
 
-// queue has clients enqueue tasks, seldom one again, take them and do them.
+// queue makes up clients that enqueue tasks, pop them and do them. If again is set, they sometimes enqueue a task again.
 func (c *chaos) queue(events int, again bool) {
 	var tasks []history.Value
 	var made int64
@@ -714,7 +713,7 @@ func (c *chaos) queue(events int, again bool) {
 	}
 }
 
-// rounds is how many sequences are made up.
+// chaosRounds returns how many sequences are made up.
 func chaosRounds() int {
 	if os.Getenv("OVERSELL_LONG") != "" {
 		return 20_000
@@ -722,7 +721,8 @@ func chaosRounds() int {
 	return 1000
 }
 
-// What is judged step by step is what the monitors judge in the same history.
+// TestRulesAgreeWithMonitors checks that the rules, step by step, judge a sequence as the monitors judge it as a history.
+// The functions below name the cases in which the two may differ.
 func TestRulesAgreeWithMonitors(t *testing.T) {
 	type differs func(c *chaos, steps, monitor bool) bool
 	never := func(*chaos, bool, bool) bool { return false }
@@ -733,7 +733,7 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 	count := func(c *chaos) { c.count(4 + c.IntN(14)) }
 	queue := func(c *chaos) { c.queue(6+c.IntN(20), false) }
 	requeue := func(c *chaos) { c.queue(6+c.IntN(16), true) }
-	// A grant that falls into an extension that is refused then: see extended.
+	// The lock was granted during an extension that was refused in the end: see extended.
 	intoExtension := func(c *chaos, steps, _ bool) bool {
 		return steps && slices.ContainsFunc(c.ops, func(x history.Op) bool {
 			return x.Kind == history.Extend && x.Reason == history.Lost && slices.ContainsFunc(c.ops, func(g history.Op) bool {
@@ -741,16 +741,16 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			})
 		})
 	}
-	// A refund that was declined has covered sales while it was under way.
+	// While a refund that was declined later was under way, it covered sales.
 	declinedRefund := func(c *chaos, steps, _ bool) bool {
 		return !steps && slices.ContainsFunc(c.ops, func(x history.Op) bool {
 			return x.Kind == history.Refund && (x.Outcome == history.Refused || x.Reason == history.Repeated)
 		})
 	}
-	// A second effect is told although the task is enqueued once more later.
+	// The rules report a second effect even if the task is enqueued once more later.
 	enqueuedLater := func(c *chaos, steps, _ bool) bool { return steps }
-	// An order that is counted after an answer said that it had been: the monitor sees two
-	// effects, the search one. See the comment of oncePerOrder.
+	// An order is counted after an answer said that it had been counted: the monitor sees two effects, the search one.
+	// See oncePerOrder.
 	countedAfter := func(c *chaos, _, _ bool) bool {
 		return slices.ContainsFunc(c.ops, func(said history.Op) bool {
 			return said.Reason == history.Repeated && slices.ContainsFunc(c.ops, func(x history.Op) bool {
@@ -758,8 +758,8 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			})
 		})
 	}
-	// An order of which another attempt was under way as an answer said that it had been counted: the
-	// search counts both attempts then, and the monitor knows which of the two it was.
+	// Another attempt of an order was under way when an answer said that the order had been counted: the search counts
+	// both attempts, while the monitor knows which of the two it was.
 	countedMeanwhile := func(c *chaos, steps, _ bool) bool {
 		return !steps && slices.ContainsFunc(c.ops, func(said history.Op) bool {
 			return said.Reason == history.Repeated && slices.ContainsFunc(c.ops, func(x history.Op) bool {
@@ -767,8 +767,8 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			})
 		})
 	}
-	// A refund of what nobody was told to have bought: the monitor ties refunds to purchases, and
-	// the search, where programs refund what they were told to have bought, does not.
+	// A refund of an order that no answer confirmed, or that was refunded before: the monitor matches refunds with
+	// purchases. The search does not, because its programs refund only confirmed orders.
 	ofNothing := func(c *chaos, _, _ bool) bool {
 		given, all := make(map[history.Value]bool), slices.Clone(c.ops)
 		for _, op := range c.open {
@@ -787,8 +787,8 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			})
 		})
 	}
-	// An enqueue that was told of an entry, or an effect, before anybody is known to have
-	// enqueued the task: the monitors judge that, too, and no program that is searched does it.
+	// An enqueue was told that its task is there, or a task had an effect, before any client is known to have enqueued
+	// it: the monitors judge that, too, but no program in a search does it.
 	outOfNowhere := func(c *chaos, _, _ bool) bool {
 		return slices.ContainsFunc(c.ops, func(x history.Op) bool {
 			if x.Kind != history.Effect && (x.Kind != history.Enqueue || x.Reason != history.Repeated) {
@@ -799,11 +799,11 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			})
 		})
 	}
-	// A purchase without an answer cannot both explain a refusal and leave pieces over. The
-	// search judges each by itself.
+	// A purchase without an answer cannot both explain a refusal and leave pieces over. The search judges the two
+	// separately.
 	explainsBoth := func(why string) bool { return strings.Contains(why, "what is left in the end shows") }
-	// A refund that an answer calls counted, of which nothing else tells, has given back for
-	// the monitor, and has not for the search.
+	// An answer says that a refund was counted before, and no other operation shows it: for the monitor, the pieces are
+	// back; for the search, they are not.
 	returnedBefore := func(c *chaos, steps, _ bool) bool {
 		return steps && slices.ContainsFunc(c.ops, func(x history.Op) bool { return x.Kind == history.Refund && x.Reason == history.Repeated })
 	}
@@ -857,7 +857,7 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 					cfg.Refund = 1
 				}
 				r := New(cfg, 3, promise)
-				r.single = false // what has no answer never ends here
+				r.single = false // an operation without an answer never ends here
 				f, all := tell(r, c.seq)
 				steps := len(all) > 0 || audit != nil && r.AtTheEnd(f, audit, r.Busy(f)) != nil
 				h := c.history(history.Header{Objects: []variant.Object{x.of}, Lock: "some", Stock: stock, Promises: promise}, audit)
@@ -873,8 +873,8 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 					both++
 				case !steps && !monitor:
 					neither++
-				case x.differs(c, steps, monitor), explainsBoth(why), monitor && strings.Contains(why, " too many: "), // sold and still there: the search does not judge that
-					monitor && x.property == variant.NoUndersell && (strings.Contains(why, "before, ") || strings.Contains(why, "accounts for")): // nor what an answer or a sum alone tells
+				case x.differs(c, steps, monitor), explainsBoth(why), monitor && strings.Contains(why, " too many: "), // pieces both sold and left: the search does not judge that
+					monitor && x.property == variant.NoUndersell && (strings.Contains(why, "before, ") || strings.Contains(why, "accounts for")): // nor what follows from a single answer or a sum
 					apart++
 				default:
 					t.Fatalf("seed %d: steps %v, monitor %v\n%s%s\nmonitor: %s", seed, steps, monitor, showOps(h.Ops, stock), sentences(all), why)
@@ -882,13 +882,13 @@ func TestRulesAgreeWithMonitors(t *testing.T) {
 			}
 			t.Logf("broken %d, kept %d, apart %d", both, neither, apart)
 			if both < 20 || neither < 20 {
-				t.Errorf("broken %d times, kept %d times: that shows nothing", both, neither)
+				t.Errorf("broken %d times, kept %d times: too few to show anything", both, neither)
 			}
 		})
 	}
 }
 
-// madeUp returns an audit that may be.
+// madeUp returns a random audit that is possible for the object.
 func madeUp(c *chaos, of variant.Object, p variant.Property, stock int64) (audit []history.Op) {
 	switch {
 	case of == variant.Sale && p == variant.NoUndersell:
@@ -922,8 +922,8 @@ func sentences(all []*Breach) (s string) {
 	return s
 }
 
-// Clients can be exchanged for one another: the facts of an exchanged sequence are the
-// exchanged facts, and they are read as they were written.
+// TestRulesPermute checks that clients can be exchanged: the facts of a sequence with exchanged clients are the facts of
+// the original with the clients exchanged, and facts survive being written and read.
 func TestRulesPermute(t *testing.T) {
 	var all []history.Promise
 	for _, p := range variant.Properties {
@@ -962,17 +962,17 @@ func TestRulesPermute(t *testing.T) {
 					t.Fatalf("%s, seed %d, event %d: %+v, exchanged %+v", scenario, seed, i, a, b)
 				}
 				if r.Permute(f, p) != g {
-					t.Fatalf("%s, seed %d, event %d: exchanged %q, was to be %q", scenario, seed, i, r.Permute(f, p), g)
+					t.Fatalf("%s, seed %d, event %d: exchanged %q; want %q", scenario, seed, i, r.Permute(f, p), g)
 				}
 				if back := r.write(r.read(f)); back != f {
 					t.Fatalf("%s, seed %d: %q written again is %q", scenario, seed, f, back)
 				}
 				pq := []int{q[p[0]], q[p[1]], q[p[2]]}
 				if r.Permute(r.Permute(f, p), q) != r.Permute(f, pq) || r.Permute(f, perms[0]) != f {
-					t.Fatalf("%s, seed %d: exchanging twice is not exchanging", scenario, seed)
+					t.Fatalf("%s, seed %d: exchanging clients twice differs from one exchange with the same result", scenario, seed)
 				}
 				if r.TimePasses(f, msec(s.at)) != f {
-					t.Fatalf("%s, seed %d: something is left to forget", scenario, seed)
+					t.Fatalf("%s, seed %d: TimePasses changes the facts although no time has passed", scenario, seed)
 				}
 			}
 		}

@@ -19,10 +19,10 @@ type stockPast struct {
 
 // stockCounts are pieces, of all orders.
 type stockCounts struct {
-	net     int64 // surely sold, less what refunds may have given back
-	balance int64 // surely sold, less what was surely given back
+	net     int64 // surely sold, less what refunds may have returned
+	balance int64 // surely sold, less what was surely refunded
 	untold  int64 // perhaps sold, of orders that are no longer in the list
-	bought  int64 // ordered and not refused, less what was surely given back
+	bought  int64 // ordered and not refused, less what was surely refunded
 }
 
 // tokensPast are the fencing tokens that the sale was shown.
@@ -44,7 +44,7 @@ const (
 	orderTold                       // an answer said that it had been
 	orderLost                       // an attempt had no answer
 	orderLost2                      // two had none
-	orderReturned                   // it was given back
+	orderReturned                   // it was refunded
 	orderReturnedBefore             // an answer said that it had been
 )
 
@@ -298,9 +298,9 @@ func (r *Rules) refunded(p *past, client int, op *history.Op, d *doing) (b *Brea
 			}
 		}
 	}
-	if r.sale.oversell && !fresh && op.Outcome != history.Unknown { // it gave nothing back
+	if r.sale.oversell && !fresh && op.Outcome != history.Unknown { // it returned nothing
 		if counts.net += q; b == nil && counts.net > r.stock {
-			b = broken(variant.Sale, variant.NoOversell, "order %v was not given back after all, and so %s of a stock of %d are sold", what, pieces(counts.net), r.stock)
+			b = broken(variant.Sale, variant.NoOversell, "order %v was not refunded after all, and so %s of a stock of %d are sold", what, pieces(counts.net), r.stock)
 		}
 	}
 	b = earlier(b, r.accepts(p, client, op, d))

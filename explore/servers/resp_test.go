@@ -32,7 +32,7 @@ func TestRepliesForPeople(t *testing.T) {
 	if _, rest := value("*2\r\n:1\r\n:2\r\n:3\r\n"); rest != ":3\r\n" {
 		t.Errorf("left: %q", rest)
 	}
-	// What was cut off does no harm.
+	// Replies must not panic on a reply that was cut off.
 	for whole := "*2\r\n$3\r\nabc\r\n*1\r\n:1\r\n"; whole != ""; whole = whole[:len(whole)-1] {
 		_ = Replies(Call{}, whole)
 	}

@@ -264,7 +264,7 @@ func (s *Servers) execute(k callAt) Effect {
 	}
 	answers := make([]uint32, len(replies))
 	for i, r := range replies {
-		answers[i] = s.AnswerID(coro.Observation{Reply: names.Local(r, c.Client)})
+		answers[i] = s.AnswerID(coro.Observation{Reply: s.Names.Local(r, c.Client)})
 	}
 	if e.Answer = answers[0]; len(answers) > 1 {
 		e.Orders = s.orders.ID(fmt.Sprint(answers), func() []uint32 { return answers })

@@ -35,7 +35,7 @@ func TestVisited(t *testing.T) {
 	const many = 1_000_000
 	seen := make(map[uint64]bool, many)
 	for len(seen) < many {
-		n := r.Uint64() >> 20 // close to each other, as numbers of situations are
+		n := r.Uint64() >> 20 // close to each other, like the numbers of situations
 		if n <= 1 || seen[n] {
 			continue
 		}
@@ -65,7 +65,7 @@ type counted uint32
 
 func (k counted) Hash() uint64 { return Spread(uint64(k), 1) }
 
-// TestMemoGrows: a memo says what its function says, also while it grows and others ask.
+// TestMemoGrows checks that a memo returns the values of its function, also while it grows and others use it.
 func TestMemoGrows(t *testing.T) {
 	m := NewMemo(func(k counted) uint32 { return uint32(k) * 3 })
 	var all sync.WaitGroup
@@ -83,7 +83,8 @@ func TestMemoGrows(t *testing.T) {
 	all.Wait()
 }
 
-// TestInternerNumbersInOrder: equal keys have one number, and what stands under it does not move.
+// TestInternerNumbersInOrder checks that equal keys have the same number, numbers are in order, and Get returns the key
+// of a number after the table has grown.
 func TestInternerNumbersInOrder(t *testing.T) {
 	in := NewInterner[string]()
 	for i := range uint32(5_000) {

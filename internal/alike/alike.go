@@ -105,19 +105,19 @@ func changed(t string, one, other, n int) string {
 func Names(n string) []string {
 	return []string{
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
-		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + ":lock", n + ":fence", n + ":queue", n + ":owner", n + ":token", n + ":counter", "Lock:" + n, "lock:" + n, n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
+		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
 		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
 		" " + n, n + "\t", n + "e\u0301",
 	}
 }
 
-// separators are what names are put together with, which code may cut them at or replace.
-const separators = ":/.-_@#&|;,+=~$!"
+// Separators are what names are put together with, which code may cut them at or replace.
+const Separators = ":/.-_@#&|;,+=~$!"
 
 // Separated are names that differ only on one side of a separator, or in the separator.
 func Separated(n string) (names []string) {
-	for _, sep := range separators {
+	for _, sep := range Separators {
 		s := string(sep)
 		names = append(names, n+s+"a", n+s+"b", "x"+s+n, "y"+s+n)
 	}

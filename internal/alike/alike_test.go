@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTokens: whatever is made is new, and enough of it for a client that draws a token for each attempt.
+// TestTokens checks that every token is new, and that there are enough for a client that draws one for each attempt.
 func TestTokens(t *testing.T) {
 	for _, kind := range Tokens {
 		for _, digits := range []string{"7f3a9c0e5b1d4826aa17c4e90f62d38b", strings.Repeat("0", 32), strings.Repeat("f", 32), "0123456789abcdef0123456789abcdee"} {
@@ -29,7 +29,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNames: no name is there twice, or a lock would rightly refuse it.
+// TestNames checks that no name occurs twice: a lock would rightly refuse the second one.
 func TestNames(t *testing.T) {
 	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Spelled("an-order")} {
 		seen := map[string]bool{}

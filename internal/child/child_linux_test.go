@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAChildDiesWithItsParent: a program whose parent is killed ends, which only Linux can do.
+// TestAChildDiesWithItsParent checks that a program ends when its parent is killed, which only Linux can do.
 func TestAChildDiesWithItsParent(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asParent+"=1")

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// asParent has the test binary start a program that would run for a minute, write a line to
-// descriptor 3, which that program has as well, and wait to be killed.
+// asParent is the environment variable that makes the test binary start a program that would run for a minute, write a
+// line to descriptor 3, which that program inherits, and wait to be killed.
 const asParent = "OVERSELL_CHILD_PARENT"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a program.
+// start starts a program, and kills it when the test ends.
 func start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p, err := Start(cmd)
@@ -45,8 +45,8 @@ func start(t *testing.T, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// piped gives a program descriptor 3, and returns what it and its children write there. It ends
-// when they all have.
+// piped starts a program with a descriptor 3, and returns a reader of what the program and its children write there. The
+// reader ends when they all have ended.
 func piped(t *testing.T, cmd *exec.Cmd) (*Process, *bufio.Reader) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -82,7 +82,7 @@ func TestAProgramThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A program may ignore the signal that asks it to end.
+// TestStopEndsAProgramThatWillNot checks that Stop ends a program that ignores the signal that asks it to end.
 func TestStopEndsAProgramThatWillNot(t *testing.T) {
 	p, says := piped(t, exec.Command("sh", "-c", "trap '' TERM; echo ready >&3; while :; do sleep 0.05; done"))
 	if line, err := says.ReadString('\n'); line != "ready\n" {
@@ -106,7 +106,8 @@ func TestOnlyTheEndOfTheOutputIsKept(t *testing.T) {
 	}
 }
 
-// Run ends what the program has started, too: it holds the output open.
+// TestRunEndsAllWithItsContext checks that Run also ends the processes that the program has started, which hold its output
+// open.
 func TestRunEndsAllWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -120,7 +121,8 @@ func TestRunEndsAllWithItsContext(t *testing.T) {
 	}
 }
 
-// What a program has started ends with it, whether it is stopped, killed, or has ended before.
+// TestAllEnd checks that the processes that a program has started end with it, whether it is stopped, killed, or has ended
+// before.
 func TestAllEnd(t *testing.T) {
 	for script, end := range map[string]func(*Process){
 		"sleep 60 & echo ready >&3; wait":                      func(p *Process) { p.StopAll(time.Minute) },

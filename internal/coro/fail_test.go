@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// After a crash nothing is answered, not even deferred code.
+// TestCrash checks that, after a crash, no request is answered, not even in deferred functions.
 func TestCrash(t *testing.T) {
 	var cleaned []string
 	p := func(ctx context.Context, w *World) {
@@ -22,7 +22,7 @@ func TestCrash(t *testing.T) {
 		defer env.Clock.Now()
 		defer func() {
 			defer func() { cleaned = append(cleaned, "inner") }()
-			_ = recover() // does not help
+			_ = recover() // does not stop the crash
 			env.Redis[0].Del(ctx, "lock")
 			cleaned = append(cleaned, "the lock")
 		}()
@@ -54,7 +54,7 @@ func TestCrash(t *testing.T) {
 	settled(t, before)
 }
 
-// settled waits for goroutines that are just about to end.
+// settled waits for goroutines that are about to end, and checks that no more are left than before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	for range 200 {
@@ -72,7 +72,7 @@ func TestCloseBeforeAnything(t *testing.T) {
 	c.Resume(0, Observation{})
 }
 
-// A transaction that crashed keeps its connection, which must not be reused.
+// TestCrashInTransaction checks that the connection of a client that crashed in a transaction is not used again.
 func TestCrashInTransaction(t *testing.T) {
 	shared := &Scripts{}
 	for range 2 * connections {
@@ -153,7 +153,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// Goroutines that are not the client's threads are found out, whatever they do.
+// TestForeignGoroutines checks that goroutines that are not the client's threads are detected, whatever they do.
 func TestForeignGoroutines(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *World){
 		"command":  func(ctx context.Context, w *World) { w.Env().Redis[0].Get(ctx, "k") },
@@ -196,7 +196,7 @@ func piped(ctx context.Context) func(redis.Pipeliner) error {
 	return func(p redis.Pipeliner) error { return p.Get(ctx, "k").Err() }
 }
 
-// A goroutine that outlives its client gets an error and does no harm to others.
+// TestForeignGoroutineAfterTheEnd checks that a goroutine that outlives its client gets an error.
 func TestForeignGoroutineAfterTheEnd(t *testing.T) {
 	shared := &Scripts{}
 	var env func() error
@@ -220,7 +220,7 @@ func realWait(t *testing.T) {
 		w.Pause("b")
 	}, Options{Patience: 20 * time.Millisecond})
 	c.Resume(0, Observation{})
-	time.Sleep(100 * time.Millisecond) // the driver's own pauses do not count
+	time.Sleep(100 * time.Millisecond) // a pause of the driver does not count
 	sure(t, c)
 	c.Resume(0, Observation{})
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "not in its Env") {
@@ -231,7 +231,7 @@ func realWait(t *testing.T) {
 	synctest.Wait()
 }
 
-// A crash is not held up by deferred code that waits for something else.
+// TestRealWaitInACrash checks that a deferred function that waits for something outside of Env does not hold up a crash.
 func TestRealWaitInACrash(t *testing.T) {
 	forever := make(chan struct{})
 	c := Start(func(_ context.Context, w *World) {

@@ -12,7 +12,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// server answers the commands of locks as a server with no other client would.
+// server answers the commands of locks like a server with no other client.
 type server struct{ values map[string]string }
 
 func (s *server) do(command []string) string {
@@ -40,7 +40,7 @@ func (s *server) do(command []string) string {
 	return "-ERR unknown command '" + command[0] + "'\r\n"
 }
 
-// holds returns a client that takes the lock, stays, prolongs it and gives it back.
+// holds returns a client that acquires the lock, pauses, extends the lease and releases the lock.
 func holds(v lockimpl.Variant) Program {
 	return func(ctx context.Context, w *World) {
 		lock := v.New(w.Env())
@@ -59,8 +59,8 @@ func holds(v lockimpl.Variant) Program {
 	}
 }
 
-// play drives a client for so many steps at most, each the last pending request
-// that is no sleep. It tells what the client stood before.
+// play drives a client for at most steps steps. Each step answers the last pending request that is not a sleep. play
+// returns the pending requests before each step.
 func play(t *testing.T, c *Client, masters, steps int) (log [][]Request) {
 	t.Helper()
 	servers := make([]server, masters)
@@ -93,8 +93,8 @@ func optionsFor(v lockimpl.Variant, s *Scripts) Options {
 	}
 }
 
-// Every lock is driven from its start to its end, is the same again with the same
-// observations, and can be abandoned at each step.
+// TestEveryLock checks that every lock can be driven from start to end, does the same again with the same observations,
+// and can be abandoned at each step.
 func TestEveryLock(t *testing.T) {
 	const enough = 200
 	before := runtime.NumGoroutine()
@@ -129,7 +129,8 @@ func TestEveryLock(t *testing.T) {
 	settled(t, before)
 }
 
-// A lock that renews itself in the background stops when its client ends.
+// TestRenewalsEndWithTheirClient checks that a lock that is renewed in the background is no longer renewed when its client
+// has ended.
 func TestRenewalsEndWithTheirClient(t *testing.T) {
 	for _, name := range []string{"watchdog", "watchdog-naive"} {
 		v, _ := lockimpl.Find(name)

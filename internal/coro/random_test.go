@@ -11,7 +11,7 @@ import (
 	"oversell/lockimpl"
 )
 
-// keeps returns a client that ends without giving the lock back.
+// keeps returns a client that ends without releasing the lock.
 func keeps(v lockimpl.Variant) Program {
 	return func(ctx context.Context, w *World) {
 		_, err := v.New(w.Env()).Acquire(ctx, "a", lockimpl.Options{TTL: 3 * time.Second})
@@ -22,8 +22,8 @@ func keeps(v lockimpl.Variant) Program {
 	}
 }
 
-// wander drives a client at random: any thread, slow or fast, with lost answers and
-// deadlines that come first. It crashes the client after so many steps.
+// wander drives a client at random: any thread, slow or fast, with lost answers and with deadlines that come before the
+// answer. It crashes the client after a random number of steps.
 func wander(t *testing.T, c *Client, masters int, seed uint64) (log []string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -48,7 +48,7 @@ func wander(t *testing.T, c *Client, masters int, seed uint64) (log []string) {
 	return append(log, fmt.Sprint(c.Events()))
 }
 
-// chance is something that a thread may observe.
+// chance returns a random observation that is possible for a thread.
 func chance(random *rand.Rand, r Request, servers []server, now time.Duration) Observation {
 	o := Observation{Now: now}
 	if r.Deadline > 0 && random.IntN(4) == 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// step is a request that a test expects, and what is observed there.
+// step is a request that a test expects, and the observation that answers it.
 type step struct {
 	want string
 	o    Observation
-	// at is which of the pending requests it is.
+	// at is the index of the request among the pending ones.
 	at int
 }
 
@@ -27,7 +27,7 @@ func at(want string, now time.Duration) step {
 	return step{want: want, o: Observation{Now: now}}
 }
 
-// bulk returns a list of texts as a reply.
+// bulk returns the reply that is a list of texts.
 func bulk(texts ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(texts))
@@ -37,7 +37,7 @@ func bulk(texts ...string) string {
 	return b.String()
 }
 
-// follow drives p through the steps, and then expects it to have ended.
+// follow drives p through the steps, and then checks that it has ended.
 func follow(t *testing.T, p Program, o Options, steps ...step) *Client {
 	t.Helper()
 	o.Epoch = epoch
@@ -62,7 +62,7 @@ func showAll(rs []Request) (texts []string) {
 	return texts
 }
 
-// sure fails the test for a client that failed.
+// sure fails the test if the client failed.
 func sure(t *testing.T, c *Client) {
 	t.Helper()
 	if err := c.Err(); err != nil {
@@ -70,7 +70,7 @@ func sure(t *testing.T, c *Client) {
 	}
 }
 
-// one returns a program of one command: it emits the command's result as text.
+// one returns a program of one command. It emits the command's result as a text.
 func one[T any](do func(ctx context.Context, c redis.UniversalClient) (T, error)) Program {
 	return func(ctx context.Context, w *World) {
 		v, err := do(ctx, w.Env().Redis[0])
@@ -139,7 +139,7 @@ func TestCommandsOfEveryType(t *testing.T) {
 		{"evalsha " + script.Hash() + " 1 k a", ":1\r\n", "1 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (int, error) {
 			return script.Run(ctx, c, []string{"k"}, "a").Int()
 		})},
-		// Loading a script is no request: all servers know it.
+		// Loading a script is not a request, because all servers know all scripts.
 		{"evalsha " + script.Hash() + " 1 x", ":7\r\n", script.Hash() + " 7 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (string, error) {
 			sha, err := script.Load(ctx, c).Result()
 			if err != nil {
@@ -208,7 +208,7 @@ func TestPipelineAndTransaction(t *testing.T) {
 	}
 }
 
-// add is read–modify–write under WATCH, tried until it works.
+// add increments a number by read–modify–write under WATCH, and tries until it succeeds.
 func add(ctx context.Context, w *World) {
 	for {
 		err := w.Env().Redis[0].Watch(ctx, func(tx *redis.Tx) error {
@@ -227,7 +227,7 @@ func add(ctx context.Context, w *World) {
 }
 
 func TestWatch(t *testing.T) {
-	for range 3 { // on the same connections
+	for range 3 { // reuses the connections
 		c := follow(t, add, Options{},
 			reply("watch n", "+OK\r\n"), reply("get n", "$1\r\n4\r\n"), reply("tx(set n 5)", "+OK\r\n+QUEUED\r\n*-1\r\n"),
 			reply("watch n", "+OK\r\n"), reply("get n", "$1\r\n5\r\n"), reply("tx(set n 6)", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"))
@@ -279,13 +279,13 @@ func TestNoAnswerIsATimeout(t *testing.T) {
 	}, Options{}, step{want: "get k", o: Observation{Failure: NoAnswer}})
 }
 
-// A client parks in the same way whether its script was known or not.
+// TestScriptsAreLearned checks that a client makes the same requests whether its script was known or not.
 func TestScriptsAreLearned(t *testing.T) {
 	script := redis.NewScript("return redis.call('get', KEYS[1])")
 	p := func(ctx context.Context, w *World) { script.Run(ctx, w.Env().Redis[0], []string{"k"}) }
 	shared := &Scripts{}
 	if _, known := shared.Text(script.Hash()); known {
-		t.Fatal("known before it was sent")
+		t.Fatal("the script is known before it was sent")
 	}
 	for range 2 {
 		sure(t, follow(t, p, Options{Scripts: shared}, reply("evalsha "+script.Hash()+" 1 k", "$1\r\nx\r\n")))
@@ -370,7 +370,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Three threads ask three servers, as redlock does, and are answered in any order.
+// TestThreads checks that three threads that ask three servers, as in redlock, can be answered in any order.
 func TestThreads(t *testing.T) {
 	all := func(ctx context.Context, w *World) {
 		var joins []func(context.Context) error
@@ -411,11 +411,11 @@ func TestJoin(t *testing.T) {
 		short, cancel := env.Clock.WithTimeout(ctx, time.Second)
 		defer cancel()
 		join := env.Go(func(ctx context.Context) { w.Emit(env.Clock.Sleep(ctx, time.Minute)) })
-		w.Emit(join(short)) // its limit comes first
+		w.Emit(join(short)) // the time limit comes first
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		w.Emit(join(gone))
-		// Main ends, and with it the sleep.
+		// The main thread ends, and the sleep ends with it.
 	}, Options{}, at("clock", 0), step{want: "clock", at: 1, o: Observation{Now: 0}}, at("sleep 1s", time.Second))
 	sure(t, c)
 	if got := fmt.Sprint(c.Events()); got != "[context deadline exceeded context canceled context canceled]" {
@@ -423,7 +423,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// What one thread ends, another notices without the driver.
+// TestCancelledSleepGoesOnByItself checks that a thread whose context another thread cancels goes on without the driver.
 func TestCancelledSleepGoesOnByItself(t *testing.T) {
 	c := follow(t, func(ctx context.Context, w *World) {
 		env := w.Env()
@@ -443,7 +443,7 @@ func TestCancelledSleepGoesOnByItself(t *testing.T) {
 	}
 }
 
-// A command under way is not given up with its context.
+// TestParkedCommandOutlivesItsContext checks that a command that is under way is answered even if its context is cancelled.
 func TestParkedCommandOutlivesItsContext(t *testing.T) {
 	c := follow(t, func(ctx context.Context, w *World) {
 		working, stop := context.WithCancel(ctx)
@@ -466,7 +466,7 @@ func TestBoundaryAndTokens(t *testing.T) {
 		t.Error(got)
 	}
 	if c.Events() != nil {
-		t.Error("an event twice")
+		t.Error("an event was returned twice")
 	}
 }
 
@@ -476,8 +476,8 @@ func TestWait(t *testing.T) {
 		w.Emit(env.Wait(ctx, "k", time.Second))
 		limited, cancel := env.Clock.WithTimeout(ctx, time.Second)
 		defer cancel()
-		w.Emit(env.Wait(limited, "k", time.Hour)) // its limit comes
-		w.Emit(env.Wait(limited, "k", time.Hour)) // has come
+		w.Emit(env.Wait(limited, "k", time.Hour)) // the time limit comes during the wait
+		w.Emit(env.Wait(limited, "k", time.Hour)) // the time limit has passed
 		working, stop := context.WithCancel(ctx)
 		join := env.Go(func(context.Context) { w.Emit(env.Wait(working, "k", time.Second)) })
 		w.Pause("a")

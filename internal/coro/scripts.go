@@ -4,6 +4,8 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,6 +44,13 @@ func (s *Scripts) Text(sha string) (text string, known bool) {
 		text, known = s.texts[strings.ToLower(sha)]
 	}
 	return text, known
+}
+
+// Texts returns all that were seen, in no order.
+func (s *Scripts) Texts() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.texts))
 }
 
 // learn keeps a text and returns its SHA.

@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ptr returns a pointer to v, and nilOf one to nothing.
+// ptr returns a pointer to v, and nilOf a nil pointer.
 func ptr[T any](v T) *T { return &v }
 func nilOf[T any]() *T  { return nil }
 
-// What requests show is what the library writes.
+// TestRequestsAreWhatGoesOnTheWire checks that requests show the bytes that go-redis writes.
 func TestRequestsAreWhatGoesOnTheWire(t *testing.T) {
 	moment := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	address, err := url.Parse("http://a/b?c")

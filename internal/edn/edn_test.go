@@ -77,7 +77,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestCanon: values have one form if and only if Clojure considers them equal.
+// TestCanon checks that values have the same canonical form if and only if Clojure considers them equal.
 func TestCanon(t *testing.T) {
 	for text, equal := range map[string]bool{
 		`(1 2) [1 2]`: true, `[(1)] ([1])`: true, `[1 2] [2 1]`: false, `#{1 2} [1 2]`: false, `#{(1) 2} #{2 [1]}`: true,
@@ -118,7 +118,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// FuzzRead: no text makes the reader panic or hang, and what it wrote reads back the same.
+// FuzzRead checks that no text makes the reader panic or hang, and that a value that was written reads back the same.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{`{:process 0, :value [1 #{2}]}`, `#a #b "c\u0041"`, `#_#_1 2 3`, `[\( #"(" ##Inf ^{:a 1} x]`, "(((", "\\\u00e9"} {
 		f.Add(text)

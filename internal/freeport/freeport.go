@@ -2,10 +2,12 @@
 package freeport
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
 )
 
 const (
@@ -63,6 +65,29 @@ func Several(n int, cluster bool) ([]int, error) {
 		return ports, nil
 	}
 	return nil, errors.New("all that were tried are in use")
+}
+
+// Listen calls listen with addresses of 127.0.0.1 until it succeeds: first with port 0, for which the system chooses one
+// of those that it assigns to connections. For a minute, connections that were closed take theirs, so many clients that
+// come and go can use up all of them; then with ports below.
+func Listen(listen func(addr string) error) error {
+	err := listen("127.0.0.1:0")
+	for range portAttempts {
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(drawPort(highestPort))))
+	}
+	return err
+}
+
+// ListenTCP returns a listener, as Listen does.
+func ListenTCP(ctx context.Context) (l net.Listener, err error) {
+	err = Listen(func(addr string) (err error) {
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", addr)
+		return err
+	})
+	return l, err
 }
 
 // drawPort chooses a port at random, but none of docker-compose.yml's.

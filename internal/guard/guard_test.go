@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// memory keeps its duties, and fails to undo those marked so.
+// memory is a Keeper that remembers its duties, and fails to undo the one called "stuck".
 type memory struct {
 	duties map[int64]string
 	undone []string
@@ -44,8 +44,8 @@ func (m *memory) Undo(_ context.Context, id int64) (string, error) {
 
 func (m *memory) Close() {}
 
-// A guard undoes what was begun and not ended, and nothing else; it gives up in the end,
-// and tells so.
+// TestWhatIsLeftIsUndone checks that a guard undoes the duties that were begun and not ended, and nothing else, and that
+// it gives up in the end on a duty that cannot be undone, and says so in its log.
 func TestWhatIsLeftIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, m := t.TempDir(), &memory{duties: map[int64]string{}}
@@ -89,11 +89,12 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// Without With there is no guard, and no error.
+// TestWithoutAGuard checks that, without a call of With, Start starts no guard and returns no error, and that the methods
+// of the nil guard do nothing.
 func TestWithoutAGuard(t *testing.T) {
 	g, err := Start(t.Context(), "memory", nil)
 	if g != nil || err != nil {
-		t.Fatalf("a guard starts: %v, %v", g, err)
+		t.Fatalf("Start returned a guard or an error: %v, %v", g, err)
 	}
 	done, err := g.Intend("something")
 	if err != nil {

@@ -2,7 +2,7 @@ package hugepages
 
 import "testing"
 
-// TestAdviseChangesNothing: the contents of a table are its own before and after, whatever its size.
+// TestAdviseChangesNothing checks that Advise does not change the contents of a table, whatever its size.
 func TestAdviseChangesNothing(t *testing.T) {
 	Advise([]int(nil))
 	for _, n := range []int{1, 1000, 1 << 20} {

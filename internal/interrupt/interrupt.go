@@ -190,6 +190,37 @@ func (l *Line) Errors(lost, refused error) {
 	l.lost, l.refused = lost, refused
 }
 
+// Outage makes commands of a call fail with an error: the Nth and the next five, or only the Nth. Later commands succeed, so
+// that a client that retries comes to an end.
+type Outage struct {
+	Answer error
+	Nth    int
+	Only   bool
+}
+
+// Outages returns outages that begin at the first command, and at the second.
+func Outages(answer error) []Outage {
+	return []Outage{{answer, 1, false}, {answer, 1, true}, {answer, 2, false}, {answer, 2, true}}
+}
+
+func (o Outage) String() string {
+	if o.Only {
+		return fmt.Sprintf("command %d was answered %q", o.Nth, o.Answer)
+	}
+	return fmt.Sprintf("command %d and the next ones were answered %q", o.Nth, o.Answer)
+}
+
+// On starts the outage on a client's line.
+func (o Outage) On(l *Line) {
+	l.Errors(o.Answer, o.Answer)
+	l.Plan(func(nth int) Action {
+		if nth == o.Nth || nth > o.Nth && nth < o.Nth+6 && !o.Only {
+			return Refuse
+		}
+		return Pass
+	})
+}
+
 // TakeApart has the commands of a pipeline that is no transaction count one by one: a server may
 // execute commands of others between them.
 func (l *Line) TakeApart() {

@@ -29,8 +29,9 @@ func Of(ctx context.Context, rdb redis.UniversalClient, name string) ([]string, 
 }
 
 // Collisions returns other names for which one of the keys, made in the same way, would be another of the keys:
-// "a:claims" for a queue "a" with the keys "Queue:a" and "Queue:a:claims".
-func Collisions(keys []string, name string) []string {
+// "a:claims" for a queue "a" with the keys "Queue:a" and "Queue:a:claims". In the results, name is replaced by as. Such
+// keys are common and such names are rare, so the suites do not try these names, but report them with [Remark].
+func Collisions(keys []string, name, as string) []string {
 	var names []string
 	for _, made := range keys {
 		before, after, _ := strings.Cut(made, name)
@@ -39,12 +40,19 @@ func Collisions(keys []string, name string) []string {
 			if !ok {
 				continue
 			}
-			if rest, ok = strings.CutSuffix(rest, after); ok && rest != name && rest != "" && !slices.Contains(names, rest) {
-				names = append(names, rest)
+			rest, ok = strings.CutSuffix(rest, after)
+			other := strings.Replace(rest, name, as, 1)
+			if ok && rest != name && rest != "" && !slices.Contains(names, other) {
+				names = append(names, other)
 			}
 		}
 	}
 	return names
+}
+
+// Remark says that some names would share a key with a name, and were not tried.
+func Remark(kind, name string, others []string) string {
+	return fmt.Sprintf("the %s %q would share a key with each of %q, since a key is the name and what stands before or after it; such names were not tried: do not use them, or put the name in braces, or last", kind, name, others)
 }
 
 // Expire expires the keys of a name that would expire within a time.

@@ -10,12 +10,13 @@ func TestCollisions(t *testing.T) {
 		keys []string
 		want []string
 	}{
-		{[]string{"Queue:a"}, nil},
-		{[]string{"Queue:a", "Claimed:Queue:a"}, nil},
-		{[]string{"Queue:a", "Queue:a:claims"}, []string{"a:claims"}},
-		{[]string{"Queue:a", "Queue:dead:a"}, []string{"dead:a"}},
+		{[]string{"Queue:jobs"}, nil},
+		{[]string{"Queue:jobs", "Claimed:Queue:jobs"}, nil},
+		{[]string{"Queue:jobs", "Queue:jobs:claims"}, []string{"mail:claims"}},
+		{[]string{"Queue:jobs", "Queue:dead:jobs"}, []string{"dead:mail"}},
+		{[]string{"Queue:{jobs}", "Queue:{jobs}:claims"}, nil},
 	} {
-		if got := Collisions(tt.keys, "a"); !slices.Equal(got, tt.want) {
+		if got := Collisions(tt.keys, "jobs", "mail"); !slices.Equal(got, tt.want) {
 			t.Errorf("Collisions(%q) = %q; want %q", tt.keys, got, tt.want)
 		}
 	}

@@ -4,14 +4,14 @@ package layout
 // Levels lists the packages by level, from the bottom. A package may import only packages of lower levels, so packages
 // of one level are independent. Test files and the conformance suites' own tests may import any.
 var Levels = [][]string{
-	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/closed", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages"},
+	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/closed", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages", "internal/testlog"},
 	{"internal/child", "internal/exactjson", "explore/table"},
 	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/alike", "internal/mutants/entry", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
 	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},
 	{"server/container", "server/topology"},
 	{"lockimpl", "server", "database", "wire"},
-	{"checker/say", "lockimpl/lockclient"},
+	{"checker/say", "lockimpl/lockclient", "internal/emulated"},
 	{"checker/monitor", "lockimpl/lockfinding"},
 	{"checker/linear"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
@@ -23,7 +23,7 @@ var Levels = [][]string{
 	{"explore/clients"},
 	{"explore/replay", "explore/bubbletest"},
 	{"explore", "watch", "campaign/judging"},
-	{"lockimpl/locksearch", "lockimpl/lockload"},
+	{"lockimpl/locksearch", "lockimpl/lockload", "queueimpl/queueload"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "compare", "claims"},
 	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq", "bench"},

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sameLevel lists the intended imports within a level: Env contains a clock.
+// sameLevel lists the imports that are allowed within a level: variant.Env contains a clock.
 var sameLevel = map[string]string{"variant": "clock"}
 
 func TestImportsRunDownward(t *testing.T) {
@@ -66,8 +66,7 @@ func TestImportsRunDownward(t *testing.T) {
 	}
 }
 
-// TestTestingStaysInTests: only the conformance suites and test files may see
-// testing.T.
+// TestTestingStaysInTests checks that only the conformance suites and test files import package testing.
 func TestTestingStaysInTests(t *testing.T) {
 	for _, names := range Levels {
 		for _, n := range names {
@@ -90,11 +89,11 @@ func TestTestingStaysInTests(t *testing.T) {
 	}
 }
 
-// mostLines is how many lines of Go a package may have, without its tests: blank lines and
-// comments count. A larger one does more than its name says.
+// mostLines is how many lines of Go a package may have, without its tests, but with blank lines and comments. A larger
+// package does more than its name says.
 const mostLines = 5000
 
-// TestSize: no package is too large for a reader.
+// TestSize checks that no package has more than mostLines lines.
 func TestSize(t *testing.T) {
 	for _, names := range Levels {
 		for _, n := range names {
@@ -120,7 +119,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// importsOf lists what a file imports, the module's own packages without its name.
+// importsOf returns the import paths of a file; those of the module's own packages are without the module path.
 func importsOf(t *testing.T, path string) (paths []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
@@ -137,7 +136,7 @@ func importsOf(t *testing.T, path string) (paths []string) {
 	return paths
 }
 
-// TestDocumented: CONTRIBUTING.md names every package that is not internal.
+// TestDocumented checks that CONTRIBUTING.md names every package that is not internal.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tables are all that there are.
+// tables holds all tables of limits.
 var tables = map[string]Table{"run": Run, "compare": Compare, "explore": Explore, "gate": Gate, "proxy": Proxy, "fault": Fault}
 
 func TestLimitsMakeSense(t *testing.T) {
@@ -72,7 +72,7 @@ func TestErrorsSayWhatWouldBeRight(t *testing.T) {
 		f.Uint64Var(&seed, "seed", 0, "")
 		f.BoolVar(&switched, "switch", false, "")
 		Run.Bind(f)
-		Run.Bind(f) // changes nothing
+		Run.Bind(f) // a second Bind changes nothing
 		err := Explain(f.Parse([]string{fmt.Sprintf("--%s=%s", c.flag, c.value)}))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("--%s=%q says %v; want %q", c.flag, c.value, err, c.want)

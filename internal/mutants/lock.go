@@ -28,7 +28,7 @@ type steps struct {
 	wait func(ctx context.Context, c *client, name string, left time.Duration, o lockimpl.Options) error
 	// extend extends l, in which the new end of the lease is filled in.
 	extend func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error)
-	// release gives l back.
+	// release releases l.
 	release func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -108,7 +109,7 @@ func extendMutants() []Lock {
 				if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 				redis.call('PERSIST', KEYS[1])
 				return 1`)})},
-		{Entry: entry.New("extend-new-token", "extend writes a new token and gives back the old one, so the lock cannot be released", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease), ""),
+		{Entry: entry.New("extend-new-token", "extend writes a new token and returns the old one, so the lock cannot be released", entry.Breaks(variant.Progress, variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				return yes(replace.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, ttl.Milliseconds(), c.env.Token()).Int64())
 			}})},
@@ -168,6 +169,8 @@ type renewal struct {
 	adopts bool
 	// stays says that a release does not end the renewal.
 	stays bool
+	// confuses says that a renewal sends the lease that the client asked for last, of whatever name.
+	confuses bool
 }
 
 // soundRenewal returns the renewal without a flaw.
@@ -183,6 +186,7 @@ type renewing struct {
 	*client
 	how     renewal
 	running map[string]*running // by token
+	asked   *atomic.Int64       // the lease that was asked for last
 }
 
 type running struct {
@@ -194,11 +198,12 @@ type running struct {
 
 func renewed(how renewal) lockimpl.Variant {
 	return lockimpl.Variant{Promises: usual, Renews: true, New: func(env variant.Env) lockimpl.Locker {
-		return &renewing{newClient(steps{}, env), how, map[string]*running{}}
+		return &renewing{newClient(steps{}, env), how, map[string]*running{}, new(atomic.Int64)}
 	}}
 }
 
 func (r *renewing) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	r.asked.Store(int64(o.TTL))
 	var last lockimpl.Lock
 	r.client.attempt = func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 		ok, err := setNX(ctx, c, l, o)
@@ -221,7 +226,11 @@ func (r *renewing) start(l lockimpl.Lock, ttl time.Duration) {
 			next := run.get()
 			next.Until = r.env.Clock.Now().Add(ttl)
 			ctx, cancel := r.env.Clock.WithTimeout(stopped, ttl/3)
-			more, err := r.how.renew(ctx, r.client, &next, ttl)
+			sent := ttl
+			if r.how.confuses {
+				sent = time.Duration(r.asked.Load())
+			}
+			more, err := r.how.renew(ctx, r.client, &next, sent)
 			cancel()
 			if err == nil && more || r.how.believes {
 				run.set(next)
@@ -318,6 +327,8 @@ func renewalMutants() []Lock {
 					return true, c.redis().PExpire(ctx, c.key(l.Key), ttl).Err()
 				}
 			})},
+		{Entry: entry.New("renewal-of-last-length", "a renewal sends the lease that the client asked for last, for whatever name", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
+			Variant: with(func(r *renewal) { r.confuses = true })},
 		{Entry: entry.New("renewal-gives-up", "the first renewal that fails is the last, and the holder is told that all is well", entry.Breaks(variant.MutualExclusion), "https://github.com/redisson/redisson/issues/2515"),
 			Variant: with(func(r *renewal) { r.goesOn, r.believes = false, true })},
 		{Entry: entry.New("renewal-of-abandoned", "an acquire whose answer is lost is renewed for ever, and no client holds the lock", entry.Breaks(variant.Progress), "https://github.com/redisson/redisson/issues/7272"),

@@ -124,7 +124,7 @@ if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then`), leaveLine)},
 	}
 }
 
-// The scripts of a lock that its holder may take again, and must give back as often.
+// The scripts of a lock that its holder may take again, and must release as often.
 // KEYS[1] is a hash, ARGV[1] the token. In an attempt, ARGV[1] is a new token, used if no
 // client holds the lock, and ARGV[3] is the token of the client's last grant, used if that
 // grant is still there. An attempt replies 1 if the first counts, and 2 if the second

@@ -58,6 +58,19 @@ func serverMutants() []Lock {
 			}})},
 		{Entry: entry.New("takeover-getset", "a client that finds the lock over writes its own end by GETSET and compares the old value; the second to do so has overwritten the first", entry.Breaks(variant.Progress, variant.MutualExclusion, variant.OwnerOnlyRelease), "https://redis.io/docs/latest/commands/setnx/"),
 			Variant: of(steps{attempt: getSet})},
+		{Entry: entry.New("script-loaded-once", "each client loads its script once, and calls it by its hash until it ends", entry.Breaks(variant.Progress), ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				if c.tokens["hash"] == "" {
+					hash, err := c.redis().ScriptLoad(ctx, `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`).Result()
+					if err != nil {
+						return false, err
+					}
+					c.tokens["hash"] = hash
+				}
+				return yes(c.redis().EvalSha(ctx, c.tokens["hash"], []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
+			}})},
+		{Entry: entry.New("hash-per-kind", "locks whose names are the same before a colon are fields of one hash, and it is the hash that expires", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
+			Variant: of(hashPerKind())},
 		{Entry: entry.New("names-by-last-part", "the key is the part of the name behind the last slash", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{key: func(name string) string { return lockimpl.Key(path.Base(name)) }})},
 		{Entry: entry.New("names-before-at", "the key is the part of the name before an @", entry.Breaks(variant.Progress), ""),
@@ -126,4 +139,29 @@ func (b bound) Acquire(ctx context.Context, name string, o lockimpl.Options) (lo
 		})
 	}
 	return l, err
+}
+
+// hashPerKind are the steps of a lock that keeps all names of a kind in one hash.
+func hashPerKind() steps {
+	script := func(text string) func(context.Context, *client, string, ...any) (bool, error) {
+		s := redis.NewScript(text)
+		return func(ctx context.Context, c *client, name string, args ...any) (bool, error) {
+			kind, _, _ := strings.Cut(name, ":")
+			return yes(s.Run(ctx, c.redis(), []string{c.key(kind)}, append([]any{name}, args...)...).Int64())
+		}
+	}
+	take := script(`if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
+	extend := script(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then return redis.call('PEXPIRE', KEYS[1], ARGV[3]) end return 0`)
+	release := script(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then return redis.call('HDEL', KEYS[1], ARGV[1]) end return 0`)
+	return steps{
+		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			return take(ctx, c, l.Key, l.Token, o.TTL.Milliseconds())
+		},
+		extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+			return extend(ctx, c, l.Key, l.Token, ttl.Milliseconds())
+		},
+		release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+			return release(ctx, c, l.Key, l.Token)
+		},
+	}
 }

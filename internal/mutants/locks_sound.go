@@ -44,6 +44,9 @@ func soundLocks() []Lock {
 		{Entry: entry.New("sound-reacquires", "one script takes the lock or renews what is the caller's already", nil, ""), Variant: reacquiring},
 		{Entry: entry.New("sound-no-extend", "extend is not supported", nil, ""), Variant: noExtend},
 		{Entry: entry.New("sound-no-wait", "acquire makes one attempt whatever Options.Wait says", nil, ""), Variant: noWait},
+		{Entry: entry.New("sound-two-permits", "two clients at a time may enter, and mutual-exclusion is not promised", nil, ""), Variant: lockimpl.Variant{
+			Promises: []variant.Property{variant.OwnerOnlyRelease, variant.Progress}, New: with(twoPermits())}},
+		{Entry: entry.New("sound-one-hash", "all locks are in one hash, each with the end of its lease", nil, ""), Variant: of(oneHash())},
 		{Entry: entry.New("sound-renewing", "a renewal that compares and ends before the release", nil, ""), Variant: self},
 		{Entry: entry.New("sound-self-renewing", "a goroutine of the client renews with a timer of its own", nil, ""), Variant: own, Bubble: true},
 		{Entry: entry.New("sound-sha1", "the value is the hash of the token", nil, ""), Variant: of(steps{
@@ -69,7 +72,7 @@ func soundLocks() []Lock {
 				_, err := releaseBy(compareDelete)(ctx, c, l)
 				return true, err
 			}})},
-		{Entry: entry.New("sound-reentrant", "its holder may take it again, and gives it back as often", nil, ""), Variant: reentrant(reenter, reextend, leave)},
+		{Entry: entry.New("sound-reentrant", "its holder may take it again, and releases it as often", nil, ""), Variant: reentrant(reenter, reextend, leave)},
 		{Entry: entry.New("sound-fence", "the script that takes the lock draws a number from a counter without an expiry", nil, ""), Variant: fencing(steps{attempt: soundFence})},
 		{Entry: entry.New("sound-line", "first come, first served, with a line that drops the dead", nil, ""), Variant: inLine(joinLine, leaveLine)},
 		{Entry: entry.New("sound-masters", "a majority of three masters, asked one after the other", nil, ""), Variant: onMasters(nil)},
@@ -431,4 +434,21 @@ func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
 		return lockimpl.ErrLost
 	}
 	return nil
+}
+
+// twoPermits are the steps of a semaphore: a sorted set of tokens by the ends of their leases.
+func twoPermits() steps {
+	attempt := redis.NewScript(clockLua + `
+		redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+		if redis.call('ZCARD', KEYS[1]) >= 2 then return 0 end
+		return redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] * 1000), ARGV[1])`)
+	const held = `local till = redis.call('ZSCORE', KEYS[1], ARGV[1])
+		if not till or tonumber(till) <= now then return 0 end `
+	return steps{
+		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+			return yes(attempt.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
+		},
+		extend:  extendBy(clockLua + held + `redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] * 1000), ARGV[1]) return 1`),
+		release: releaseBy(clockLua + held + `return redis.call('ZREM', KEYS[1], ARGV[1])`),
+	}
 }

@@ -74,6 +74,17 @@ func numberMutants() []Lock {
 	float := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', -1, 64) }
 	unnoticed := redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.pcall('PEXPIRE', KEYS[1], ARGV[2]) return 1`)
 	untimed := redis.NewScript(`if redis.call('SETNX', KEYS[1], ARGV[1]) == 0 then return 0 end redis.pcall('PEXPIRE', KEYS[1], ARGV[2]) return 1`)
+	emptied := oneHash()
+	emptied.release = func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+		ok, err := oneHash().release(ctx, c, l)
+		if err != nil || !ok {
+			return ok, err
+		}
+		if n, err := c.redis().HLen(ctx, "Locks").Result(); err != nil || n > 0 {
+			return true, err
+		}
+		return true, c.redis().Del(ctx, "Locks").Err()
+	}
 	numbered := redis.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], ARGV[1]) return n`)
 	return []Lock{
 		{Entry: entry.New("lease-fraction-unnoticed", "the lease is sent with its fraction of a millisecond, and that the server refuses it is not noticed", entry.Breaks(variant.Progress), ""),
@@ -130,6 +141,22 @@ func numberMutants() []Lock {
 				l.Fence = n%65_535 + 1
 				return err == nil, err
 			}})},
+		{Entry: entry.New("leases-in-one-hash", "all locks are in one hash, which expires with the lease that was asked for last", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
+			Variant: of(steps{
+				attempt: takeBy(`
+					if redis.call('HEXISTS', 'Locks', KEYS[1]) == 1 then return 0 end
+					redis.call('HSET', 'Locks', KEYS[1], ARGV[1])
+					redis.call('PEXPIRE', 'Locks', ARGV[2])
+					return 1`),
+				extend: extendBy(`
+					if redis.call('HGET', 'Locks', KEYS[1]) ~= ARGV[1] then return 0 end
+					return redis.call('PEXPIRE', 'Locks', ARGV[2])`),
+				release: releaseBy(`
+					if redis.call('HGET', 'Locks', KEYS[1]) == ARGV[1] then return redis.call('HDEL', 'Locks', KEYS[1]) end
+					return 0`),
+			})},
+		{Entry: entry.New("empty-hash-deleted", "all locks are in one hash, and a release that finds it empty deletes it by a command of its own", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
+			Variant: of(emptied)},
 		{Entry: entry.New("second-key-ends", "a second key without which others get in is kept for an hour, and extends leave it as it is", exclusion, ""),
 			Variant: of(steps{
 				attempt: takeBy(`
@@ -145,6 +172,26 @@ func numberMutants() []Lock {
 					if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], 'Second:' .. KEYS[1]) end
 					return 0`),
 			})},
+	}
+}
+
+// oneHash returns the steps of a lock that keeps all locks in one hash, each with the time at which its lease is over.
+func oneHash() steps {
+	const entry = `
+		local time = redis.call('TIME')
+		local now = time[1] * 1000 + math.floor(time[2] / 1000)
+		local value = redis.call('HGET', 'Locks', KEYS[1]) or '0 nobody'
+		local ends, token = tonumber(value:match('%d+')), value:match(' (.*)')
+	`
+	const write = `
+		redis.call('HSET', 'Locks', KEYS[1], string.format('%.0f', now + ARGV[2] + 1) .. ' ' .. ARGV[1]) -- now is rounded down
+		return 1
+	`
+	const check = `if ends <= now or token ~= ARGV[1] then return 0 end`
+	return steps{
+		attempt: takeBy(entry + `if ends > now then return 0 end` + write),
+		extend:  extendBy(entry + check + write),
+		release: releaseBy(entry + check + ` return redis.call('HDEL', 'Locks', KEYS[1])`),
 	}
 }
 

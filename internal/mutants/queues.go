@@ -416,7 +416,7 @@ local due = `)
 			handing(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, string.match(ARGV[i], '^%s*(.-)%s*$'))`)
 			})},
-		{entry.New("queues-share-keys", "the keys of a queue are its name and a suffix, so one queue's claims are another's tasks", entry.Breaks(variant.NoLostTask, variant.NoDuplicateDelivery, variant.EffectOnce), ""),
+		{entry.New("sound-suffixed-keys", "the keys of a queue are its name and a suffix: the suite says which names would share a key", nil, ""),
 			lending(func(s *queueScripts) {
 				s.keys = func(name string) []string {
 					return []string{"Queue:" + name, "Queue:" + name + ":claims", "Tasks:" + name, "Receipt:" + name, "Journal:" + name}

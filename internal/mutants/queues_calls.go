@@ -57,6 +57,26 @@ return entered`)
 				s.pop = entry.Changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
   redis.call('DEL', KEYS[3] .. '/' .. due[i])`)
 			})},
+		{entry.New("enqueue-unpacked", "an enqueue notes each id in a set, and then enters all by one command of the script, which takes no more than some thousands", lost, ""),
+			handing(func(s *queueScripts) {
+				s.enqueue = entry.Changed(s.enqueue, `local entered = {due}`, `local entered, fresh = {due}, {}`)
+				s.enqueue = entry.Changed(s.enqueue, `not redis.call('ZSCORE', KEYS[1], ARGV[i])`, `redis.call('SADD', KEYS[3], ARGV[i]) == 1`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `fresh[#fresh + 1] = due
+    fresh[#fresh + 1] = ARGV[i]`)
+				s.enqueue = entry.Changed(s.enqueue, `return entered`, `if #fresh > 0 then redis.call('ZADD', KEYS[1], unpack(fresh)) end
+return entered`)
+				s.pop = entry.Changed(s.pop, `redis.call('ZREM', KEYS[1], due[i])`, `redis.call('ZREM', KEYS[1], due[i])
+  redis.call('SREM', KEYS[3], due[i])`)
+			})},
+		{entry.New("next-due-remembered", "a consumer that finds only later tasks remembers when the first is due, and does not ask before", entry.Breaks(variant.Progress, variant.InOrder), ""),
+			wrapped(func(q claims) queueimpl.Queue { return &expectant{claims: q} })},
+		{entry.New("late-ack-forgets-id", "an ack removes the mark that says that an id is there before it looks at the receipt", entry.Breaks(variant.OneEntryPerID), ""),
+			lending(func(s *queueScripts) {
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id)`, `redis.call('SISMEMBER', KEYS[1] .. ':ids', id) == 1`)
+				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], due, id)
+    redis.call('SADD', KEYS[1] .. ':ids', id)`)
+				s.ack = `redis.call('SREM', KEYS[1] .. ':ids', ARGV[1])` + s.ack
+			})},
 		{entry.New("claims-unpacked", "a pop ends all claims that have run out by one command of the script, which takes no more than some thousands", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.pop = `
@@ -231,6 +251,26 @@ func soundCalls() []Queue {
 				s.extend = entry.Changed(s.extend, `score(now + ARGV[3])`, `score(now + ARGV[3] + 1000)`)
 			})},
 	}
+}
+
+// expectant does not ask the server again before the due time of the first task that it has seen.
+type expectant struct {
+	claims
+	next time.Time
+}
+
+// Pop implements queueimpl.Queue.
+func (q *expectant) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	if q.env.Clock.Now().Before(q.next) {
+		return nil, queueimpl.ErrEmpty
+	}
+	tasks, err := q.claims.Pop(ctx, name, count)
+	if errors.Is(err, queueimpl.ErrEmpty) {
+		if first := q.redis().ZRangeWithScores(ctx, q.keys(name)[0], 0, 0).Val(); len(first) > 0 {
+			q.next = time.UnixMicro(int64(first[0].Score * 1e6))
+		}
+	}
+	return tasks, err
 }
 
 type scoreless struct{ claims }

@@ -31,6 +31,14 @@ func (n *Namer) Scheme(client int) Scheme {
 	return Scheme{Naming: n.Naming, Client: client, Clients: n.clients, Seen: n.seen}
 }
 
+// Local is text in the names of client. If the naming is concrete, all clients have the same.
+func (n *Namer) Local(text string, client int) string {
+	if n.Naming >= Concrete {
+		return text
+	}
+	return Local(text, client)
+}
+
 // Owners returns the clients whose names are in text.
 func (n *Namer) Owners(text string) (clients []int) {
 	for _, s := range n.Found(text) {
@@ -40,8 +48,10 @@ func (n *Namer) Owners(text string) (clients []int) {
 }
 
 // Found returns the names in text and their owners.
-func (n *Namer) Found(text string) []Secret {
-	all := SecretsIn(text)
+func (n *Namer) Found(text string) (all []Secret) {
+	if n.Naming < Concrete {
+		return SecretsIn(text)
+	}
 	for i, tokens := range n.known {
 		for _, name := range tokens {
 			for range strings.Count(text, name) {

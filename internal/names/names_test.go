@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOther: of any two names one other spelling has the other order, and one the same,
-// also if only their beginnings are looked at.
+// TestOther checks that, for any two names, one of two other spellings reverses their order and one keeps it, even if only
+// their beginnings are compared.
 func TestOther(t *testing.T) {
 	var all []string
 	for _, prefix := range []string{RandomPrefix, TokenPrefix} {
@@ -43,8 +43,8 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestConcreteNamings: all names differ, look like real ones, and any two are in both
-// orders.
+// TestConcreteNamings checks that all names of a naming differ and look like real ones, and that any two names occur in
+// both orders.
 func TestConcreteNamings(t *testing.T) {
 	type name struct{ client, n int }
 	orders := map[[2]name]int{}
@@ -78,7 +78,7 @@ func TestConcreteNamings(t *testing.T) {
 	}
 }
 
-// TestLowBits: the low bits of two clients' names agree in one naming and differ in another.
+// TestLowBits checks that the low bits of two clients' names agree in one naming and differ in another.
 func TestLowBits(t *testing.T) {
 	for n := range 4 {
 		for naming, want := range map[Naming]byte{Concrete + 4: 0, Concrete + 5: allLow} {
@@ -102,7 +102,7 @@ func TestReplies(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for whole := reply; whole != ""; whole = whole[:len(whole)-1] {
-		_ = b.Reply(whole) // what was cut off does no harm
+		_ = b.Reply(whole) // must not panic on a reply that was cut off
 	}
 }
 
@@ -157,7 +157,7 @@ func TestSettle(t *testing.T) {
 			if !errors.Is(err, c.err) || err == nil && got != c.want {
 				t.Fatalf("%q, %v; want %q, %v", got, err, c.want, c.err)
 			}
-			for seed := range uint64(3) { // any run goes the same way
+			for seed := range uint64(3) { // every run takes the same course
 				if err != nil {
 					break
 				}
@@ -170,7 +170,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestFewValues: values that look random and are drawn out of a thousand are noticed, and those of 32 bits are names.
+// TestFewValues checks that values that look random but are drawn from only a thousand are noticed, and that values of 32
+// bits are treated as names.
 func TestFewValues(t *testing.T) {
 	for bits, want := range map[int]error{10: ErrChance, 32: nil} {
 		seen := &Seen{}
@@ -192,8 +193,8 @@ func TestFewValues(t *testing.T) {
 	}
 }
 
-// TestComputedValues: a program that computes a value from what another client has drawn does not draw out of too few; and what it
-// does depends on how that is spelled.
+// TestComputedValues checks a program that computes a value from a value that another client has drawn: it does not count
+// as drawing from too few values, but as depending on how names are spelled.
 func TestComputedValues(t *testing.T) {
 	seen := &Seen{}
 	hash := func(v string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(v))) }
@@ -220,7 +221,8 @@ func TestComputedValues(t *testing.T) {
 	}
 }
 
-// TestNumbers: numbers of one client rise in all spellings; those of two stand in both orders, and divide in both ways.
+// TestNumbers checks that the numbers of one client rise in all spellings, and that, for the numbers of two clients, there
+// are spellings with either order and with equal and different remainders.
 func TestNumbers(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4} {
 		number := func(client int, n int64) int64 {

@@ -37,7 +37,7 @@ func TestNames(t *testing.T) {
 	if got, want := Readable("a"+number(3, 12)+"b"+number(0, 1)+" token1.2"), "a#3.12b#0.1 token1.2"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
-	// What only looks like a name is left alone.
+	// A text that only looks like a name is not changed.
 	for _, text := range []string{"token", "token1", "tokens1.2", "90071900000000", "9007190x0000001"} {
 		if got := rename(text, func(byte) byte { return '5' }); got != text {
 			t.Errorf("%q became %q", text, got)
@@ -106,5 +106,5 @@ func TestPermsAreAGroup(t *testing.T) {
 	}
 }
 
-// ownToken returns a client's n-th token, as that client spells it.
+// ownToken returns a client's n-th token, as that client itself spells it.
 func ownToken(n int) string { return Scheme{}.Token(n) }

@@ -46,15 +46,20 @@ func (s *Stand) taken() error {
 	if s.Book.seed == 0 || s.Book.scheme.Naming >= Concrete {
 		return nil
 	}
+	return Taken(s.Texts)
+}
+
+// Taken is ErrTaken, and ErrNotOpaque, if there is a canonical name in one of the texts, which a program made up.
+func Taken(texts []string) error {
 	own := ""
-	for _, t := range s.Texts {
+	for _, t := range texts {
 		Scan(t, func(begin, _, end int) { own = t[begin:end] })
 		ScanNumbers(t, func(begin int) { own = t[begin : begin+numberWidth] })
 	}
 	if own == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrTaken, own)
+	return fmt.Errorf("%w: %w: %s", ErrNotOpaque, ErrTaken, own)
 }
 
 // Stand is where a run stands: what it says there.

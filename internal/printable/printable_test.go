@@ -63,7 +63,7 @@ func (h handle) Rewrite(f func(string) string) any { return handle{f(h.text)} }
 
 type named string
 
-// TestOfReachesEveryText: wherever a text stands in a document.
+// TestOfReachesEveryText checks that Of reaches every text in a document, wherever it is.
 func TestOfReachesEveryText(t *testing.T) {
 	type inner struct {
 		S string

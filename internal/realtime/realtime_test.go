@@ -18,7 +18,7 @@ func TestIn(t *testing.T) {
 		fmt.Sprint(now.UnixNano()):                                     true,
 		fmt.Sprint(now.Add(Ahead).Unix()):                              false,
 		fmt.Sprint(now.Add(Ahead).UnixMilli()):                         false,
-		fmt.Sprintf("%012d", now.UnixMilli()/10):                       false, // no unit
+		fmt.Sprintf("%012d", now.UnixMilli()/10):                       false, // in none of the units
 		"9999999999999999999999":                                       false,
 	} {
 		if In(text) != want {

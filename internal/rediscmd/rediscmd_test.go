@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// line returns a command; EMPTY stands for a word without letters.
+// line splits a command into words. EMPTY stands for an empty word.
 func line(text string) []string {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -124,7 +124,7 @@ func TestFindInAnyCase(t *testing.T) {
 			t.Errorf("Find([]byte(%q)) = %v, %v", name, c, known)
 		}
 	}
-	for _, name := range []string{"", "gett", "ſet", strings.Repeat("get", 20)} { // long s is S in capitals
+	for _, name := range []string{"", "gett", "ſet", strings.Repeat("get", 20)} { // the upper case of long s is S
 		if c, known := Find(name); known {
 			t.Errorf("Find(%q) = %v", name, c)
 		}
@@ -171,7 +171,7 @@ func names(effect Effect) (all []string) {
 	return all
 }
 
-// TestRareEffects lists the commands with effects that no server tells of.
+// TestRareEffects checks which commands have the effects about which a server says nothing.
 func TestRareEffects(t *testing.T) {
 	for effect, want := range map[Effect]string{
 		Greets: "HELLO", Begins: "MULTI", Ends: "DISCARD EXEC", Watches: "WATCH", Unwatches: "DISCARD EXEC RESET UNWATCH",

@@ -44,8 +44,8 @@ func infoFrom(v any) info {
 	return in
 }
 
-// differs lists in what the table differs from what the server says. It knows less about
-// some, and never anything else.
+// differs lists how the table's entry for a command differs from what the server says. An entry may say less than the
+// server, but nothing else.
 func (in info) differs(c *Command) (all []string) {
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if c.Arity != 0 && c.Arity != in.arity {
@@ -62,13 +62,13 @@ func (in info) differs(c *Command) (all []string) {
 	k := c.keys
 	switch {
 	case slices.Contains(in.flags, "movablekeys"):
-		if k.rule == ranges && in.name != "SORT_RO" { // by which keys it sorts, nobody can tell from its words
+		if k.rule == ranges && in.name != "SORT_RO" { // the keys by which it sorts cannot be told from its arguments
 			add("its keys are not at fixed places")
 		}
 		if in.first > 0 && k.from != int8(in.first) && k.rule != stores && k.rule != countsBehindFirst {
 			add("its first key is at %d; the table says %d", in.first, k.from)
 		}
-	case len(in.subs) > 0: // they tell
+	case len(in.subs) > 0: // the subcommands have the details
 	case (in.first > 0 || k.rule != ranges || k.from != 0) && (k != keys{ranges, int8(in.first), int8(in.last), int8(in.step)}):
 		add("its keys are at %d, %d, step %d; the table says %+v", in.first, in.last, in.step, k)
 	}
@@ -105,7 +105,7 @@ func TestTableAgreesWithServer(t *testing.T) {
 	}
 }
 
-// TestKeysAgreeWithServer asks the server for the keys of a command of every form.
+// TestKeysAgreeWithServer compares the keys in commands of every form with those that the server finds in them.
 func TestKeysAgreeWithServer(t *testing.T) {
 	c := dial(t)
 	var lines []string
@@ -113,12 +113,12 @@ func TestKeysAgreeWithServer(t *testing.T) {
 		if cmd.Arity == 0 || cmd.keys.rule != ranges || cmd.keys.from == 0 || cmd.Does(Container) || strings.Contains(cmd.Name, "|") {
 			continue
 		}
-		if cmd.Does(Subscribes) || cmd.Name == "SPUBLISH" { // channels of shards are placed like keys, and are none
+		if cmd.Does(Subscribes) || cmd.Name == "SPUBLISH" { // channels of shards are at the places of keys, but are not keys
 			continue
 		}
-		for more := range 4 { // arguments beyond the least
+		for more := range 4 { // further arguments beyond the minimum
 			n := max(cmd.Arity, -cmd.Arity+more)
-			if cmd.Name == "PFMERGE" && n == 2 { // the server refuses to tell
+			if cmd.Name == "PFMERGE" && n == 2 { // the server refuses to say
 				continue
 			}
 			text := cmd.Name
@@ -149,7 +149,7 @@ func TestKeysAgreeWithServer(t *testing.T) {
 			args = append(args, w)
 		}
 		want, err := c.Do(t.Context(), args...).StringSlice()
-		if err != nil && !strings.Contains(err.Error(), "no key arguments") && !strings.Contains(err.Error(), "Invalid arguments") { // as it says of no keys, and of EVAL with a wrong number of them
+		if err != nil && !strings.Contains(err.Error(), "no key arguments") && !strings.Contains(err.Error(), "Invalid arguments") { // what a server says about a command without keys, and about EVAL with a wrong number of keys
 			t.Fatalf("%s: %v", text, err)
 		}
 		cmd, _ := Find(words[0])
@@ -167,7 +167,7 @@ func TestKeysAgreeWithServer(t *testing.T) {
 	}
 }
 
-// TestExpiring sends a command of each that may set the time to live of a key.
+// TestExpiring sends one command of each kind that may set the time to live of a key.
 func TestExpiring(t *testing.T) {
 	c := dial(t)
 	dump := c.Set(t.Context(), "dumped", "v", 0)

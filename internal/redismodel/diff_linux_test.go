@@ -14,12 +14,11 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// step is one thing that happens: a command or a transaction of a connection, or
-// time passes.
+// step is a command or a transaction of a connection, or the passing of time.
 type step struct {
 	conn  int
 	tick  time.Duration
-	cmds  [][]string // one, unless it is a transaction
+	cmds  [][]string // one command, unless the step is a transaction
 	multi bool
 }
 
@@ -33,7 +32,7 @@ func (s step) String() string {
 	return fmt.Sprintf("%d: %q", s.conn, s.cmds[0])
 }
 
-// wire returns what the server is sent for it.
+// wire returns the commands that the server is sent for the step.
 func (s step) wire() [][]string {
 	if s.multi {
 		return slices.Concat([][]string{{"MULTI"}}, s.cmds, [][]string{{"EXEC"}})
@@ -52,11 +51,11 @@ func (s step) do(m *State, now time.Duration) (*State, []byte, Info) {
 	return m.Do(now, s.conn, s.cmds[0])
 }
 
-// epoch is how many steps begin with an empty server.
+// epoch is the number of steps after which a new epoch begins, with an empty server.
 const epoch = 5000
 
-// TestAgainstRedis compares replies and states with a real server's, for random
-// commands with random arguments, the shipped scripts, and random scripts.
+// TestAgainstRedis compares the replies and states of the model with those of a real server, for random commands with
+// random arguments, for the shipped scripts, and for random scripts.
 func TestAgainstRedis(t *testing.T) {
 	steps := 150_000
 	if raceDetector {
@@ -93,7 +92,7 @@ func TestAgainstRedis(t *testing.T) {
 	}
 }
 
-// differ runs steps on both.
+// differ runs steps on the model and on a real server, and compares them.
 type differ struct {
 	server  *server
 	scripts []shipped
@@ -105,13 +104,13 @@ type differ struct {
 	first   string
 	family  *family
 
-	// worked counts, by command or script, the replies that are neither an error
-	// nor empty; aborted the transactions that a watched key stopped.
+	// worked counts, by command or script, the replies that are neither an error nor empty. aborted counts the
+	// transactions that a watched key stopped.
 	worked  map[string]int
 	aborted int
 }
 
-// cover counts what a reply shows to have been tried.
+// cover counts a command that did something, or a transaction that was aborted, as the reply shows.
 func (d *differ) cover(s step, reply string) {
 	switch {
 	case s.multi:
@@ -137,7 +136,7 @@ func (d *differ) name(cmd []string) string {
 	return name
 }
 
-// uncovered lists what never did anything.
+// uncovered returns the commands and scripts that never did anything.
 func (d *differ) uncovered() (all []string) {
 	for name, c := range table {
 		if d.worked[name] == 0 && !c.Does(rediscmd.Container) && name != "publish" && name != "script|flush" {
@@ -153,8 +152,8 @@ func (d *differ) uncovered() (all []string) {
 	return all
 }
 
-// epoch runs the steps of one seed from an empty server on. While the server works
-// on one batch, the model works on the next.
+// epoch runs the steps of one seed, beginning with an empty server. While the server works on one batch, the model works
+// on the next.
 func (d *differ) epoch(seed uint64) (n int, ok bool) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), now: start + time.Duration(seed)*time.Hour}
 	d.history = nil
@@ -193,8 +192,8 @@ func (d *differ) epoch(seed uint64) (n int, ok bool) {
 	}
 }
 
-// empty returns an empty state that knows the shipped scripts. Compiling them is slow, so
-// several epochs share what is compiled.
+// empty returns an empty state that knows the shipped scripts. Compiling the scripts is slow, so several epochs share the
+// compiled ones.
 func (d *differ) empty(seed uint64) *State {
 	if d.family == nil || seed%20 == 0 {
 		d.family = newFamily()
@@ -207,7 +206,7 @@ func (d *differ) empty(seed uint64) *State {
 	return m
 }
 
-// reset empties the server and makes it know the shipped scripts.
+// reset empties the server and loads the shipped scripts.
 func (d *differ) reset(now time.Duration) {
 	d.server.setClock(now)
 	for _, c := range d.server.conns {
@@ -220,8 +219,8 @@ func (d *differ) reset(now time.Duration) {
 	d.server.conns[0].askAll(cmds)
 }
 
-// tick returns a time to pass. At the very moment of an expiry the server keeps a key
-// that the model has dropped, so this is no moment to stop at.
+// tick returns how much time is to pass. It never stops at the very moment of an expiry, because then the server still has
+// a key that the model has dropped.
 func (g *generator) tick(m *State) time.Duration {
 	d := pick[time.Duration](g, 1, 10, 100, 300, 1000, 1700, 5000) * time.Millisecond
 	for slices.ContainsFunc(m.entries, func(e entry) bool { return e.left == d.Microseconds() }) {
@@ -230,14 +229,14 @@ func (g *generator) tick(m *State) time.Duration {
 	return d
 }
 
-// sent is a step with the model's reply.
+// sent is a step that was sent, with the model's reply.
 type sent struct {
 	step
 	reply []byte
 }
 
-// batch makes steps of one connection and executes them on the model. A long one is
-// fast, a short one lets the connections meet.
+// batch makes up steps of one connection and executes them on the model. Long batches are fast; short ones let the
+// commands of several connections mix.
 func (d *differ) batch(g *generator, m **State) []sent {
 	conn, n := g.IntN(connections), 1+g.IntN(3)
 	if g.IntN(3) > 0 {
@@ -305,7 +304,7 @@ func (d *differ) receive(batch []sent) (ok bool) {
 			real = append(real, c.read()...)
 		}
 		if !ok {
-			continue // the connection must be empty at the end
+			continue // reads on, so that the connection is empty at the end
 		}
 		d.history = append(d.history, s.step)
 		d.cover(s.step, string(real))
@@ -317,12 +316,11 @@ func (d *differ) receive(batch []sent) (ok bool) {
 	return ok
 }
 
-// unorderedReplies are commands whose reply has an order of its own, with how many
-// elements go together.
+// unorderedReplies lists the commands whose replies may have any order, and how many elements of a reply belong together.
 var unorderedReplies = map[string]int{"hgetall": 2, "hkeys": 1, "hvals": 1, "smembers": 1}
 
-// sameReply compares replies that differ: the order may be open, and so may the
-// text of what is wrong with a Lua expression.
+// sameReply reports whether replies with different bytes are the same: the order of the elements may be undefined, and so
+// may the text of an error in a Lua expression.
 func sameReply(s step, model, real []byte) bool {
 	for len(model) > 0 && len(real) > 0 {
 		var a, b tree
@@ -347,7 +345,7 @@ func sameReply(s step, model, real []byte) bool {
 	return len(model) == 0 && len(real) == 0
 }
 
-// luaMessage is the part of an error that Lua wrote.
+// luaMessage matches the part of an error that Lua wrote.
 var luaMessage = regexp.MustCompile(`user_script:(\d+): .*?("| script: )`)
 
 func comparable(cmd []string, t tree) tree {
@@ -360,7 +358,7 @@ func comparable(cmd []string, t tree) tree {
 	return t
 }
 
-// different says where two dumps differ.
+// different says where two dumps differ, or returns "" if they are equal.
 func different(model, real []string) string {
 	for i := range max(len(model), len(real)) {
 		a, b := "nothing", "nothing"
@@ -377,12 +375,12 @@ func different(model, real []string) string {
 	return ""
 }
 
-// shrink reports the difference with as few steps as it can.
+// shrink looks for as few steps as possible that show the difference, and reports them.
 func (d *differ) shrink(t *testing.T, seed uint64) {
 	t.Helper()
 	steps, why := d.history, d.why
 	d.first = why
-	// The end of the history is known to differ; what of it can be left out?
+	// The history ends with a difference. Which of its steps can be left out?
 	for size := len(steps) / 2; size > 0; size /= 2 {
 		for i := 0; i+size <= len(steps); {
 			fewer := slices.Concat(steps[:i], steps[i+size:])
@@ -408,7 +406,7 @@ func (d *differ) replay(steps []step, seed uint64) (n int, why string) {
 	for i, s := range steps {
 		if s.tick > 0 {
 			if slices.ContainsFunc(m.entries, func(e entry) bool { return e.left == s.tick.Microseconds() }) {
-				return 0, "" // another moment than in the first run
+				return 0, "" // the moment is not one at which tick stops
 			}
 			m = m.Tick(s.tick)
 			now += s.tick

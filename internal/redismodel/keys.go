@@ -22,6 +22,8 @@ var keyCommands = []command{
 	{name: "expiretime", run: ttl(seconds, true)},
 	{name: "pexpiretime", run: ttl(milliseconds, true)},
 	{name: "persist", run: persist},
+	{name: "rename", run: rename(false)},
+	{name: "renamenx", run: rename(true)},
 	{name: "time", run: timeOf},
 	{name: "ping", run: ping},
 	{name: "echo", run: func(x *exec, a []string) { x.Bulk(a[1]) }},
@@ -219,5 +221,28 @@ func ping(x *exec, a []string) {
 		x.Bulk(a[1])
 	default:
 		x.wrongArity("ping")
+	}
+}
+
+// rename gives a value and its expiry another key.
+func rename(onlyNew bool) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		from, to := a[1], a[2]
+		i, found := find(x.entries, from)
+		if !found {
+			x.Err("ERR no such key")
+			return
+		}
+		e := x.entries[i]
+		moves := from != to && (!onlyNew || x.get(to) == nil)
+		if moves {
+			x.delete(from)
+			x.replace(to, e.val, e.left)
+		}
+		if onlyNew {
+			x.bool(moves)
+			return
+		}
+		x.ok()
 	}
 }

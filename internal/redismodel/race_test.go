@@ -2,6 +2,6 @@
 
 package redismodel
 
-// raceDetector slows everything down, so there are fewer steps. What it can find is in
-// TestGoroutinesShareAState.
+// raceDetector reports whether the race detector is on. It makes everything slow, so tests take fewer steps. Only
+// TestGoroutinesShareAState has races that it could find.
 const raceDetector = true

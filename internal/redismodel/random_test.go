@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// start is when the tests' time begins; not at a whole millisecond.
+// start is the time at which tests begin. It is not a whole millisecond.
 const start = 1_700_000_000*time.Second + 123_456*time.Microsecond
 
-// generator makes random commands. What the letters of a form stand for is in word.
+// generator makes random commands. The method word says what the letters of a form stand for.
 type generator struct {
 	*rand.Rand
-	// sent are the SHAs of scripts that were sent.
+	// sent holds the SHA1s of the scripts that were sent.
 	sent []string
 	now  time.Duration
-	// state is the one before the command, for arguments that make sense.
+	// state is the state before the command, from which arguments that make sense are chosen.
 	state *State
 }
 
@@ -66,6 +66,8 @@ PTTL K
 EXPIRETIME K
 PEXPIRETIME K
 PERSIST K
+RENAME K K
+RENAMENX K K
 TIME
 PING
 PING V
@@ -181,7 +183,7 @@ EVALSHA V 1 K V
 EVAL Q I K V
 `), "\n")
 
-// command makes a random command.
+// command returns a random command.
 func (g *generator) command() []string {
 	words := strings.Fields(forms[g.IntN(len(forms))])
 	cmd := []string{words[0]}
@@ -221,7 +223,7 @@ func (g *generator) word(w string) []string {
 		return one(pick(g, "1", "50", "100", "1000", "1500", "3000", "2499", "10000", "0", "-5", "x", "", "9223372036854775807"))
 	case "S": // seconds since 1970
 		return one(strconv.FormatInt(int64(g.now/time.Second)+pick[int64](g, -3, -1, 1, 2, 5), 10))
-	case "A": // milliseconds since 1970; not now, as in tick
+	case "A": // milliseconds since 1970; never now, for the reason in tick
 		return one(strconv.FormatInt(g.now.Milliseconds()+pick[int64](g, -1000, -1, 1, 50, 1000, 1700, 4000), 10))
 	case "D":
 		return one(g.score())
@@ -262,7 +264,7 @@ func (g *generator) option(all ...string) []string {
 	return words
 }
 
-// key is most often one that holds the type that is meant.
+// key returns a key, in most cases one of the given type.
 func (g *generator) key(kind string) string {
 	if g.IntN(25) == 0 {
 		kind = pick(g, "s", "h", "z", "l", "t", "x")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// lua makes a random small script over KEYS[1] and ARGV.
+// lua returns a small random script that uses KEYS[1] and ARGV.
 func (g *generator) lua() string {
 	var b strings.Builder
 	b.WriteString("local a, b = 12, 'x'\na, b = " + g.expr(2) + ", " + g.expr(2) + "\n")
@@ -47,7 +47,7 @@ func (g *generator) statement() string {
 
 func (g *generator) redisCall() string {
 	cmd := strings.Fields(forms[g.IntN(len(forms))])
-	if g.IntN(2) == 0 { // what scripts use most
+	if g.IntN(2) == 0 { // the commands that scripts use most
 		cmd = strings.Fields(pick(g, "GET K", "SET K V", "HGET H F", "HSET H F V", "INCR K", "ZADD Z D M", "ZSCORE Z M",
 			"ZRANGE Z 0 -1 WITHSCORES", "PTTL K", "SET K V NX PX 1000", "TIME", "EXISTS K", "HINCRBY H F I", "LRANGE L 0 -1"))
 	}
@@ -58,7 +58,7 @@ func (g *generator) redisCall() string {
 	return "redis." + pick(g, "call", "call", "pcall") + "(" + strings.Join(args, ", ") + ")"
 }
 
-// word2 returns a word of a form as a Lua expression.
+// word2 returns a word of a form as Lua expressions.
 func (g *generator) word2(w string) []string {
 	switch {
 	case w == "Q" || w == "W":
@@ -88,7 +88,7 @@ func luaQuote(s string) string {
 	return b.String() + "'"
 }
 
-// expr returns a random expression of at most this depth.
+// expr returns a random Lua expression of at most this depth.
 func (g *generator) expr(depth int) string {
 	if depth == 0 || g.IntN(4) == 0 {
 		return pick(g, "a", "b", "KEYS[1]", "ARGV[1]", "ARGV[2]", "#ARGV", "nil", "true", "false", "0", "1", "2", "3.7", "-1", "1e15", "1e14",

@@ -21,9 +21,8 @@ import (
 	"oversell/internal/child"
 )
 
-// server is a real Redis whose wall clock stands still until it is set. So every
-// reply that depends on the time, and every expiry, can be compared exactly, and
-// nothing has to be waited for.
+// server is a real Redis whose wall clock stands still until the test sets it. So replies that depend on the time, and
+// expiries, can be compared exactly, and the test never has to wait.
 type server struct {
 	t     *testing.T
 	clock *int64
@@ -32,7 +31,7 @@ type server struct {
 
 const connections = 3
 
-// startServer starts one, or skips the test where there can be none.
+// startServer starts a server, or skips the test where none can be started.
 func startServer(t *testing.T) *server {
 	t.Helper()
 	binary, err := osexec.LookPath("redis-server")
@@ -46,7 +45,7 @@ func startServer(t *testing.T) *server {
 	}
 	s := &server{t: t, clock: sharedClock(t, filepath.Join(dir, "now"))}
 	s.setClock(start)
-	// A path for a socket must be short.
+	// The path of a socket must be short.
 	socket := filepath.Join(dir, "s")
 	cmd := osexec.Command(binary, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "FROZEN_CLOCK="+filepath.Join(dir, "now"))
@@ -91,10 +90,10 @@ func sharedClock(t *testing.T, path string) *int64 {
 	return (*int64)(unsafe.Pointer(&shared[0]))
 }
 
-// setClock sets the time. No command may be under way.
+// setClock sets the server's clock. No command may be under way.
 func (s *server) setClock(now time.Duration) { atomic.StoreInt64(s.clock, int64(now)) }
 
-// conn is a connection that speaks bytes.
+// conn is a connection on which a test sends and reads the bytes of the protocol.
 type conn struct {
 	t *testing.T
 	c net.Conn
@@ -115,7 +114,7 @@ func dial(t *testing.T, socket string) *conn {
 	}
 }
 
-// write sends commands, all at once.
+// write sends commands in one piece.
 func (c *conn) write(cmds [][]string) {
 	c.t.Helper()
 	var b []byte
@@ -172,7 +171,7 @@ func (c *conn) askAll(cmds [][]string) [][]byte {
 	return replies
 }
 
-// tree is a reply taken apart: a text with its kind, or a list of trees.
+// tree is a parsed reply: a text with its type, or a list of trees.
 type tree struct {
 	text string
 	list []tree
@@ -203,7 +202,7 @@ func (t tree) String() string {
 	return fmt.Sprint(t.list)
 }
 
-// sorted returns a list of groups of n, in order.
+// sorted returns a list with its groups of n elements sorted.
 func (t tree) sorted(n int) tree {
 	groups := slices.Collect(slices.Chunk(t.list, n))
 	slices.SortFunc(groups, func(a, b []tree) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -211,7 +210,7 @@ func (t tree) sorted(n int) tree {
 	return t
 }
 
-// dump returns what the real server holds, one line a key.
+// dump returns what the real server holds, one line for each key.
 func (s *server) dump() []string {
 	c := s.conns[0]
 	all, _ := parseTree(c.ask("KEYS", "*"))
@@ -290,7 +289,7 @@ func (s *server) dumpGroups(key string) string {
 	return b.String()
 }
 
-// dump returns what a state holds, in the same words.
+// dump returns what a state holds, in the form of server.dump.
 func (s *State) dump() []string {
 	var lines []string
 	for _, e := range s.entries {

@@ -8,16 +8,16 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// shipped is a script of the variants: its keys and what its arguments are like.
+// shipped is a script of a variant, with its keys and the kinds of its arguments.
 type shipped struct {
 	files []string
 	keys  []string
-	args  string // one letter each
+	args  string // one letter for each argument: see arg
 	// text is the whole script.
 	text, sha string
 }
 
-// The keys that scripts share, so that they meet.
+// Several scripts use the same keys, so that they affect each other.
 var (
 	lockKeys    = []string{"s1", "s2"}
 	fairKeys    = []string{"s1", "z1", "h1"}
@@ -85,7 +85,7 @@ func loadShipped(t testing.TB) []shipped {
 	return all
 }
 
-// shipped makes a call of a shipped script, most often one that makes sense.
+// shipped returns a random call of a shipped script, in most cases one that makes sense.
 func (g *generator) shipped(all []shipped) []string {
 	if g.IntN(80) == 0 {
 		return []string{"SET", "stock", pick(g, "1", "5", "10")}
@@ -121,7 +121,7 @@ func (g *generator) arg(letter rune) string {
 		return pick(g, "0", "500", "2000")
 	case 'n':
 		return pick(g, "1", "2", "3", "10")
-	case 'R': // one of the last receipts
+	case 'R': // one of the latest receipts
 		text, _, _ := g.state.Value("receipts")
 		last, _ := strconv.Atoi(text)
 		return strconv.Itoa(last - g.IntN(5))

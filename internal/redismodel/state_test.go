@@ -11,7 +11,7 @@ import (
 	"oversell/internal/redismodel/lua"
 )
 
-// after returns the state after some commands of connection 0, none of them unknown.
+// after returns the state after some commands of connection 0, none of which may fail or be unknown.
 func after(t *testing.T, s *State, cmds ...string) *State {
 	t.Helper()
 	for _, c := range cmds {
@@ -24,8 +24,8 @@ func after(t *testing.T, s *State, cmds ...string) *State {
 	return s
 }
 
-// TestKeyIsCanonical: the same state reached on different ways has one key, and
-// different states have different ones.
+// TestKeyIsCanonical checks that a state has the same key in whatever way it was reached, and that different states have
+// different keys.
 func TestKeyIsCanonical(t *testing.T) {
 	same := [][]string{
 		{"SET a 1|SET b 2", "SET b 2|SET a 1", "MSET a 3 b 2|SET a 1", "SET c 1|MSET a 1 b 2|DEL c"},
@@ -63,7 +63,7 @@ func commandsOf(way string) []string {
 	return slices.DeleteFunc(strings.Split(way, "|"), func(s string) bool { return s == "" })
 }
 
-// TestTimeIsRelative: the same situation at another time is the same state.
+// TestTimeIsRelative checks that the same situation at another time is the same state.
 func TestTimeIsRelative(t *testing.T) {
 	a := after(t, Empty(), "SET a 1 PX 1500")
 	b := after(t, Empty(), "SET a 1 PX 2000").Tick(500 * time.Millisecond)
@@ -84,7 +84,7 @@ func TestTimeIsRelative(t *testing.T) {
 	}
 }
 
-// randomSteps returns how many commands a test of the model alone makes.
+// randomSteps returns how many commands a test executes that needs only the model.
 func randomSteps() int {
 	if raceDetector {
 		return 1_500
@@ -92,7 +92,7 @@ func randomSteps() int {
 	return 10_000
 }
 
-// TestNothingChangesAState: neither commands nor other calls write to it.
+// TestNothingChangesAState checks that neither commands nor other calls change an existing state.
 func TestNothingChangesAState(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(7, 7)), now: start}
 	empty := Empty()
@@ -126,7 +126,7 @@ func TestNothingChangesAState(t *testing.T) {
 	}
 }
 
-// TestClockIsSaid: whose outcome differs at another time must say that it asked.
+// TestClockIsSaid checks that a command whose outcome depends on the time says that it read the clock.
 func TestClockIsSaid(t *testing.T) {
 	scripts := loadShipped(t)
 	g := &generator{Rand: rand.New(rand.NewPCG(8, 8)), now: start}
@@ -152,11 +152,22 @@ func TestClockIsSaid(t *testing.T) {
 	}
 }
 
-// exchange renames as a bijection: some words change places, wherever they stand.
-var exchange = strings.NewReplacer("token", "tokem", "tokem", "token", "s1", "s2", "s2", "s1", "c1", "c2", "c2", "c1", "h1", "h3", "h3", "h1").Replace
+// exchange is a renaming that exchanges some words for each other: the consumers as whole texts, as a script that writes
+// the length of a text behind a c makes something like their names, and the others wherever they occur.
+func exchange(text string) string {
+	switch text {
+	case "c1":
+		return "c2"
+	case "c2":
+		return "c1"
+	}
+	return exchangedWords.Replace(text)
+}
 
-// TestMapCommutes: renaming and then executing the renamed command is the same as
-// executing and then renaming. Renaming twice is doing nothing.
+var exchangedWords = strings.NewReplacer("token", "tokem", "tokem", "token", "s1", "s2", "s2", "s1", "h1", "h3", "h3", "h1")
+
+// TestMapCommutes checks that renaming a state and executing a renamed command leads to the same state as executing the
+// command and renaming afterwards, and that exchanging words twice changes nothing.
 func TestMapCommutes(t *testing.T) {
 	conns := func(c int) int { return []int{1, 0, 2}[c] }
 	scripts := loadShipped(t)
@@ -196,7 +207,7 @@ func TestMapCommutes(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNamed: the model names what it does not know, and nothing changes.
+// TestUnknownIsNamed checks that the model names what it does not know, and that nothing changes then.
 func TestUnknownIsNamed(t *testing.T) {
 	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0")
 	for cmd, want := range map[string]string{
@@ -241,7 +252,7 @@ func TestUnknownIsNamed(t *testing.T) {
 	}
 }
 
-// TestUnknownTeachesNothing: a script that met something unknown is not loaded.
+// TestUnknownTeachesNothing checks that a script that met something unknown does not count as loaded.
 func TestUnknownTeachesNothing(t *testing.T) {
 	s, text := Empty(), "return math.random()"
 	if _, _, info := s.Do(start, 0, []string{"EVAL", text, "0"}); info.Unknown == "" {
@@ -256,7 +267,7 @@ func TestUnknownTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestText is how a state reads.
+// TestText checks the text of a state.
 func TestText(t *testing.T) {
 	s := after(t, Empty(), "SET Lock:order token PX 1000", "ZADD Queue:x 1.5 a", "RPUSH l a b", "SADD s b a", "HSET h f v", "SET e \xff")
 	s = after(t, s, "XADD x 5-1 id 7", "XGROUP CREATE x g 0", "XREADGROUP GROUP g c STREAMS x >").Tick(400 * time.Millisecond)
@@ -275,7 +286,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestGoroutinesShareAState: states may be used by several goroutines.
+// TestGoroutinesShareAState checks that several goroutines may use the same state.
 func TestGoroutinesShareAState(t *testing.T) {
 	s := after(t, Empty(), "SET a 1")
 	done := make(chan string)

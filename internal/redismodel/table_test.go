@@ -15,8 +15,8 @@ func TestCommandsAreInTheSharedTable(t *testing.T) {
 	}
 }
 
-// TestScriptsAreRefusedAsAServerDoes: it counts the words before it asks whether scripts
-// may call the command at all.
+// TestScriptsAreRefusedAsAServerDoes checks that the model, like a server, first counts the arguments of a command, and
+// then asks whether scripts may call it.
 func TestScriptsAreRefusedAsAServerDoes(t *testing.T) {
 	for call, want := range map[string]string{
 		"redis.pcall('watch')":      "-ERR Wrong number of args calling Redis command from script\r\n",

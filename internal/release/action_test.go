@@ -33,18 +33,17 @@ type step struct {
 	Env, With                      map[string]string
 }
 
-// runner carries out the steps of an action as a runner of GitHub does, but for those that
-// use other actions.
+// runner carries out the steps of an action as a runner of GitHub does, except steps that use other actions.
 type runner struct {
 	t         *testing.T
 	action    action
 	workspace string
 	temp      string
-	contexts  map[string]string // what stands in ${{ }}
+	contexts  map[string]string // values of expressions in ${{ }}
 	path      string
-	used      []string // actions that would have been used
-	out       string   // what the steps printed
-	summary   string   // the file
+	used      []string // actions that a real runner would have used
+	out       string   // the output of the steps
+	summary   string   // the path of the summary
 	failed    bool
 }
 
@@ -128,7 +127,7 @@ func (r *runner) run() {
 	}
 }
 
-// checkout puts this repository where the action would put another one.
+// checkout puts a copy of this repository where the action would check it out.
 func (r *runner) checkout(path string) {
 	r.t.Helper()
 	from, err := filepath.Abs(root)
@@ -140,7 +139,7 @@ func (r *runner) checkout(path string) {
 	}
 }
 
-// shell runs a step with bash as a runner does, and reads the files that it leaves.
+// shell runs a step with bash as a runner does, and reads the files that the step leaves.
 func (r *runner) shell(i int, s step) {
 	r.t.Helper()
 	if s.Shell != "bash" || strings.Contains(s.Run, "${{") {
@@ -187,7 +186,7 @@ func lines(t *testing.T, path string) []string {
 
 func (r *runner) output(name string) string { return r.value(r.action.Outputs[name].Value) }
 
-// plan is a gate of one entry on the emulation.
+// plan is a gate with one entry, which runs on the emulation.
 const plan = `safety:
   - name: never oversold
     expect: pass
@@ -201,7 +200,7 @@ func (r *runner) plan(lock string) {
 	}
 }
 
-// gated checks what a gate has left.
+// gated checks the exit code, the summary and the files that a gate has left.
 func (r *runner) gated(code, summary string) {
 	r.t.Helper()
 	if got := r.output("exit-code"); got != code || r.failed != (code != "0") {
@@ -227,8 +226,8 @@ func (r *runner) gated(code, summary string) {
 	}
 }
 
-// TestAction: the action builds itself and is green, and red with the exit code, the JUnit
-// file and the summary all the same.
+// TestAction checks that the action builds oversell and is green, and that it also leaves the exit code, the JUnit file
+// and the summary when it is red.
 func TestAction(t *testing.T) {
 	r := newRunner(t, nil, "")
 	r.plan("lua-release")
@@ -246,7 +245,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("no annotation:\n%s", red.out)
 	}
 
-	// The same, of a release: what came out of the first build, and a forged one.
+	// The same with a released program: the one that was built above, and a forged one.
 	program := filepath.Join(r.temp, "oversell-bin", "oversell")
 	name := "oversell-" + runtime.GOOS + "-" + runtime.GOARCH
 	sum := strings.Fields(did(t, r.temp, "sha256sum", program))[0]
@@ -273,8 +272,8 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestWorkflow: the workflow of docs/install.md is one that GitHub takes, in five lines,
-// and gives the action what it knows.
+// TestWorkflow checks that the workflow in docs/install.md has five lines, is valid for GitHub, and passes only inputs
+// that the action knows.
 func TestWorkflow(t *testing.T) {
 	workflow := code(t, "docs/install.md", "In a workflow")[0]
 	if n := strings.Count(workflow, "\n"); n != 5 {
@@ -313,8 +312,8 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestExampleWorkflow: examples/gate/oversell.yml, as it was copied into an empty directory,
-// and a plan beside it: its steps build oversell and carry out the gate.
+// TestExampleWorkflow copies examples/gate/oversell.yml into an empty directory with a plan, and checks that its steps
+// build oversell and carry out the gate.
 func TestExampleWorkflow(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "examples", "gate", "oversell.yml"))
 	if err != nil {

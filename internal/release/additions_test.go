@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// additions are one thing of each kind that CONTRIBUTING.md says how to add: a file, and a line in a list.
+// additions holds an example of each addition that CONTRIBUTING.md describes: a file, and a line in a list.
 var additions = []struct{ file, path, list, before, line string }{
 	{"lock", "lockimpl/mine.go", "lockimpl/variants.go", "var Variants = []Variant{\n", "\tmine,\n"},
 	{"scenario", "scenarios/touch.go", "scenarios/scenarios.go", "var All = []Scenario{", "touch, "},
@@ -16,8 +16,8 @@ var additions = []struct{ file, path, list, before, line string }{
 	{"monitor", "checker/locks/thrice.go", "checker/locks/judged.go", "var Judged = []monitor.Judged{\n", "\tthrice,\n"},
 }
 
-// TestAdditions: a lock, a scenario, a fault and a monitor are one file and one line each, with which their packages
-// compile. In make long the program is built with them, and all its commands know them.
+// TestAdditions checks that a lock, a scenario, a fault and a monitor need one file and one line each, and that their
+// packages compile with them. In "make long" it also builds the program and checks that all commands know them.
 func TestAdditions(t *testing.T) {
 	dir := copied(t)
 	for _, a := range additions {

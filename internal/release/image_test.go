@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestImage: in the image, which holds no system, the program runs as any user, leaves its
-// histories, and finds what TLS and time zones need.
+// TestImage checks that the program in the image, which contains no operating system, runs as any user, leaves its
+// histories, and finds the files that TLS and time zones need.
 func TestImage(t *testing.T) {
 	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
 		t.Skipf("no Docker daemon answers: %s", out)
@@ -22,7 +22,7 @@ func TestImage(t *testing.T) {
 	if said := did(t, dir, "docker", "run", "--rm", image, "version"); !strings.HasPrefix(said, "oversell "+version+" (commit "+commit) {
 		t.Errorf("it says %q", said)
 	}
-	// As nobody, on a read-only system but for /tmp and /work.
+	// Run as nobody, with a file system that is read-only except for /tmp and /work.
 	did(t, dir, "docker", "run", "--rm", "--read-only", "--tmpfs=/tmp", "--tmpfs=/work:mode=1777", image, "run", "--lock=lua-release", "--clients=8", "--stock=40")
 
 	work := t.TempDir()

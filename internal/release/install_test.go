@@ -36,9 +36,8 @@ func code(t *testing.T, path, heading string) (blocks []string) {
 	return blocks
 }
 
-// TestInstall does what README.md says under Install and Test your own, and docs/install.md about
-// workspaces and the shell, line by line, in a directory that has nothing to do with
-// this repository.
+// TestInstall carries out, line by line, what README.md says under "Install" and "Test your own", and what docs/install.md
+// says about workspaces and the shell, in a directory that has nothing to do with this repository.
 func TestInstall(t *testing.T) {
 	repository := copied(t)
 	for _, words := range [][]string{

@@ -1,5 +1,5 @@
-// Package release tests the ways to get this program: by the lines of README.md, under another module path, as a
-// program, as an image, and as an action of a workflow.
+// Package release tests the ways to get this program: by the commands in README.md, under another module path, as a
+// released program, as an image, and as an action in a workflow.
 package release
 
 import (
@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// Version and commit of the releases that are built here.
+// The version and the commit of the releases that these tests build.
 const (
 	version = "v0.0.0-test"
 	commit  = "0123456789abcdef0123456789abcdef01234567"
@@ -25,16 +25,16 @@ const (
 
 const root = "../.."
 
-// long reports whether there is time for everything.
+// long reports whether the long tests run.
 var long = os.Getenv("OVERSELL_LONG") != ""
 
-// environment returns the environment of all commands here. The go command compiles as it does for a
-// release, so that libraries are compiled once for all tests.
+// environment returns the environment of all commands in these tests. The go command compiles as for a release, so that
+// libraries are compiled only once for all tests.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GITHUB_") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "OVERSELL_LONG=")
 	})
-	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // no more than the defaults would be lost
+	flags, _ := exec.Command("go", "env", "GOFLAGS").Output() // without them, only the defaults would be lost
 	env = append(env, "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(string(flags))+" -trimpath", "VERSION="+version, "COMMIT="+commit)
 	return append(env, more...)
 }
@@ -51,7 +51,7 @@ func did(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
-// copied returns a copy of this module, as it is now.
+// copied makes a copy of this module as it is now, and returns its directory.
 func copied(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "oversell")
@@ -62,7 +62,7 @@ func copied(t *testing.T) (dir string) {
 		if d.IsDir() && slices.Contains([]string{".git", "dist", "oversell-runs"}, d.Name()) {
 			return filepath.SkipDir
 		}
-		// In a work tree of its own .git is a file, by which a copy would be that work tree.
+		// In a linked work tree, .git is a file; a copy with that file would belong to the same work tree.
 		if !d.Type().IsRegular() || d.Name() == ".git" || path == root+"/oversell" {
 			return nil
 		}
@@ -105,8 +105,8 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestRelease builds twice, in two directories: the same bytes, and a program that needs
-// no library and knows what it is.
+// TestRelease builds a release twice, in two directories. It checks that both have the same bytes, and that the program
+// needs no libraries and knows its version.
 func TestRelease(t *testing.T) {
 	name := "oversell-" + runtime.GOOS + "-" + runtime.GOARCH
 	var released []map[string]string
@@ -133,7 +133,7 @@ func TestRelease(t *testing.T) {
 	static(t, program)
 }
 
-// static complains about a program for linux that loads libraries or is not stripped.
+// static checks that a program for Linux loads no libraries and is stripped.
 func static(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -151,10 +151,10 @@ func static(t *testing.T, path string) {
 	}
 }
 
-// TestReleaseForAll builds for all platforms. It takes minutes.
+// TestReleaseForAll builds releases for all platforms, which takes minutes.
 func TestReleaseForAll(t *testing.T) {
 	if !long {
-		return // make long has it
+		return // "make long" runs it
 	}
 	dir := copied(t)
 	did(t, dir, "make", "release")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRename: under another path a sample of the module is built and tested as before (make
-// long: all of it is built), and back under its own path no byte is another.
+// TestRename checks that a sample of the module builds and passes its tests under another module path (in "make long", all
+// of it builds), and that renaming it back restores every byte.
 func TestRename(t *testing.T) {
 	const path = "example.com/acme/over.sell/v3"
 	dir := copied(t)
@@ -40,7 +40,7 @@ func TestRename(t *testing.T) {
 			t.Errorf("%s: %v, still has %s", file, err, left.Find(text))
 		}
 	}
-	did(t, dir, "go", "list", "-deps", "-test", "./...") // every import is found
+	did(t, dir, "go", "list", "-deps", "-test", "./...") // fails if an import is not found
 	sample := []string{"go", "test", "-vet=off", "./internal/layout", "./variant", "./clock"}
 	if long {
 		program := filepath.Join(t.TempDir(), "oversell")

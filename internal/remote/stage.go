@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/internal/errclass"
+	"oversell/internal/freeport"
 	"oversell/internal/preload"
 	"oversell/internal/workdir"
 )
@@ -88,7 +89,7 @@ func Open(ctx context.Context, c Config) (s *Stage, err error) {
 	}
 	s.running.Go(func() { s.accept(s.control, s.greet) })
 	for node := range c.Masters {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := freeport.ListenTCP(context.Background())
 		if err != nil {
 			return s, err
 		}

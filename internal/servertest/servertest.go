@@ -74,7 +74,7 @@ func Start(t *testing.T, args ...string) (addr string, c *child.Process) {
 // Await polls until a condition holds.
 func Await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func Await(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("waited 10s in vain for: %s", what)
+			t.Fatalf("waited a minute in vain for: %s", what)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestStudent compares the table with the integral of the density.
+// TestStudent compares the table of Student's distribution with the integral of its density.
 func TestStudent(t *testing.T) {
 	for freedom := 1; freedom <= 30; freedom++ {
 		nu := float64(freedom)
@@ -30,7 +30,7 @@ func TestStudent(t *testing.T) {
 		}
 		const steps = 20000
 		end, sum := Student(freedom), 0.0
-		for i := range steps { // the rule of the middle
+		for i := range steps { // the midpoint rule
 			sum += density((float64(i)+0.5)*end/steps) * end / steps
 		}
 		if math.Abs(sum-0.475) > 5e-5 {
@@ -42,8 +42,8 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// TestGeometricMeanIsSeenAgain: of two series of as many numbers, the mean of the second lies in
-// the interval of the first in 95 of 100 cases.
+// TestGeometricMeanIsSeenAgain checks that, for two series of equally many numbers, the mean of the second lies in the
+// interval of the first in 95 of 100 cases.
 func TestGeometricMeanIsSeenAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{2, 3, 5, 10} {

@@ -17,7 +17,8 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// What a killed program left is removed, what a living one uses is not.
+// TestLeftoversAreRemoved checks that the files that a killed program left are removed, and those of a running program are
+// kept.
 func TestLeftoversAreRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	left, err := New()
@@ -30,7 +31,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	noError(t, left.lock.Close()) // which the kernel does when a program is killed
+	noError(t, left.lock.Close()) // as the kernel does when a program is killed
 	next, err := New()
 	noError(t, err)
 	if _, err := os.Stat(left.Path); !errors.Is(err, fs.ErrNotExist) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWrongKinds: a value of the wrong kind is told in YAML's words, with its place.
+// TestWrongKinds checks that a value of the wrong kind is reported in the terms of YAML, with its place.
 func TestWrongKinds(t *testing.T) {
 	type inner struct {
 		Depth int `yaml:"depth"`

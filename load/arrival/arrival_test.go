@@ -63,8 +63,8 @@ func TestParseStages(t *testing.T) {
 	}
 }
 
-// integral counts arrivals by a time by adding up many short pieces: slow, and another way than
-// the one under test.
+// integral counts the arrivals until a time by adding up many short pieces. It is slow, and independent of the code
+// under test.
 func integral(r Rate, until time.Duration) (n float64) {
 	const pieces = 200_000
 	at := func(t float64) float64 {
@@ -117,7 +117,7 @@ func TestWhenInvertsTheIntegral(t *testing.T) {
 	}
 }
 
-// TestConstantArrivals: arrival i is at i/rate, to the nanosecond.
+// TestConstantArrivals checks that arrival i is at i/rate, to the nanosecond.
 func TestConstantArrivals(t *testing.T) {
 	r, _ := ParseRate("3")
 	s := r.Sequence(Constant, 7)
@@ -129,7 +129,8 @@ func TestConstantArrivals(t *testing.T) {
 	}
 }
 
-// TestSequencesRepeat: the seed fixes them, they rise, and they end where the rate does.
+// TestSequencesRepeat checks that the seed determines the arrivals, that their times rise, and that they end where
+// the rate does.
 func TestSequencesRepeat(t *testing.T) {
 	for _, text := range shapes {
 		r, _ := ParseStages(text)
@@ -163,12 +164,12 @@ func TestSequencesRepeat(t *testing.T) {
 	}
 }
 
-// TestPoisson: the counts of arrivals in the parts of a ramp have the mean and the variance of
-// a Poisson process, and the gaps at a rate that stays are exponential.
+// TestPoisson checks that the counts of arrivals in the parts of a ramp have the mean and the variance of a Poisson
+// process, and that the gaps at a constant rate are exponential.
 func TestPoisson(t *testing.T) {
 	r, _ := ParseStages("0:0,10s:2000,20s:2000")
 	s := r.Sequence(Poisson, 3)
-	var parts [200]float64 // of 100 ms
+	var parts [200]float64 // of 100 ms each
 	var gaps []float64
 	for last := time.Duration(0); ; {
 		at, _ := s.Next()
@@ -187,7 +188,7 @@ func TestPoisson(t *testing.T) {
 		mean := integral(r, to) - integral(r, from)
 		chi += (n - mean) * (n - mean) / mean
 	}
-	if chi < 140 || chi > 270 { // 200 degrees of freedom: 99.9 % are within
+	if chi < 140 || chi > 270 { // 200 degrees of freedom: 99.9 % lie within
 		t.Errorf("χ² of the counts is %.0f", chi)
 	}
 	slices.Sort(gaps)
@@ -195,17 +196,17 @@ func TestPoisson(t *testing.T) {
 	for i, g := range gaps {
 		worst = max(worst, math.Abs(1-math.Exp(-g)-float64(i)/float64(len(gaps))))
 	}
-	if limit := 1.95 / math.Sqrt(float64(len(gaps))); worst > limit { // Kolmogorov and Smirnov, 99.9 %
+	if limit := 1.95 / math.Sqrt(float64(len(gaps))); worst > limit { // Kolmogorov-Smirnov test, 99.9 %
 		t.Errorf("gaps are not exponential: off by %.4f, and %.4f is allowed", worst, limit)
 	}
 }
 
 const msec = time.Millisecond
 
-// TestBook: arrivals are handed out once and in order, and what made them late is told apart.
+// TestBook checks that arrivals are handed out once and in order, and that the causes of lateness are told apart.
 func TestBook(t *testing.T) {
 	r, _ := ParseRate("100")
-	b := NewBook(r, Constant, 0, 50*msec, 0) // arrivals at 0, 10, 20, 30, 40 ms
+	b := NewBook(r, Constant, 0, 50*msec, 0) // arrivals are due at 0, 10, 20, 30, 40 ms
 	const zero = time.Second
 	take := func(now time.Duration) Arrival {
 		a, ok := b.Take(zero+now, false)
@@ -218,7 +219,7 @@ func TestBook(t *testing.T) {
 	b.Begin(&first, zero+2*msec)      // the driver is late by 2 ms
 	b.Begin(&second, zero+10*msec)
 	b.End(first, zero+32*msec)
-	third := take(32 * msec) // due at 20 ms, when nobody was free
+	third := take(32 * msec) // due at 20 ms, when no client was free
 	b.Begin(&third, zero+33*msec)
 	if b.Over() || b.Served() {
 		t.Error("two arrivals are left")
@@ -262,8 +263,8 @@ func TestBook(t *testing.T) {
 	near("step", got.Step, 7*msec, 30*msec)
 }
 
-// TestBookOfARunThatIsStopped: what was due by then and was not handed out has been missed; of a
-// run that ended by itself nothing has.
+// TestBookOfARunThatIsStopped checks that, in a stopped run, arrivals that were due and not handed out count as
+// missed, and that a run that ended by itself misses none.
 func TestBookOfARunThatIsStopped(t *testing.T) {
 	r, _ := ParseRate("100")
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"oversell/reports"
 )
 
-// server answers after a time, but for a stall in which it does nothing.
+// server answers after a fixed time, except during a stall, in which it does nothing.
 type server struct{ takes, stalls, lasts time.Duration }
 
 func (s server) answers(call time.Duration) time.Duration {
@@ -21,10 +21,9 @@ func (s server) answers(call time.Duration) time.Duration {
 	return call + s.takes
 }
 
-// drive has clients serve an open load in virtual time, and returns the latencies that they
-// recorded.
+// drive lets clients serve an open load in virtual time, and returns the latencies that they record.
 func drive(b *arrival.Book, clients int, s server) reports.Latency {
-	free := make([]time.Duration, clients) // when each client is
+	free := make([]time.Duration, clients) // when each client is free
 	latencies := reports.NewLatencies()
 	for {
 		i := slices.Index(free, slices.Min(free))
@@ -40,10 +39,10 @@ func drive(b *arrival.Book, clients int, s server) reports.Latency {
 	}
 }
 
-// TestStallIsMeasuredFromWhenArrivalsWereDue: a server that stalls for 500 ms in a load of 20,000
-// a second. Clients finish one arrival after the other, 1/capacity apart, and those come 1/rate
-// apart, so the k-th since the stall began has its answer after stall + service − k·(1/rate −
-// 1/capacity). From the call the stall hides: 200 clients call into it, one in 300.
+// TestStallIsMeasuredFromWhenArrivalsWereDue compares the p99 of a server that stalls for 500 ms, under 20,000
+// arrivals a second, with a calculation. After the stall, arrivals end 1/capacity apart and come 1/rate apart, so the
+// k-th since the stall began is answered stall + service − k·(1/rate − 1/capacity) after it was due. Measured from
+// the call the stall is hidden: only 200 calls, one in 300, meet it.
 func TestStallIsMeasuredFromWhenArrivalsWereDue(t *testing.T) {
 	const (
 		clients, rate = 200, 20_000
@@ -55,7 +54,7 @@ func TestStallIsMeasuredFromWhenArrivalsWereDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	capacity := clients / s.takes.Seconds()
-	behind := 0.01 * rate * length.Seconds() // the arrivals that were slower than the p99
+	behind := 0.01 * rate * length.Seconds() // the number of arrivals that were slower than the p99
 	want := 1e3 * (s.lasts.Seconds() + s.takes.Seconds() - behind*(1./rate-1/capacity))
 	for _, p := range []arrival.Process{arrival.Constant, arrival.Poisson} {
 		b := arrival.NewBook(r, p, 1, length, 0)
@@ -72,7 +71,7 @@ func TestStallIsMeasuredFromWhenArrivalsWereDue(t *testing.T) {
 	}
 }
 
-// TestNoStall: nothing is late, and both measures are one.
+// TestNoStall checks that, without a stall, nothing is late and both measures are equal.
 func TestNoStall(t *testing.T) {
 	r, _ := arrival.ParseStages("0:100,1s:20k")
 	b := arrival.NewBook(r, arrival.Constant, 1, time.Second, 0)

@@ -20,7 +20,7 @@ import (
 
 var releaseScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-// cycle takes a lock of its own, reads and writes, and releases: four commands.
+// cycle acquires a lock of its own, reads, writes, and releases: four commands.
 func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 	c.SetArgs(ctx, "l"+key, key, redis.SetArgs{Mode: "NX", TTL: 10 * time.Second})
 	c.Get(ctx, "d"+key)
@@ -28,10 +28,9 @@ func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 	return releaseScript.Run(ctx, c, []string{"l" + key}, key).Err()
 }
 
-// BenchmarkCycle compares, on keys that are spread, what drives many clients. commands/s is
-// what each reaches, "x_redis-benchmark" is that as a multiple of redis-benchmark -c 50 with the
-// same four commands in the same session, and "client-cpu-us/command" the processor time of the
-// client's side.
+// BenchmarkCycle compares ways of driving many clients, on keys that are spread. commands/s is the rate of each;
+// "x_redis-benchmark" is that rate as a multiple of redis-benchmark -c 50 with the same four commands in the same
+// session; "client-cpu-us/command" is the processor time of the client's side.
 func BenchmarkCycle(b *testing.B) {
 	addr := startFor(b)
 	var base float64
@@ -41,7 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 			if pipeline == 1 {
 				base = rate
 			}
-			b.ReportMetric(0, "ns/op") // it has a length of its own
+			b.ReportMetric(0, "ns/op") // it has its own length
 			tell(b, rate, base, cpu)
 		})
 	}
@@ -95,7 +94,7 @@ func startFor(b *testing.B) (addr string) {
 	return addr
 }
 
-// autoCycle is cycle by what go-redis calls an AutoPipeliner.
+// autoCycle is cycle on go-redis's AutoPipeliner.
 func autoCycle(ctx context.Context, c *redis.AutoPipeliner, key string) error {
 	c.SetArgs(ctx, "l"+key, key, redis.SetArgs{Mode: "NX", TTL: 10 * time.Second})
 	c.Get(ctx, "d"+key)
@@ -103,7 +102,7 @@ func autoCycle(ctx context.Context, c *redis.AutoPipeliner, key string) error {
 	return releaseScript.Run(ctx, c, []string{"l" + key}, key).Err()
 }
 
-// measure runs b.N cycles.
+// measure runs b.N cycles and reports their rate and cost.
 func measure(b *testing.B, base float64, work func(left *atomic.Int64)) {
 	var left atomic.Int64
 	left.Store(int64(b.N))
@@ -115,7 +114,7 @@ func measure(b *testing.B, base float64, work func(left *atomic.Int64)) {
 	tell(b, commands/time.Since(began).Seconds(), base, used.Seconds()/commands)
 }
 
-// tell reports commands a second, and the processor time of one in seconds.
+// tell reports the commands per second, and the processor time of one in microseconds.
 func tell(b *testing.B, rate, base, cpu float64) {
 	b.ReportMetric(rate, "commands/s")
 	b.ReportMetric(cpu*1e6, "client-cpu-us/command")
@@ -124,7 +123,7 @@ func tell(b *testing.B, rate, base, cpu float64) {
 	}
 }
 
-// cpuTime is what this process, or its children that have ended, has taken of the processors.
+// cpuTime returns the processor time of this process, or of its children that have ended.
 func cpuTime(b *testing.B, who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {
@@ -163,8 +162,8 @@ func goroutinesOn(b *testing.B, clients int, once func(ctx context.Context, key 
 
 var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)
 
-// redisBenchmark is how many commands of the cycle redis-benchmark reaches in a second with 50
-// connections, one kind after the other, and the processor time that it takes for one in seconds.
+// redisBenchmark returns how many commands of the cycle redis-benchmark executes in a second with 50 connections, one
+// kind after the other, and its processor time for one command in seconds.
 func redisBenchmark(b *testing.B, addr string, pipeline int) (rate, cpu float64) {
 	const each = 100_000
 	host, port, err := net.SplitHostPort(addr)

@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// dial returns how Options make redis clients for servers.
+// dial returns a function for Options that makes redis clients of these servers.
 func dial(connections int, addrs ...string) func() []redis.UniversalClient {
 	return func() (all []redis.UniversalClient) {
 		for _, addr := range addrs {
@@ -38,7 +38,7 @@ func start(t testing.TB, o Options, addrs ...string) *Mux {
 	return m
 }
 
-// run runs n clients of a body.
+// run runs n clients with this body.
 func run(t testing.TB, m *Mux, n int, body func(i int, w *Worker)) {
 	t.Helper()
 	var threads []Thread
@@ -86,7 +86,8 @@ func TestCommandsAreAnswered(t *testing.T) {
 	}
 }
 
-// A transaction has a connection of its own: of two that read the same and write, one fails.
+// TestWatch checks that a transaction has a connection of its own: of two that read the same value and write, one
+// fails.
 func TestWatch(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -117,7 +118,7 @@ func add(ctx context.Context, c redis.UniversalClient) error {
 	}, "n")
 }
 
-// A command that blocks does not delay other clients, however many there are.
+// TestBlockingCommands checks that a command that blocks does not delay other clients, however many there are.
 func TestBlockingCommands(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 1}, addr)
@@ -142,7 +143,7 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// Scripts run by their SHA, which the server may not know.
+// TestScripts checks that scripts run by their SHA, even if the server has lost them.
 func TestScripts(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -158,7 +159,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// Each command of a client's pipeline gets its own reply, also beside those of others.
+// TestPipelines checks that each command of a client's pipeline gets its own reply beside those of other clients.
 func TestPipelines(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -179,8 +180,8 @@ func TestPipelines(t *testing.T) {
 	})
 }
 
-// A command whose context ends returns, whether it is queued in a lane or in flight; its reply is dropped, and no
-// other command gets it.
+// TestCancelledCommands checks that a command returns when its context ends, whether it is queued in a lane or in
+// flight. Its reply is dropped, and no other command gets it.
 func TestCancelledCommands(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 1, RTT: 50 * time.Millisecond}, addr)
@@ -204,14 +205,15 @@ func TestCancelledCommands(t *testing.T) {
 	})
 }
 
-// Commands in flight when a connection breaks end in an error, and clients continue with the next connection.
+// TestBrokenConnections checks that commands in flight when a connection breaks end in an error, and that clients
+// continue with the next connection.
 func TestBrokenConnections(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
 	admin := dial(1, addr)()[0]
 	defer admin.Close()
 	var failed atomic.Int64
-	go func() { // one that comes between two batches is not noticed
+	go func() { // a break between two batches is not noticed, so there are many
 		for failed.Load() == 0 {
 			admin.ClientKillByFilter(context.Background(), "TYPE", "normal", "SKIPME", "yes")
 		}
@@ -234,7 +236,8 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// A client that starts a goroutine of its own is detected, with advice.
+// TestForeignGoroutine checks that a client that uses the engine from a goroutine of its own is detected, with
+// advice.
 func TestForeignGoroutine(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	for name, use := range map[string]func(w *Worker) error{
@@ -259,7 +262,7 @@ func TestForeignGoroutine(t *testing.T) {
 	}
 }
 
-// A client that blocks is detected.
+// TestBlockingCode checks that a client that blocks is detected.
 func TestBlockingCode(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Patience: 20 * time.Millisecond}, addr)
@@ -272,7 +275,7 @@ func TestBlockingCode(t *testing.T) {
 	close(forever)
 }
 
-// After a crash no code gets a reply, neither deferred code nor code that recovers.
+// TestCrash checks that, after a crash, no code gets a reply, neither deferred code nor code that recovers.
 func TestCrash(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{}, addr)
@@ -292,7 +295,7 @@ func TestCrash(t *testing.T) {
 		defer func() { cleaned = append(cleaned, "outer") }()
 		defer func() {
 			defer func() { cleaned = append(cleaned, "inner") }()
-			_ = recover() // does not help
+			_ = recover() // recovering does not help
 			c.Del(ctx, "lock")
 			cleaned = append(cleaned, "the lock")
 		}()
@@ -313,7 +316,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// 10,000 clients wait for one lock, and each gets it, by commands and a lane of its own.
+// TestManyWaiters checks that clients get a lock for which 10,000 wait, one at a time, although all of them send
+// commands: those of its holder have a lane of their own.
 func TestManyWaiters(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -342,7 +346,8 @@ func TestManyWaiters(t *testing.T) {
 	}
 }
 
-// What runs beside a client ends with its context, is joined, and may join others.
+// TestThreads checks that a thread beside a client ends with its context, can be joined, and that joining respects a
+// deadline.
 func TestThreads(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{Workers: 2}, addr)
@@ -371,7 +376,7 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-// Stopping ends waits and rests, and no other sleep.
+// TestStop checks that stopping ends waits and rests, and no other sleep.
 func TestStop(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	m := start(t, Options{}, addr)
@@ -384,7 +389,7 @@ func TestStop(t *testing.T) {
 			}
 		case 1:
 			if !w.Sleep(ctx, time.Hour, nil) {
-				t.Error("a rest that the end of the run ends is not one whose lock is lost")
+				t.Error("a rest that the end of the run cut short was reported as a lost lock")
 			}
 		case 2:
 			lost := make(chan struct{})

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Timers fire when they are due, never before, and not at all when they are removed;
-// next never says a time after the first of them.
+// TestWheelAgainstAList compares the wheel with a list of timers. Timers fire when they are due and never before, and
+// not at all once they are removed; next never returns a time after the first of them.
 func TestWheelAgainstAList(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 1))

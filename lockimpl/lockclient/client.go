@@ -1,7 +1,6 @@
-// Package lockclient is a client of a lock under test whose way to the servers a suite has in
-// its hands: its commands pass through proxies of its own, so that it can be cut off, held up
-// and killed, whatever Redis client the lock uses. The calls of the lock are timed and named, so
-// that one that never returns can be told.
+// Package lockclient is a client of a lock under test with a connection that the suite controls: its commands pass
+// through proxies of its own, so that it can be cut off, held up and killed, whatever Redis client the lock uses. The
+// calls of the lock are timed and named, so that a call that never returns can be named.
 package lockclient
 
 import (
@@ -23,17 +22,17 @@ import (
 	"oversell/wire"
 )
 
-// World is what clients have in common.
+// World is shared by the clients.
 type World struct {
 	// Ctx ends the calls of the clients.
 	Ctx    context.Context
 	Lock   lockimpl.Variant
 	Server *server.Target
 	Seed   uint64
-	// Lasted tells for how long the machine and the servers have answered in time.
+	// Lasted returns how long the machine and the servers have answered in time.
 	Lasted func() time.Duration
-	// Doubted is told of a lease of which it is unknown whether it was granted: the call without an
-	// answer was made at a time or later.
+	// Doubted is called with a lease that may have been granted: the call without an answer was made at that time or
+	// later.
 	Doubted func(from time.Time, ttl time.Duration)
 }
 
@@ -45,7 +44,7 @@ type Client struct {
 	Env    variant.Env
 	// Links are its ways to the masters.
 	Links []*Link
-	// Ahead is how far its clock is ahead of the others'.
+	// Ahead is how far its clock is ahead of the other clocks.
 	Ahead time.Duration
 	// Hooked is how many commands were sent by way of Env.Redis.
 	Hooked atomic.Int64
@@ -53,7 +52,7 @@ type Client struct {
 	Hashed atomic.Bool
 	// Ctx ends with the client.
 	Ctx context.Context
-	// End ends what it runs beside itself.
+	// End ends its background work.
 	End context.CancelFunc
 
 	world  World
@@ -71,7 +70,7 @@ type Client struct {
 // within a rule.
 const CommandTimeout = 3 * time.Second
 
-// New makes a client with a number of its own, which is yet to connect.
+// New makes a client with a number of its own. It is not connected yet.
 func New(w World, number int) *Client {
 	c := &Client{world: w, Number: number}
 	c.rand = rand.New(rand.NewPCG(w.Seed, uint64(number)))
@@ -80,7 +79,7 @@ func New(w World, number int) *Client {
 	return c
 }
 
-// Connect connects the client with each server. Again gives it its Locker then.
+// Connect connects the client to each server and, by Again, makes its Locker.
 func (c *Client) Connect() error {
 	w := c.world
 	for node := range w.Server.Nodes() {
@@ -109,16 +108,15 @@ func (c *Client) Connect() error {
 	return nil
 }
 
-// Again gives the client a new Locker in the same world.
+// Again gives the client a new Locker with the same Env.
 func (c *Client) Again() { c.Locker = c.world.Lock.New(c.Env) }
 
-// Thread is a second Locker in the world of a client, for another thread of the same
-// program.
+// Thread returns a second Locker with the Env of a client, for another thread of the same program.
 func (c *Client) Thread() *Client {
 	return &Client{Locker: c.world.Lock.New(c.Env), world: c.world, Number: c.Number, Env: c.Env, Ahead: c.Ahead, Ctx: c.Ctx, End: func() {}, Links: c.Links}
 }
 
-// Die ends the client as a crash does: nothing that it does from now on arrives.
+// Die ends the client as a crash does: nothing that it sends from now on arrives.
 func (c *Client) Die() {
 	for _, l := range c.Links {
 		l.proxy.Close()
@@ -126,7 +124,7 @@ func (c *Client) Die() {
 	c.End()
 }
 
-// Close ends the client and everything that it runs beside itself.
+// Close ends the client and its background work.
 func (c *Client) Close() {
 	c.Die()
 	for _, conn := range c.conns {
@@ -140,7 +138,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Freeze stops all that passes between the client and its servers, until Thaw.
+// Freeze stops all traffic between the client and its servers, until Thaw.
 func (c *Client) Freeze() {
 	for _, l := range c.Links {
 		l.proxy.Cut(wire.Both)
@@ -148,7 +146,7 @@ func (c *Client) Freeze() {
 	}
 }
 
-// Thaw ends what Freeze began.
+// Thaw ends a Freeze.
 func (c *Client) Thaw() {
 	for _, l := range c.Links {
 		l.proxy.Restore()
@@ -156,7 +154,7 @@ func (c *Client) Thaw() {
 	}
 }
 
-// disturbed tells whether the suite does something to what the client sends.
+// disturbed reports whether the suite acts on the client's commands.
 func (c *Client) disturbed() bool {
 	if c.Ctx.Err() != nil {
 		return true
@@ -172,7 +170,7 @@ func (c *Client) disturbed() bool {
 	return false
 }
 
-// token is 128 random bits.
+// token returns 128 random bits.
 func (c *Client) token() string {
 	c.Note()
 	c.mu.Lock()
@@ -180,14 +178,14 @@ func (c *Client) token() string {
 	return fmt.Sprintf("%016x%016x", c.rand.Uint64(), c.rand.Uint64())
 }
 
-// Note counts a token that was asked for.
+// Note counts a requested token.
 func (c *Client) Note() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tokens++
 }
 
-// Asked is how many tokens were asked for.
+// Asked returns how many tokens were requested.
 func (c *Client) Asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +226,7 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 	return variant.Join(done)
 }
 
-// begin notes a call, so that one that never returns can be named.
+// begin notes a call, so that a call that never returns can be named.
 func (c *Client) begin(what string) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +238,7 @@ func (c *Client) begin(what string) func() {
 	}
 }
 
-// Stuck tells of a call that has been under way for a while.
+// Stuck describes a call that has been under way for a while.
 func (c *Client) Stuck() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +248,7 @@ func (c *Client) Stuck() string {
 	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
 }
 
-// Acquire is one call of Acquire.
+// Acquire calls Acquire once.
 func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
 	start, disturbed := c.Env.Clock.Now(), c.disturbed()
@@ -260,7 +258,7 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 		l.Until = start.Add(o.TTL)
 	}
 	if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
-		// What the suite did, it did to see what the lock makes of it. A machine that stood still ended ctx by itself.
+		// The suite's own faults are meant to test the lock. A machine that stood still ended ctx by itself.
 		stalled := time.Since(began)-(c.world.Lasted()-healthy) > CommandTimeout/4
 		if end, ends := ctx.Deadline(); !disturbed && (stalled || ctx.Err() == nil && (!ends || time.Until(end) > CommandTimeout/10)) {
 			from := time.Now().Add(-CommandTimeout) // answers to commands before were refusals
@@ -273,7 +271,7 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 	return l, err
 }
 
-// Extend is one call of Extend.
+// Extend calls Extend once.
 func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
 	defer c.begin(fmt.Sprintf("Extend of %q", l.Key))()
 	start := c.Env.Clock.Now()
@@ -284,18 +282,21 @@ func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, erro
 	return m, err
 }
 
-// Release is one call of Release.
+// Release calls Release once.
 func (c *Client) Release(l lockimpl.Lock) error {
 	defer c.begin(fmt.Sprintf("Release of %q", l.Key))()
 	return c.Locker.Release(c.world.Ctx, l)
 }
 
-// Until is the end of the lease as the client knows it, by the real clock.
+// Until returns the end of the lease as the client knows it, by the real clock.
 func (c *Client) Until(l lockimpl.Lock) time.Time {
 	if r, renews := c.Locker.(lockimpl.Renewer); renews {
 		if m := r.Renewed(l); m.Until.After(l.Until) {
 			l = m
 		}
+	}
+	if away := time.Until(l.Until).Abs(); away < c.Ahead.Abs()/2 && c.Ahead.Abs() > time.Minute {
+		return l.Until // the lock reads the real clock, whatever Env.Clock says
 	}
 	return l.Until.Add(-c.Ahead)
 }
@@ -307,14 +308,13 @@ const Patience = 8 * time.Second
 // Pace is the pause between two tries.
 const Pace = 5 * time.Millisecond
 
-// Take obtains a lock that is free or becomes free within a time. An error that leaves
-// the outcome open is worth another try.
+// Take obtains a lock that is free or becomes free within a time. After an error that leaves the outcome open it tries
+// again.
 func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, error) {
 	return c.TakeWithin(name, ttl, free+Patience)
 }
 
-// TakeWithin is Take with a limit on the whole of it, by the time in which the machine and the servers
-// answer.
+// TakeWithin is Take with a limit on the whole, measured in the time during which the machine and the servers answer.
 func (c *Client) TakeWithin(name string, ttl, limit time.Duration) (lockimpl.Lock, error) {
 	return c.TakeEvery(name, ttl, Pace, limit)
 }
@@ -341,7 +341,7 @@ func (c *Client) TakeEvery(name string, ttl, every, limit time.Duration) (lockim
 	}
 }
 
-// Try makes one attempt. An error that leaves the outcome open is worth a few more.
+// Try makes one attempt, and a few more after errors that leave the outcome open.
 func (c *Client) Try(name string, ttl time.Duration) (l lockimpl.Lock, err error) {
 	for range 10 {
 		if l, err = c.Acquire(c.world.Ctx, name, lockimpl.Options{TTL: ttl, RetryEvery: Pace}); err == nil || errors.Is(err, lockimpl.ErrHeld) {
@@ -361,7 +361,7 @@ func (c *Client) sleep(d time.Duration) {
 	}
 }
 
-// Ungranted is what came of asking for a lock for a time.
+// Ungranted is the error of asking for a lock in vain for a time.
 type Ungranted struct {
 	Since time.Time     // when it was asked for first
 	Limit time.Duration // for how long
@@ -369,26 +369,26 @@ type Ungranted struct {
 	Last  error         // the last answer
 }
 
-// Error says for how long the client asked, and what it was answered last.
+// Error says how long the client asked, and the last answer.
 func (u *Ungranted) Error() string {
 	return fmt.Sprintf("not granted in %v, the last answer was %v", u.Limit.Round(time.Millisecond), u.Last)
 }
 
-// Unwrap is the last answer.
+// Unwrap returns the last answer.
 func (u *Ungranted) Unwrap() error { return u.Last }
 
 // Shifted is the real clock, moved.
 type Shifted struct{ Ahead time.Duration }
 
-// Now is the time of the real clock, moved.
+// Now returns the time of the real clock plus Ahead.
 func (s Shifted) Now() time.Time { return time.Now().Add(s.Ahead) }
 
-// Sleep is that of the real clock.
+// Sleep sleeps by the real clock.
 func (s Shifted) Sleep(ctx context.Context, d time.Duration) error {
 	return clock.Real{}.Sleep(ctx, d)
 }
 
-// WithTimeout is that of the real clock.
+// WithTimeout counts by the real clock.
 func (s Shifted) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return clock.Real{}.WithTimeout(ctx, d)
 }

@@ -12,7 +12,7 @@ import (
 	"oversell/wire"
 )
 
-// plain is a lock that sends one command for each call.
+// plain is a lock that sends one command in each call.
 type plain struct{ env variant.Env }
 
 func (p plain) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
@@ -32,8 +32,8 @@ func (p plain) Release(ctx context.Context, l lockimpl.Lock) error {
 	return p.env.Redis[0].Del(ctx, l.Key).Err()
 }
 
-// TestClient: what passes a client's way is counted, and suffers what was planned; an answer that
-// is lost for no reason leaves a doubt, and one that the suite lost does not.
+// TestClient checks that a client counts the commands that pass through its connection, that planned faults happen to
+// them, and that an answer that the suite itself lost leaves no doubt.
 func TestClient(t *testing.T) {
 	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
 	if err != nil {
@@ -79,5 +79,23 @@ func TestClient(t *testing.T) {
 	c.Die()
 	if _, err := c.Acquire(t.Context(), "other", lockimpl.Options{TTL: time.Minute}); err == nil {
 		t.Error("a dead client was granted a lock")
+	}
+}
+
+// TestUntilByEitherClock checks that the end of a lease is converted from the client's clock, unless the lock reads the real
+// one.
+func TestUntilByEitherClock(t *testing.T) {
+	now := time.Now()
+	for _, ahead := range []time.Duration{0, 2 * time.Second, -2 * time.Second, time.Hour, -time.Hour} {
+		c := &Client{Locker: plain{}, Ahead: ahead}
+		if got, want := c.Until(lockimpl.Lock{Until: now.Add(ahead + time.Minute)}), now.Add(time.Minute); !got.Equal(want) {
+			t.Errorf("%v ahead: the lease ends in %v; want %v", ahead, got.Sub(now), want.Sub(now))
+		}
+		if ahead.Abs() < time.Hour {
+			continue
+		}
+		if got, want := c.Until(lockimpl.Lock{Until: now.Add(time.Minute)}), now.Add(time.Minute); !got.Equal(want) {
+			t.Errorf("%v ahead, by the real clock: the lease ends in %v; want %v", ahead, got.Sub(now), want.Sub(now))
+		}
 	}
 }

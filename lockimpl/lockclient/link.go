@@ -46,7 +46,7 @@ func (l *Link) mark(cut bool) {
 	l.cut = cut
 }
 
-// judge decides about a command. Those that open a connection pass.
+// judge decides on a command. Commands that open a connection pass.
 func (l *Link) judge(cmd wire.Command) wire.Action {
 	if rediscmd.Is(cmd.Name, rediscmd.Opens) {
 		return wire.Action{}
@@ -61,8 +61,7 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 	return act(n, cmd)
 }
 
-// Plan says what is to be done to the client's commands from now on, counted from 1 on
-// each of its links; nil: nothing.
+// Plan sets the action on each of the client's commands from now on, counted from 1 on each of its links; nil: none.
 func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	for _, l := range c.Links {
 		l.Plan(act, nil)
@@ -70,10 +69,13 @@ func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 }
 
 // Arm has one command suffer, the n-th from now on.
-func (c *Client) Arm(n int, verb wire.Verb) {
+func (c *Client) Arm(n int, verb wire.Verb) { c.Befall(n, wire.Action{Verb: verb}) }
+
+// Befall has something happen to one command, the n-th from now on.
+func (c *Client) Befall(n int, a wire.Action) {
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
-			return wire.Action{Verb: verb}
+			return a
 		}
 		return wire.Action{}
 	})
@@ -88,7 +90,7 @@ func (c *Client) Reaches(master func(int) bool) {
 	}
 }
 
-// Sent is how many commands have passed a link since the last plan, at the most.
+// Sent returns how many commands have passed a link since the last plan, at the most.
 func (c *Client) Sent() (n int) {
 	for _, l := range c.Links {
 		l.mu.Lock()

@@ -5,6 +5,7 @@ package lockfinding
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oversell/lockimpl"
@@ -68,7 +69,7 @@ func breachOf(p variant.Property, format string, args []any) *Breach {
 	return b
 }
 
-// unjudged is what was found by a rule that could not be judged: nil, or what may be a broken promise.
+// unjudged is the result of a rule that could not be judged: nil, or a promise that may be broken.
 type unjudged struct {
 	why string
 	err error
@@ -112,4 +113,12 @@ func Told(lock string, err error, when string) string {
 		return fmt.Sprintf("lock %s promises %s, but%s: %v", lock, b.Property, when, err)
 	}
 	return fmt.Sprintf("lock %s could not be tried%s: %v", lock, when, err)
+}
+
+// Shared says why owner-only-release is not judged for a lock that promises no mutual exclusion.
+const Shared = "a lock that does not promise mutual-exclusion may have several holders, so the effect of a release on another holder is not known"
+
+// Exclusive reports whether a lock has one holder at a time: whether it promises mutual exclusion, whatever its flaws.
+func Exclusive(lock lockimpl.Variant) bool {
+	return slices.Contains(lock.Promises, variant.MutualExclusion)
 }

@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// TestTold: what was found is told as what it is.
+// TestTold checks that Told words each kind of finding as what it is: broken, untrue, inconclusive, or impossible to try.
 func TestTold(t *testing.T) {
 	refused := Broken(variant.Progress, "nobody could take the lock: %w", lockimpl.ErrHeld)
 	for _, tt := range []struct {

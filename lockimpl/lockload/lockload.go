@@ -163,7 +163,7 @@ func (t *Traffic) drive(c *lockclient.Client, end time.Time) {
 	}
 }
 
-// section is what a holder does. It reports whether it gave its lock back in time, or dies
+// section is what a holder does. It reports whether it released its lock in time, or dies
 // with it.
 func (t *Traffic) section(g *grant) (clean, dies bool) {
 	c, lease := g.c, t.Lease
@@ -276,7 +276,7 @@ func (t *Traffic) extend(g *grant) history.Outcome {
 
 func (t *Traffic) release(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
-	// What a renewal in the background believes while its client is frozen is not judged here.
+	// Renewals in the background while their client is frozen are not judged here.
 	op.Until = g.l.Until.Sub(t.start)
 	err := g.c.Release(g.l)
 	if err == nil && !t.Tells && (g.over || t.since() > op.Until) {

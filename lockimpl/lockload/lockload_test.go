@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// sound is a lock of the repository.
+// sound returns a sound lock of the repository.
 func sound(t *testing.T) lockimpl.Variant {
 	t.Helper()
 	for _, v := range lockimpl.Variants {
@@ -23,7 +23,7 @@ func sound(t *testing.T) lockimpl.Variant {
 	panic("unreachable")
 }
 
-// world makes clients of a lock on the emulation until ctx ends.
+// world returns a World whose clients use a sound lock on the emulation until ctx ends.
 func world(t *testing.T, ctx context.Context) World {
 	t.Helper()
 	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
@@ -53,7 +53,7 @@ func world(t *testing.T, ctx context.Context) World {
 	}
 }
 
-// TestLoad: a sound lock is granted many times, and no promise is found broken.
+// TestLoad checks that a sound lock is granted under load, and that no promise is found broken.
 func TestLoad(t *testing.T) {
 	for _, troubled := range []bool{false, true} {
 		load := New(world(t, t.Context()), Plan{Clients: 4, Locks: []string{"order", "order-"}, Lease: time.Second, Lasts: 500 * time.Millisecond, Troubled: troubled})
@@ -67,8 +67,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestEnds: a load whose run is over ends, wherever its clients are: also where one has died and
-// another cannot be made.
+// TestEnds checks that a load ends with its run at whatever point its clients are, also when a client has died and no
+// other can be made.
 func TestEnds(t *testing.T) {
 	for n := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())

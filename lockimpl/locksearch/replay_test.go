@@ -13,7 +13,7 @@ import (
 	"oversell/server"
 )
 
-// found returns a counterexample of a shipped lock, as explore --out writes it.
+// found returns an exploration of a shipped lock with a counterexample, as explore --out writes it.
 func found(t *testing.T, lock string, b reports.Bounds) reports.Exploration {
 	t.Helper()
 	v, known := lockimpl.Find(lock)
@@ -55,7 +55,7 @@ func TestReplayFailsWhileTheBugIsThere(t *testing.T) {
 	}
 }
 
-// TestReplayPassesWhenTheBugIsGone: with a sound lock in the flawed one's place.
+// TestReplayPassesWhenTheBugIsGone replays the counterexample of a flawed lock on a sound lock.
 func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
 	servertest.NeedServer(t)
 	r := found(t, "php-lock-printed", reports.Bounds{Tries: 1})
@@ -70,7 +70,7 @@ func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
 	}
 }
 
-// TestReplayPassesWhenNothingBreaks: the way of a lock to where nothing is broken yet.
+// TestReplayPassesWhenNothingBreaks replays only the first step of a counterexample, after which nothing is broken yet.
 func TestReplayPassesWhenNothingBreaks(t *testing.T) {
 	servertest.NeedServer(t)
 	r := found(t, "set-nx-ex", reports.Bounds{Tries: 1})
@@ -99,7 +99,7 @@ func TestReplayRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// single returns an empty redis-server of the test.
+// single starts an empty redis-server for the test.
 func single(t *testing.T) *server.Target {
 	t.Helper()
 	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: "single"})

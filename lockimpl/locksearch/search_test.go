@@ -93,7 +93,7 @@ func mineWith(m mistakes) lockimpl.Variant {
 	}
 }
 
-// bubblesOf makes bubbles of a test.
+// bubblesOf returns a function that makes clients in bubbles of the test.
 func bubblesOf(t *testing.T) Bubbles {
 	return func(c explore.Config) *bubbletest.Clients {
 		return bubbletest.New(t, c.Run, c.Bounds.Tries, c.Masters)
@@ -109,14 +109,14 @@ func TestLock(t *testing.T) {
 func TestInBubbles(t *testing.T) {
 	b := reports.Bounds{}
 	if os.Getenv("OVERSELL_LONG") == "" {
-		b = reports.Bounds{Tries: 1, Late: -1} // with all there are 700,000 situations
+		b = reports.Bounds{Tries: 1, Late: -1} // without bounds there are 700,000 states
 	}
 	if _, err := InBubbles(t.Context(), mineWith(mistakes{beside: true}), b, bubblesOf(t)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestMistakesAreFound: both engines, the same verdict.
+// TestMistakesAreFound checks that both engines find the planted mistakes.
 func TestMistakesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -158,7 +158,7 @@ func TestNothingPromised(t *testing.T) {
 	}
 }
 
-// TestUnknownCommandIsInconclusive: an unknown command makes a search inconclusive.
+// TestUnknownCommandIsInconclusive checks that a command that the model does not know makes a search inconclusive.
 func TestUnknownCommandIsInconclusive(t *testing.T) {
 	v := mineWith(mistakes{})
 	v.New = func(env variant.Env) lockimpl.Locker { return strange{mine{env: env}} }
@@ -172,8 +172,7 @@ func (s strange) Acquire(ctx context.Context, _ string, _ lockimpl.Options) (loc
 	return lockimpl.Lock{}, s.env.Redis[0].Do(ctx, "acquire.lock").Err()
 }
 
-// wants fails the test unless err is what it should be, with these words, on however many
-// lines.
+// wants checks that err is the wanted error and contains these words. Line breaks in err count as spaces.
 func wants(t *testing.T, err, is error, words ...string) {
 	t.Helper()
 	if err == nil || is != nil && !errors.Is(err, is) {
@@ -205,11 +204,11 @@ func TestBubblesNoticePanic(t *testing.T) {
 	wants(t, err, nil, "the client panicked")
 }
 
-// TestSameVerdicts: both engines judge a lock that keeps to its Env alike.
+// TestSameVerdicts checks that both engines give the same verdict on a lock that uses only its Env.
 func TestSameVerdicts(t *testing.T) {
 	for _, v := range lockimpl.Variants {
 		if v.Needs.Masters > 1 || v.Needs.SQL {
-			continue // too many threads for a test, or not to be searched
+			continue // too many threads for a test, or impossible to search
 		}
 		c := mutex(v, reports.Bounds{Tries: 1, Advances: 1, Lost: -1, Late: -1})
 		c.Look, c.Run.Hold = nil, 0
@@ -221,7 +220,7 @@ func TestSameVerdicts(t *testing.T) {
 			}
 		}
 		if c.Look == nil {
-			continue // it promises nothing that both look for
+			continue // it promises nothing that both engines can check
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/freeport"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -40,7 +40,7 @@ func connectsItself(ctx context.Context, v lockimpl.Variant) (own bool, err erro
 	}
 	var came atomic.Bool
 	for range max(v.Needs.Masters, 1) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := freeport.ListenTCP(context.Background())
 		if err != nil {
 			return false, fmt.Errorf("look whether the lock connects to Env.Addr by itself: %w", err)
 		}

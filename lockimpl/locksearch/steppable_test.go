@@ -22,8 +22,8 @@ func entry(t *testing.T, name string) lockimpl.Variant {
 	return all[i].Variant
 }
 
-// TestSteppable: a search says that it cannot step a lock with its own Redis client, and why, and says so of no other
-// lock.
+// TestSteppable checks that a search says that it cannot step a lock that uses its own Redis client, and why, and that it
+// says so of no other lock.
 func TestSteppable(t *testing.T) {
 	err := steppable(t.Context(), entry(t, "rueidislock"))
 	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "Env.Addr by a Redis client of its own") || strings.Contains(err.Error(), "\n") {
@@ -36,9 +36,9 @@ func TestSteppable(t *testing.T) {
 	}
 }
 
-// TestBubblesEnd: a search that is too large ends by its time limit, and says so.
+// TestBubblesEnd checks that a search that is too large ends at its time limit, and says so.
 func TestBubblesEnd(t *testing.T) {
-	const runLimit = 10 * time.Second // of a run in a bubble
+	const runLimit = 10 * time.Second // time limit of one run in a bubble
 	start := time.Now()
 	_, err := searchBubbles(t.Context(), mutex(entry(t, "redsync-3"), reports.Bounds{TimeMS: 500}), bubblesOf(t))
 	if !errors.Is(err, errInconclusive) || !strings.Contains(err.Error(), "was ended after") {

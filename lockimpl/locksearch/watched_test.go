@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// clocked reads the clock under a mutex of the whole process.
+// clocked is a lock that reads the clock while it holds a mutex that all clients of the process share.
 type clocked struct {
 	mine
 	mu *sync.Mutex
@@ -29,7 +29,8 @@ func (c clocked) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	return l, err
 }
 
-// TestMutex: a search ends soon, and says why, if one client waits for a mutex that another holds where it is stepped.
+// TestMutex checks that a search ends soon, and says why, if a client waits for a mutex that another client holds at a
+// point where the search has stopped it.
 func TestMutex(t *testing.T) {
 	var mu sync.Mutex
 	v := lockimpl.Variant{Name: "clocked", Promises: []variant.Property{variant.MutualExclusion}, New: func(env variant.Env) lockimpl.Locker {
@@ -45,7 +46,7 @@ func TestMutex(t *testing.T) {
 	}
 }
 
-// TestSharedState: state that clients share is named if it makes a search impossible.
+// TestSharedState checks that a search that is impossible because clients share state says so.
 func TestSharedState(t *testing.T) {
 	_, err := search(t.Context(), mutex(entry(t, "pooled-token"), reports.Bounds{}))
 	if err == nil || !strings.Contains(err.Error(), "state that clients share") && !errors.Is(err, errBroken) {
@@ -53,10 +54,10 @@ func TestSharedState(t *testing.T) {
 	}
 }
 
-// TestAdvice: a search that did not end says why, and which bound to lower first.
+// TestAdvice checks that a search that did not finish says which bound to lower first.
 func TestAdvice(t *testing.T) {
 	r := reports.Exploration{
-		Verdict: reports.Inconclusive, Why: "the search of all schedules was ended after 24s (see --time)",
+		Verdict: reports.Inconclusive, Why: "the search of all schedules was ended after 24s, its time limit (--time; in Go tests Bounds.TimeMS)",
 		Bounds: reports.Bounds{Clients: 2, Tries: 2, Crashes: 1, Lost: 1, Stalls: 1}, Stats: reports.Effort{Crashes: 2, Lost: 1},
 	}
 	if got, want := advice(r), "set Crashes to -1, which means none; if that is not enough, also the next of Lost, Stalls,"; !strings.Contains(got, want) {
@@ -65,6 +66,10 @@ func TestAdvice(t *testing.T) {
 	r.NotChecked = []string{"other spellings of names than 6: what the client does depends on how names are spelled: once it"}
 	if got, want := advice(r), ": the client depends on how tokens are spelled"; !strings.HasPrefix(got, want) {
 		t.Errorf("the advice is %q; want %q first", got, want)
+	}
+	r.NotChecked = []string{"histories of a client as one that it remembers alike, which would be quicker: what the client does depends on how names are spelled: once it"}
+	if got := advice(r); strings.HasPrefix(got, ":") {
+		t.Errorf("the advice is %q, though only merging histories failed", got)
 	}
 	r.Why, r.NotChecked = "the search was interrupted", nil
 	if got := advice(r); got != "" {

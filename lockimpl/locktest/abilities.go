@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/keyname"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
 )
 
-// abilities are the abilities of a lock that the suite has found out. What a lock cannot do is left out of the
-// rules, and said.
+// abilities are the abilities of a lock that the suite has found. Rules skip what a lock cannot do, and the suite says
+// so.
 type abilities struct {
 	// lease is the shortest lease in the rules.
 	lease time.Duration
@@ -38,6 +40,8 @@ type abilities struct {
 	renewed bool
 	// reached says that the commands of the lock pass the suite's proxies.
 	reached bool
+	// shares says that no key has the name of the lock, so that several locks may share one.
+	shares bool
 }
 
 // The leases in the rules. A lock on several masters has a time limit for each of them
@@ -48,7 +52,7 @@ const (
 	briefLease   = 400 * time.Millisecond
 )
 
-// oddLeases are lengths that change if a lock cuts or rounds leases to seconds, to tenths, or to hundredths.
+// oddLeases are lengths that change if a lock truncates or rounds leases to seconds, to tenths, or to hundredths.
 var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
 
 // brokenLeases are lengths with a fraction of a millisecond, and such that end in a few milliseconds after whole
@@ -113,6 +117,10 @@ func (r *run) explore(b *bench) error {
 	able := &r.able
 	able.draws = c.Asked() > 0
 	able.reached = c.Sent() > 0
+	if able.reached {
+		keys, err := keyname.Of(b.ctx, c.Env.Redis[0], b.name)
+		able.shares = err == nil && len(keys) == 0
+	}
 	_, able.renewed = c.Locker.(lockimpl.Renewer)
 	able.loses = c.lost(l) != nil
 	switch {
@@ -120,6 +128,9 @@ func (r *run) explore(b *bench) error {
 		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")
 	case c.Hooked.Load() == 0:
 		r.logf("the lock uses a Redis client of its own, which reaches the server by Env.Addr")
+	}
+	if slices.Contains(r.lock.Promises, variant.OwnerOnlyRelease) && !lockfinding.Exclusive(r.lock) {
+		r.logf("owner-only-release was not judged: %s", lockfinding.Shared)
 	}
 	if !able.draws {
 		r.logf("the lock does not ask Env.Token for its tokens: tokens that resemble each other were not tried")
@@ -140,8 +151,8 @@ func (r *run) explore(b *bench) error {
 }
 
 // releasesLateWithoutScripts has earlier holders release when another has the lock and the server has forgotten all
-// scripts, as after a restart: a release that makes up for that must still look whose lock it is. It tells only of
-// what no other rule does.
+// scripts, as after a restart: a release that then loads its script must still check the owner of the lock. It reports
+// only what no other rule does.
 func (b *bench) releasesLateWithoutScripts() error {
 	for _, over := range []bool{false, true} {
 		if over && b.run.lock.Renews {
@@ -158,7 +169,7 @@ func (b *bench) releasesLateWithoutScripts() error {
 	return nil
 }
 
-// releaseLateWithoutScripts lets the first holder's lease run out if over, and has it given back otherwise.
+// releaseLateWithoutScripts lets the first holder's lease run out if over, and has it released otherwise.
 func (b *bench) releaseLateWithoutScripts(over bool) error {
 	ttl := long
 	if over {
@@ -204,16 +215,15 @@ func (b *bench) grantsNothingOnARefusal() error {
 	return broken(variant.MutualExclusion, "two clients were granted the lock while the server refused to write (OOM)")
 }
 
-// forgetScripts has the servers forget all scripts. It is for the time in which no rule
-// is tried, whose commands are counted.
+// forgetScripts has the servers forget all scripts. It must not run beside a rule, whose commands are counted.
 func (c *client) forgetScripts() {
 	for _, rdb := range c.Env.Redis {
 		_ = rdb.ScriptFlush(c.b.ctx).Err()
 	}
 }
 
-// canExtend tells apart an Extend that is not supported from one that fails: it says so, or it is answered each
-// time with an error of the lock's own, before any command is sent.
+// canExtend reports whether the lock supports Extend. If it does not, Extend returns errors.ErrUnsupported, or fails each
+// time with an error of the lock's own before any command is sent.
 func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
 	counts := func() int64 { return int64(c.Sent()) + c.Hooked.Load() }
 	before, own := counts(), true
@@ -248,7 +258,7 @@ func (r *run) canWait(b *bench) bool {
 	return true
 }
 
-// canReenter asks again for a lock that the client holds, and gives that grant back.
+// canReenter asks again for a lock that the client holds, and releases that grant.
 func (r *run) canReenter(c *client, name string) bool {
 	l, err := c.Try(name, long)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"oversell/lockimpl"
@@ -25,12 +24,13 @@ type run struct {
 	seed   uint64
 	able   abilities
 	first  []string // locks whose holders died, taken when the server knew no scripts
-	// scriptless is what came of late releases on a server that knew no scripts, and refused of acquires on one that
-	// refused to write.
+	// scriptless is the result of late releases on a server that knew no scripts; refused is the result of acquires on
+	// a server that refused to write.
 	scriptless, refused error
 	clients             atomic.Int64 // how many were made
 	healthy             atomic.Int64 // for how long the machine and the servers have answered in time
 	logf                func(format string, args ...any)
+	repeats             atomic.Bool // all rules have ended, and those that could not be judged are tried again
 
 	control          sync.Mutex // guards what ends has found out
 	controlled, over bool
@@ -54,11 +54,10 @@ func unjudged(why string, err error) error { return lockfinding.Unjudged(why, er
 
 func isUnjudged(err error) bool { return lockfinding.IsUnjudged(err) }
 
-// errStillHeld stands for the answer that a waiter would get if it gave up.
+// errStillHeld says that the lock was still refused when a rule stopped waiting.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
-// enoughAfter is when a run ends in which a promise was found broken: what else is wrong
-// would be known later than anybody waits.
+// enoughAfter is when a run ends in which a promise was found broken: other faults would show too late.
 const enoughAfter = 20 * time.Second
 
 // found ends the run, soon or at once, after a promise was found broken.
@@ -78,15 +77,14 @@ func (r *run) found(err error) {
 	r.broken = true
 }
 
-// promises tells whether the lock makes a promise, and no flaw takes it back under one
-// of these faults.
+// promises reports whether the lock makes a promise that is judged, and declares no flaw of it under these faults.
 func (r *run) promises(p variant.Property, faults ...variant.Fault) bool {
-	return slices.Contains(r.lock.Promises, p) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
+	return slices.Contains(r.lock.Promises, p) && (p != variant.OwnerOnlyRelease || lockfinding.Exclusive(r.lock)) && !slices.ContainsFunc(r.lock.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && (f.Fault == variant.NoFault || slices.Contains(faults, f.Fault))
 	})
 }
 
-// rule is one thing that a promise means.
+// rule checks one consequence of a promise.
 type rule struct {
 	property variant.Property
 	faults   []variant.Fault // what the rule does to the lock
@@ -117,14 +115,14 @@ func (r *run) start(ctx context.Context, u rule, name string) check {
 	return c
 }
 
-// try checks a rule, and ends in a sentence when the lock does not answer.
+// try checks a rule, and returns an error when the lock does not answer.
 func (r *run) try(run context.Context, u rule, name string) error {
 	ctx, cancel := context.WithTimeout(run, ruleLimit)
 	defer cancel()
 	return r.within(run, ctx, u, name)
 }
 
-// within is try with a limit, the end of ctx, on what the rule does.
+// within is try with a limit on the rule, the end of ctx.
 func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
 	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
@@ -156,8 +154,8 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	return r.matters(u, err)
 }
 
-// beat measures until ctx ends for how long the machine and the servers answer in time. A
-// promise that something happens is judged by that time.
+// beat measures until ctx ends how long the machine and the servers answer in time. A promise that something happens is
+// judged by that time.
 func (r *run) beat(ctx context.Context) {
 	const every = 10 * time.Millisecond
 	conns := r.server.Clients(server.ConnOptions{})
@@ -178,10 +176,10 @@ func (r *run) beat(ctx context.Context) {
 	}
 }
 
-// lasted is the time by beat.
+// lasted returns the time by beat.
 func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
 
-// matters is err unless it is of a promise that the lock does not make.
+// matters returns err unless it is about a promise that the lock does not make.
 func (r *run) matters(u rule, err error) error {
 	var b *breach
 	if errors.As(err, &b) && b.Property != u.property && !r.promises(b.Property, u.faults...) {
@@ -191,7 +189,7 @@ func (r *run) matters(u rule, err error) error {
 	return err
 }
 
-// bench is one rule's workplace: any number of clients of one lock.
+// bench is the environment of one rule: any number of clients of one lock.
 type bench struct {
 	ctx      context.Context
 	run      *run
@@ -207,21 +205,19 @@ type bench struct {
 	parts  []*bench // see with
 }
 
-// doubt is a time in which a lock may be held although no client knows it: an acquire, or a release, had
-// no answer.
+// doubt is a time in which a lock may be held without any client knowing: an acquire or a release had no answer.
 type doubt struct{ from, till time.Time }
 
-// doubted notes a lease of which it is unknown whether it was granted, or given back. from is when the
-// call without an answer was made, or zero if refusals before it show nothing either.
+// doubted notes a lease that may have been granted or released. from is when the call without an answer was made, or
+// zero if refusals before it show nothing either.
 func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.doubts = append(b.doubts, doubt{from, time.Now().Add(ttl)})
 }
 
-// judged returns err, unless the lock was refused while an earlier Acquire or Release without
-// an answer may have left it held, because its lease is not over. A doubt does not excuse that the lock was
-// refused for long before it came up.
+// judged returns err, unless the lock was refused while an earlier Acquire or Release without an answer may have left
+// it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +231,7 @@ func (b *bench) judged(err error) error {
 	return err
 }
 
-// with is the bench under another name of a lock.
+// with returns the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
 	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}
 	b.mu.Lock()
@@ -305,7 +301,7 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// after is closed when the machine and the servers have answered in time for as long.
+// after returns a channel that is closed when the machine and the servers have answered in time for that long.
 func (b *bench) after(d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
@@ -378,7 +374,7 @@ type part struct {
 	check func(*bench) error
 }
 
-// often makes a check of one that a busy machine may fail, but not three times in a row.
+// often repeats a check that a busy machine may fail, but not three times in a row.
 func (b *bench) often(check func(*bench) error) func(*bench) error {
 	return func(b *bench) (err error) {
 		for n := range 3 {
@@ -396,7 +392,7 @@ func (b *bench) often(check func(*bench) error) func(*bench) error {
 // long is a lease that does not run out during a rule.
 const long = time.Minute
 
-// blamed is the promise that was broken first when a holder's lock is gone before the end of its lease.
+// blamed returns the promise that was broken first when a holder's lock is gone before the end of its lease.
 // In a rule about calls by clients that do not hold the lock, one of these calls removed it; in any
 // other rule, the lock was granted, or kept, wrongly.
 func (b *bench) blamed() variant.Property {
@@ -441,7 +437,7 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 }
 
 // goneOrKept judges a release that was answered with ErrLost before the end of the lease:
-// the lock is gone, or it is still there and its owner cannot give it back.
+// the lock is gone, or it is still there and its owner cannot release it.
 func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
 	m, err := stranger.Try(l.Key, b.ttl)
@@ -458,7 +454,7 @@ func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error 
 	return broken(b.blamed(), "%s, the holder's own lock was gone %v before the end of its lease", after, left)
 }
 
-// intact finds out whether a holder still has its lock, and lets it give it back.
+// intact checks that a holder still has its lock, and then has the holder release it.
 func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 	if err := b.held(holder, l, after); err != nil {
 		return err
@@ -466,7 +462,7 @@ func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 	return b.givesBack(holder, l, after)
 }
 
-// free takes a lock that must be free, and gives it back.
+// free checks that a lock is free: a new client acquires it and releases it.
 func (b *bench) free(name string, within time.Duration, after string) error {
 	c := b.client()
 	l, err := c.Take(name, b.ttl, within)
@@ -476,8 +472,8 @@ func (b *bench) free(name string, within time.Duration, after string) error {
 	return b.givesBack(c, l, after)
 }
 
-// prolonged takes a lock whose holder has died, when its lease is over. If nobody can, late
-// calls by an earlier holder have prolonged the lease: that one's own did end.
+// prolonged takes a lock whose holder has died, when its lease is over. If no client can, late calls by an earlier
+// holder have prolonged the lease: without them it ends.
 func (b *bench) prolonged(name string, within time.Duration, after string) error {
 	return b.itsOwn(b.free(name, within, after))
 }
@@ -498,9 +494,8 @@ func (b *bench) itsOwn(err error) error {
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// ends finds out, once, whether the lock can be taken after the lease of a holder that has died, without
-// anything else; and also after the lease of one that waited for such a lock. The answer is unknown if a client
-// fails otherwise than by a refusal.
+// ends finds out, once, whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
+// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.control.Lock()
 	defer r.control.Unlock()
@@ -529,9 +524,18 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	return r.over, r.controlled
 }
 
-// holder is a new client that holds the lock.
+// holder returns a new client that holds the lock.
 func (b *bench) holder(ttl time.Duration, changes ...change) (*client, lockimpl.Lock, error) {
-	c := b.client(changes...)
+	return b.takes(b.client(changes...), ttl)
+}
+
+// practisedHolder is a holder that has sent every kind of command before.
+func (b *bench) practisedHolder(ttl time.Duration) (*client, lockimpl.Lock, error) {
+	return b.takes(b.practised(), ttl)
+}
+
+// takes has a client take the lock, which is free.
+func (b *bench) takes(c *client, ttl time.Duration) (*client, lockimpl.Lock, error) {
 	l, err := c.Take(b.name, ttl, 0)
 	if err != nil {
 		return c, l, broken(variant.Progress, "a free lock was not granted: %v", err)
@@ -563,15 +567,10 @@ func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration,
 	return c, m, nil
 }
 
-// isLate expects that a lock that tells answers ErrLost to an action of a client that has lost it.
+// isLate expects that a lock that reports losses answers ErrLost to an action of a client that has lost it.
 func (b *bench) isLate(what string, err error) error {
 	if err == nil && b.run.able.tells {
 		return broken(variant.OwnerOnlyRelease, "%s was answered with success; want ErrLost", what)
 	}
 	return nil
-}
-
-// seedText says how to repeat a run.
-func seedText(t *testing.T, seed uint64) string {
-	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
 }

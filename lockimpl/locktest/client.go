@@ -15,10 +15,10 @@ type client struct {
 	line *interrupt.Line
 }
 
-// change alters the world of a client before its Locker is made.
+// change alters the Env of a client before its Locker is made.
 type change func(*client)
 
-// clockAhead makes a client whose clock is ahead of the others', or behind them.
+// clockAhead makes a client with a clock that is ahead of the others, or behind them.
 func clockAhead(d time.Duration) change {
 	return func(c *client) { c.Ahead, c.Env.Clock = d, lockclient.Shifted{Ahead: d} }
 }
@@ -71,10 +71,10 @@ func (b *bench) client(changes ...change) *client {
 	return c
 }
 
-// failure is what a rule panics with when it cannot go on.
+// failure is the value with which a rule panics when it cannot go on.
 type failure struct{ error }
 
-// thread is another thread of the program of a client.
+// thread returns another thread of the program of a client.
 func (c *client) thread() *client { return &client{c.Thread(), c.b, c.line} }
 
 const (

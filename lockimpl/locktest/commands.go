@@ -25,19 +25,15 @@ func (b *bench) steps() int {
 	return 4 - min(b.run.server.Nodes(), 2)
 }
 
-// grain is how much earlier than its client counts a lease may be over: a server may count in
-// whole milliseconds, and round down both when it begins and when it looks.
-const grain = time.Millisecond
-
-// stalled starts a call of c and holds it up before its n-th command. It is nil, and the call has returned, if the call
-// has fewer. The command before may suffer something.
+// stalled starts a call of c and holds it up before its n-th command. It is nil, and the
+// call has returned, if the call has fewer. A fault may hit the command before.
 func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *lockclient.Stall {
 	c.forget()
 	return c.Stalled(n, call, before...)
 }
 
-// practised is a client that has sent every kind of command once, so that scripts are
-// loaded and set-up is done.
+// practised returns a client that has sent every kind of command once, so that scripts are loaded and set-up is
+// complete.
 func (b *bench) practised() *client {
 	c := b.client()
 	if l, err := c.Take(b.name+"-practice", b.ttl, 0); err == nil {
@@ -50,7 +46,7 @@ func (b *bench) practised() *client {
 	return c
 }
 
-// lostAndStalled: what a client sends again, or to clean up, may come late.
+// lostAndStalled: commands that a client repeats, or sends to clean up, may come late.
 func lostAndStalled(b *bench) error {
 	var cases []part
 	acts := []string{"acquire", "release"}
@@ -95,10 +91,10 @@ func lostAndStalled(b *bench) error {
 			}})
 		}
 	}
-	return b.together(8, cases)
+	return b.together(8, b.alone(cases))
 }
 
-// tokensRiseBeside holds up an acquire while another client takes the lock and gives it back.
+// tokensRiseBeside holds up an acquire while another client takes the lock and releases it.
 func tokensRiseBeside(b *bench) error {
 	var cases []part
 	for n := 2; n <= b.steps(); n++ {
@@ -151,7 +147,7 @@ func stalledAcquire(b *bench) error {
 			part{"a free lock, which another takes meanwhile" + at, func(b *bench) error {
 				return b.beside(n, func() error { return nil })
 			}},
-			part{"a free lock, which others take, give back and take meanwhile" + at, func(b *bench) error {
+			part{"a free lock, which others take, release and take meanwhile" + at, func(b *bench) error {
 				return b.beside(n, func() error {
 					err := b.free(b.name, b.ttl, "beside a client that was held up")
 					var w *breach
@@ -164,7 +160,7 @@ func stalledAcquire(b *bench) error {
 			part{"a free lock, for a lease that runs out, and another takes the lock meanwhile" + at, func(b *bench) error {
 				return b.besideOf(b.practised(), n, b.ttl, func() error { return nil })
 			}},
-			part{"a held lock, which is given back and taken meanwhile" + at, func(b *bench) error {
+			part{"a held lock, which is released and taken meanwhile" + at, func(b *bench) error {
 				holder, l, err := b.holder(long)
 				if err != nil {
 					return err
@@ -187,20 +183,18 @@ func stalledAcquire(b *bench) error {
 				return b.beside(n, func() error { return nil })
 			}},
 			part{"the client's own lock, of which the lease runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
-				slow := b.practised()
-				l, err := slow.Take(b.name, b.ttl, 0)
+				slow, l, err := b.practisedHolder(b.ttl)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				return b.besideOf(slow, n, long, func() error { b.sleepUntil(slow.Until(l)); return nil })
 			}},
 		)
 	}
-	return b.together(12, cases)
+	return b.together(12, b.alone(cases))
 }
 
-// beside holds up an acquire before its n-th command, until something has happened and
-// another client has taken the lock.
+// beside holds up an acquire before its n-th command, until meanwhile has run and another client has taken the lock.
 func (b *bench) beside(n int, meanwhile func() error) error {
 	return b.besideOf(b.practised(), n, long, meanwhile)
 }
@@ -248,15 +242,14 @@ func stalledOwner(b *bench) error {
 			cases = append(cases, part{fmt.Sprintf("%s (before command %d)", act, n), func(b *bench) error { return b.ownerHeldUp(act, n) }})
 		}
 	}
-	return b.together(8, cases)
+	return b.together(8, b.alone(cases))
 }
 
 // ownerHeldUp holds up a holder until its lease has run out and another has the lock.
 func (b *bench) ownerHeldUp(act string, n int) error {
-	owner := b.practised()
-	l, err := owner.Take(b.name, b.ttl, 0)
+	owner, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	if b.run.lock.Renews {
 		owner.End()
@@ -282,7 +275,7 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	case e != nil:
 		return broken(variant.Progress, "nobody could take the lock after the lease of a holder had run out that was held up in its %s: %v", act, e)
 	}
-	if early > grain && act == "extend" {
+	if early > lockclient.Grain && act == "extend" {
 		return broken(variant.MutualExclusion, "a second client got the lock %v before the end of a lease that was being extended", early)
 	}
 	end := next.Until(m)
@@ -314,7 +307,7 @@ func diesBetween(b *bench) error {
 			}
 		}
 	}
-	return b.together(16, cases)
+	return b.together(16, b.alone(cases))
 }
 
 func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
@@ -369,7 +362,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of its %s", n, act))
 }
 
-// lostAnswers loses requests and answers of clients that live: they try again, or clean up.
+// lostAnswers loses requests and answers of live clients: they try again, or clean up.
 func lostAnswers(b *bench) error {
 	var cases []part
 	for n := 1; n <= 3; n++ {
@@ -470,10 +463,9 @@ func refusedHoldsNothing(b *bench) error {
 }
 
 func (b *bench) releaseLost(n int, verb wire.Verb) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	c.Arm(n, verb)
 	err = c.Release(l)
@@ -498,10 +490,9 @@ func (b *bench) releaseLost(n int, verb wire.Verb) error {
 }
 
 func (b *bench) extendLost(n int, verb wire.Verb) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	c.Arm(n, verb)
 	m, err := c.Extend(l, 2*b.ttl)
@@ -522,29 +513,24 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 // lateRequests has the server execute a command after its client has given up.
 func lateRequests(b *bench) error {
 	const late = 250 * time.Millisecond
-	arrives := func(c *client, n int) {
-		c.Plan(func(nth int, _ wire.Command) wire.Action {
-			if nth == n {
-				return wire.Action{Verb: wire.Late, After: late}
-			}
-			return wire.Action{}
-		})
+	arrives := func(c *client, n int) { c.Befall(n, wire.Action{Verb: wire.Late, After: late}) }
+	releases := func(c *client, l lockimpl.Lock, n int) {
+		arrives(c, n)
+		err := c.Release(l)
+		c.Plan(nil)
+		if err != nil {
+			_ = c.Release(l)
+		}
 	}
 	var cases []part
 	for n := 1; n <= 2; n++ {
 		at := fmt.Sprintf(" (command %d)", n)
 		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, long, 0)
+			c, l, err := b.practisedHolder(long)
 			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
+				return err
 			}
-			arrives(c, n)
-			err = c.Release(l)
-			c.Plan(nil)
-			if err != nil {
-				_ = c.Release(l)
-			}
+			releases(c, l, n)
 			other, m, err := b.holder(long)
 			if err != nil {
 				return nil
@@ -554,17 +540,11 @@ func lateRequests(b *bench) error {
 		}})
 		if !b.run.able.reenters {
 			cases = append(cases, part{"a release, and the same holder again" + at, func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, long, 0)
+				c, l, err := b.practisedHolder(long)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
-				arrives(c, n)
-				err = c.Release(l)
-				c.Plan(nil)
-				if err != nil {
-					_ = c.Release(l)
-				}
+				releases(c, l, n)
 				m, err := c.TakeWithin(b.name, long, time.Second)
 				if err != nil {
 					return nil
@@ -575,10 +555,9 @@ func lateRequests(b *bench) error {
 		}
 		if b.run.able.extends {
 			cases = append(cases, part{"an extend, and another holder" + at, func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, long, 0)
+				c, l, err := b.practisedHolder(long)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				arrives(c, n)
 				_, _ = c.Extend(l, long)
@@ -596,20 +575,12 @@ func lateRequests(b *bench) error {
 	return b.together(8, cases)
 }
 
-// leaseFromCall delays answers: a lease counts from the call, or from when the server
-// executes it, and the client cannot know when that was.
+// leaseFromCall delays answers: a lease counts from the call or from its execution on the server, and the client does
+// not know the time of execution.
 func leaseFromCall(b *bench) error {
-	delayed := func(c *client, d time.Duration) {
-		c.Plan(func(nth int, _ wire.Command) wire.Action {
-			if nth == 1 {
-				return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: d}
-			}
-			return wire.Action{}
-		})
-	}
 	cases := []part{{"acquire", func(b *bench) error {
 		c := b.practised()
-		delayed(c, b.ttl*7/10)
+		c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
 		l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 		c.Plan(nil)
 		if err != nil {
@@ -622,12 +593,11 @@ func leaseFromCall(b *bench) error {
 	}}}
 	if b.run.able.extends {
 		cases = append(cases, part{"extend", func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, b.ttl*2, 0)
+			c, l, err := b.practisedHolder(b.ttl * 2)
 			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
+				return err
 			}
-			delayed(c, b.ttl*7/10)
+			c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
 			m, err := c.Extend(l, b.ttl*2)
 			c.Plan(nil)
 			if err == nil {

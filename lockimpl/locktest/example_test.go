@@ -13,13 +13,13 @@ import (
 	"oversell/variant"
 )
 
-// setNX is one client's view of a plain lock: SET NX PX, and a script that compares and
-// deletes. It is all that a lock needs to be tried.
+// setNX is one client's view of a plain lock: SET NX PX, and a script that compares and deletes. The suite needs no more
+// than this.
 type setNX struct{ env variant.Env }
 
 func (s setNX) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	for end := s.env.Clock.Now().Add(o.Wait); ; {
-		start := s.env.Clock.Now() // the lease counts from before the command
+		start := s.env.Clock.Now() // the lease begins before the command is sent
 		token := s.env.Token()
 		err := s.env.Redis[0].SetArgs(ctx, "lock:"+key, token, redis.SetArgs{Mode: "NX", TTL: o.TTL}).Err()
 		switch {
@@ -44,12 +44,12 @@ func (s setNX) Release(ctx context.Context, l lockimpl.Lock) error {
 	return err
 }
 
-// Extend says that it is not supported, and the suite leaves it out.
+// Extend returns errors.ErrUnsupported, so the suite does not test extensions.
 func (s setNX) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	return l, errors.ErrUnsupported
 }
 
-// A test of a lock, in a file whose name ends in _test.go.
+// The test of a lock belongs in a file whose name ends in _test.go.
 func ExampleRun() {
 	testMyLock := func(t *testing.T) { // func TestMyLock
 		locktest.Run(t, lockimpl.Variant{
@@ -61,7 +61,7 @@ func ExampleRun() {
 	_ = testMyLock
 }
 
-// TestExample runs the example's lock, briefly.
+// TestExample runs the suite on the example's lock, with a short load.
 func TestExample(t *testing.T) {
 	locktest.RunWith(t, lockimpl.Variant{
 		Name:     "mine",

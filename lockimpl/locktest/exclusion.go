@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// heldIsRefused asks as new clients, which may prepare the server first, and as another thread of the holder's
+// heldIsRefused tries as new clients, which may prepare the server first, and as another thread of the holder's
 // program.
 func heldIsRefused(b *bench) error {
 	holder, l, err := b.holder(long)
@@ -24,8 +24,8 @@ func heldIsRefused(b *bench) error {
 			switch {
 			case err == nil:
 				return broken(variant.MutualExclusion, "%s was granted the lock while the first client held it; want ErrHeld", who)
-			case errors.Is(err, lockimpl.ErrHeld), ttl < long, b.ctx.Err() != nil:
-				return nil // a lock may give the server a small part of the lease to answer
+			case errors.Is(err, lockimpl.ErrHeld), ttl != long, b.ctx.Err() != nil:
+				return nil // a lock may give the server a small part of the lease to answer, and refuse a long one
 			case b.run.lasted()-start > patience:
 				return broken(variant.MutualExclusion, "%s was answered %v while the first client held the lock; want ErrHeld", who, err)
 			}
@@ -45,8 +45,7 @@ func heldIsRefused(b *bench) error {
 	return b.intact(holder, l, "after others had been refused")
 }
 
-// refusalsChangeNothing refuses clients in many ways, each of which may have its own
-// way to clean up.
+// refusalsChangeNothing has clients refused in many ways, each of which may clean up in its own way.
 func refusalsChangeNothing(b *bench) error {
 	under := func(act func(b *bench, c *client, name string)) func(*bench) error {
 		return func(b *bench) error {
@@ -59,7 +58,7 @@ func refusalsChangeNothing(b *bench) error {
 			if err := b.held(holder, l, "after another client had been refused"); err != nil {
 				return err
 			}
-			// What the refusal left behind may also take time to do harm.
+			// Leftovers of a refusal may also do harm later.
 			b.sleep(2 * briefLease)
 			return b.intact(holder, l, "after another client had been refused")
 		}
@@ -102,9 +101,8 @@ func refusalsChangeNothing(b *bench) error {
 	})
 }
 
-// leaseKeepsOut lets holders die and measures when the next ones get in. There is no
-// allowance: the grant is measured after it happened. The next ones ask for other leases
-// than the holder did.
+// leaseKeepsOut lets holders die and measures when the next ones get in. There is no allowance: the grant is measured
+// after it happened. The next clients ask for other leases than the holder.
 func leaseKeepsOut(b *bench) error {
 	keeps := func(ttl, next time.Duration) func(*bench) error {
 		return func(b *bench) error {
@@ -131,8 +129,8 @@ func leaseKeepsOut(b *bench) error {
 	return b.together(12, cases)
 }
 
-// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease keeps
-// others out until the end that it was told all the same.
+// leaseAfterWait: a waiter that looks seldom may have been granted the lock long before it notices. Its lease must
+// still keep others out until the promised end.
 func leaseAfterWait(b *bench) error {
 	var cases []part
 	for _, every := range []time.Duration{pace, b.ttl / 2, b.ttl * 9 / 10} {
@@ -168,21 +166,24 @@ func leaseAfterWait(b *bench) error {
 // renewalKeepsOut: the holder does nothing for several leases, alone or with another lock of its own beside.
 func renewalKeepsOut(b *bench) error {
 	const leases = 3
-	keeps := func(other, back bool) func(*bench) error {
+	keeps := func(ttl, other time.Duration, back bool) func(*bench) error {
 		return func(b *bench) error {
-			holder, l, err := b.holder(b.ttl)
+			holder, l, err := b.holder(ttl)
 			if err != nil {
 				return err
 			}
-			after := fmt.Sprintf("%d leases after its grant", leases)
-			if other {
-				m, err := holder.Take(b.name+"-other", b.ttl, 0)
+			after := fmt.Sprintf("%v after its grant", leases*b.ttl)
+			if other > 0 {
+				m, err := holder.Take(b.name+"-other", other, 0)
 				if err != nil {
 					return nil // other rules are about that
 				}
 				after += ", with another lock of the same client beside it"
+				if ttl != other {
+					after += fmt.Sprintf(", of which the lease is %v and not %v", other, ttl)
+				}
 				if back {
-					after += " that was given back"
+					after += " that was released"
 					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
 						return err
 					}
@@ -192,18 +193,19 @@ func renewalKeepsOut(b *bench) error {
 			if time.Until(holder.Until(l)) > 0 {
 				return b.intact(holder, l, after)
 			}
-			// It says itself that its lease is over, or does not tell of renewals.
+			// The lock itself says that its lease is over, or does not report renewals.
 			stranger := b.client()
 			if m, err := stranger.Try(l.Key, b.ttl); err == nil {
 				_ = stranger.Release(m)
-				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not given it back", after)
+				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", after)
 			}
 			_ = holder.Release(l)
 			return nil
 		}
 	}
-	return b.together(3, []part{
-		{"one lock", b.often(keeps(false, false))}, {"beside another", b.often(keeps(true, false))}, {"when another was given back", b.often(keeps(true, true))},
+	return b.together(4, []part{
+		{"one lock", b.often(keeps(b.ttl, 0, false))}, {"beside another", b.often(keeps(b.ttl, b.ttl, false))}, {"when another was released", b.often(keeps(b.ttl, b.ttl, true))},
+		{"beside another with a short lease", b.often(keeps(4*b.ttl, b.ttl, false))}, // shorter than the pause between two renewals
 	})
 }
 
@@ -289,11 +291,11 @@ func asksAgain(b *bench) error {
 				return err
 			}
 			_ = c.Release(m)
-			if err := b.held(c, l, "after one of two grants to the same client had been given back"); err != nil {
+			if err := b.held(c, l, "after one of two grants to the same client had been released"); err != nil {
 				return err
 			}
 			_ = c.Release(l)
-			return b.free(b.name, 0, "after both of two grants to one client had been given back")
+			return b.free(b.name, 0, "after both of two grants to one client had been released")
 		}},
 		{"late in its lease", again(b.ttl, b.ttl/2, b.ttl)},
 		{"for a shorter lease", again(3*b.ttl, 0, b.ttl)},
@@ -301,7 +303,7 @@ func asksAgain(b *bench) error {
 	})
 }
 
-// clocksDiffer: what a client writes by its own clock, another must not judge by its own.
+// clocksDiffer: a client must not judge times written by another client's clock by its own clock.
 func clocksDiffer(b *bench) error {
 	var cases []part
 	for _, holds := range []time.Duration{-time.Hour, -2 * b.ttl, 0, time.Hour} {

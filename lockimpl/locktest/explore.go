@@ -15,37 +15,34 @@ import (
 // Explore tries every interleaving of clients that take the lock, hold it and give it
 // back, every expiry, and every crash and lost or late message, within bounds: see
 // package [explore]. The test fails with the shortest schedule that breaks a promise of
-// the lock, and fails as inconclusive when the search says nothing. Otherwise the test's
+// the lock, and fails as inconclusive when the search decides nothing. Otherwise the test's
 // log says what was searched.
 //
-// Zero bounds are 2 clients, 2 tries each, 2 moves of the clock while somebody could run, 1 stall,
-// 1 crash, 1 lost and 1 late message, and 30 s; a bound that is negative is 0. Depth and MemoryMB
-// stay as they are. Each try is one attempt, the lease is 1.5 s, or 1 s for a lock that takes whole
-// seconds only, and the section lasts for three quarters of it, so the lock is extended once, unless
-// it needs several masters.
+// Zero bounds mean 2 clients, 2 tries each, 2 advances, 1 stall, 1 crash, 1 lost and 1 late message, and 30 s; a
+// negative bound means 0. Depth and MemoryMB are not changed. Each try is one attempt, the lease is 1.5 s, or 1 s for a
+// lock that takes whole seconds only, and the section lasts for three quarters of it, so the lock is extended once,
+// unless it needs several masters.
 //
-// The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For
-// one that does not, there is [ExploreBubble]. One with a Redis client of its own, which
-// connects to Env.Addr, cannot be stepped by either, and the test fails as inconclusive.
+// The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For a lock that does not, use
+// [ExploreBubble]. Neither can step a lock with a Redis client of its own that connects to Env.Addr; the test then
+// fails as inconclusive.
 func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	t.Helper()
 	report(t, func() (string, error) { return locksearch.Lock(t.Context(), v, b) })
 }
 
-// ExploreSale is Explore for clients that buy the last piece under the lock: it looks
-// for broken promises of the sale, too: with a stock of one piece, and then with two pieces
-// and buyers who send an order again that had no answer. Zero bounds are those of Explore.
+// ExploreSale is Explore for clients that buy the last piece under the lock. It also looks for broken promises of the
+// sale: with a stock of one piece, and then with two pieces and buyers that repeat an order without an answer. Zero
+// bounds are those of Explore.
 func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) {
 	t.Helper()
 	report(t, func() (string, error) { return locksearch.Sale(t.Context(), lock, sale, b) })
 }
 
-// ExploreBubble is Explore for a lock that starts goroutines and tells the time by
-// itself, like those of other people's libraries: clients run in bubbles of
-// testing/synctest. Package [bubbletest] says what must hold then, and what is not
-// covered. Progress is not looked for, so a bound of crashes says nothing. One run of a
-// client's code takes some tenths of a millisecond, and several times that under the
-// race detector.
+// ExploreBubble is Explore for a lock that starts goroutines and reads the time by itself, as the locks of libraries
+// do: clients run in bubbles of testing/synctest. Package [bubbletest] lists the requirements and the limits. Progress
+// is not judged, so a bound of crashes has no effect. One run of a client's code takes some tenths of a millisecond,
+// and several times that under the race detector.
 func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	t.Helper()
 	report(t, func() (string, error) {
@@ -61,8 +58,8 @@ func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 //	c.Start = locktest.Bubbles(t, c)
 //	r, err := explore.Run(t.Context(), c)
 //
-// It panics if c cannot be searched. Of a lock that promises progress c.Look must leave
-// that out: a search tries it outside of bubbles.
+// It panics if c cannot be searched. For a lock that promises progress c.Look must leave that promise out: a search
+// tries it outside of bubbles.
 func Bubbles(t *testing.T, c explore.Config) func(explore.Who) explore.Execution {
 	if err := c.Complete(); err != nil {
 		panic(err)
@@ -80,10 +77,9 @@ func bubblesOf(t *testing.T, c explore.Config) *bubbletest.Clients {
 // --json, to its standard output; of several searches the first counterexample counts.
 // Tests that call this are written by oversell explore --emit-test.
 //
-// The test passes when the code goes another way, and when it goes the same way and
-// nothing is broken: that schedule is no bug any more. Whether another one is, only a new
-// search tells. It is skipped where no redis-server is installed, and fails there if
-// OVERSELL_REQUIRE_ALL=1.
+// The test passes if the code no longer follows the schedule, or follows it and breaks no promise: the schedule no longer
+// shows a bug. Only a new search finds other bugs. The test is skipped where no redis-server is installed,
+// and fails there if OVERSELL_REQUIRE_ALL=1.
 func Replay(t *testing.T, trace []byte) {
 	t.Helper()
 	report(t, func() (string, error) {
@@ -91,7 +87,7 @@ func Replay(t *testing.T, trace []byte) {
 	})
 }
 
-// report says of a test what came of a search.
+// report reports the result of a search to a test.
 func report(t *testing.T, search func() (string, error)) {
 	t.Helper()
 	text, err := search()

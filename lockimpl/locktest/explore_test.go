@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// What the searches find is tested in package locksearch; here, that tests of sound locks pass.
+// Package locksearch tests what the searches find. These tests only check that searches of sound locks pass.
 
 func TestExplore(t *testing.T) { Explore(t, shipped(t, "lua-release"), reports.Bounds{Tries: 1}) }
 
@@ -25,7 +25,7 @@ func TestExploreSale(t *testing.T) {
 	ExploreSale(t, shipped(t, "lua-release"), sale, reports.Bounds{Tries: 1})
 }
 
-// TestBubbles: a search of one's own, with clients in bubbles.
+// TestBubbles checks that a user's own search can run its clients in bubbles.
 func TestBubbles(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
 	c := explore.Config{

@@ -19,12 +19,12 @@ type plan struct {
 	faults []variant.Fault
 }
 
-// crowded is much contention, and nothing else.
+// crowded returns a load of high contention without faults.
 func (r *run) crowded(lasts time.Duration) plan {
 	return plan{Plan: lockload.Plan{Name: "of many grants", Clients: 8, Lease: 10 * time.Second, Lasts: lasts, Grants: 8000}, locks: 3}
 }
 
-// troubled is everything that can happen to clients.
+// troubled returns a load with every fault of clients.
 func (r *run) troubled(lasts time.Duration) plan {
 	lease := r.able.lease
 	if r.able.brief {
@@ -37,9 +37,8 @@ func (r *run) troubled(lasts time.Duration) plan {
 	}
 }
 
-// load runs a plan, and says which promises were broken. It runs it once more if the clients
-// came to nothing while the machine or the servers were too busy; a load of which nothing
-// comes then, either, is not judged: the rules judge the same promise.
+// load runs a plan and returns the broken promises. It repeats the plan once if the clients made no progress because
+// the machine or the servers were too busy; a second failure is not judged: the rules judge the same promise.
 func (r *run) load(ctx context.Context, p plan, name string) []error {
 	broken, vain := r.loadOnce(ctx, p, name)
 	if vain != nil {
@@ -51,8 +50,8 @@ func (r *run) load(ctx context.Context, p plan, name string) []error {
 	return broken
 }
 
-// loadOnce is one attempt. vain is what kept the clients from getting on while not even the
-// suite's own commands were answered in time.
+// loadOnce makes one attempt. vain says why the clients made no progress while not even the suite's own commands were
+// answered in time.
 func (r *run) loadOnce(ctx context.Context, p plan, name string) (found []error, vain error) {
 	b := &bench{ctx: ctx, run: r, name: name, ttl: p.Lease}
 	defer b.close()

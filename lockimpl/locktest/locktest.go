@@ -1,6 +1,5 @@
-// Package locktest is the conformance suite for locks: the locks of this
-// repository pass through it, and so can any other that implements
-// lockimpl.Locker.
+// Package locktest is the conformance suite for locks: it tests the locks of this repository, and any other that
+// implements lockimpl.Locker.
 //
 //	func TestMyLock(t *testing.T) {
 //		locktest.Run(t, lockimpl.Variant{
@@ -11,33 +10,29 @@
 //	}
 //
 // There is one subtest per promise and rule. A rule is checked if its property
-// is promised and no flaw takes it back. Two more subtests put the lock under load
-// and judge the recorded histories: many grants, and clients in trouble, that overrun
-// their lease, freeze, lose answers and die. All of it takes 10 to 20
-// seconds.
+// is promised and no flaw takes it back. Two more subtests put the lock under load and judge the recorded histories:
+// one has many grants, the other clients that overrun their lease, freeze, lose answers and die. All of it takes 10 to
+// 20 seconds.
 //
-// What a lock need not do is found out first: to wait, to extend, to tell that a lock was
-// lost, to be re-entrant, to grant leases below a second. What it cannot do is not tried,
-// and the log of the test says so. An error that is neither ErrHeld nor ErrLost is
-// no answer: the suite tries again. A rule that could not be judged, since the machine was too busy
-// or calls had no answer, is tried again when all others have ended. If it still cannot be judged, the test fails as
-// inconclusive when something speaks against the lock, or no rule of the promise was judged, or OVERSELL_REQUIRE_ALL=1; else
-// the rule is skipped. A load whose clients come to nothing on a busy machine is tried again once; if nothing comes of it then,
-// the log of the test says that it was not judged.
+// The suite first finds out the optional abilities of a lock: waiting, extending, reporting a lost lock, re-entrance,
+// leases below a second. It does not test missing abilities, and says so in the log of the test. An error that is
+// neither ErrHeld nor ErrLost is not an answer: the suite tries again. A rule that could not be judged, since the
+// machine was too busy or calls had no answer, is tried again when all others have ended. If it still cannot be judged,
+// the test fails as inconclusive if there is evidence against the lock, or no rule of the promise was judged, or
+// OVERSELL_REQUIRE_ALL=1; otherwise the rule is skipped. If the clients of a load make no progress on a busy machine,
+// the load is tried once more; if they fail again, the log of the test says that it was not judged.
 //
-// Each client reaches the server through proxies, by which the suite loses answers, holds
-// clients up between two commands, and cuts them off. The clients in Env.Redis lead there; a lock
-// with a Redis client of its own finds the proxy in Env.Addr.
+// Each client reaches the server through proxies, with which the suite loses answers, holds clients up between two
+// commands, and cuts them off. The clients in Env.Redis lead there; a lock with a Redis client of its own finds the
+// proxy in Env.Addr.
 //
 // # Every interleaving
 //
-// Run samples; [Explore] proves: it tries every interleaving of a few clients within
-// bounds, and ends in a proof or in the shortest schedule that breaks a promise. A lock
-// that does everything by its variant.Env is stepped by that, and [ExploreSale] puts a
-// sale under it. Code that starts goroutines and reads the time by itself, like a
-// library's, is stepped in bubbles of testing/synctest by [ExploreBubble]; package
-// [oversell/explore/bubbletest] says what must hold then, and what is not covered. This is a
-// whole test of one, github.com/bsm/redislock, to be run with go test like any other:
+// Run samples; [Explore] proves: it tries every interleaving of a few clients within bounds, and ends with a proof or
+// with the shortest schedule that breaks a promise. It steps a lock that does everything through its variant.Env;
+// [ExploreSale] searches a sale under such a lock. [ExploreBubble] steps code that starts goroutines and reads the time
+// by itself, like a library's, in bubbles of testing/synctest; package [oversell/explore/bubbletest] lists the
+// requirements and the limits. This is a complete test of such a lock, github.com/bsm/redislock:
 //
 //	package mylock_test
 //
@@ -110,11 +105,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"oversell/internal/mark"
+	"oversell/internal/testlog"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockfinding"
 	"oversell/server"
@@ -166,17 +161,16 @@ func opener(kind, topology string) Open {
 	}
 }
 
-// Options change how Run tries a lock. The zero value is the default.
+// Options change how Run tests a lock. The zero value is the default.
 type Options struct {
-	// Seed fixes what is left to chance: tokens, pauses, and which commands are delayed or
-	// lost. 0 means what OVERSELL_SEED says, else 1. What clients do at the same time
-	// differs from run to run all the same.
+	// Seed fixes the random choices: tokens, pauses, and which commands are delayed or lost. 0 means the value of
+	// OVERSELL_SEED, or else 1. The interleaving of clients still differs from run to run.
 	Seed uint64
 	// Load is how long each of the two loads lasts; 0 means 5 seconds.
 	Load time.Duration
 }
 
-// seed is the seed of a run.
+// seed returns the seed of a run.
 func (o Options) seed() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
 	if err != nil {
@@ -196,12 +190,12 @@ func Run(t *testing.T, v lockimpl.Variant, open Open) {
 func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	t.Helper()
 	target := open(t)
-	say := &saying{t: t}
-	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: say.logf}
-	defer say.stop()
+	say := testlog.New(t)
+	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: say.Logf}
+	defer say.Stop()
 	defer func() {
 		if t.Failed() {
-			t.Logf("the seed was %d; %s", r.seed, seedText(t, r.seed))
+			t.Logf("the seed was %d; %s", r.seed, testlog.Seed(t, r.seed))
 		}
 	}()
 	prefix := mark.New()
@@ -249,28 +243,6 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	r.again(ctx, t, prefix, unsure, judged)
 }
 
-// saying logs for a test until it is stopped: what is left of a rule that was given up may
-// still have something to say when the test has ended.
-type saying struct {
-	t    *testing.T
-	mu   sync.Mutex
-	over bool
-}
-
-func (s *saying) logf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over {
-		s.t.Logf(format, args...)
-	}
-}
-
-func (s *saying) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-}
-
 // checks starts the rules that apply to the lock, each on a name of its own.
 func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []check) {
 	for i, u := range rules {
@@ -288,7 +260,7 @@ func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []ch
 	return all
 }
 
-// await reports what came of the rules. It returns the rules that could not be judged while all others ran, and the
+// await reports the results of the rules. It returns the rules that could not be judged while all others ran, and the
 // promises of the rules that were judged.
 func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[variant.Property]bool) {
 	judged = map[variant.Property]bool{}
@@ -310,6 +282,7 @@ func (r *run) await(t *testing.T, checks []check) (unsure []check, judged map[va
 // again tries rules once more, fewer at a time. If a rule still cannot be judged, again skips it if other rules
 // have judged its promise.
 func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []check, judged map[variant.Property]bool) {
+	r.repeats.Store(true)
 	slots := make(chan struct{}, 4)
 	for i := range unsure {
 		c := &unsure[i]
@@ -348,5 +321,5 @@ func aside(u rule, err error) string {
 	return fmt.Sprintf(" in a rule about %s", u.property)
 }
 
-// againUntil is until when after the start of a run rules are tried again that could not be judged.
+// againUntil is how long after the start of a run rules that could not be judged are tried again.
 const againUntil = time.Minute

@@ -16,14 +16,14 @@ import (
 	"oversell/internal/phrase"
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/server"
 	"oversell/variant"
 	"oversell/wire"
 )
 
-// A moved world is a lock on the emulation, on a clock that the suite moves: a lease of a day
-// is over in no time. It stands far ahead of the real clock, so that code that reads the real
-// one can be told from code that reads Env.Clock.
+// A moved world is a lock on the emulation, with a clock that the suite moves: a lease of a day is over at once. The
+// clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads Env.Clock.
 type moved struct {
 	*bench
 	clock *clock.Virtual
@@ -37,21 +37,52 @@ var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 // movedWorld opens the emulation for one case of a rule.
 func (b *bench) movedWorld() (*moved, error) {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second).Add(300 * time.Millisecond))
+	own, err := b.elsewhere(clk)
+	if err != nil {
+		return nil, err
+	}
+	return &moved{bench: own, clock: clk}, nil
+}
+
+// elsewhere returns the bench on an emulation of its own. Its clients read the real clock, unless told otherwise.
+func (b *bench) elsewhere(clk clock.Clock) (*bench, error) {
 	target, err := server.OpenEmbedded(clk, b.run.server.Nodes())
 	if err != nil {
 		return nil, err
 	}
 	r := &run{lock: b.run.lock, server: target, seed: b.run.seed, able: b.run.able, logf: b.run.logf, began: b.run.began}
 	r.clients.Store(b.run.clients.Add(16) - 16) // tokens of its own
-	return &moved{bench: &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property}, clock: clk}, nil
+	return &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}, nil
 }
 
-func (w *moved) close() {
-	w.bench.close()
-	w.run.server.Close()
+func (w *moved) close() { w.bench.leave() }
+
+// leave ends all clients, and the emulation.
+func (b *bench) leave() {
+	b.close()
+	b.run.server.Close()
 }
 
-// client is a client in the moved world.
+// alone adds cases to those given, if locks may share a key: the same ones, each on a server without other locks. A key
+// that becomes empty is treated differently by some code, and while other rules hold locks it never is.
+func (b *bench) alone(cases []part) []part {
+	if !b.run.able.shares {
+		return cases
+	}
+	for _, c := range cases {
+		cases = append(cases, part{c.name + ", on a server without other locks", func(b *bench) error {
+			own, err := b.elsewhere(clock.Real{})
+			if err != nil {
+				return err
+			}
+			defer own.leave()
+			return own.checked(c.check)
+		}})
+	}
+	return cases
+}
+
+// client returns a client in the moved world.
 func (w *moved) client(changes ...change) *client {
 	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
@@ -63,7 +94,7 @@ func (w *moved) client(changes ...change) *client {
 	return c
 }
 
-// call runs what may sleep on the moved clock, which is moved on for it.
+// call runs a call that may sleep by the moved clock, and moves the clock on for it.
 func (w *moved) call(f func()) {
 	w.callFor(f, 400*time.Millisecond) // a time limit must not pass because the machine is busy
 }
@@ -86,8 +117,8 @@ func (w *moved) callFor(f func(), while time.Duration) {
 	}
 }
 
-// promised is the end of a lease by the moved clock, whichever clock the lock reads. It is no later
-// than what was promised.
+// promised returns the end of a lease by the moved clock, whichever clock the lock reads. It is not later than the
+// promised end.
 func (w *moved) promised(l lockimpl.Lock) time.Time {
 	if realtime.Of(l.Until) {
 		return w.clock.Now().Add(time.Until(l.Until))
@@ -95,7 +126,7 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 	return l.Until
 }
 
-// take is an attempt, and the end of the lease by the moved clock.
+// take makes an attempt, and returns the end of the lease by the moved clock.
 func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { l, err = c.Try(w.name, ttl) })
 	if err == nil {
@@ -113,10 +144,10 @@ func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m locki
 	return m, until, err
 }
 
-// to moves the clock to a time, which is not before now.
+// to moves the clock to a time that is not before now.
 func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
 
-// refused has a client ask, which must be refused until the end of a lease.
+// refused has a client try for the lock: until the end of a lease it must be refused.
 func (w *moved) refused(c *client, until time.Time, what string) error {
 	l, _, err := w.take(c, w.ttl)
 	left := until.Sub(w.clock.Now())
@@ -155,7 +186,7 @@ const afterLease = 10 * time.Second
 // prolonging is an extension: the time after which it is made, and the lease that is asked for.
 type prolonging struct{ after, by time.Duration }
 
-// leaseOf has a lease run out, and looks again and again whether it keeps others out.
+// leaseOf lets a lease run out, and checks repeatedly that it keeps others out.
 func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	holder := w.client()
 	what := fmt.Sprintf("a lease of %v", ttl)
@@ -182,7 +213,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	from := w.clock.Now()
 	length := until.Sub(from)
 	stranger := w.client()
-	for _, at := range looks(length) {
+	for _, at := range lockclient.Looks(length) {
 		w.to(from.Add(at))
 		if err := w.refused(stranger, until, fmt.Sprintf("%s, %v later", what, at.Round(time.Millisecond))); err != nil {
 			return err
@@ -191,20 +222,6 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	holder.Die()
 	w.to(until.Add(longest + afterLease))
 	return w.granted(longest, what)
-}
-
-// looks returns the times at which to check whether a lease keeps others out: after the units to
-// which an implementation might have capped or cut it, and at fractions of it.
-func looks(length time.Duration) (all []time.Duration) {
-	for _, at := range []time.Duration{
-		10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
-	} {
-		all = append(all, at+500*time.Millisecond)
-	}
-	all = append(all, length/4, length/2, length*9/10, length-1200*time.Millisecond, length-20*time.Millisecond, length-3*grain)
-	all = slices.DeleteFunc(all, func(at time.Duration) bool { return at <= 0 || at >= length })
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // longLeases lets leases run out that are too long for a test on the real clock.
@@ -257,10 +274,10 @@ func longLeases(b *bench) error {
 	return b.together(4, parts)
 }
 
-// inMoved runs one case, and says of a lock that cannot be judged there that it was not.
+// inMoved runs one case, and says so if the lock cannot be judged there.
 func (b *bench) inMoved(f func(*moved) error) error { return b.fit(b.inMovedWorlds(f)) }
 
-// inMovedWorlds runs one case, and again if a call met a time limit, which a busy machine does.
+// inMovedWorlds runs one case, and again if a call met a time limit, as on a busy machine.
 func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	for range 3 {
 		err = b.inMovedWorld(f)
@@ -271,7 +288,7 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	return err
 }
 
-// fit returns err unless it says that the lock cannot be judged; that is said.
+// fit returns err, but logs an error that says that the lock cannot be judged.
 func (b *bench) fit(err error) error {
 	if errors.Is(err, errUnfit) {
 		b.run.logf("%s: not judged: %v", b.property, err)
@@ -280,7 +297,7 @@ func (b *bench) fit(err error) error {
 	return err
 }
 
-// inMovedWorld runs one case. What a lock does that mixes two clocks is not judged.
+// inMovedWorld runs one case. A lock that mixes two clocks is not judged.
 func (b *bench) inMovedWorld(f func(*moved) error) error {
 	w, err := b.movedWorld()
 	if err != nil {
@@ -294,8 +311,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	return err
 }
 
-// renews says whether something keeps a lock for longer than its lease, like a renewal that the
-// lock does not tell of.
+// renews reports whether something keeps a lock for longer than its lease, like a renewal that the lock does not
+// report.
 func (b *bench) renews() string {
 	if b.run.lock.Renews {
 		return "leases are renewed in the background, by the real clock"

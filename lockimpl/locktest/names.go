@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oversell/internal/alike"
@@ -12,8 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// namesAreIndependent takes locks with names that resemble each other, and many that
-// do not.
+// namesAreIndependent takes locks with similar names, and many with different ones.
 func namesAreIndependent(b *bench) error {
 	return b.together(4, []part{
 		{"similar names", similarNames},
@@ -24,9 +24,89 @@ func namesAreIndependent(b *bench) error {
 	})
 }
 
+// twoLengths has a lease end, be extended, or be released, while a longer one of another name lasts. The server is the
+// rule's own: other rules would hold locks beside these.
+func twoLengths(b *bench) error {
+	if b.renews() != "" {
+		return nil
+	}
+	const short, length = 2 * time.Second, time.Hour
+	var cases []part
+	for _, same := range []bool{true, false} {
+		for _, end := range []string{"ended", "been extended and ended", "been released"} {
+			by := map[bool]string{true: "the same client", false: "another client"}[same]
+			what := fmt.Sprintf("after a lease of %v of another name, taken by %s, had %s", short, by, end)
+			cases = append(cases, part{by + ", " + end, func(b *bench) error {
+				return b.inMoved(func(w *moved) error { return w.besideShort(same, end, short, length, what) })
+			}})
+		}
+	}
+	return b.together(2, append(cases, part{"the same before a separator", func(b *bench) error {
+		return b.inMoved(func(w *moved) error { return w.besideNamesake(short, length) })
+	}}))
+}
+
+// besideNamesake lets short leases end next to long ones whose names differ only behind a separator.
+func (w *moved) besideNamesake(short, length time.Duration) error {
+	var ends []time.Time
+	base := w.name
+	for i, ttl := range []time.Duration{length, short} {
+		for _, sep := range alike.Separators {
+			w.name = fmt.Sprintf("%s%c%d", base, sep, i)
+			_, end, err := w.take(w.client(), ttl)
+			if err != nil {
+				return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+			}
+			ends = append(ends, end)
+		}
+	}
+	w.clock.Advance(2*short + afterLease)
+	for i, sep := range alike.Separators {
+		w.name = fmt.Sprintf("%s%c0", base, sep)
+		if err := w.refused(w.client(), ends[i], fmt.Sprintf("after a lease of %v of the name %s%c1 had ended", short, base, sep)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideShort takes a long lease, and then a short one of another name, and expects that others are kept out when the short
+// one is over.
+func (w *moved) besideShort(same bool, end string, short, length time.Duration, what string) error {
+	long := w.client()
+	_, until, err := w.take(long, length)
+	if err != nil {
+		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+	}
+	other := long
+	if !same {
+		other = w.client()
+	}
+	var l lockimpl.Lock
+	w.call(func() { l, err = other.Try(w.name+"-short", short) })
+	if err != nil {
+		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+	}
+	switch {
+	case end == "been released":
+		w.call(func() { err = other.Release(l) })
+	case end == "been extended and ended" && w.run.able.extends:
+		_, _, err = w.extendBy(other, l, short)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: it was answered %w", errUnfit, err)
+	}
+	w.clock.Advance(2*short + afterLease)
+	return w.refused(w.client(), until, what)
+}
+
 func similarNames(b *bench) error {
 	n := b.name
-	names := append(alike.Names(n), b.collisions()...)
+	shared := b.collisions()
+	if len(shared) > 0 {
+		b.run.logf("%s/similar names: %s", b.property, keyname.Remark("lock", n, shared))
+	}
+	names := slices.DeleteFunc(alike.Names(n), func(name string) bool { return slices.Contains(shared, name) })
 	var holders []*client
 	var locks []lockimpl.Lock
 	var taken []string
@@ -38,7 +118,7 @@ func similarNames(b *bench) error {
 			continue
 		}
 		if err != nil {
-			l, err = c.TakeWithin(name, long, 2*time.Second)
+			l, err = c.Take(name, long, 0)
 		}
 		if err != nil {
 			return sameLock("with other names held, such as %q, the free lock %q was not granted: %v", n, name, err)
@@ -49,7 +129,7 @@ func similarNames(b *bench) error {
 	stranger := b.client()
 	b.property = variant.OwnerOnlyRelease
 	for i := range names {
-		if err := b.givesBack(holders[i], locks[i], fmt.Sprintf("after locks with names like %q had been given back", names[max(i-1, 0)])); err != nil {
+		if err := b.givesBack(holders[i], locks[i], fmt.Sprintf("after locks with names like %q had been released", names[max(i-1, 0)])); err != nil {
 			return err
 		}
 		for j := i + 1; j < len(names); j++ {
@@ -79,7 +159,7 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 				continue
 			}
 			if err != nil {
-				l, err = c.TakeWithin(name, long, 2*time.Second)
+				l, err = c.Take(name, long, 0)
 			}
 			if err != nil {
 				return sameLock("with other names held %s, the free lock %.700q was not granted: %v", what, name, err)
@@ -88,7 +168,7 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 		}
 		b.property = variant.OwnerOnlyRelease
 		for i, l := range locks {
-			if err := b.givesBack(holders[i], l, "after locks with similar names had been given back"); err != nil {
+			if err := b.givesBack(holders[i], l, "after locks with similar names had been released"); err != nil {
 				return err
 			}
 		}
@@ -96,8 +176,8 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 	}
 }
 
-// declines reports whether an Acquire that ended in an error says nothing about a free lock: a new client asks
-// again, and gets an error of the lock's own that is not a refusal, before any command is sent.
+// declines reports whether a failed Acquire says nothing about a free lock: a new client tries again and gets an error
+// of the lock's own that is not a refusal, before any command is sent.
 func (c *client) declines(name string, err error) bool {
 	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 		return false
@@ -110,7 +190,7 @@ func (c *client) declines(name string, err error) bool {
 		fresh.Sent() == 0 && fresh.Hooked.Load() == 0
 }
 
-// collisions are names for which the lock may use a key that it uses for its own name, too.
+// collisions returns names for which the lock may use a key that it also uses for its own name.
 func (b *bench) collisions() []string {
 	c, l, err := b.holder(long)
 	if err != nil {
@@ -125,11 +205,11 @@ func (b *bench) collisions() []string {
 	if err != nil {
 		return nil
 	}
-	return keyname.Collisions(found, b.name)
+	return keyname.Collisions(found, b.name, b.name)
 }
 
-// manyNames holds many locks at once, on a machine with enough time more than a table of some hundred
-// thousand slots takes without two in one.
+// manyNames holds many locks at once: on a machine that is fast enough, so many that some names collide if a lock maps
+// them to a hundred thousand slots.
 func manyNames(b *bench) error {
 	const (
 		least  = 200
@@ -145,7 +225,7 @@ func manyNames(b *bench) error {
 	for start := time.Now(); len(locks) < count && (len(locks) < least || time.Since(start) < toTake); {
 		i := len(locks)
 		name := fmt.Sprintf("%s-%x", b.name, i*7919+stranger.Chance(1000))
-		l, err := c.TakeWithin(name, long, 2*time.Second)
+		l, err := c.Take(name, long, 0)
 		if err != nil {
 			return sameLock("a client that holds %d locks could not take %q, which nobody holds: %v", i, name, err)
 		}
@@ -184,7 +264,7 @@ func twoOfOne(b *bench) error {
 	if err := b.givesBack(c, second, "with two locks"); err != nil {
 		return err
 	}
-	if err := b.intact(c, first, "after the same client had given another name back"); err != nil {
+	if err := b.intact(c, first, "after the same client had released another name"); err != nil {
 		return err
 	}
 	if err := b.free(first.Key, 0, "after its release"); err != nil {

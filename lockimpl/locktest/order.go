@@ -78,7 +78,7 @@ func tokensRise(b *bench) error {
 	return b.givesBack(c, l, "at once")
 }
 
-// laterOn lets a long time pass for the server: each key of this lock that expires, does.
+// laterOn lets a long time pass for the server: every key of this lock with an expiry expires.
 func (b *bench) laterOn() error {
 	for _, rdb := range b.client().Env.Redis {
 		if err := keyname.Expire(b.ctx, rdb, b.name, 1000*time.Hour); err != nil {
@@ -106,8 +106,8 @@ func tokensRiseAcrossClocks(b *bench) error {
 	return nil
 }
 
-// servedInOrder lets three clients join the line one after the other, each only
-// when the one before is known to stand in it, and then frees the lock.
+// servedInOrder lets three clients join the line one after the other, each only when the one before is known to be in
+// it, and then frees the lock.
 //
 // A waiter that a busy machine holds up for too long may lose its place: the order must be
 // wrong each time.
@@ -190,7 +190,7 @@ func (b *bench) lineUp(w waiting) error {
 	for want := range clients {
 		switch got := <-served; {
 		case got.err != nil:
-			return broken(variant.Progress, "client %d of a line of %d did not get the lock, which its holder had given back: %v", got.client+1, clients, got.err)
+			return broken(variant.Progress, "client %d of a line of %d did not get the lock, which its holder had released: %v", got.client+1, clients, got.err)
 		case got.client != want:
 			return broken(variant.FIFO, "client %d of the line was served as number %d", got.client+1, want+1)
 		}

@@ -8,7 +8,6 @@ import (
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
-	"oversell/variant"
 	"oversell/wire"
 )
 
@@ -31,7 +30,7 @@ func (p passage) String() string {
 	return fmt.Sprintf("%v passed "+what, p.passes, p.nth, p.master+1)
 }
 
-// timePasses: between any two of a client's steps there may be any time.
+// timePasses: any time may pass between any two of a client's steps.
 func timePasses(b *bench) error {
 	if why := b.renews(); why != "" {
 		b.run.logf("%s/time that passes within an acquire or an extend was not tried: %s", b.property, why)
@@ -64,8 +63,8 @@ func timePasses(b *bench) error {
 	return b.together(3, cases)
 }
 
-// askedAgain is an acquire that ends without the answer to a command, and another one by the same client after a
-// time. What the first one took ends first.
+// askedAgain makes an acquire that ends without the answer to a command, and after a time another one by the same
+// client. The lease of the first ends first.
 func (w *moved) askedAgain(n int, lease time.Duration) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -124,7 +123,7 @@ func (w *moved) piecemeal(lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
 }
 
-// passages are the commands at which time passes: the first few to one master, or the first to
+// passages returns the commands at which time passes: the first few to one master, or the first to
 // each of several.
 func passages(masters int, lease time.Duration) (all []passage) {
 	commands := 3
@@ -142,8 +141,7 @@ func passages(masters int, lease time.Duration) (all []passage) {
 	return all
 }
 
-// slowly is an acquire, or an extend, in which time passes. What was promised to the client
-// must keep others out.
+// slowly makes an acquire or an extend during which time passes. The promised lease must keep others out.
 func (w *moved) slowly(p passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
@@ -180,7 +178,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 	return w.refused(w.client(), until, what)
 }
 
-// pass has time pass at a command, and tells whether it did.
+// pass has time pass at a command, and reports whether it did.
 func (w *moved) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false
@@ -196,14 +194,6 @@ func (w *moved) pass(c *client, p passage) (passed func() bool) {
 		return wire.Action{}
 	}, pass)
 	return func() bool { once.Do(func() {}); return did }
-}
-
-// several tells the locks on several masters whose commands are reached.
-func several(r *run) string {
-	if why := reached(r); why != "" || r.server.Nodes() > 2 {
-		return why
-	}
-	return "the lock is on one master"
 }
 
 // someMasters keeps a client from the majority of the masters.
@@ -224,10 +214,9 @@ func someMasters(b *bench) error {
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				c := b.practised()
-				l, err := c.Take(b.name, b.ttl, 0)
+				c, l, err := b.practisedHolder(b.ttl)
 				if err != nil {
-					return broken(variant.Progress, "a free lock was not granted: %v", err)
+					return err
 				}
 				c.Reaches(reach)
 				if m, err := c.Extend(l, 3*b.ttl); err == nil {
@@ -243,15 +232,7 @@ func someMasters(b *bench) error {
 	return b.together(6, cases)
 }
 
-// tellsRenewals tells the locks that renew leases and say until when.
-func tellsRenewals(r *run) string {
-	if why := reached(r); why != "" || r.able.renewed {
-		return why
-	}
-	return "the lock does not tell of renewals"
-}
-
-// renewalsSuffer: what a lock tells of a renewal is a promise, too.
+// renewalsSuffer: a renewal that a lock reports is a promise, too.
 func renewalsSuffer(b *bench) error {
 	late := func(by time.Duration) func(*bench) error {
 		return func(b *bench) error { return b.renewedLate(by) }
@@ -260,10 +241,9 @@ func renewalsSuffer(b *bench) error {
 		{"answered late", late(b.ttl / 2)},
 		{"answered a little late", late(b.ttl / 5)}, // a renewal may have a time limit
 		{"fails", func(b *bench) error {
-			c := b.practised()
-			l, err := c.Take(b.name, b.ttl, 0)
+			c, l, err := b.practisedHolder(b.ttl)
 			if err != nil {
-				return broken(variant.Progress, "a free lock was not granted: %v", err)
+				return err
 			}
 			c.Reaches(func(int) bool { return false })
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
@@ -272,20 +252,14 @@ func renewalsSuffer(b *bench) error {
 	})
 }
 
-// renewedLate tries a holder that dies after the answer to its renewal came late.
+// renewedLate tests a holder that dies after a late answer to its renewal.
 func (b *bench) renewedLate(by time.Duration) error {
-	c := b.practised()
-	l, err := c.Take(b.name, b.ttl, 0)
+	c, l, err := b.practisedHolder(b.ttl)
 	if err != nil {
-		return broken(variant.Progress, "a free lock was not granted: %v", err)
+		return err
 	}
 	first := c.Until(l)
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
-		if nth == 1 {
-			return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by}
-		}
-		return wire.Action{}
-	})
+	c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by})
 	for end := first.Add(b.ttl); time.Now().Before(end) && !c.Until(l).After(first); {
 		b.sleep(time.Millisecond)
 	}
@@ -295,8 +269,8 @@ func (b *bench) renewedLate(by time.Duration) error {
 	return err
 }
 
-// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a
-// request that was held up: a time does not tell them apart.
+// grantsAtOneTime: two grants may be at one time, by clocks that were set back, or for a request that was held up: a
+// time does not distinguish them.
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {

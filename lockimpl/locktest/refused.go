@@ -24,39 +24,18 @@ func serverRefuses(b *bench) error {
 	return b.together(4, cases)
 }
 
-// refusal is an error that answers the commands of a call from the n-th on, or that one only. A client that goes on
-// asking is answered otherwise in the end.
-type refusal struct {
-	answer error
-	nth    int
-	only   bool
-}
-
-func (r refusal) String() string {
-	if r.only {
-		return fmt.Sprintf("command %d was answered %q", r.nth, r.answer)
-	}
-	return fmt.Sprintf("command %d and the next ones were answered %q", r.nth, r.answer)
-}
-
 // during runs a call of a client, and tells whether a command was refused.
-func (w *moved) during(r refusal, c *client, call func()) bool {
-	c.line.Errors(r.answer, r.answer)
-	c.line.Plan(func(nth int) interrupt.Action {
-		if nth == r.nth || nth > r.nth && nth < r.nth+6 && !r.only {
-			return interrupt.Refuse
-		}
-		return interrupt.Pass
-	})
+func (w *moved) during(o interrupt.Outage, c *client, call func()) bool {
+	o.On(c.line)
 	w.callFor(call, 20*time.Millisecond)
 	sent := c.line.Sent()
 	c.line.Plan(nil)
-	return sent >= r.nth
+	return sent >= o.Nth
 }
 
 func (w *moved) refusing(answer error) error {
 	base := w.name
-	refusals := []refusal{{answer, 1, false}, {answer, 1, true}, {answer, 2, false}, {answer, 2, true}}
+	refusals := interrupt.Outages(answer)
 	if w.run.server.Nodes() > 1 {
 		refusals = refusals[:1] // what one of several masters answers says less
 	}
@@ -84,7 +63,7 @@ func (w *moved) refusing(answer error) error {
 }
 
 // refusesOthers is about an acquire of a held lock, and its release.
-func (w *moved) refusesOthers(r refusal, holder, asker, stranger *client) error {
+func (w *moved) refusesOthers(r interrupt.Outage, holder, asker, stranger *client) error {
 	l, until, err := w.take(holder, time.Hour)
 	if err != nil {
 		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
@@ -118,7 +97,7 @@ func (w *moved) refusesOthers(r refusal, holder, asker, stranger *client) error 
 }
 
 // refusesLease is about an acquire of a free lock. If it is granted, there is a lease, and it ends.
-func (w *moved) refusesLease(r refusal, stranger *client) error {
+func (w *moved) refusesLease(r interrupt.Outage, stranger *client) error {
 	asker := w.client(lined) // that dies, if it is granted the lock
 	var l lockimpl.Lock
 	var err error
@@ -142,7 +121,7 @@ func (w *moved) refusesLease(r refusal, stranger *client) error {
 }
 
 // refusesExtend is about an extend. If it is answered with success, the lease lasts for as long.
-func (w *moved) refusesExtend(r refusal, holder, stranger *client) error {
+func (w *moved) refusesExtend(r interrupt.Outage, holder, stranger *client) error {
 	l, _, err := w.take(holder, 20*time.Second)
 	if err != nil {
 		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)

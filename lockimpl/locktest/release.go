@@ -10,6 +10,7 @@ import (
 
 	"oversell/internal/alike"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 )
 
@@ -33,7 +34,7 @@ func lateCalls(b *bench) error {
 			if err := b.intact(next, m, "after the first holder's late "+strings.Join(acts, " and ")); err != nil {
 				return err
 			}
-			// The state that the late holder still has must not affect later clients.
+			// Data left by the late holder must not affect later clients.
 			third, m, err := b.holder(long)
 			if err != nil {
 				return err
@@ -54,8 +55,7 @@ func lateCalls(b *bench) error {
 	return b.together(8, cases)
 }
 
-// lapsed returns a lock with a holder that lets the lease run out and lives. The background work of one that renews
-// by itself is stopped.
+// lapsed returns a lock with a holder that lives and lets the lease run out. Background renewal is stopped.
 func (b *bench) lapsed() (*client, lockimpl.Lock, error) {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -123,7 +123,7 @@ func extendsTooLate(b *bench) error {
 	return b.intact(owner, m, "after an extend that came late and was answered with success")
 }
 
-// staleCalls acts on locks that were given back.
+// staleCalls acts on locks that were released.
 func staleCalls(b *bench) error {
 	return b.together(8, []part{
 		{"by the same client", func(b *bench) error { return b.afterRelease(false) }},
@@ -138,7 +138,7 @@ func staleCalls(b *bench) error {
 			if err != nil {
 				return err
 			}
-			if sameGrant(o, l) {
+			if lockclient.SameGrant(o, l) {
 				return nil // no lock has issued what would be forged: it names the holder's own grant
 			}
 			forged := o
@@ -150,15 +150,6 @@ func staleCalls(b *bench) error {
 			return b.intact(holder, l, "after a release by the holder of another lock")
 		}},
 	})
-}
-
-// sameGrant tells whether nothing but the name tells two grants apart, as with tokens that are counted
-// for each name.
-func sameGrant(one, two lockimpl.Lock) bool {
-	if one.Token != "" || two.Token != "" {
-		return one.Token == two.Token
-	}
-	return one.Fence == two.Fence && one.Fence != 0
 }
 
 func (b *bench) afterRelease(another bool) error {
@@ -178,12 +169,12 @@ func (b *bench) afterRelease(another bool) error {
 	if err != nil {
 		return err
 	}
-	if err := b.isLate("a release of a lock that was given back before and is another's now", owner.Release(old)); err != nil {
+	if err := b.isLate("a release of a lock that was released before and is another's now", owner.Release(old)); err != nil {
 		return err
 	}
 	if b.run.able.extends {
 		if _, err := owner.Extend(old, b.ttl); err == nil {
-			return broken(variant.MutualExclusion, "an extend of a lock that was given back before and is another's now was answered with success; want ErrLost")
+			return broken(variant.MutualExclusion, "an extend of a lock that was released before and is another's now was answered with success; want ErrLost")
 		}
 	}
 	b.sleep(50 * time.Millisecond)
@@ -340,7 +331,7 @@ func (b *bench) mistaken(kind alike.Token, back bool) error {
 		owner.Freeze()
 		defer owner.Thaw()
 	}
-	b.sleepUntil(l.Until.Add(grain))
+	b.sleepUntil(l.Until.Add(lockclient.Grain))
 	m, err := next.Take(b.name, long, b.ttl)
 	if err != nil && unequal() {
 		return nil
@@ -407,8 +398,8 @@ func tokensOnce(b *bench) error {
 	return b.together(4, []part{{"one name", count}, {"another", count}, {"a third", count}, {"a fourth", count}})
 }
 
-// frozenHolder cuts a holder off from the server until another client has the lock. What
-// it had under way, renewals included, arrives then.
+// frozenHolder cuts a holder off from the server until another client has the lock. Its requests in flight, including
+// renewals, arrive then.
 func frozenHolder(b *bench) error {
 	case_ := func(act string) func(*bench) error {
 		return func(b *bench) error {

@@ -1,14 +1,19 @@
 package locktest
 
-import "oversell/variant"
+import (
+	"cmp"
+
+	"oversell/variant"
+)
 
 // Faults of rules that let a lease run out, and of rules that cut clients off.
 var (
 	overrun = []variant.Fault{variant.Overrun}
 	crash   = []variant.Fault{variant.Crash}
+	restart = []variant.Fault{variant.RestartEmpty}
 	frozen  = []variant.Fault{variant.Overrun, variant.FreezeRenewal, variant.LateRequest}
 	lost    = []variant.Fault{variant.DropReply, variant.LateRequest, variant.Overrun, variant.Crash}
-	// noAnswer is an answer that is lost, and no more.
+	// noAnswer is a lost answer, and no other fault.
 	noAnswer = []variant.Fault{variant.DropReply}
 	stale    = []variant.Fault{variant.LateRequest, variant.Overrun}
 	skew     = []variant.Fault{variant.ClockSkew, variant.Crash}
@@ -25,6 +30,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease of a lock that was waited for", canWait, leaseAfterWait},
 	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
+	{variant.MutualExclusion, nil, "a long lease beside a short one of another name", nil, twoLengths},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
@@ -34,12 +40,12 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
-	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", tellsRenewals, renewalsSuffer},
+	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", renewed, renewalsSuffer},
 	{variant.MutualExclusion, frozen, "a holder is told when its lock is lost", loses, lossIsTold},
 	{variant.OwnerOnlyRelease, lost, "an answer that is lost, and a client held up after it", reached, lostAndStalled},
 	{variant.OwnerOnlyRelease, overrun, "a client held up between two commands of a release or an extend", reached, stalledOwner},
 	{variant.OwnerOnlyRelease, overrun, "a late release or extend leaves the next holder alone", nil, lateCalls},
-	{variant.OwnerOnlyRelease, stale, "a lock given back leaves the next holder alone", nil, staleCalls},
+	{variant.OwnerOnlyRelease, stale, "calls after a release leave the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
 	{variant.OwnerOnlyRelease, stale, "a late release on a server that knows no scripts", nil, func(b *bench) error { return b.run.scriptless }},
 	{variant.OwnerOnlyRelease, stale, "a late release or extend after a quiet time", nil, lateAfterQuiet},
@@ -58,6 +64,7 @@ var rules = []rule{
 	{variant.Progress, crash, "a renewal ends with the release", nil, renewalEnds},
 	{variant.Progress, crash, "a client that dies between two commands", reached, diesBetween},
 	{variant.Progress, crash, "a server that knows no scripts", nil, newServer},
+	{variant.Progress, restart, "a server that forgets its scripts", hashes, forgottenScripts},
 	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
 	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
@@ -71,51 +78,30 @@ var rules = []rule{
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 
-func canWait(r *run) string {
-	if !r.able.waits {
-		return "the lock does not wait"
+// needs is a condition of a rule: it returns why the rule does not apply to a lock; "" if it does.
+func needs(can func(*run) bool, otherwise string) func(*run) string {
+	return func(r *run) string {
+		if can(r) {
+			return ""
+		}
+		return otherwise
 	}
-	return ""
 }
 
-func renews(r *run) string {
-	if !r.lock.Renews {
-		return "the lock does not renew its leases"
-	}
-	return ""
+// onWire is needs for rules that act on the lock's commands.
+func onWire(can func(*run) bool, otherwise string) func(*run) string {
+	return func(r *run) string { return cmp.Or(reached(r), needs(can, otherwise)(r)) }
 }
 
-func canExtend(r *run) string {
-	if !r.able.extends {
-		return "the lock does not extend"
-	}
-	return ""
-}
-
-func reached(r *run) string {
-	if !r.able.reached {
-		return "the lock's commands do not pass the suite's proxies"
-	}
-	return ""
-}
-
-func hashes(r *run) string {
-	if why := reached(r); why != "" || r.able.hashes {
-		return why
-	}
-	return "the lock sends no script by its hash"
-}
-
-func draws(r *run) string {
-	if !r.able.draws {
-		return "the lock draws its tokens by itself"
-	}
-	return ""
-}
-
-func distinct(r *run) string {
-	if r.able.reenters {
-		return "the lock is re-entrant, so that two grants of one client are one"
-	}
-	return ""
-}
+var (
+	canWait   = needs(func(r *run) bool { return r.able.waits }, "the lock does not wait")
+	renews    = needs(func(r *run) bool { return r.lock.Renews }, "the lock does not renew its leases")
+	canExtend = needs(func(r *run) bool { return r.able.extends }, "the lock does not extend")
+	reached   = needs(func(r *run) bool { return r.able.reached }, "the lock's commands do not pass the suite's proxies")
+	draws     = needs(func(r *run) bool { return r.able.draws }, "the lock draws its tokens by itself")
+	loses     = needs(func(r *run) bool { return r.able.loses }, "the lock does not tell its holder when it is lost")
+	several   = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
+	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash")
+	renewed   = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
+	distinct  = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
+)

@@ -9,23 +9,16 @@ import (
 	"oversell/variant"
 )
 
-func loses(r *run) string {
-	if !r.able.loses {
-		return "the lock does not tell its holder when it is lost"
-	}
-	return ""
-}
-
-// lossIsTold: a lock that tells its holder when it is lost tells so once another has it, and at no other time.
+// lossIsTold: a lock that tells its holder of a loss does so once another client has it, and at no other time.
 func lossIsTold(b *bench) error {
 	return b.together(4, []part{
 		{"held", func(b *bench) error { return b.keptUntold(false) }},
-		{"given back in time", func(b *bench) error { return b.keptUntold(true) }},
+		{"released in time", func(b *bench) error { return b.keptUntold(true) }},
 		{"taken by another", takenIsTold},
 	})
 }
 
-// lost is the channel that the lock closes when l is lost, or nil.
+// lost returns the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	if loser, tells := c.Locker.(lockimpl.Loser); tells {
 		return loser.Lost(l)
@@ -33,7 +26,7 @@ func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
 	return nil
 }
 
-// keptUntold holds a lock, or gives it back: in neither case it is lost.
+// keptUntold holds a lock, or releases it: in neither case is it lost.
 func (b *bench) keptUntold(back bool) error {
 	c, l, err := b.holder(b.ttl)
 	if err != nil {
@@ -58,7 +51,7 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	select {
 	case <-lost:
-		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder that had given its lock back in time was told that it is lost")
+		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder that had released its lock in time was told that it is lost")
 	case <-b.after(2 * b.ttl):
 		return nil
 	}

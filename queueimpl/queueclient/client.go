@@ -70,9 +70,10 @@ func (b Bench) once() bool {
 	return b.Variant.AtLeastOnce || Keeps(b.Variant, variant.NoDuplicateDelivery)
 }
 
-// Answer is for how long a call may go on after its context has ended. LongEnough is after how long
-// something that should happen within a second or two will not.
+// Patience is the time limit of a rule. Answer is how long a call may take to return after its context has ended. After
+// LongEnough, an event that should come within a second or two is taken to have failed.
 const (
+	Patience   = 12 * time.Second
 	Answer     = 5 * time.Second
 	LongEnough = 7 * time.Second
 )

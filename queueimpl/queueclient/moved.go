@@ -1,18 +1,9 @@
 package queueclient
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"oversell/clock"
-	"oversell/internal/realtime"
-	"oversell/server"
+	"oversell/internal/emulated"
 	"oversell/variant"
 )
 
@@ -21,44 +12,23 @@ import (
 // clock cannot be judged there, nor can code that the emulation does not understand: both are tried
 // first, with short times. What comes early there is early, whatever the emulation understands.
 func (b Bench) Moved(short, check func(Bench) error) error {
-	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
-	target, err := server.OpenEmbedded(clk, 1)
+	server, err := emulated.Start()
 	if err != nil {
 		return err
 	}
-	defer target.Close()
-	var real atomic.Bool
-	var mu sync.Mutex
-	var conns []redis.UniversalClient
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
+	defer server.Close()
 	on := func(queue string) Bench {
-		return Bench{Variant: b.Variant, last: b.last, Queue: b.Queue + queue, Pass: clk.Advance, Env: func() variant.Env {
-			c := target.Client(0, server.ConnOptions{PoolSize: 4})
-			c.AddHook(realtime.Hook{Seen: &real})
-			mu.Lock()
-			defer mu.Unlock()
-			conns = append(conns, c)
-			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text, Addr: target.Addrs,
-				Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
-					return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
-				}}
-		}}
+		return Bench{Variant: b.Variant, last: b.last, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}
 	}
 	switch err := short(on("-short")); {
-	case real.Load():
+	case server.Real():
 		return nil
 	case isEarly(err):
 		return err
 	case err != nil:
 		return nil // other rules test short times
 	}
-	if err := check(on("-long")); err != nil && !real.Load() {
+	if err := check(on("-long")); err != nil && !server.Real() {
 		return err
 	}
 	return nil

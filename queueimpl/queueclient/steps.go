@@ -3,6 +3,7 @@ package queueclient
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -182,4 +183,32 @@ func Keeps(v queueimpl.Variant, p variant.Property) bool {
 	return slices.Contains(v.Promises, p) && !slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {
 		return f.Property == p && f.Fault == variant.NoFault && f.Under == ""
 	})
+}
+
+// Can reports whether the queue implements the optional interface T.
+func Can[T any](v queueimpl.Variant) bool {
+	_, ok := v.Sample().(T)
+	return ok
+}
+
+// Lends reports whether consumers acknowledge tasks, and a task that is not acknowledged is delivered again.
+func Lends(v queueimpl.Variant) bool { return v.AtLeastOnce && Can[queueimpl.Acker](v) }
+
+// DueIn returns how long from now a task is due that was just enqueued with a delay. It is up to a second longer than the
+// delay if the task's score says so: a queue may round up to whole seconds.
+func DueIn(c *Client, t queueimpl.Task, after time.Duration) time.Duration {
+	const rounded = time.Second
+	said := time.Duration(math.Round((t.Score-float64(c.Env.Clock.Now().UnixMicro())/1e6)*1e6)) * time.Microsecond
+	return max(after, min(said, after+rounded))
+}
+
+// Sorted returns an error unless the tasks are ordered by due time. Tasks with the same due time may come in any order.
+func Sorted(tasks []queueimpl.Task) error {
+	for i := 1; i < len(tasks); i++ {
+		p, t := tasks[i-1], tasks[i]
+		if t.Score < p.Score {
+			return Broken(variant.InOrder, "%q (%f) was delivered after %q (%f)", t.ID, t.Score, p.ID, p.Score)
+		}
+	}
+	return nil
 }

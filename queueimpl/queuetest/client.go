@@ -3,6 +3,7 @@ package queuetest
 import (
 	"time"
 
+	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
@@ -23,6 +24,7 @@ const (
 	look              = queueclient.Look
 	lateness          = queueclient.Lateness
 	patienceForClaims = queueclient.PatienceForClaims
+	patience          = queueclient.Patience
 	answer            = queueclient.Answer
 	longEnough        = queueclient.LongEnough
 	near              = queueclient.Near
@@ -41,7 +43,13 @@ var (
 	loses      = queueclient.Loses
 	claims     = queueclient.Claims
 	bothWays   = queueclient.BothWays
+	dueIn      = queueclient.DueIn
+	sorted     = queueclient.Sorted
+	lends      = queueclient.Lends
 )
+
+// can reports whether the queue implements the optional interface T.
+func can[T any](v queueimpl.Variant) bool { return queueclient.Can[T](v) }
 
 func broken(promise variant.Property, format string, args ...any) error {
 	return queueclient.Broken(promise, format, args...)

@@ -290,7 +290,30 @@ func sameIDs(ctx context.Context, b bench) error {
 			return fmt.Errorf("of two entries with one id: %w", err)
 		}
 	}
-	return c.Holds(ctx, variant.NoLostTask, nil, nil)
+	if err := c.Holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+		return err
+	}
+	return oneOfTwins(ctx, b.Client(claims))
+}
+
+// oneOfTwins enters two tasks with one id in one call, and has the consumer of one die.
+func oneOfTwins(ctx context.Context, c *client) error {
+	c.Name += "-twins"
+	if _, err := c.Enqueue(ctx, c.Name, "a", "a"); err != nil {
+		return broken(theInterface, "enqueue answered %q", err)
+	}
+	had, err := c.All(ctx, 2, 2)
+	if err != nil || len(had) != 2 {
+		return err // other rules are about that
+	}
+	if err := c.Acks(ctx, theInterface, had[0], nil); err != nil {
+		return err
+	}
+	again, err := c.Comes(ctx, variant.NoLostTask, "a")
+	if err != nil {
+		return fmt.Errorf("two tasks with one id were enqueued in one call and delivered, and one was acknowledged; the other: %w", err)
+	}
+	return c.Acks(ctx, theInterface, again, nil)
 }
 
 // behindLiveClaims: of many claims that have run out, all but one are taken again at once, so that the
@@ -370,11 +393,13 @@ func extendOften(ctx context.Context, b bench) error {
 	const times = 12
 	c := b.Client(claims)
 	x := c.Queue.(queueimpl.Extender)
+	start := c.Env.Clock.Now()
 	taken, err := c.Given(ctx, theInterface)
 	if err != nil {
 		return err
 	}
 	t := taken[0]
+	claim := max(claim, t.Until.Sub(start)) // a queue may round it up
 	for range times {
 		if t, err = x.Extend(ctx, c.Name, t); err != nil {
 			return nil // a machine so busy that the claim is over; other rules extend, too

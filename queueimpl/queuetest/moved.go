@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -70,14 +69,6 @@ func delayOf(ctx context.Context, b bench, after time.Duration) error {
 		return err
 	}
 	return c.Done(ctx, tasks...)
-}
-
-// dueIn is in what time a task is due that was just enqueued with a delay: a queue may say by its score
-// that it is somewhat later, for example because it rounds up to whole seconds.
-func dueIn(c *client, t queueimpl.Task, after time.Duration) time.Duration {
-	const rounded = time.Second
-	said := time.Duration(math.Round((t.Score-float64(c.Env.Clock.Now().UnixMicro())/1e6)*1e6)) * time.Microsecond
-	return max(after, min(said, after+rounded))
 }
 
 // peeksAhead expects that a peek shows nothing: the first task is due in some time.

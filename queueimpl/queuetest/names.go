@@ -76,9 +76,10 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	n := b.Queue
 	names := []string{
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + ":", n + ":a", n + ":a:b", n + "*", n + "?", n[:len(n)-1] + "?", n + "[a]", n + " ", n + "\n", n + "\x00", n + "%",
-		n + ":claimed", n + ":processing", n + ":delayed", n + ":dead", n + ":ids", n + ":lock", n + ":journal", n + ":meta", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
+		n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 	}
 	c := b.Client()
+	var shared error
 	// The keys tell of names that would use the same.
 	first := *c
 	first.Name += "-keys"
@@ -93,8 +94,9 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range keyname.Collisions(found, first.Name) {
-			names = append(names, strings.Replace(name, first.Name, n, 1))
+		if others := keyname.Collisions(found, first.Name, n); len(others) > 0 {
+			shared = &remark{keyname.Remark("queue", n, others)}
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 		}
 	}
 	ids := func(i int) []string {
@@ -127,7 +129,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
 		}
 	}
-	return nil
+	return shared
 }
 
 // unlikeNames does the same in two queues with names that have nothing in common, in turn: neither queue sees

@@ -18,10 +18,10 @@ import (
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good queue with
-// one thing wrong, and must be told which promise it broke.
+// A suite that never fails proves nothing. Each saboteur is a correct queue with one fault, and the suite must name the
+// promise that it breaks.
 
-// full is all that the queue "reliable" can do.
+// full has all the methods of the queue "reliable".
 type full interface {
 	queueimpl.Queue
 	queueimpl.Delayer
@@ -35,7 +35,7 @@ type full interface {
 	queueimpl.Journaler
 }
 
-// saboteur has some of its methods replaced.
+// saboteur is a queue some of whose methods are replaced by hooks.
 type saboteur struct {
 	full
 	hooks
@@ -44,7 +44,7 @@ type saboteur struct {
 
 type hooks struct {
 	enqueue func(ctx context.Context, q full, name string, after time.Duration, ids []string) ([]queueimpl.Task, error)
-	// pop sees the answer; nth counts this client's pops from 1.
+	// pop gets the result of a pop and may change it; nth counts this client's pops from 1.
 	pop     func(ctx context.Context, q full, name string, nth int, tasks []queueimpl.Task, err error) ([]queueimpl.Task, error)
 	state   func(queueimpl.State) queueimpl.State
 	dequeue func(ctx context.Context, q full, name, id string, score float64) error
@@ -152,7 +152,7 @@ func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimp
 	return tasks, err
 }
 
-// inCatalogue are the rules that package internal/mutants has flawed queues for.
+// inCatalogue lists the rules for which package internal/mutants has flawed queues.
 var inCatalogue = []string{
 	"ids are texts like any other",
 	"ids are texts when claims end, too",
@@ -205,13 +205,15 @@ var inCatalogue = []string{
 	"claims that ran out long ago come back one by one",
 	"the task of a dead consumer comes back while others wait",
 	"a delayed task comes while others wait",
+	"a task that is due sooner than one that was seen",
+	"nine thousand tasks in one call",
 	"a receipt is refused after a long time",
 	"an entry that is overwritten while a call is held up",
 }
 
 func TestSaboteursAreCaught(t *testing.T) {
 	type tasks = []queueimpl.Task
-	// removing acknowledges at once, so that the task is gone.
+	// removing acknowledges popped tasks at once, so that they are gone.
 	removing := func(ctx context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
 		for _, t := range got {
 			if err := q.Ack(ctx, name, t); err != nil {
@@ -239,7 +241,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 	reversed := func(_ context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
 		for i := range got {
-			got[i].Score = -got[i].Score - float64(got[i].ID[0]) // less, the later it comes
+			got[i].Score = -got[i].Score - float64(got[i].ID[0]) // the later, the lower
 		}
 		return got, err
 	}
@@ -368,7 +370,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"a task gets lost", hooks{pop: func() func(context.Context, full, string, int, tasks, error) (tasks, error) {
 			var lost atomic.Bool
 			return func(_ context.Context, _ full, _ string, _ int, got tasks, err error) (tasks, error) {
-				if len(got) > 0 && lost.CompareAndSwap(false, true) { // whoever gets something first
+				if len(got) > 0 && lost.CompareAndSwap(false, true) { // the client that gets something first
 					return nil, queueimpl.ErrEmpty
 				}
 				return got, err
@@ -476,12 +478,12 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 	for _, r := range rules {
 		if r.appliesTo(good) && !tried[r.name] && !slices.Contains(inCatalogue, r.name) {
-			t.Errorf("nobody sabotages the rule %q", r.name)
+			t.Errorf("no saboteur breaks the rule %q", r.name)
 		}
 	}
 }
 
-// TestRulesApplyToThosePromising: a rule belongs to those that promise what it checks.
+// TestRulesApplyToThosePromising checks that a rule runs on the queues that promise what it checks, and on no others.
 func TestRulesApplyToThosePromising(t *testing.T) {
 	control, _ := queueimpl.Find("range-run-remove")
 	streams, _ := queueimpl.Find("streams")

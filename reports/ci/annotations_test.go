@@ -7,7 +7,7 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// TestAnnotations: a line for each red entry, at its place.
+// TestAnnotations checks that each red entry has one line, with its position in the plan.
 func TestAnnotations(t *testing.T) {
 	var b strings.Builder
 	if err := Annotations(&b, reportstest.Gate(), "plans/gate,1.yaml"); err != nil {

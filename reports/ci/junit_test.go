@@ -13,8 +13,8 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// TestJUnit: a strict XML parser and a parser of JUnit files both take it, and its counts
-// are right.
+// TestJUnit checks that a strict XML parser and a parser of JUnit files both accept the file, and that its counts are
+// right.
 func TestJUnit(t *testing.T) {
 	var b bytes.Buffer
 	if err := JUnit(&b, reportstest.Gate()); err != nil {
@@ -44,15 +44,15 @@ func TestJUnit(t *testing.T) {
 	if !found {
 		t.Error("no case has the witness of the broken promise in its failure")
 	}
-	// Failed: the property, the limit, the verdict of its case, and the speed. Errors: the
-	// property that is not decided, the fault that never fired, the limit of what did not
-	// happen, the control that is not wanted, and the verdict of its case.
+	// Failed: the property, the limit, the verdict of its case, and the speed. Errors: the property that is not
+	// decided, the fault that never fired, the limit of an operation that did not occur, the control that is not
+	// wanted, and the verdict of its case.
 	if count[junit.StatusFailed] != 4 || count[junit.StatusError] != 5 {
 		t.Errorf("%v:\n%s", count, b.String())
 	}
 }
 
-// structure checks what the schema of Jenkins and Surefire demands.
+// structure checks what the schema of Jenkins and Surefire requires.
 func structure(t *testing.T, source []byte) {
 	t.Helper()
 	type counts struct{ tests, failures, errors int }

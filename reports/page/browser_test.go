@@ -20,12 +20,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// shots is a directory for pictures of the pages, for people to look at; empty in
-// most runs.
+// shots is a directory for screenshots of the pages, for people to look at. It is empty in most runs.
 var shots = os.Getenv("OVERSELL_SHOTS")
 
-// browse starts a browser that ends with the test, or skips the test where there
-// is none.
+// browse starts a browser that ends with the test, or skips the test where there is no browser.
 func browse(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -37,9 +35,9 @@ func browse(t *testing.T) context.Context {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU,
 		chromedp.UserDataDir(profile(t)), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.WSURLReadTimeout(2*time.Minute)) // a browser takes its time to start where much else runs
+		chromedp.WSURLReadTimeout(2*time.Minute)) // on a busy machine a browser takes long to start
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium's own rule for root
+		options = append(options, chromedp.NoSandbox) // Chromium requires this for root
 	}
 	ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(end)
@@ -47,14 +45,14 @@ func browse(t *testing.T) context.Context {
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits for the browser, whose files are removed next
+		_ = chromedp.Cancel(ctx) // waits for the browser to end, before its files are removed
 		end()
 	})
 	return ctx
 }
 
-// profile is a directory for a browser. Its helper processes may write there for a moment
-// after it has ended, so it takes more than one attempt to remove it.
+// profile returns a directory for a browser. The browser's helper processes may write there for a moment after it has
+// ended, so removing it can take several attempts.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "oversell-browser")
@@ -73,7 +71,7 @@ func profile(t *testing.T) string {
 	return dir
 }
 
-// overheard is what a page asked for and complained of.
+// overheard collects the requests and the errors of a page.
 type overheard struct {
 	mu       sync.Mutex
 	requests []string
@@ -95,7 +93,7 @@ func (o *overheard) hear(event any) {
 	}
 }
 
-// heard returns what came since the last time.
+// heard returns the requests and errors since the last call.
 func (o *overheard) heard() (requests, trouble []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,20 +102,20 @@ func (o *overheard) heard() (requests, trouble []string) {
 	return requests, trouble
 }
 
-// measured is what a page is like on a screen.
+// measured is what measure finds out about a page on a screen.
 type measured struct {
-	Overflow  int      // by how many pixels the document is wider than the screen
-	Below     []string // what should be seen at once and is not
+	Overflow  int      // pixels by which the document is wider than the screen
+	Below     []string // elements that should be visible without scrolling and are not
 	Unnamed   int      // steps and pictures without a name
 	Covered   []string // words of a timeline that cover each other
 	Steps     int
 	Pale      []string // texts whose contrast is below 4.5
 	Diagrams  int
-	Unclipped int // by how many pixels a diagram leaves its own box
+	Unclipped int // pixels by which a diagram is wider than its box
 }
 
-// measure runs in the page. Contrast is that of each text with what is behind it;
-// texts in the diagram stand on the card or on the box of their own.
+// measure runs in the page. Contrast is that of each text with its background; a text in the diagram has the card or
+// a box of its own as background.
 const measure = `(() => {
   const shown = e => e.getClientRects().length > 0;
   const all = q => [...document.querySelectorAll(q)].filter(shown);
@@ -163,10 +161,10 @@ const measure = `(() => {
   };
 })()`
 
-// redrawn waits until the page has been drawn again in its new size.
+// redrawn waits until the page is drawn in its new size.
 const redrawn = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
 
-// look measures the page that is open on a screen of some size.
+// look measures the open page on a screen of some size.
 func look(t *testing.T, ctx context.Context, name, scheme string, size [2]int64) (m measured) {
 	t.Helper()
 	actions := []chromedp.Action{
@@ -191,7 +189,7 @@ func look(t *testing.T, ctx context.Context, name, scheme string, size [2]int64)
 	return m
 }
 
-// legible says what is wrong with any page.
+// legible fails the test if the page breaks a rule that holds for all pages.
 func (m measured) legible(t *testing.T) {
 	t.Helper()
 	if m.Overflow > 0 {
@@ -208,7 +206,7 @@ func (m measured) legible(t *testing.T) {
 	}
 }
 
-// TestPages looks at all pages as people do, in one browser.
+// TestPages looks at all pages in one browser, as people do.
 func TestPages(t *testing.T) {
 	ctx := browse(t)
 	var o overheard
@@ -258,7 +256,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// driven is a page that is used.
+// driven is a page that a test uses with mouse and keyboard.
 type driven struct {
 	t   *testing.T
 	ctx context.Context
@@ -271,14 +269,14 @@ func (d driven) do(t *testing.T, actions ...chromedp.Action) {
 	}
 }
 
-// text evaluates an expression that is a text.
+// text evaluates an expression and returns its value as a text.
 func (d driven) text(t *testing.T, expression string) (s string) {
 	t.Helper()
 	d.do(t, chromedp.Evaluate("String("+expression+")", &s))
 	return s
 }
 
-// until waits for an expression to hold.
+// until waits until an expression is true.
 func (d driven) until(t *testing.T, expression string) {
 	t.Helper()
 	ctx, end := context.WithTimeout(d.ctx, time.Minute)
@@ -288,7 +286,7 @@ func (d driven) until(t *testing.T, expression string) {
 	}
 }
 
-// middle is where an element is on the screen.
+// middle returns the middle of an element on the screen.
 func (d driven) middle(t *testing.T, query string) (x, y float64) {
 	t.Helper()
 	var at []float64

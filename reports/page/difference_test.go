@@ -9,7 +9,7 @@ import (
 	"oversell/reports"
 )
 
-// differing are two runs of which one broke a promise.
+// differing returns two runs, one of which broke a promise.
 func differing() DifferenceInput {
 	a, b := takenOver(), served()
 	b.Run.Verdict = reports.Pass
@@ -29,8 +29,8 @@ func differing() DifferenceInput {
 	return in
 }
 
-// TestDifferencePage: it says what changed and by which method, and where two runs are not
-// alike it gives reasons instead of ratios.
+// TestDifferencePage checks that the page says what changed and by which method, and that it gives reasons instead of
+// ratios where two runs are not comparable.
 func TestDifferencePage(t *testing.T) {
 	told := func(in DifferenceInput) string {
 		var b bytes.Buffer
@@ -58,8 +58,8 @@ func TestDifferencePage(t *testing.T) {
 	}
 }
 
-// TestGlance: the fastest run comes first, what was sold too much is drawn beyond the
-// stock, and a single run is compared with nothing.
+// TestGlance checks that the fastest run comes first, that oversold pieces are drawn beyond the stock, and that there
+// is no overview of a single run.
 func TestGlance(t *testing.T) {
 	in := OverviewInput{Runs: []OverviewRun{{Run: frozen().Run}, {Run: takenOver().Run}}}
 	in.Runs[1].Run.Throughput = 1e6
@@ -79,8 +79,8 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-// TestGlanceComparesLikeWithLike: latencies of different kinds do not share an axis under one
-// name: those of requests do, and where there are none each says what it is of.
+// TestGlanceComparesLikeWithLike checks that latencies share an axis under one name only if they are all of requests;
+// otherwise each says what it is of.
 func TestGlanceComparesLikeWithLike(t *testing.T) {
 	in := OverviewInput{Runs: []OverviewRun{{Run: frozen().Run}, {Run: givenTwice().Run}}}
 	g := glanceOf(in.runs(), in.Runs)
@@ -96,7 +96,8 @@ func TestGlanceComparesLikeWithLike(t *testing.T) {
 	}
 }
 
-// TestOverviewTellsRunsApart: by what ran, and where that is the same or nothing by where it is.
+// TestOverviewTellsRunsApart checks that a run is named after its variants, and by its path where they are the same
+// or unknown.
 func TestOverviewTellsRunsApart(t *testing.T) {
 	run := func(lock, name string) OverviewRun { return OverviewRun{Run: reports.Run{Lock: lock}, Name: name} }
 	in := OverviewInput{Runs: []OverviewRun{run("", "a/h1.jsonl"), run("", "a/h2.jsonl"), run("lua", "a/h3.jsonl"), run("lua", "b/h3.jsonl"), run("none", "b/h4.jsonl")}}

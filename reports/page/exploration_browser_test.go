@@ -34,8 +34,7 @@ func explorationPages(t *testing.T, ctx context.Context, o *overheard) {
 	}
 }
 
-// showsStep checks that who goes to a step by keyboard, or points at it, is
-// shown all of it inside the diagram's box.
+// showsStep checks that a step that has the focus is shown in full within the diagram's box.
 func showsStep(t *testing.T, ctx context.Context) {
 	t.Helper()
 	const tip = `(() => {
@@ -65,7 +64,7 @@ func showsStep(t *testing.T, ctx context.Context) {
 	}
 }
 
-// judge says what is wrong with the page.
+// judge fails the test if something is wrong with the page of an exploration.
 func (m measured) judge(t *testing.T, e reports.Exploration, width int64) {
 	steps, diagrams := 0, 0
 	if e.Counterexample != nil {
@@ -79,14 +78,14 @@ func (m measured) judge(t *testing.T, e reports.Exploration, width int64) {
 		t.Errorf("%d steps in %d diagrams, %d without a name; want %d in %d, all named", m.Steps, m.Diagrams, m.Unnamed, steps, diagrams)
 	}
 	for _, what := range m.Below {
-		// A long schedule does not fit a screen; its last step is told in words above.
+		// A long schedule does not fit a screen. The text above tells its last step.
 		if width > 1000 && (what != ".edge" || steps <= 6) {
 			t.Errorf("%s is not seen without scrolling", what)
 		}
 	}
 }
 
-// explorationFile returns where the page is.
+// explorationFile writes the page of an exploration and returns its path.
 func explorationFile(t *testing.T, name string, e reports.Exploration) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".html")

@@ -12,8 +12,8 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// TestDiagramsStayInside: however many clients and nodes there are, everything that
-// is drawn is inside the picture, and the lifelines stand in their order.
+// TestDiagramsStayInside checks that everything drawn is inside the picture and that the lifelines are in order,
+// however many clients and nodes there are.
 func TestDiagramsStayInside(t *testing.T) {
 	long := strings.Repeat("word ", 30)
 	for clients := 1; clients <= 4; clients++ {
@@ -73,8 +73,8 @@ func TestOverlapsAreThoseOfTwoOrMore(t *testing.T) {
 	}
 }
 
-// TestPagesStandByThemselves: nothing of what clients send becomes markup, and a page
-// names no other file.
+// TestPagesStandByThemselves checks that nothing that clients send becomes markup, and that a page refers to no other
+// file.
 func TestPagesStandByThemselves(t *testing.T) {
 	e := reportstest.Takeover()
 	e.Counterexample.Steps[2].Text = `get <script>alert(1)</script> -> "&`

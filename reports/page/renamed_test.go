@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// labels are the words on the bars of a timeline.
+// labels returns the texts of the bars of a timeline.
 func labels(tl *timeline) (all []string) {
 	for _, b := range tl.Bars {
 		all = append(all, b.Label)
@@ -19,8 +19,8 @@ func labels(tl *timeline) (all []string) {
 	return all
 }
 
-// TestStaysEndUnderNewNumbers: a client that had no answer goes on under a new number, and
-// gives back under it what it was granted under the old one.
+// TestStaysEndUnderNewNumbers checks that a stay ends when its client ends it under a new number, which a client gets
+// when it had no answer.
 func TestStaysEndUnderNewNumbers(t *testing.T) {
 	session := func(n int64) func(*history.Op) {
 		return func(op *history.Op) { op.Arg, op.Until = history.Int(n), 10*time.Second }
@@ -54,12 +54,12 @@ func TestStaysEndUnderNewNumbers(t *testing.T) {
 		t.Errorf("the bars of a queue: %q", got)
 	}
 	in = recording(q, at(1, history.Pop, 1*ms, 2*ms, pop), at(2, history.Pop, 1*ms, 3*ms, pop), at(9, history.Effect, 4*ms, 5*ms, arg)).judged(reports.Pass)
-	if got := labels(drawn(in)); len(got) != 0 { // whose it was nobody knows
+	if got := labels(drawn(in)); len(got) != 0 { // nobody knows whose task the effect ended
 		t.Errorf("the bars of a queue in which two had the task: %q", got)
 	}
 }
 
-// TestSessionUsedTwice: the first is over when the second begins, as the checkers judge.
+// TestSessionUsedTwice checks that the first use of a session ends when the second begins, as in the monitors.
 func TestSessionUsedTwice(t *testing.T) {
 	session := func(op *history.Op) { op.Arg = history.Int(1) }
 	in := recording(promising("mutex", exclusion), at(1, history.Acquire, 1*ms, 2*ms, session), at(2, history.Acquire, 4*ms, 5*ms, session), at(2, history.Release, 6*ms, 7*ms, session)).judged(reports.Pass)
@@ -69,8 +69,8 @@ func TestSessionUsedTwice(t *testing.T) {
 	}
 }
 
-// TestStoryFollowsNewNumbers: what a client did under another number under the same session is
-// told, too.
+// TestStoryFollowsNewNumbers checks that the story includes what a client did in the same session under another
+// number.
 func TestStoryFollowsNewNumbers(t *testing.T) {
 	session := func(n int64) func(*history.Op) { return func(op *history.Op) { op.Arg = history.Int(n) } }
 	a, b := at(1, history.Acquire, 1*ms, 2*ms, session(1)), at(2, history.Acquire, 2*ms, 3*ms, session(2))
@@ -83,7 +83,7 @@ func TestStoryFollowsNewNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersAreExplained: where they are higher than the run had clients.
+// TestNumbersAreExplained checks that the page explains client numbers that are higher than the run had clients.
 func TestNumbersAreExplained(t *testing.T) {
 	draw := func(highest int, resend float64, engine string) string {
 		h := promising("seckill", exclusion)
@@ -106,8 +106,8 @@ func TestNumbersAreExplained(t *testing.T) {
 	}
 }
 
-// TestFaultWithinTheFirstStep: what fired while the first operation of the story was under
-// way belongs to it, and what fired while a lock was waited for does not.
+// TestFaultWithinTheFirstStep checks that a fault that fired during the first operation of the story belongs to it,
+// and that one that fired during the wait for the lock does not.
 func TestFaultWithinTheFirstStep(t *testing.T) {
 	crash := func(from time.Duration) history.Op {
 		return history.Op{Client: 1, Kind: history.Fault, Key: history.Text("crash before EXPIRE"), Outcome: history.OK, Call: from, Return: from}
@@ -131,7 +131,7 @@ func TestFaultWithinTheFirstStep(t *testing.T) {
 	}
 }
 
-// TestShortFaultsAreSeen: a fault of a moment is as wide as can be seen, and in the legend.
+// TestShortFaultsAreSeen checks that a fault without duration is drawn wide enough to be seen, and is in the legend.
 func TestShortFaultsAreSeen(t *testing.T) {
 	in := frozen()
 	for i := range in.History.Ops {

@@ -257,7 +257,7 @@ func numbersOf(r *reports.Run) (list []number) {
 			add("more may have been sold", reports.Thousands(*r.Unknown))
 		}
 		if r.Returned > 0 {
-			add("given back", reports.Thousands(r.Returned))
+			add("refunded", reports.Thousands(r.Returned))
 		}
 	}
 	add("operations", reports.Thousands(int64(r.Operations)))

@@ -34,7 +34,7 @@ func recording(h history.Header, ops ...history.Op) *recorded {
 	return r
 }
 
-// judged is a page's input with these properties.
+// judged returns the input of a page with this verdict and these properties.
 func (r *recorded) judged(verdict string, properties ...reports.Property) RunInput {
 	h := r.Header
 	run := reports.Run{Scenario: h.Scenario, Lock: h.Lock, Sale: h.Sale, Queue: h.Queue, IDs: h.IDs, Dispatch: h.Dispatch, Target: "process", Topology: "single", ServerVersion: "7.0.15",
@@ -58,7 +58,7 @@ func broken(of variant.Object, p variant.Property, why string, witness ...histor
 	return reports.Property{Of: of, Name: p, Result: reports.Broken, Measured: reports.Broken, Count: 3, Why: why, Witness: witness}
 }
 
-// at makes an operation that was answered.
+// at returns an operation that was answered.
 func at(client int, kind history.Kind, call, ret time.Duration, change func(*history.Op)) history.Op {
 	op := history.Op{Client: int32(client), Kind: kind, Key: history.Text("{ov-1}order"), Outcome: history.OK, Due: call, Call: call, Return: ret}
 	if change != nil {
@@ -67,15 +67,15 @@ func at(client int, kind history.Kind, call, ret time.Duration, change func(*his
 	return op
 }
 
-// promising is a header in which these promises are made.
+// promising returns a header that makes these promises.
 func promising(scenario string, ps ...history.Promise) history.Header {
 	return history.Header{Schema: history.Schema, Scenario: scenario, Clients: 8, Promises: ps}
 }
 
 var exclusion = history.Promise{Of: variant.Lock, Property: variant.MutualExclusion}
 
-// takenOver is a sale in which client 13 takes the lock that client 4 holds, both sell the
-// same piece, and many others do likewise later on.
+// takenOver returns a sale in which client 13 takes the lock that client 4 holds, and both sell the same piece. Many
+// other clients oversell later on.
 func takenOver() RunInput {
 	session := func(n int64, via string) func(*history.Op) {
 		return func(op *history.Op) {
@@ -121,7 +121,7 @@ func takenOver() RunInput {
 	return in
 }
 
-// frozen is a mutex whose first holder is held up by a fault, and outlives its lease.
+// frozen returns a mutex whose first holder is held up by a fault and outlives its lease.
 func frozen() RunInput {
 	h := promising("mutex", exclusion)
 	h.Lock, h.Faults = "fenced", []string{"freeze holder 400ms"}
@@ -143,12 +143,12 @@ func frozen() RunInput {
 			at(i%7+10, history.Release, start+5*ms, start+6*ms, func(op *history.Op) { op.Arg, op.Until = history.Int(int64(20+i)), start+100*ms }))
 	}
 	in := recording(h, ops...).judged(reports.Pass, reports.Property{Of: variant.Lock, Name: variant.MutualExclusion, Result: reports.Holds, Measured: reports.Holds, Why: "31 grants, no two at once"})
-	in.Run.Overruns, in.Run.FirstOverrun = 1, `client 3 gave "order" back late`
+	in.Run.Overruns, in.Run.FirstOverrun = 1, `client 3 released "order" late`
 	in.Run.Phases = []reports.Phase{{Name: "during", FromMS: 2, ToMS: 402, Operations: 60, Throughput: 150, Latency: in.Run.Latency}}
 	return in
 }
 
-// handedTwice is a queue that gives a task to two.
+// handedTwice returns a queue that hands one task to two clients.
 func handedTwice() RunInput {
 	h := promising("queue", history.Promise{Of: variant.Queue, Property: variant.NoDuplicateDelivery})
 	h.Queue = "range-run-remove"
@@ -169,7 +169,7 @@ func handedTwice() RunInput {
 	return recording(h, ops...).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 1 was handed to client 1 and to client 3", ops[1], ops[2], ops[0]))
 }
 
-// givenTwice is a counter that gives a number twice.
+// givenTwice returns a counter that gives numbers twice.
 func givenTwice() RunInput {
 	h := promising("ids", history.Promise{Of: variant.IDs, Property: variant.UniqueIDs})
 	h.IDs, h.Lock = "get-set", "none"
@@ -180,7 +180,7 @@ func givenTwice() RunInput {
 	return recording(h, ops...).judged(reports.Violated, broken(variant.IDs, variant.UniqueIDs, `0 of "thread" was given to client 0 and to client 1`, ops[0], ops[1]))
 }
 
-// aComparison is a comparison with all that can occur in one.
+// aComparison returns a comparison with everything that can occur in one.
 func aComparison() reports.Comparison {
 	latency := func(p50 float64) *reports.Latency {
 		p := reports.Percentiles{P50: p50, P90: 2 * p50, P99: 5 * p50, P999: 9 * p50, Max: 20 * p50}
@@ -201,7 +201,7 @@ func aComparison() reports.Comparison {
 		c.Configurations = append(c.Configurations, reports.Configuration{Target: "process", ServerVersion: "7.0.15", Swept: []string{clients}, Faults: faults, Fastest: 0, Control: reports.Control{Contender: reports.Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3, Why: "sold 700 of 500"}})
 		for i := range names {
 			if i == 3 && j == 1 {
-				continue // cannot run there
+				continue // this contender cannot run there
 			}
 			x := reports.ComparisonCell{Contender: i, Configuration: j, Outcome: reports.NoViolation, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: *spread(float64(4000 / (i + 1))), Ratio: spread(1 / float64(i+1)), Estimate: estimate(1 / float64(i+1)),
 				Request: latency(float64(i + 1)), RequestAlone: latency(0.1), Fairness: 0.6, LongestWaitMS: 120, CommandsPerAcquisition: 5.5, Stock: 500, Sold: spread(500), Dirs: []string{"r1/01 a#b?", "r2"}}
@@ -253,8 +253,8 @@ func written(t *testing.T, in RunInput) string {
 	return b.String()
 }
 
-// TestStory: the cause is told before the effect, with what both did under the lock and
-// which command let it happen.
+// TestStory checks that the story tells the cause before the effect, what both clients did under the lock, and which
+// command let it happen.
 func TestStory(t *testing.T) {
 	in := takenOver()
 	s := storyOf(in.History, &in.Run)
@@ -270,8 +270,8 @@ func TestStory(t *testing.T) {
 		`10.000 ms client 4 bought 1 piece (order 1) between 10.000 ms and 13.000 ms and was told that 4 are left`,
 		`11.000 ms client 13 was granted "order" at 11.000 ms by SET after TTL -1 (takeover), having asked at 2.000 ms; its lease ends at 10.000 s`,
 		`11.000 ms client 13 bought 1 piece (order 2) between 11.000 ms and 14.000 ms and was told that 4 are left`,
-		`13.000 ms client 4 gave "order" back between 13.000 ms and 15.000 ms`,
-		`14.000 ms client 13 gave "order" back between 14.000 ms and 16.000 ms, and was told that it was no longer the holder`,
+		`13.000 ms client 4 released "order" between 13.000 ms and 15.000 ms`,
+		`14.000 ms client 13 tried to release "order" between 14.000 ms and 16.000 ms, and was told that it was no longer the holder`,
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
@@ -281,8 +281,8 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// TestStoryNamesTheMeddler: a release by somebody else between two grants belongs to the
-// story, and so does the fault that made it late; one before or after does not.
+// TestStoryNamesTheMeddler checks that a release by another client between the two grants belongs to the story, as
+// does the fault that hit the first holder, and that releases before or after do not.
 func TestStoryNamesTheMeddler(t *testing.T) {
 	session := func(n int64) func(*history.Op) { return func(op *history.Op) { op.Arg = history.Int(n) } }
 	a, b := at(1, history.Acquire, 1*ms, 10*ms, session(1)), at(2, history.Acquire, 2*ms, 20*ms, session(2))
@@ -298,7 +298,7 @@ func TestStoryNamesTheMeddler(t *testing.T) {
 	}
 }
 
-// TestSentences: every kind of operation is told in words, whatever came of it.
+// TestSentences checks that every kind of operation has a sentence, whatever its outcome.
 func TestSentences(t *testing.T) {
 	for kind := history.Acquire; kind <= history.Submit; kind++ {
 		if _, told := deeds[kind]; !told && kind != history.Fault {
@@ -319,7 +319,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestClashes: two with the same thing at once are found, and nothing else is.
+// TestClashes checks that the timeline marks when two clients have the same thing at once, and nothing else.
 func TestClashes(t *testing.T) {
 	draw := func(in RunInput) *timeline {
 		s := storyOf(in.History, &in.Run)
@@ -345,7 +345,7 @@ func TestClashes(t *testing.T) {
 	if n := shared(draw(unpromised)); n != 0 {
 		t.Errorf("%d alarms where nobody promised exclusion", n)
 	}
-	// After the end of a lease somebody else may hold the lock.
+	// After the end of a lease another client may hold the lock.
 	late := draw(frozen())
 	if n := shared(late); n != 0 {
 		t.Errorf("%d alarms though the lease was over", n)
@@ -358,7 +358,7 @@ func TestClashes(t *testing.T) {
 	}
 }
 
-// TestTimelineIsBounded: a window with more than can be shown says what it leaves out.
+// TestTimelineIsBounded checks that a window with more than can be shown says what it leaves out.
 func TestTimelineIsBounded(t *testing.T) {
 	var ops []history.Op
 	for i := range 20_000 {
@@ -377,11 +377,11 @@ func TestTimelineIsBounded(t *testing.T) {
 	}
 }
 
-// TestSeries: the stock is oversold when the first piece too many was sold, not before.
+// TestSeries checks that the stock counts as oversold from the first piece too many on.
 func TestSeries(t *testing.T) {
 	in := takenOver()
 	s := seriesOf(in.History, &in.Run)
-	if want := 23*ms + ms/2; s.oversold != want { // two at first, then the fourth of the others: the sixth of 5
+	if want := 23*ms + ms/2; s.oversold != want { // two pieces first, then the fourth of the others: the sixth of 5
 		t.Errorf("oversold from %v, want %v", s.oversold, want)
 	}
 	if last := s.sold[len(s.sold)-1].Y; last != 42 {
@@ -393,7 +393,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestBusiest: without violations and faults the picture shows where hands change most.
+// TestBusiest checks that, without violations and faults, the picture shows the time in which the lock changes hands
+// most often.
 func TestBusiest(t *testing.T) {
 	var ops []history.Op
 	grant := func(client int, end time.Duration) {
@@ -411,8 +412,8 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// TestRunPageStandsByItself: nothing of what clients and servers say becomes markup, and
-// the one script is the one that the page's own policy names.
+// TestRunPageStandsByItself checks that nothing that clients and servers say becomes markup, and that the only script
+// is the one that the page's policy names.
 func TestRunPageStandsByItself(t *testing.T) {
 	in := takenOver()
 	evil := `</svg><script>alert(1)</script> " onload="x`
@@ -422,7 +423,7 @@ func TestRunPageStandsByItself(t *testing.T) {
 	in.History.Header.Lock, in.Run.Lock, in.Run.Notes, in.Command = evil, evil, []string{evil}, evil
 	in.Run.Faults = []reports.Fault{{Name: evil}}
 	page := written(t, in)
-	// Markup has no other script than the one at its end.
+	// The page has no other script than the one at its end.
 	body, script, ok := strings.Cut(page, "<script>")
 	if !ok || strings.Contains(script[:len(script)-30], "<script") || strings.Count(script, "</script>") != 1 {
 		t.Error("the page has another script than its own")
@@ -448,7 +449,7 @@ func TestRunPageStandsByItself(t *testing.T) {
 	}
 }
 
-// TestRunPageOfNothing: a history that was cut off at once still has a page.
+// TestRunPageOfNothing checks that a history that was cut off at once still has a page.
 func TestRunPageOfNothing(t *testing.T) {
 	in := recording(promising("seckill")).judged(reports.Inconclusive)
 	in.Run.Why, in.Latencies = "the history has no end: the run was killed", nil
@@ -460,7 +461,7 @@ func TestRunPageOfNothing(t *testing.T) {
 	}
 }
 
-// TestRunPageStaysSmall: a page grows with what it shows, not with the history.
+// TestRunPageStaysSmall checks that the size of a page depends on what it shows, not on the length of the history.
 func TestRunPageStaysSmall(t *testing.T) {
 	n := 200_000
 	ops := make([]history.Op, 0, n)
@@ -509,7 +510,7 @@ func TestComparisonPage(t *testing.T) {
 	}
 }
 
-// TestCurve: a distribution rises, and ends at the largest value.
+// TestCurve checks that a distribution rises and ends at the largest value.
 func TestCurve(t *testing.T) {
 	l := reports.NewLatencies()
 	for i := range 10_000 {
@@ -528,7 +529,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestScales: the words on the axes are round, few, and in order.
+// TestScales checks that the labels of the axes are round, few, and in order.
 func TestScales(t *testing.T) {
 	for _, x := range []struct {
 		from, to time.Duration
@@ -563,13 +564,13 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// TestLanesAreOfThoseWhoMatter: after the story's come the clients who had something in
-// their hands, in the order in which they came in; who only waits is counted.
+// TestLanesAreOfThoseWhoMatter checks the order of the lanes: first the clients of the story, then those that held
+// something, in the order in which they got it. Clients that only wait are counted.
 func TestLanesAreOfThoseWhoMatter(t *testing.T) {
 	in := takenOver()
 	s := storyOf(in.History, &in.Run)
 	sc := sceneOf(in.History, s, window{from: 0, to: 23 * ms, first: -1, about: 11 * ms})
-	if want := []int32{4, 13, 0, 1, 2, 3}; !slices.Equal(sc.clients, want) { // the next four are served at 20, 21, 22 and 23 ms
+	if want := []int32{4, 13, 0, 1, 2, 3}; !slices.Equal(sc.clients, want) { // four more clients are served at 20, 21, 22 and 23 ms
 		t.Errorf("lanes of %v; want %v", sc.clients, want)
 	}
 	if sc.others != 0 || sc.waiting != 16 { // of the other 20 clients, four are served
@@ -580,8 +581,8 @@ func TestLanesAreOfThoseWhoMatter(t *testing.T) {
 	}
 }
 
-// TestMomentaryFaultIsSeenAmongHandOvers: the time round a fault that takes no time holds
-// some hand-overs before it and after it.
+// TestMomentaryFaultIsSeenAmongHandOvers checks that the window around a fault without duration shows some hand-overs
+// before and after it.
 func TestMomentaryFaultIsSeenAmongHandOvers(t *testing.T) {
 	in := givenTwice()
 	in.History.Ops = append(in.History.Ops, history.Op{Client: 2, Kind: history.Fault, Arg: history.Text("crash"), Outcome: history.OK, Call: 30 * ms, Return: 30 * ms})
@@ -590,8 +591,8 @@ func TestMomentaryFaultIsSeenAmongHandOvers(t *testing.T) {
 	}
 }
 
-// TestShadeIsWhereTheFaultActed: what disturbs a server shades the charts, what hits
-// one client is a mark, and what comes after the load is not there.
+// TestShadeIsWhereTheFaultActed checks that a fault of a server shades the charts, that a fault at one client is a
+// mark, and that a fault after the load is not drawn.
 func TestShadeIsWhereTheFaultActed(t *testing.T) {
 	in := frozen()
 	in.History.Ops = append(in.History.Ops, history.Op{Client: -1, Kind: history.Fault, Key: history.Text("kill"), Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})
@@ -609,8 +610,8 @@ func TestShadeIsWhereTheFaultActed(t *testing.T) {
 	}
 }
 
-// TestSoldOutIsExplained: where the median jumps when the stock is gone, the page says
-// what the jump comes from; where it does not jump, nothing.
+// TestSoldOutIsExplained checks that the page explains a jump of the median when the stock is gone, and says nothing
+// where there is no jump.
 func TestSoldOutIsExplained(t *testing.T) {
 	sale := func(waited time.Duration) RunInput {
 		h := promising("seckill", exclusion, history.Promise{Of: variant.Sale, Property: variant.NoOversell})
@@ -648,7 +649,7 @@ func TestSoldOutIsExplained(t *testing.T) {
 	if got, _ := note(sale(20 * time.Microsecond)); got != "" {
 		t.Errorf("no jump is explained: %q", got)
 	}
-	on := sale(20 * ms) // the sale goes on: those who were told come again
+	on := sale(20 * ms) // the sale goes on, and buyers who were refused come again
 	for i := range 10 {
 		start := time.Duration(40+i) * ms
 		on.History.Ops = append(on.History.Ops, at(20+i, history.Acquire, start-20*ms, start, nil))

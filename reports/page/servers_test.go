@@ -7,7 +7,7 @@ import (
 	"oversell/reports"
 )
 
-// served is a run whose servers say how much they do; the second one was down for a while.
+// served returns a run whose servers report their load; the second server was down for a while.
 func served() RunInput {
 	in := takenOver()
 	part := func(from, to, cpu, commands float64) reports.LoadInterval {
@@ -20,8 +20,8 @@ func served() RunInput {
 	return in
 }
 
-// TestServerCharts: each server has a line, which is not drawn over a time of which it
-// said nothing; a run with one interval has the number only.
+// TestServerCharts checks that each server has a line with a gap where it reported nothing, and that a run with a
+// single interval has numbers only.
 func TestServerCharts(t *testing.T) {
 	in := served()
 	s := seriesOf(in.History, &in.Run)

@@ -13,13 +13,13 @@ import (
 	"oversell/variant"
 )
 
-// drawn is the timeline of a run's page.
+// drawn returns the timeline of a run's page.
 func drawn(in RunInput) *timeline {
 	s := storyOf(in.History, &in.Run)
 	return drawScene(sceneOf(in.History, s, windowOf(in.History, s)), s, &in.History.Header, &in.Run)
 }
 
-// sharedBy are the words of the times in which several had the same.
+// sharedBy returns the texts of the bands in which several clients had the same thing.
 func sharedBy(tl *timeline) (words []string) {
 	for _, b := range tl.Bands {
 		if b.Class == "shared" {
@@ -33,8 +33,8 @@ func kept(of variant.Object, p variant.Property) reports.Property {
 	return reports.Property{Of: of, Name: p, Result: reports.Holds, Measured: reports.Holds}
 }
 
-// TestRefundsCountFromTheirCall: a piece that is on its way back may be sold again. More
-// than the stock is told only where the checker found that.
+// TestRefundsCountFromTheirCall checks that a piece may be sold again from the call of its refund on, and that the
+// page says "oversold" only if the checker found it.
 func TestRefundsCountFromTheirCall(t *testing.T) {
 	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
 	h.Sale, h.Stock, h.Refund = "lua", 1, 0.5
@@ -46,7 +46,7 @@ func TestRefundsCountFromTheirCall(t *testing.T) {
 	if s := seriesOf(in.History, &in.Run); s.oversold != 0 {
 		t.Errorf("oversold from %v, though the piece was on its way back", s.oversold)
 	}
-	in.History.Ops[2].Call = 6 * ms // the refund
+	in.History.Ops[2].Call = 6 * ms // the refund; operations are in order of completion
 	if s := seriesOf(in.History, &in.Run); s.oversold != 5*ms {
 		t.Errorf("oversold from %v, want 5ms", s.oversold)
 	}
@@ -56,7 +56,7 @@ func TestRefundsCountFromTheirCall(t *testing.T) {
 	}
 }
 
-// TestSeveralProducts: the sum of several sales is not held against the stock of one.
+// TestSeveralProducts checks that the sum of several products' sales is not compared with the stock of one.
 func TestSeveralProducts(t *testing.T) {
 	h := promising("seckill")
 	h.Sale, h.Stock = "lua", 1
@@ -68,7 +68,7 @@ func TestSeveralProducts(t *testing.T) {
 	}
 }
 
-// TestLastSaleIsDrawnWhereItWas: not at the end of the run.
+// TestLastSaleIsDrawnWhereItWas checks that the last sale is drawn at its time, not at the end of the run.
 func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
 	h := promising("seckill")
 	h.Sale, h.Stock = "lua", 5
@@ -85,8 +85,8 @@ func TestLastSaleIsDrawnWhereItWas(t *testing.T) {
 	}
 }
 
-// TestLegalSharingIsNoAlarm: a task that was enqueued again may be had by two, and a lease
-// that lapsed and was prolonged later left the lock to somebody else.
+// TestLegalSharingIsNoAlarm checks that no alarm is drawn where two clients may have the same thing: a task in a run
+// that kept its promise, or a lock whose lease lapsed before its first holder extended it again.
 func TestLegalSharingIsNoAlarm(t *testing.T) {
 	in := handedTwice()
 	in.Run.Verdict, in.Run.Properties = reports.Pass, []reports.Property{kept(variant.Queue, variant.NoDuplicateDelivery)}
@@ -113,8 +113,8 @@ func TestLegalSharingIsNoAlarm(t *testing.T) {
 	}
 }
 
-// TestEnqueuedAgain: in a run that broke its promise, too, a task that was enqueued again
-// may be had by two. Who had it without that is marked.
+// TestEnqueuedAgain checks that two clients may have a task that was enqueued again, even in a run that broke its
+// promise, and that those without an enqueue of their own are marked.
 func TestEnqueuedAgain(t *testing.T) {
 	h := promising("queue", history.Promise{Of: variant.Queue, Property: variant.NoDuplicateDelivery})
 	h.Queue = "range-run-remove"
@@ -132,13 +132,13 @@ func TestEnqueuedAgain(t *testing.T) {
 			ops = append(ops, task(history.Pop, client, n, from, from+ms/4), task(history.Effect, client, n, from+ms/2, 30*ms))
 		}
 	}
-	ops = append(ops, task(history.Enqueue, 7, 1, 1*ms, 2*ms), task(history.Enqueue, 7, 1, 5*ms, 6*ms)) // once more between the two
+	ops = append(ops, task(history.Enqueue, 7, 1, 1*ms, 2*ms), task(history.Enqueue, 7, 1, 5*ms, 6*ms)) // enqueued again between the two pops
 	have(1, 3*ms, 8*ms)
-	ops = append(ops, task(history.Enqueue, 7, 2, 1*ms, 2*ms), task(history.Enqueue, 7, 2, 2*ms, 3*ms)) // twice before both
+	ops = append(ops, task(history.Enqueue, 7, 2, 1*ms, 2*ms), task(history.Enqueue, 7, 2, 2*ms, 3*ms)) // enqueued twice before both pops
 	have(2, 4*ms, 8*ms)
-	ops = append(ops, task(history.Enqueue, 7, 3, 1*ms, 2*ms), task(history.Enqueue, 7, 3, 5*ms, 6*ms)) // once more, and then taken by two
+	ops = append(ops, task(history.Enqueue, 7, 3, 1*ms, 2*ms), task(history.Enqueue, 7, 3, 5*ms, 6*ms)) // enqueued again, then popped by two more
 	have(3, 3*ms, 8*ms, 9*ms)
-	ops = append(ops, task(history.Enqueue, 7, 4, 1*ms, 2*ms)) // once
+	ops = append(ops, task(history.Enqueue, 7, 4, 1*ms, 2*ms)) // enqueued once
 	have(4, 4*ms, 8*ms)
 	in := recording(h, ops...).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "task 4 was handed out twice", task(history.Pop, 0, 4, 4*ms, 4*ms+ms/4), task(history.Pop, 1, 4, 8*ms, 8*ms+ms/4)))
 	got := sharedBy(drawn(in))
@@ -148,7 +148,7 @@ func TestEnqueuedAgain(t *testing.T) {
 	}
 }
 
-// TestClashesCountEverybody: those without a lane too.
+// TestClashesCountEverybody checks that a clash counts the clients without a lane too.
 func TestClashesCountEverybody(t *testing.T) {
 	var ops []history.Op
 	for i := range 31 {
@@ -167,8 +167,8 @@ func TestClashesCountEverybody(t *testing.T) {
 	}
 }
 
-// TestStoryTakesItsOwnFaults: what hit a client at another time is none of the story,
-// and a fault that goes on does not widen the picture.
+// TestStoryTakesItsOwnFaults checks that a fault that hit a client at another time is not part of the story, and that
+// a lasting fault does not widen the picture.
 func TestStoryTakesItsOwnFaults(t *testing.T) {
 	buy := func(client int, from time.Duration) history.Op { return at(client, history.Buy, from, from+ms, nil) }
 	fault := func(client int32, from, to time.Duration) history.Op {
@@ -186,7 +186,8 @@ func TestStoryTakesItsOwnFaults(t *testing.T) {
 	}
 }
 
-// TestBadgesDoNotCoverEachOther: on a small screen neither.
+// TestBadgesDoNotCoverEachOther checks that badges at nearly the same time are shifted apart by their width in
+// pixels, so that they do not cover each other on a small screen either.
 func TestBadgesDoNotCoverEachOther(t *testing.T) {
 	d := &sketch{lane: map[int32]int{1: 0}}
 	d.scene.to = 100 * ms
@@ -201,7 +202,7 @@ func TestBadgesDoNotCoverEachOther(t *testing.T) {
 	}
 }
 
-// TestNestedMarks: what is within another is drawn upon it.
+// TestNestedMarks checks that a mark within another is drawn on top of it.
 func TestNestedMarks(t *testing.T) {
 	short, long := at(1, history.Effect, 4*ms, 5*ms, nil), at(1, history.Effect, 3*ms, 8*ms, nil)
 	in := recording(promising("queue"), short, long).judged(reports.Violated, broken(variant.Queue, variant.NoDuplicateDelivery, "two", short, long))
@@ -211,7 +212,8 @@ func TestNestedMarks(t *testing.T) {
 	}
 }
 
-// TestLockThatPromisesNothing: to obtain it is neither measured nor marked.
+// TestLockThatPromisesNothing checks that acquisitions of a lock that promises nothing are neither measured nor
+// marked.
 func TestLockThatPromisesNothing(t *testing.T) {
 	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoOversell})
 	h.Lock, h.Sale, h.Stock = "none", "lua", 5
@@ -225,14 +227,14 @@ func TestLockThatPromisesNothing(t *testing.T) {
 	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 || c.Curves[0].Name != "buy" {
 		t.Errorf("percentiles of %d curves", len(c.Curves))
 	}
-	alone := promising("mutex") // with nothing else to tell of, that is told
+	alone := promising("mutex") // there is nothing else to show than the lock
 	in = recording(alone, at(1, history.Acquire, 1*ms, 2*ms, nil)).judged(reports.Pass)
 	if c, ok := in.percentiles(); !ok || len(c.Curves) != 1 {
 		t.Errorf("percentiles of %d curves, want that of the lock", len(c.Curves))
 	}
 }
 
-// TestRunFacts: they say what is known, and no more.
+// TestRunFacts checks that the facts of a run say what is known, and no more.
 func TestRunFacts(t *testing.T) {
 	h := promising("mutex")
 	h.Faults = []string{"freeze holder 400ms"}
@@ -258,8 +260,8 @@ func TestRunFacts(t *testing.T) {
 	}
 }
 
-// dispatched is a user who takes a task under a lock, and submits it under a new number. A
-// fault of a moment fires meanwhile.
+// dispatched returns a run in which a user takes a task under a lock and submits it under a new number. A fault
+// without duration fires in between.
 func dispatched() RunInput {
 	h := promising("dispatch", exclusion, history.Promise{Of: variant.Dispatch, Property: variant.OneHolderPerTask})
 	h.Lock, h.Dispatch, h.Engine, h.Faults = "lua-release", "dispatch-locked", "goroutine", []string{"drop-reply 2%"}
@@ -271,8 +273,8 @@ func dispatched() RunInput {
 		at(8, history.Release, 7*ms, 8*ms, session)).judged(reports.Pass)
 }
 
-// TestLocksAndTasksHaveRows: who has a lock and a task under it is drawn in two rows, so that
-// the end of each is seen.
+// TestLocksAndTasksHaveRows checks that a lock and a task under it are drawn in two rows, so that the end of each is
+// visible.
 func TestLocksAndTasksHaveRows(t *testing.T) {
 	in := dispatched()
 	tl := drawn(in)
@@ -286,8 +288,8 @@ func TestLocksAndTasksHaveRows(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownIsLeftOut: the histories of other programs need to tell neither clients
-// nor a seed, and a shop need not tell how much is left.
+// TestWhatIsNotKnownIsLeftOut checks the page of a history of another program, which need not tell the number of
+// clients, the seed, or how much stock is left.
 func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	h := history.Header{Schema: history.Schema, Stock: 1, Sale: "shop", Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}
 	untold := func(op *history.Op) { op.Result = history.Int(-1) }
@@ -313,7 +315,7 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestNumbersFitBesideCharts: whatever their size, and none is shown as zero that is not.
+// TestNumbersFitBesideCharts checks that numbers of any size are short, and that none is shown as zero unless it is.
 func TestNumbersFitBesideCharts(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 2.5: "2.5", 0.00002: "2e-5", 150_000: "150,000", 1e6: "1M", 1e7: "10M", 2.5e7: "25M", 1.5e9: "1.5G", 9.996e8: "1e9", 1e18: "1e18"} {
 		if got := chart.Brief(v, amount(v)); got != want {
@@ -322,7 +324,7 @@ func TestNumbersFitBesideCharts(t *testing.T) {
 	}
 }
 
-// TestSoldOutCoversNoCurve: its words stand where no curve is.
+// TestSoldOutCoversNoCurve checks that the label "sold out" is placed where no curve is.
 func TestSoldOutCoversNoCurve(t *testing.T) {
 	flat := func(y float64) chart.Line { return chart.Line{Points: []chart.Point{{X: 0, Y: y}, {X: 100, Y: y}}} }
 	axis := chart.Axis{Scale: chart.Linear(0, 100), Format: amount}
@@ -337,8 +339,7 @@ func TestSoldOutCoversNoCurve(t *testing.T) {
 	}
 }
 
-// TestNamesKeepTheirDirection: a name that is written from right to left does not turn what
-// follows it.
+// TestNamesKeepTheirDirection checks that a name written from right to left does not reverse the text after it.
 func TestNamesKeepTheirDirection(t *testing.T) {
 	in := takenOver()
 	in.Run.Lock, in.Run.Sale, in.Run.ServerVersion, in.Run.Target, in.Run.Topology = "שלום", "", "", "", ""
@@ -347,8 +348,8 @@ func TestNamesKeepTheirDirection(t *testing.T) {
 	}
 }
 
-// TestStoryOfAGap: it tells who was given the numbers beside the first one that is missing, and
-// who had no answer then, though the witness is at the end of the run.
+// TestStoryOfAGap checks that the story shows who was given the numbers beside the first missing one, and who had no
+// answer then, although the witness is at the end of the run.
 func TestStoryOfAGap(t *testing.T) {
 	var ops []history.Op
 	for i := range int64(100) {
@@ -371,8 +372,8 @@ func TestStoryOfAGap(t *testing.T) {
 	}
 }
 
-// TestKnownOnlyAtTheEnd: where a violation is known from the last readings alone, the timeline
-// shows the clients at work, and not who read.
+// TestKnownOnlyAtTheEnd checks that, where only the final readings show a violation, the timeline shows the clients
+// at work and not the readings.
 func TestKnownOnlyAtTheEnd(t *testing.T) {
 	h := promising("seckill", history.Promise{Of: variant.Sale, Property: variant.NoUndersell})
 	h.Sale, h.Stock = "plain", 5

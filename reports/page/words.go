@@ -126,11 +126,11 @@ func released(op history.Op) string {
 	}
 	switch op.Outcome {
 	case history.OK:
-		return "gave " + key + " back" + interval(op) + late
+		return "released " + key + interval(op) + late
 	case history.Refused:
-		return "gave " + key + " back" + interval(op) + late + ", and was told that it was no longer the holder"
+		return "tried to release " + key + interval(op) + late + ", and was told that it was no longer the holder"
 	}
-	return "gave " + key + " back"
+	return "tried to release " + key
 }
 
 func pieces(op history.Op) string { return reports.Count(op.Pieces(), "piece") }
@@ -162,7 +162,7 @@ func shown(op history.Op) string {
 }
 
 func refunded(op history.Op) string {
-	return did(op, "gave back ", "wanted to give back ", pieces(op)+order(op))
+	return did(op, "refunded ", "tried to refund ", pieces(op)+order(op))
 }
 
 func readOff(op history.Op) string {

@@ -62,15 +62,23 @@ func (s *sheet) section(head string) {
 // kind is a section of variants.
 type kind struct {
 	title, section string
-	variants       []reports.VariantInfo
+	variants       []variant.Described
 }
 
-func kindsOf(c reports.Catalogue) []kind {
-	all := []kind{
-		{"Locks", "locks", c.Locks}, {"Sales", "sales", c.Sales}, {"Queues", "queues", c.Queues},
-		{"Number generators", "ids", c.IDs}, {"Task dispatch", "dispatches", c.Dispatches},
+// kinds are the sections of the catalogue, by object.
+var kinds = map[variant.Object]kind{
+	variant.Lock: {title: "Locks", section: "locks"}, variant.Sale: {title: "Sales", section: "sales"}, variant.Queue: {title: "Queues", section: "queues"},
+	variant.IDs: {title: "Number generators", section: "ids"}, variant.Dispatch: {title: "Task dispatch", section: "dispatches"},
+}
+
+func kindsOf(c reports.Catalogue) (all []kind) {
+	for _, of := range variant.Objects {
+		k := kinds[of]
+		if k.variants = *c.Variants(of); len(k.variants) > 0 {
+			all = append(all, k)
+		}
 	}
-	return slices.DeleteFunc(all, func(k kind) bool { return len(k.variants) == 0 })
+	return all
 }
 
 func scenarios(s *sheet, all []reports.ScenarioInfo) {
@@ -109,10 +117,10 @@ func properties(s *sheet, all []variant.PropertyInfo) {
 func overview(s *sheet, k kind) {
 	common := k.common()
 	s.section(k.title)
-	table[reports.VariantInfo]{indent: "  ", columns: []column[reports.VariantInfo]{
-		{title: "NAME", cell: func(v reports.VariantInfo) string { return v.Name }},
-		{title: "WHAT IT IS", prose: true, cell: func(v reports.VariantInfo) string { return v.Summary }},
-		{title: "BREAKS UNDER", rank: 1, prose: true, cell: func(v reports.VariantInfo) string {
+	table[variant.Described]{indent: "  ", columns: []column[variant.Described]{
+		{title: "NAME", cell: func(v variant.Described) string { return v.Name }},
+		{title: "WHAT IT IS", prose: true, cell: func(v variant.Described) string { return v.Summary }},
+		{title: "BREAKS UNDER", rank: 1, prose: true, cell: func(v variant.Described) string {
 			said := conditions(v.Flaws, func(f variant.Flaw) bool { return slices.Contains(common, f.Why) })
 			return strings.Join(conditions(v.Flaws, func(f variant.Flaw) bool { return !slices.Contains(said, condition(f)) }), ", ")
 		}},
@@ -188,7 +196,7 @@ func condition(f variant.Flaw) string {
 }
 
 // details writes everything about a variant.
-func details(s *sheet, v reports.VariantInfo) {
+func details(s *sheet, v variant.Described) {
 	head := v.Name
 	if len(v.Was) > 0 {
 		head += " (was " + strings.Join(v.Was, ", ") + ")"

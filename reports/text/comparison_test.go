@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// A comparison with everything in it.
+// everyOutcome returns a comparison with everything that can occur in one.
 func everyOutcome() reports.Comparison {
 	control := reports.Control{Contender: reports.Contender{Lock: "none", Sale: "plain"}, Of: variant.Sale, Property: variant.NoOversell, Runs: 3, Caught: 3}
 	blind := control
@@ -52,7 +52,7 @@ func TestComparisonOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	told := regexp.MustCompile(`([^\n ]) +`).ReplaceAllString(text, "$1 ") // whatever the width of the columns
+	told := regexp.MustCompile(`([^\n ]) +`).ReplaceAllString(text, "$1 ") // independent of the width of the columns
 	at := 0
 	for _, want := range []string{
 		"process 7.0.15, --clients=10, no fault",

@@ -13,8 +13,8 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// TestColumnsStayAligned: whatever stands in a table, its separators stand below
-// each other and it is as wide as it may be.
+// TestColumnsStayAligned checks that the separators of a table stand below each other and that the table fits its
+// width, whatever is in it.
 func TestColumnsStayAligned(t *testing.T) {
 	long := strings.Repeat("héllo-", 40)
 	for _, clients := range [][]string{{"client 0"}, {"client 0", "client 1"}, {"a", "b", "c", "client with quite a long name of its own"}} {
@@ -75,7 +75,7 @@ func TestExplorationText(t *testing.T) {
 	}
 }
 
-// golden compares with a file, or writes it when asked to by -update.
+// golden compares got with the content of a file; with -update it writes the file.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {

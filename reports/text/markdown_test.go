@@ -14,8 +14,8 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// TestMarkdown: rendered as GitHub does, it has the verdict first, a table whose rows all
-// have six cells, and no tag but its own.
+// TestMarkdown checks that the summary, rendered as on GitHub, begins with the verdict, and has a table whose rows
+// all have six cells, and no tags but its own.
 func TestMarkdown(t *testing.T) {
 	g := reportstest.Gate()
 	page, source := rendered(t, g)
@@ -50,15 +50,14 @@ func rendered(t *testing.T, g reports.Gate) (page, source string) {
 	if err := GateMarkdown(&b, g); err != nil {
 		t.Fatal(err)
 	}
-	// Unsafe, as GitHub, which lets details and summary through.
+	// WithUnsafe lets details and summary through, as GitHub does.
 	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe())).Convert(b.Bytes(), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), b.String()
 }
 
-// TestMarkdownIsCut: however much there is to tell, a summary stays small and says what
-// it leaves out.
+// TestMarkdownIsCut checks that a summary stays small, however much there is to tell, and says what it leaves out.
 func TestMarkdownIsCut(t *testing.T) {
 	g := reportstest.Gate()
 	long := strings.Repeat("a long story | ", 2000)

@@ -58,7 +58,7 @@ func TestTableSaysWhatBroke(t *testing.T) {
 		"2.42/8.66/120  no-oversell\n",
 		"lua-release  plain  pass          ≥ 499            500/500",
 		"\nDeclared to break under conditions that were not tried here:\n  overrun, failover  lua-release\n",
-		"violated!", // not what was declared
+		"violated!", // the exclamation mark means: not as declared
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, b.String())
@@ -95,7 +95,8 @@ func TestExplainTellsEveryRunThatDidNotPass(t *testing.T) {
 	}
 }
 
-// TestNothingIsSaidOfWhatIsNotDeclared: a history from elsewhere declares no outcome.
+// TestNothingIsSaidOfWhatIsNotDeclared checks that a history from elsewhere, which declares no outcome, is not
+// counted as declared.
 func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 	r := example().Runs[1]
 	undeclared := r
@@ -110,8 +111,8 @@ func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// TestAPassSaysWhatItRestsOn: how often a promise could have broken, the bound that this
-// gives, and what is known to break it and was not tried.
+// TestAPassSaysWhatItRestsOn checks that a pass comes with the number of opportunities, the bound that follows from
+// it, and the conditions known to break a promise that were not tried.
 func TestAPassSaysWhatItRestsOn(t *testing.T) {
 	d := example()
 	r := d.Runs[1]
@@ -142,7 +143,7 @@ func TestAPassSaysWhatItRestsOn(t *testing.T) {
 	}
 }
 
-// TestADeclaredFlawThatIsNotSeen is no surprise, and no reason to apologise.
+// TestADeclaredFlawThatIsNotSeen checks that a declared flaw that did not show is reported, but not as a surprise.
 func TestADeclaredFlawThatIsNotSeen(t *testing.T) {
 	holds := reports.Property{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Holds, Measured: reports.Holds, Declared: true, Opportunities: 9, Why: "sold 3 of 3"}
 	broken := reports.Property{Name: variant.OncePerOrder, Of: variant.Sale, Result: reports.Broken, Measured: reports.Broken, Count: 2, Why: "twice"}
@@ -160,7 +161,7 @@ func TestADeclaredFlawThatIsNotSeen(t *testing.T) {
 		}
 	}
 	if strings.Contains(b.String(), "!") || strings.Contains(b.String(), "not as declared") {
-		t.Errorf("an apology:\n%s", b.String())
+		t.Errorf("a declared flaw that was not seen is marked as a surprise:\n%s", b.String())
 	}
 	other := unseen
 	other.Verdict, other.Properties = reports.Violated, []reports.Property{holds, broken}

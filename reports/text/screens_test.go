@@ -13,7 +13,7 @@ import (
 	"oversell/reports/reportstest"
 )
 
-// screens are what commands show, by their names.
+// screens returns what commands show, by name.
 func screens() map[string]func(Terminal) error {
 	runs := func(d reports.Document) func(Terminal) error {
 		return func(t Terminal) error {
@@ -46,7 +46,7 @@ func screens() map[string]func(Terminal) error {
 	}
 }
 
-// shown is a screen of a width.
+// shown returns a screen of some width.
 func shown(t *testing.T, show func(Terminal) error, width int, color bool) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -73,8 +73,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestNoWordIsBroken: on a terminal of any width there are only words that one without
-// limits shows, but for those that say what was left out or shortened.
+// TestNoWordIsBroken checks that a terminal of any width shows only whole words, except for the note about what was
+// left out.
 func TestNoWordIsBroken(t *testing.T) {
 	for name, show := range screens() {
 		whole := map[string]bool{`\`: true, "-": true}
@@ -93,9 +93,8 @@ func TestNoWordIsBroken(t *testing.T) {
 	}
 }
 
-// told are the words of a screen without those that come of its narrowness: the titles that
-// were left out, and of a schedule that has no room for a column per client the titles, and of
-// a table that became a list.
+// told returns the words of a screen without those that only a narrow screen has: the note about columns that are not
+// shown, and the titles of a schedule or a table that became a list.
 func told(text string) (words []string) {
 	for {
 		before, after, found := strings.Cut(text, "Not shown in ")
@@ -109,7 +108,7 @@ func told(text string) (words []string) {
 	return slices.DeleteFunc(words, func(w string) bool { return w == "|" || w == "who" || w == "step" || w == "who:" || w == "step:" })
 }
 
-// TestColoursHaveNoWidth: a screen in colour is the same screen.
+// TestColoursHaveNoWidth checks that a screen in colour is the same as one without.
 func TestColoursHaveNoWidth(t *testing.T) {
 	for name, show := range screens() {
 		for _, width := range []int{20, 80, 100, 200} {

@@ -7,7 +7,7 @@ import (
 	"oversell/reports"
 )
 
-// TestComparisonWithoutRuns: where nothing was run to its end there is no table, and no control.
+// TestComparisonWithoutRuns checks that there is no table and no control where no run was completed.
 func TestComparisonWithoutRuns(t *testing.T) {
 	var b strings.Builder
 	c := reports.Comparison{Interrupted: true, Contenders: []reports.Contender{{Lock: "lua-release"}}, Configurations: []reports.Configuration{{Target: "auto"}}}
@@ -19,8 +19,7 @@ func TestComparisonWithoutRuns(t *testing.T) {
 	}
 }
 
-// TestRowSet: a set of rows is never named by what it is not, where there is nothing that it is
-// not.
+// TestRowSet checks the names of sets of rows: "all but" is used only for a set that leaves a row out.
 func TestRowSet(t *testing.T) {
 	for _, c := range []struct {
 		some, all []string

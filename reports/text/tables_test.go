@@ -8,8 +8,8 @@ import (
 	"oversell/reports"
 )
 
-// TestTablesOfAnything: whatever stands in a table and however narrow it is, a line is wider
-// than the terminal only where a single word is.
+// TestTablesOfAnything checks that a line is wider than the terminal only where a single word is, whatever is in the
+// table and however narrow it is.
 func TestTablesOfAnything(t *testing.T) {
 	rows := [][3]string{
 		{"超卖超卖超卖超卖超卖超卖超卖超卖超卖超卖", "pass", "😀😀 a family 😀 of emoji, and \\x1b what was a colour"},
@@ -42,7 +42,7 @@ func TestTablesOfAnything(t *testing.T) {
 	}
 }
 
-// TestColumnsGoByRank: the least important go first, and rank 0 never.
+// TestColumnsGoByRank checks that the least important columns are dropped first, and that rank 0 stays.
 func TestColumnsGoByRank(t *testing.T) {
 	all := []extent{{rank: 0, natural: 10, least: 10, words: 10}, {rank: 2, natural: 10, least: 10, words: 10}, {rank: 1, natural: 30, least: 18, words: 6}}
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestColumnsGoByRank(t *testing.T) {
 	}
 }
 
-// TestCommandsAreCopiedWhole: a folded command means what the whole one does.
+// TestCommandsAreCopiedWhole checks that a folded command means the same as the whole one.
 func TestCommandsAreCopiedWhole(t *testing.T) {
 	command := `oversell run --lock a --fault 'freeze holder 150ms 5%' --out $'it\'s a long name' --seed 5 --clients 64 --stock 500`
 	s := Terminal{Width: 40}.sheet()

@@ -60,8 +60,8 @@ func composeCommand(t *testing.T) []string {
 	return []string{"docker", "compose"}
 }
 
-// TestContainerCompose brings up every profile of docker-compose.yml, all of them
-// at once, and uses it as its comments say.
+// TestContainerCompose brings up all profiles of docker-compose.yml at the same time, and uses each as the comments in
+// that file say.
 func TestContainerCompose(t *testing.T) {
 	docker := needDocker(t)
 	compose := composeCommand(t)
@@ -102,7 +102,7 @@ func TestContainerCompose(t *testing.T) {
 				}
 			})
 			run("up", "-d")
-			if profile == "cluster" { // up waits until it is of use
+			if profile == "cluster" { // "up" must have waited until the cluster can be used
 				slotsAreServed(t)
 			}
 			awaitHealth(t, docker, label, c.containers)
@@ -119,7 +119,7 @@ func portFree(port int) bool {
 	return err == nil
 }
 
-// awaitHealth waits until all containers are well, as they themselves say.
+// awaitHealth waits until all containers report that they are healthy.
 func awaitHealth(t *testing.T, docker client.APIClient, label string, want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -132,7 +132,7 @@ func awaitHealth(t *testing.T, docker client.APIClient, label string, want int) 
 		}
 		ill := ""
 		for _, s := range list.Items {
-			// The Status says "Up 3 seconds (healthy)"; one without a check, "Up 3 seconds".
+			// A Status is like "Up 3 seconds (healthy)", or "Up 3 seconds" if the container has no health check.
 			if s.State != container.StateRunning || strings.Contains(s.Status, "starting") || strings.Contains(s.Status, "unhealthy") {
 				ill += fmt.Sprintf(" %s: %s;", s.Names[0], s.Status)
 			}
@@ -196,7 +196,7 @@ func useCluster(t *testing.T) {
 	}
 }
 
-// slotsAreServed asks every node at once, and does not wait.
+// slotsAreServed checks, without waiting, that every node says that all slots are served.
 func slotsAreServed(t *testing.T) {
 	for port := 16601; port <= 16606; port++ {
 		text := clientOf(t, port).ClusterInfo(t.Context()).Val()

@@ -24,7 +24,7 @@ import (
 	"oversell/server/instance"
 )
 
-// needDocker skips a test where no Docker daemon answers, and sees to the image.
+// needDocker skips a test where no Docker daemon answers, and makes sure that there is the image.
 func needDocker(t *testing.T) client.APIClient {
 	t.Helper()
 	c, err := client.New(client.FromEnv)
@@ -34,7 +34,7 @@ func needDocker(t *testing.T) client.APIClient {
 	if err != nil {
 		servertest.Unable(t, err)
 	}
-	servertest.Image(t) // which may have to be built
+	servertest.Image(t) // builds the image if it has to
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -54,7 +54,7 @@ func mustLaunch(t *testing.T, h instance.Host, s instance.Settings) instance.Mac
 	return mustLaunchAll(t, h, s)[0]
 }
 
-// mustLaunchAll launches servers at once, as topologies do.
+// mustLaunchAll launches servers at the same time, as topologies do.
 func mustLaunchAll(t *testing.T, h instance.Host, all ...instance.Settings) []instance.Machine {
 	t.Helper()
 	machines, errs := make([]instance.Machine, len(all)), make([]error, len(all))
@@ -225,18 +225,19 @@ func TestContainerThatEndsByItself(t *testing.T) {
 	}
 }
 
-// TestContainersSeeEachOther builds what a topology needs: each server knows the
-// others, and tells clients of them, by the addresses that clients use.
+// TestContainersSeeEachOther checks what a topology needs: the servers know each other by the addresses that clients use,
+// and give clients these addresses.
 func TestContainersSeeEachOther(t *testing.T) {
 	needDocker(t)
 	t.Parallel()
 	h := mustHost(t)
-	ports := slices.Concat(mustPorts(t, h, 1, false), mustPorts(t, h, 2, false)) // in two goes, for once
+	ports := slices.Concat(mustPorts(t, h, 1, false), mustPorts(t, h, 2, false)) // on purpose in two calls
 	master := mustLaunch(t, h, instance.Settings{Port: ports[0], Options: []string{"repl-diskless-sync-delay", "0"}})
 	replica := mustLaunch(t, h, instance.Settings{Port: ports[1], Options: []string{"replicaof", fmt.Sprintf("127.0.0.1 %d", ports[0])}})
 	sentinel := mustLaunch(t, h, instance.Settings{Port: ports[2], Sentinel: true, Lines: []string{
 		fmt.Sprintf("sentinel monitor mymaster 127.0.0.1 %d 1", ports[0]),
 		"sentinel down-after-milliseconds mymaster 300",
+		"sentinel failover-timeout mymaster 2000", // the first attempt can fail on a busy machine
 	}})
 	servertest.Await(t, "the replica to be known to the master", func() bool {
 		text, _ := adminOf(t, master).Info(t.Context(), "replication").Result()
@@ -297,10 +298,10 @@ func TestContainerCluster(t *testing.T) {
 	servertest.Await(t, "the cluster again", ready(nodes[1]))
 }
 
-// The environment of a process that opens a host, starts a server and waits.
+// helperVariable is set in the environment of a process that opens a host, starts a server and waits.
 const helperVariable = "OVERSELL_CONTAINER_HELPER"
 
-// TestContainerHelper is not a test, but a process of TestContainerSweep.
+// TestContainerHelper is not a test: TestContainerSweep runs it as a separate process.
 func TestContainerHelper(t *testing.T) {
 	if os.Getenv(helperVariable) == "" {
 		return
@@ -365,7 +366,7 @@ func TestContainerOwner(t *testing.T) {
 	for label, want := range map[string]bool{
 		ownLabel(): false,
 		fmt.Sprintf("%s/%d/%s", here, gone.Process.Pid, start):     true,
-		fmt.Sprintf("%s/%d/%s", here, os.Getpid(), start+"0"):      true, // a later process of the same id
+		fmt.Sprintf("%s/%d/%s", here, os.Getpid(), start+"0"):      true, // a later process with the same id
 		fmt.Sprintf("%s/%d/%s", here, os.Getpid(), "unknown"):      false,
 		fmt.Sprintf("elsewhere/%d/%s", gone.Process.Pid, start):    false,
 		fmt.Sprintf("%s/%s/%s", here, "a process", start):          false,
@@ -418,6 +419,6 @@ func TestContainerErrors(t *testing.T) {
 		removeLabelled(t.Context(), docker, hostLabel+"="+h.id, func(s container.Summary) bool { return true })
 		h.image = servertest.Image(t)
 		_, err = h.Launch(t.Context(), instance.Settings{Port: port})
-		servertest.WantError(t, err, errclass.ErrEnvironment, "start redis-server on 127.0.0.1") // its network is gone
+		servertest.WantError(t, err, errclass.ErrEnvironment, "start redis-server on 127.0.0.1") // the container that holds its network was removed
 	})
 }

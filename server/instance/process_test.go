@@ -23,7 +23,8 @@ func TestAFailedStartGivesTheServersReason(t *testing.T) {
 	}
 }
 
-// A child that does not answer is not our server, even if another process answers on the port.
+// TestAStrangersAnswerIsNotTakenForTheChilds checks that awaitReady does not accept the answer of another process on the
+// port for that of its child.
 func TestAStrangersAnswerIsNotTakenForTheChilds(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	c, err := child.Start(exec.Command("sleep", "60"))

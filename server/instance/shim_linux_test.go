@@ -25,7 +25,7 @@ import (
 	"oversell/internal/servertest"
 )
 
-// startShimmed returns a server whose clock can be moved, by writing to the file.
+// startShimmed starts a server whose clock is moved by writing to the file offset.
 func startShimmed(t *testing.T, args ...string) (c *redis.Client, offset string) {
 	t.Helper()
 	servertest.NeedServer(t)
@@ -80,7 +80,7 @@ func jump(t *testing.T, offset string, ahead time.Duration) {
 	}
 }
 
-// wantAhead checks how far a server's clock is ahead, to a tolerance.
+// wantAhead checks how far a server's clock is ahead, within a tolerance.
 func wantAhead(t *testing.T, c *redis.Client, want time.Duration) {
 	t.Helper()
 	before := time.Now()
@@ -129,8 +129,8 @@ func TestAKeyExpiresByTheServersClock(t *testing.T) {
 	}
 }
 
-// A server wakes up by the monotonic clock, which does not jump: after an hour
-// backwards it still removes, by itself, what has expired.
+// TestAServerWorksOnAfterAJumpBack checks that a server still removes expired keys by itself after its clock was set back
+// by an hour: it wakes up by the monotonic clock, which does not jump.
 func TestAServerWorksOnAfterAJumpBack(t *testing.T) {
 	c, offset := startShimmed(t)
 	jump(t, offset, -time.Hour)
@@ -140,9 +140,8 @@ func TestAServerWorksOnAfterAJumpBack(t *testing.T) {
 	servertest.Await(t, "the end of a key that nobody reads", func() bool { return c.DBSize(t.Context()).Val() == 0 })
 }
 
-// Under load, with keys that expire, scripts that ask for the time, snapshots in
-// forked processes and an append-only file, the clock jumps to and fro: the server
-// must neither die nor answer nonsense.
+// TestAServerBearsJumpsUnderLoad lets the clock jump to and fro under load, with keys that expire, scripts that read the
+// time, snapshots in forked processes and an append-only file. The server must neither die nor answer nonsense.
 func TestAServerBearsJumpsUnderLoad(t *testing.T) {
 	c, offset := startShimmed(t, "--appendonly", "yes", "--io-threads", "2", "--active-expire-effort", "10")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -156,7 +155,7 @@ func TestAServerBearsJumpsUnderLoad(t *testing.T) {
 	for ; ctx.Err() == nil; jumps++ {
 		jump(t, offset, time.Duration(jumps%7-3)*37*time.Second)
 		if jumps%50 == 0 {
-			_ = c.BgSave(ctx).Err() // refused while one is under way
+			_ = c.BgSave(ctx).Err() // refused while another one is under way
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -239,8 +238,8 @@ func TestACompilerThatFailsIsQuoted(t *testing.T) {
 	}
 }
 
-// Without a cache, the folder for temporary files serves; but not what somebody
-// else may have put there.
+// TestTheShimWithoutACacheFolder checks that, without a cache folder, the shim is built in the folder for temporary files,
+// but never taken from a folder to which others can write.
 func TestTheShimWithoutACacheFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
@@ -260,7 +259,8 @@ func TestTheShimWithoutACacheFolder(t *testing.T) {
 	servertest.WantError(t, err, errclass.ErrEnvironment, dir+" is not a folder that only we can write to")
 }
 
-// A server that could not find its offset would keep the right time unnoticed.
+// TestNoOffsetFileNoServer checks that a program does not start without its offset file: it would show the right time, and
+// nobody would notice.
 func TestNoOffsetFileNoServer(t *testing.T) {
 	lib := mustShim(t)
 	c, err := child.Start(exec.Command("env", "LD_PRELOAD="+lib, offsetFileVar+"="+filepath.Join(t.TempDir(), "none"), "true"))

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -278,12 +280,8 @@ func endedContexts(ctx context.Context, b bench) error {
 // slowServer: a command of a purchase takes longer than clients like to wait.
 func slowServer(ctx context.Context, b bench) error {
 	const stock, pieces, slow = 6, 2, 1500 * time.Millisecond
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, []interrupt.Action{interrupt.Pass}, func(y *buyer, n int, _ interrupt.Action) error {
+		b, f := y.b, y.fences
 		c, line := b.buyerOf(ctx, b.Product, f)
 		var answer error
 		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, pieces), c.lock()) })
@@ -315,7 +313,7 @@ func steadyConflict(ctx context.Context, b bench) error {
 }
 
 func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
-	const first = 2 // pieces of order 1, if it is given back
+	const first = 2 // pieces of order 1, if it is refunded
 	f := &fences{}
 	stock := int64(2 * conflicts)
 	y, err := openedWith(ctx, b, b.Product, stock, f)
@@ -328,7 +326,7 @@ func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
 	c, line := b.buyerOf(ctx, b.Product, f)
 	call, what, had := func() error { _, err := c.sale.Buy(ctx, order(1, 1), c.lock()); return err }, "a buyer of 1 piece", int64(0)
 	if refund {
-		call, what, had = func() error { _, err := c.sale.Refund(ctx, order(1, first), c.lock()); return err }, "a client that gave 2 pieces back", first
+		call, what, had = func() error { _, err := c.sale.Refund(ctx, order(1, first), c.lock()); return err }, "a client that refunded 2 pieces", first
 		if err := y.buy(ctx, variant.NoUndersell, 1, first, nil, stock-first); err != nil {
 			return err
 		}
@@ -383,11 +381,81 @@ func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
 	return nil
 }
 
-// stalledRefunds holds up a refund while others buy, or give other orders back.
+// movingPiece keeps one piece in stock at all times: before each command of a purchase, another client refunds an order
+// and buys again. A sale that splits its stock among several keys may read each key while the piece is in another one.
+func movingPiece(ctx context.Context, b bench) error {
+	const stock, trials = 12, 150
+	f := &fences{}
+	y, err := openedWith(ctx, b, b.Product, stock, f)
+	if err != nil {
+		return err
+	}
+	c, line := b.buyerOf(ctx, b.Product, f)
+	var sold []int64 // orders, of which one can be refunded
+	next := int64(0)
+	buy := func(z *buyer) error {
+		next++
+		id := next
+		_, err := z.sale.Buy(ctx, order(id, 1), z.lock())
+		if err == nil {
+			sold = append(sold, id)
+		}
+		return err
+	}
+	refund := func() error {
+		at := rand.IntN(len(sold))
+		id := sold[at]
+		sold = slices.Delete(sold, at, at+1)
+		_, err := y.sale.Refund(ctx, order(id, 1), y.lock())
+		return err
+	}
+	for len(sold) < stock-1 {
+		if err := buy(y); err != nil {
+			return broken(theInterface, "buy of 1, with %d of %d sold, answered %s", len(sold), stock, say(err))
+		}
+	}
+	for start, n := time.Now(), 0; n < trials && time.Since(start) < conflictsFor; n++ {
+		var other error
+		var waits <-chan struct{}
+		moves := 0
+		line.Plan(func(int) interrupt.Action {
+			if waits == nil && other == nil && time.Since(start) < conflictsFor {
+				moves++
+				if done, ok := soon(func() { other = errors.Join(refund(), buy(y)) }); !ok {
+					waits = done
+				}
+			}
+			return interrupt.Pass
+		})
+		next++
+		id := next
+		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+		line.Plan(nil)
+		if waits != nil {
+			<-waits
+			return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
+		}
+		switch {
+		case other != nil:
+			return nil // other rules are about that
+		case errors.Is(err, stockimpl.ErrSoldOut):
+			return broken(variant.NoUndersell, "an order for 1 piece was refused as sold out, and at no time was none left: before each of its %d commands another client refunded an order and bought 1 piece again, and at least 1 of %d was left before and after", moves, stock)
+		case err != nil:
+			return nil
+		}
+		sold = append(sold, id)
+		if err := refund(); err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// stalledRefunds holds up a refund while others buy, or refund other orders.
 func stalledRefunds(ctx context.Context, b bench) error {
 	const stock = 6
 	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		for _, what := range []string{"bought", "gave another order back"} {
+		for _, what := range []string{"bought", "refunded another order"} {
 			own := b
 			own.Product = b.Product + "-" + what[:4]
 			if err := own.refundBeside(ctx, n, what, stock); err != nil {
@@ -398,7 +466,7 @@ func stalledRefunds(ctx context.Context, b bench) error {
 	})
 }
 
-// refundBeside holds up a refund of 2 pieces while another client buys 1 piece, or gives back 1.
+// refundBeside holds up a refund of 2 pieces while another client buys 1 piece, or refunds 1.
 func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64) error {
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, stock, f)
@@ -451,7 +519,7 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 	return nil
 }
 
-// refundsByOthers: a client that did not make a purchase gives it back, and says another quantity.
+// refundsByOthers: a client that did not make a purchase refunds it, and says another quantity.
 func refundsByOthers(ctx context.Context, b bench) error {
 	const stock, bought = 10, 3
 	const of = variant.OncePerOrder

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/clock"
 	"oversell/internal/interrupt"
 	"oversell/internal/keyname"
@@ -40,7 +42,7 @@ func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, 
 	return y, line
 }
 
-// practise buys and gives back pieces of another product: the first purchase loads the scripts.
+// practise buys and refunds pieces of another product: the first purchase loads the scripts.
 func (b bench) practise(ctx context.Context, env variant.Env, product string) {
 	y := &buyer{b: b, sale: b.newSale(env, product+"-practice"), fences: &fences{}}
 	if y.sale.Open(ctx, 5) == nil {
@@ -96,6 +98,17 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 	}
 	all.Wait()
 	return firstBreach(errs)
+}
+
+// eachOpened is each with a buyer for each command, and so many pieces on sale.
+func (b bench) eachOpened(ctx context.Context, stock int64, actions []interrupt.Action, check func(y *buyer, n int, a interrupt.Action) error) error {
+	return b.each(ctx, actions, func(b bench, n int, a interrupt.Action) error {
+		y, err := opened(ctx, b, b.Product, stock)
+		if err != nil {
+			return err
+		}
+		return check(y, n, a)
+	})
 }
 
 // undecided is how long an order may be told to come again while no other client buys: longer
@@ -272,7 +285,7 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 	return nil
 }
 
-// stalledBuyer holds up a buyer while others buy all, give back, or send the same order.
+// stalledBuyer holds up a buyer while others buy all, refund, or send the same order.
 func stalledBuyer(ctx context.Context, b bench) error { return b.stalledBuyers(ctx, false) }
 
 // stalledBuyers is stalledBuyer, for a buyer that finds its scripts forgotten or not.
@@ -296,7 +309,7 @@ func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
 }
 
 // whiles are what happens while a buyer is held up.
-var whiles = []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and give some back", "the same order is sent by another and an order of the same size is given back"}
+var whiles = []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and refund some", "the same order is sent by another and an order of the same size is refunded"}
 
 const (
 	everything = iota
@@ -306,7 +319,7 @@ const (
 	sameOrderAndBack
 )
 
-// earlier is the order that is given back.
+// earlier is the order that is refunded.
 const earlier = 50
 
 // stalling says how a buyer is held up.
@@ -490,25 +503,21 @@ func soon(call func()) (done <-chan struct{}, ok bool) {
 // stalledRefund holds up a refund while another copy of it is carried out, or others buy.
 func stalledRefund(ctx context.Context, b bench) error {
 	const stock = 4
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, []interrupt.Action{interrupt.Pass}, func(y *buyer, n int, _ interrupt.Action) error {
+		b, f := y.b, y.fences
 		c, line := b.buyerOf(ctx, b.Product, f)
 		if err := y.buy(ctx, variant.NoUndersell, 1, 2, nil, stock-2); err != nil {
 			return &setUp{err}
 		}
-		var answer error
+		var answer, other error
 		s := stalled(ctx, line, n, func() { _, answer = c.sale.Refund(ctx, order(1, 2), c.lock()) })
 		if s == nil {
 			return nil
 		}
-		if blocked := s.beside(y, func() { _, err = y.sale.Refund(ctx, order(1, 2), y.lock()) }); blocked != nil {
+		if blocked := s.beside(y, func() { _, other = y.sale.Refund(ctx, order(1, 2), y.lock()) }); blocked != nil {
 			return blocked
 		}
-		for _, err := range []error{answer, err} {
+		for _, err := range []error{answer, other} {
 			if err != nil && !errors.Is(err, stockimpl.ErrRepeated) && !errors.Is(err, stockimpl.ErrStale) {
 				return broken(theInterface, "one of two copies of a refund was answered %s", say(err))
 			}
@@ -536,7 +545,7 @@ func otherQuantity(ctx context.Context, b bench) error {
 			return fmt.Errorf("after order 1 for 2 pieces was sent again for %d: %w", pieces, err)
 		}
 	}
-	// A refund gives back what was bought.
+	// A refund returns what was bought.
 	if _, err := y.sale.Refund(ctx, order(1, 5), y.lock()); err != nil {
 		return y.state(ctx, of, stock-2, 2)
 	}
@@ -592,7 +601,7 @@ func refundsAtOnce(ctx context.Context, b bench) error {
 	return nil
 }
 
-// mixedCrowd buys different quantities and gives some back, all at once, around the end of
+// mixedCrowd buys different quantities and refunds some, all at once, around the end of
 // the stock. The books must add up afterwards, and what is left be sold.
 func mixedCrowd(ctx context.Context, b bench) error {
 	const stock, buyers, orders = 60, 10, 12
@@ -649,7 +658,7 @@ func mixedCrowd(ctx context.Context, b bench) error {
 		return err
 	}
 	if n := sold.Load(); n > stock {
-		return broken(variant.NoOversell, "%d pieces were sold and not given back, of %d", n, stock)
+		return broken(variant.NoOversell, "%d pieces were sold and not refunded, of %d", n, stock)
 	}
 	if err := y.state(ctx, variant.NoUndersell, stock-sold.Load(), sold.Load()); err != nil {
 		return fmt.Errorf("after a crowd with orders of 1 to 3 pieces, and refunds: %w", err)
@@ -735,13 +744,14 @@ func extremes(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
 }
 
-// similarProducts have names that resemble each other, and those of keys beside them.
+// similarProducts have names that resemble each other.
 func similarProducts(ctx context.Context, b bench) error {
 	p := b.Product
-	names := []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + ":sold", p + ":orders", p + ":stock", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"}
+	names := []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"}
 	if b.sale.Needs.SQL {
 		names = []string{p, p + "-", p + "1"}
 	}
+	var shared error
 	if rdb := b.Env().Redis; len(rdb) > 0 {
 		// The keys tell of names that would use the same.
 		first := p + "-keys"
@@ -756,18 +766,24 @@ func similarProducts(ctx context.Context, b bench) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range keyname.Collisions(found, first) {
-			names = append(names, strings.Replace(name, first, p, 1))
+		if others := keyname.Collisions(found, first, p); len(others) > 0 {
+			shared = &remark{keyname.Remark("product", p, others)}
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 		}
 	}
 	var all []*buyer
-	for i, name := range names {
-		y, err := opened(ctx, b, name, int64(10+i))
+	var taken []string
+	for _, name := range names {
+		y, err := opened(ctx, b, name, int64(10+len(all)))
+		if err != nil && name != p && !errors.As(err, new(redis.Error)) {
+			continue // a sale need not take every name
+		}
 		if err != nil {
 			return err
 		}
-		all = append(all, y)
+		all, taken = append(all, y), append(taken, name)
 	}
+	names = taken
 	for i, y := range all {
 		if err := y.untouched(ctx, i, names); err != nil {
 			return err
@@ -785,7 +801,7 @@ func similarProducts(ctx context.Context, b bench) error {
 			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
 		}
 	}
-	return nil
+	return shared
 }
 
 // promises tells whether the sale makes a promise.

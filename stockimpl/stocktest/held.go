@@ -48,12 +48,8 @@ func fencedEvenHeldUp(v stockimpl.Variant) bool {
 // stalledInVain holds up a buyer whose order cannot be had, while another buys what is there.
 func stalledInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, []interrupt.Action{interrupt.Pass}, func(y *buyer, n int, _ interrupt.Action) error {
+		b, f := y.b, y.fences
 		c, line := b.buyerOf(ctx, b.Product, f)
 		var answer error
 		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, stock+1), c.lock()) })
@@ -90,12 +86,8 @@ func stalledInVain(ctx context.Context, b bench) error {
 // deadInVain: a buyer that dies in an order that cannot be had leaves the stock as it was.
 func deadInVain(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, bothWays, func(y *buyer, n int, a interrupt.Action) error {
+		b, f := y.b, y.fences
 		c, line := b.buyerOf(ctx, b.Product, f)
 		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(1, stock+1), c.lock()) }) {
 			return nil
@@ -119,12 +111,8 @@ func deadInVain(ctx context.Context, b bench) error {
 // back by then, or comes back when the refund is sent again, can be bought.
 func refundOfTheLast(ctx context.Context, b bench) error {
 	const stock = 2
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, bothWays, func(y *buyer, n int, a interrupt.Action) error {
+		b, f := y.b, y.fences
 		if err := y.buy(ctx, variant.NoUndersell, 1, stock, nil, 0); err != nil {
 			return &setUp{err}
 		}
@@ -172,7 +160,7 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 	})
 }
 
-// stalledFence holds up the holder of a token until one with a newer token has bought, or given back. If
+// stalledFence holds up the holder of a token until one with a newer token has bought, or refunded. If
 // it had had no effect by then it must have none.
 func stalledFence(ctx context.Context, b bench) error {
 	const stock = 6
@@ -248,7 +236,7 @@ func (b bench) openedLarge(ctx context.Context) (y *buyer, stock int64, err erro
 	return y, stock, err
 }
 
-// everySize buys and gives back orders of many sizes, from a large stock.
+// everySize buys and refunds orders of many sizes, from a large stock.
 func everySize(ctx context.Context, b bench) error {
 	y, stock, err := b.openedLarge(ctx)
 	if err != nil {

@@ -57,7 +57,7 @@ func declared(err error) bool {
 // model is a sale without flaws: the stock, and what became of each order.
 type model struct {
 	stock, left int64
-	orders      map[int64]int64 // pieces; less than 0 when they were given back
+	orders      map[int64]int64 // pieces; less than 0 when they were refunded
 	ids         bool            // an order counts once
 	tellsLeft   bool            // what a call says is left is true
 }
@@ -264,7 +264,7 @@ func (m *model) counted(calls []call, final stockimpl.State) error {
 		}
 	}
 	if sold > m.stock {
-		return broken(variant.NoOversell, "at least %d pieces were sold and not given back, of a stock of %d", sold, m.stock)
+		return broken(variant.NoOversell, "at least %d pieces were sold and not refunded, of a stock of %d", sold, m.stock)
 	}
 	if final.Sold > m.stock {
 		return broken(variant.NoOversell, "the server itself counts %d pieces as sold, of a stock of %d", final.Sold, m.stock)
@@ -280,7 +280,7 @@ func accused(c call, onlyLeft bool, stock int64) error {
 	case onlyLeft:
 		return broken(variant.Linearizable, "%s; %s another number was left", who, all)
 	case c.err == nil && c.refund:
-		return broken(variant.OncePerOrder, "%s; %s this order had nothing to give back, or its pieces did not come back", who, all)
+		return broken(variant.OncePerOrder, "%s; %s this order had nothing to refund, or its pieces did not come back", who, all)
 	case c.err == nil:
 		return broken(variant.NoOversell, "%s; %s too few pieces were left for it, or it took none", who, all)
 	case errors.Is(c.err, stockimpl.ErrSoldOut):
@@ -288,7 +288,7 @@ func accused(c call, onlyLeft bool, stock int64) error {
 	case errors.Is(c.err, stockimpl.ErrStale) && !c.refund:
 		return broken(variant.NoUndersell, "%s, which says that nothing changed; %s it took its pieces", who, all)
 	case errors.Is(c.err, stockimpl.ErrStale):
-		return broken(theInterface, "%s, which says that nothing changed; %s it gave its pieces back", who, all)
+		return broken(theInterface, "%s, which says that nothing changed; %s it returned its pieces", who, all)
 	case c.refund:
 		return broken(variant.NoUndersell, "%s; %s the order's pieces had not come back", who, all)
 	}

@@ -2,19 +2,14 @@ package stocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"oversell/clock"
+	"oversell/internal/emulated"
 	"oversell/internal/interrupt"
-	"oversell/internal/realtime"
-	"oversell/server"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -26,56 +21,35 @@ import (
 // server the time of the real clock it cannot, nor code that the emulation does not understand, which
 // does not sell there at all.
 func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
-	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
-	target, err := server.OpenEmbedded(clk, 1)
+	server, err := emulated.Start()
 	if err != nil {
 		return false, err
 	}
-	defer target.Close()
+	defer server.Close()
 	ticks, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		for last := time.Now(); (clock.Real{}).Sleep(ticks, 2*time.Millisecond) == nil; {
 			now := time.Now()
-			clk.Advance(now.Sub(last))
+			server.Clock.Advance(now.Sub(last))
 			last = now
 		}
 	}()
-	var real atomic.Bool
-	var mu sync.Mutex
-	var conns []redis.UniversalClient
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
 	own := b
-	own.Env = func() variant.Env {
-		c := target.Client(0, server.ConnOptions{PoolSize: 4})
-		c.AddHook(realtime.Hook{Seen: &real})
-		mu.Lock()
-		defer mu.Unlock()
-		conns = append(conns, c)
-		return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clk, Token: rand.Text, Addr: target.Addrs,
-			Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
-				return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
-			}}
-	}
+	own.Env = server.Env
 	works := own
 	works.Product += "-works"
-	if err := works.sellsAtAll(ctx); err != nil || real.Load() {
+	if err := works.sellsAtAll(ctx); err != nil || server.Real() {
 		return false, nil
 	}
-	err = check(own, clk.Advance)
-	if real.Load() {
+	err = check(own, server.Clock.Advance)
+	if server.Real() {
 		return false, nil
 	}
 	return true, err
 }
 
-// sellsAtAll buys and gives back. Other rules judge that.
+// sellsAtAll buys and refunds. Other rules judge that.
 func (b bench) sellsAtAll(ctx context.Context) error {
 	y, err := opened(ctx, b, b.Product, 5)
 	if err != nil {

@@ -98,7 +98,7 @@ func hugeAfterSales(ctx context.Context, b bench) error {
 }
 
 // cannotBeHad sends an order for more pieces than are left, and again under its number: it had no effect,
-// whichever command of it failed, so it does not stand, has nothing to give back, and no copy of it is
+// whichever command of it failed, so it does not stand, has nothing to refund, and no copy of it is
 // one that was counted before.
 func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sold int64) error {
 	first := fmt.Sprintf("an order for %d pieces with %d there", pieces, left)
@@ -121,7 +121,7 @@ func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sol
 		return nil
 	}
 	if _, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {
-		return broken(variant.OncePerOrder, "a refund of %s, which was refused, was answered %s: it had nothing to give back", first, say(err))
+		return broken(variant.OncePerOrder, "a refund of %s, which was refused, was answered %s: it had nothing to refund", first, say(err))
 	}
 	if err := y.state(ctx, variant.NoOversell, left, sold); err != nil {
 		return fmt.Errorf("after a refund of %s, which was refused: %w", first, err)
@@ -172,10 +172,10 @@ func beyondDoubles(ctx context.Context, b bench) error {
 		}
 		left++
 	}
-	return holds(fmt.Sprintf(", and %d given back", orders/2))
+	return holds(fmt.Sprintf(", and %d refunded", orders/2))
 }
 
-// keptAndReturned keeps orders of many sizes that make up the stock, and then gives all back.
+// keptAndReturned keeps orders of many sizes that make up the stock, and then refunds all.
 func keptAndReturned(ctx context.Context, b bench) error {
 	sizes := []int{150, 150, 1, 7, 99, 100, 101, 255, 256, 257, 999, 1000, 1001}
 	stock := int64(0)

@@ -24,12 +24,8 @@ const reaped = 2500 * time.Millisecond
 // after a while, and then the orders of the dead come again.
 func manyDead(ctx context.Context, b bench) error {
 	const stock, dead = 25, 10
-	return b.each(ctx, bothWays, func(b bench, n int, a interrupt.Action) error {
-		f := &fences{}
-		y, err := openedWith(ctx, b, b.Product, stock, f)
-		if err != nil {
-			return err
-		}
+	return b.eachOpened(ctx, stock, bothWays, func(y *buyer, n int, a interrupt.Action) error {
+		b, f := y.b, y.fences
 		env := b.Env()
 		b.practise(ctx, env, b.Product)
 		for id := int64(1); id <= dead; id++ {
@@ -212,7 +208,7 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 // resending is for how long orders are sent again: calls may take their time.
 const resending = 4 * time.Second
 
-// thousands of orders are made by several clients, and some are sent again, and given back.
+// thousands of orders are made by several clients, and some are sent again, and refunded.
 func thousands(ctx context.Context, b bench) error {
 	const orders = 20_000
 	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
@@ -234,13 +230,13 @@ func thousands(ctx context.Context, b bench) error {
 		}
 		_, err = y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
 		if now, look := y.sale.State(ctx); err != nil || look == nil && now.Left+now.Reserved != was.Left+was.Reserved+1 {
-			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was given back, which was answered %s; the server held %+v before, and holds %+v", made, id, say(err), was, now)
+			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was refunded, which was answered %s; the server held %+v before, and holds %+v", made, id, say(err), was, now)
 		}
 	}
 	return nil
 }
 
-// thousandsOfRefunds: orders are made and given back by several clients, and then the first of them, and
+// thousandsOfRefunds: orders are made and refunded by several clients, and then the first of them, and
 // some of the others, come again.
 func thousandsOfRefunds(ctx context.Context, b bench) error {
 	const orders = 6_000

@@ -65,7 +65,7 @@ func refusesMore(ctx context.Context, b bench) error {
 		func() error { return other.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
 		func() error {
 			if err := y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0); err != nil {
-				return fmt.Errorf("order 3, for 2 pieces, was refused with 1 piece left, then another client gave 2 pieces back, and order 3 was sent again: %w", err)
+				return fmt.Errorf("order 3, for 2 pieces, was refused with 1 piece left, then another client refunded 2 pieces, and order 3 was sent again: %w", err)
 			}
 			return nil
 		},
@@ -271,7 +271,7 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 		return broken(variant.NoUndersell, "%d orders came for %d pieces, and only %d were sold", buyers*orders, stock, sold)
 	}
 	slices.Sort(said)
-	if twice := slices.Compact(slices.Clone(said)); len(twice) != len(said) {
+	if twice := slices.Compact(slices.Clone(said)); len(twice) != len(said) && b.promises(variant.Linearizable) {
 		return broken(variant.Linearizable, "two purchases were told that the same number is left: %v", said)
 	}
 	return y.state(ctx, variant.NoUndersell, 0, stock)

@@ -20,8 +20,8 @@ import (
 	"oversell/variant"
 )
 
-// A suite that nothing fails proves nothing: each saboteur is a good sale with
-// one thing wrong, and must be told which promise it broke.
+// A suite that never fails proves nothing. Each saboteur is a correct sale with one fault, and the suite must name the
+// promise that it breaks.
 
 type saboteur struct {
 	stockimpl.Sale
@@ -57,7 +57,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		wrong  string
 		base   string
 		with   saboteur
-		rename func(string) string // the product, as the sale sees it
+		rename func(string) string // returns the product's name as the sale uses it
 		rule   string
 		says   string
 	}{
@@ -156,7 +156,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
-// TestFlawedSalesAreCaught: each of these sales of the catalogue has a flaw for which the rule was made.
+// TestFlawedSalesAreCaught checks that each rule finds the flaw of a sale of the catalogue for which it was made.
 func TestFlawedSalesAreCaught(t *testing.T) {
 	all := sales.All()
 	for _, tt := range []struct{ rule, sale, says string }{
@@ -182,6 +182,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 		{"another buyer before every command", "sold-out-after-conflicts", "no-undersell is broken"},
 		{"another buyer before every command", "sold-out-after-many-conflicts", "no-undersell is broken"},
 		{"another buyer before every command", "refund-done-after-conflicts", "no-undersell is broken"},
+		{"a piece that moves while an order looks for it", "stock-in-quarters-searched", "no-undersell is broken"},
 		{"a refund held up while others buy", "reads-then-writes", "no-oversell is broken"},
 		{"a refund by another client, of another quantity", "refund-less-uses-up", "once-per-order is broken"},
 		{"a refund by another client, of another quantity", "refund-by-request", "once-per-order is broken"},
@@ -213,7 +214,12 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 			if !r.appliesTo(all[i].Variant) {
 				t.Fatalf("the rule is not for the sale %q", tt.sale)
 			}
-			err := r.check(t.Context(), bench{newBench(t), all[i].Variant})
+			var err error
+			for range 3 { // a busy machine may not make enough calls in the rule's time
+				if err = r.check(t.Context(), bench{newBench(t), all[i].Variant}); err != nil {
+					break
+				}
+			}
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
 			}
@@ -221,7 +227,8 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 	}
 }
 
-// TestSoundSalesPass: each of these sales is sound, though the rule, made carelessly, would accuse it.
+// TestSoundSalesPass checks that each of these sales passes: it is sound, but a careless version of the rule would accuse
+// it.
 func TestSoundSalesPass(t *testing.T) {
 	all := sales.All()
 	for _, tt := range []struct{ rule, sale string }{
@@ -230,7 +237,7 @@ func TestSoundSalesPass(t *testing.T) {
 		{"reservations end", "sound-reserved-for-a-week"},
 		{"very large orders after others", "sound-number-fixes-quantity"},
 		{"a stock beyond the digits of floating-point numbers", "sound-list-of-pieces"},
-		{"a stock beyond the digits of floating-point numbers", "sound-reserved-for-a-week"}, // State rounds
+		{"a stock beyond the digits of floating-point numbers", "sound-reserved-for-a-week"}, // its State rounds
 	} {
 		t.Run(tt.rule+"/"+tt.sale, func(t *testing.T) {
 			i := slices.IndexFunc(all, func(s sales.Sale) bool { return s.Name == tt.sale })
@@ -241,13 +248,12 @@ func TestSoundSalesPass(t *testing.T) {
 	}
 }
 
-// TestForgottenAmongThousands: a sale that remembers the last orders only is told from one that
-// remembers all.
+// TestForgottenAmongThousands checks that the suite finds a sale that remembers only its latest orders.
 func TestForgottenAmongThousands(t *testing.T) {
 	good, _ := stockimpl.Find("lua")
 	bad := good
 	var mu sync.Mutex
-	place := map[int64]int{} // of orders that were made, in their order
+	place := map[int64]int{} // by order: its position among the orders made
 	bad.New = func(env variant.Env, product string) stockimpl.Sale {
 		return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 			mu.Lock()
@@ -267,8 +273,8 @@ func TestForgottenAmongThousands(t *testing.T) {
 	}
 }
 
-// TestUnsaidReservations: pieces that are set aside by a clock that the suite cannot move are judged if
-// the bench says for how long that is, and are not passed over in silence.
+// TestUnsaidReservations checks a sale whose reservations end by a clock that the suite cannot move: the suite asks for
+// Bench.Reserves, and judges the sale when that says how long a reservation lasts.
 func TestUnsaidReservations(t *testing.T) {
 	good, _ := stockimpl.Find("reserve")
 	own := good
@@ -292,8 +298,8 @@ func TestUnsaidReservations(t *testing.T) {
 	}
 }
 
-// TestUnheardAnswers: an order whose answer was lost, and that was sent again by its driver, may be
-// told that it was counted before; one whose answers all arrived may not.
+// TestUnheardAnswers checks that an order may be answered as repeated if an earlier answer was lost and its driver sent
+// it again, but not if all its answers arrived.
 func TestUnheardAnswers(t *testing.T) {
 	for _, unheard := range []bool{false, true} {
 		c := call{order: order(1, 2), begun: 1, ended: 2, left: stockimpl.Unsaid, err: stockimpl.ErrRepeated, unheard: unheard}

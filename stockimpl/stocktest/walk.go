@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// A walk has two or three clients buy and give back at once, chooses at random which of them sends
+// A walk has two or three clients buy and refund at once, chooses at random which of them sends
 // its next command, loses some requests and answers, and lets some clients die. A model then tells
 // whether the answers, and what the server holds in the end, can be explained.
 
@@ -168,7 +168,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
 		for n := range 1 + w.rand.IntN(2) {
 			id := int64(1 + w.rand.IntN(4))
-			if !w.model.ids { // each order comes once, and is given back once
+			if !w.model.ids { // each order comes once, and is refunded once
 				id = int64(10*c.number + n)
 				w.sizes[id] = 1 + w.rand.IntN(2)
 			}
@@ -255,7 +255,7 @@ func (w *walk) run(ctx context.Context) error {
 	return err
 }
 
-// follow makes the calls that a client has before it. A client without order ids gives back
+// follow makes the calls that a client has before it. A client without order ids refunds
 // some of what it bought.
 func (w *walk) follow(ctx context.Context, c *walker) {
 	defer close(c.done)

@@ -1,0 +1,74 @@
+// Package emulated runs the code under test on the emulation of Redis, on a clock that the test moves: a day is over in
+// no time.
+package emulated
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/clock"
+	"oversell/internal/realtime"
+	"oversell/server"
+	"oversell/variant"
+)
+
+// Server is one emulated server, on a clock that only the test moves. It is safe for concurrent use.
+type Server struct {
+	// Clock stands far ahead of the real clock, so that times of the two can be distinguished.
+	Clock  *clock.Virtual
+	target *server.Target
+	real   atomic.Bool
+	mu     sync.Mutex
+	conns  []redis.UniversalClient
+	alive  context.Context
+	end    context.CancelFunc
+	beside sync.WaitGroup // what clients run with Env.Go
+}
+
+// Start returns a new server. Close ends it.
+func Start() (*Server, error) {
+	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
+	target, err := server.OpenEmbedded(clk, 1)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Clock: clk, target: target}
+	s.alive, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Env returns the environment of a new client, which waits for a millisecond at most.
+func (s *Server) Env() variant.Env {
+	c := s.target.Client(0, server.ConnOptions{PoolSize: 4})
+	c.AddHook(realtime.Hook{Seen: &s.real})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+	return variant.Env{Redis: []redis.UniversalClient{c}, Clock: s.Clock, Token: rand.Text, Addr: s.target.Addrs,
+		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
+			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
+		},
+		Go: func(f func(context.Context)) func(context.Context) error {
+			return variant.Beside(s.alive, &s.beside, f)
+		}}
+}
+
+// Real reports whether a client has sent a time of the real clock. Its code cannot be judged here.
+func (s *Server) Real() bool { return s.real.Load() }
+
+// Close ends what clients run with Env.Go, closes the connections of all clients and ends the server.
+func (s *Server) Close() {
+	s.end()
+	s.beside.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		c.Close()
+	}
+	s.target.Close()
+}

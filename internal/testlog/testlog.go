@@ -1,0 +1,46 @@
+// Package testlog provides a test log that may be used after the test has ended.
+package testlog
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// T is a test: a [testing.T].
+type T interface {
+	Logf(format string, args ...any)
+	Name() string
+}
+
+// Log is the log of a test, until Stop is called. A goroutine that a test has given up on may still use it. It is safe for
+// concurrent use.
+type Log struct {
+	t    T
+	mu   sync.Mutex
+	over bool
+}
+
+// New returns the log of a test.
+func New(t T) *Log { return &Log{t: t} }
+
+// Logf is like [testing.T.Logf], and does nothing after Stop.
+func (l *Log) Logf(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.t.Logf(format, args...)
+	}
+}
+
+// Stop ends the log.
+func (l *Log) Stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}
+
+// Seed returns the command that repeats a test with a seed.
+func Seed(t T, seed uint64) string {
+	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
+}
