@@ -28,7 +28,7 @@ var muxCells = []Cell{
 	sound(variant.Lock, variant.MutualExclusion, "--scenario", "mutex", "--lock", "lua-release", "--clients", "500"),
 	sound(variant.Lock, variant.MutualExclusion, "--scenario", "mutex", "--lock", "watchdog", "--ttl", "300ms", "--hold", "500ms", "--duration", "3s"),
 	sound(variant.Lock, variant.MutualExclusion, "--scenario", "mutex", "--lock", "redlock", "--topology", "masters:5"),
-	sound(variant.Lock, variant.FIFO, "--scenario", "mutex", "--lock", "fair", "--clients", "16"), // few enough that each comes again on a slow machine
+	sound(variant.Lock, variant.FIFO, "--scenario", "mutex", "--lock", "fair", "--clients", "16"),   // few enough that each comes again on a slow machine
 	sound(variant.Sale, variant.NoOversell, "--lock", "none", "--sale", "lua", "--clients", "1000"), // some orders are sent twice at once
 	sound(variant.Sale, variant.NoOversell, "--lock", "none", "--sale", "watch"),
 	sound(variant.Sale, variant.NoOversell, "--lock", "lua-release", "--sale", "plain", "--stock", "100", "--fault", "crash holder 10% times 2", "--ttl", "1s"),
