@@ -76,9 +76,9 @@ type State struct {
 type Queue interface {
 	// Enqueue enters tasks that are due at once. It returns those that it entered, each with its score, without ids
 	// that it ignored because they were there already. With an error that leaves the outcome open, it returns those
-	// that it may have entered, if it knows their scores.
+	// that it may have entered, if it knows their scores. A queue that takes fewer ids in one call answers ErrBadCall.
 	Enqueue(ctx context.Context, name string, ids ...string) (entered []Task, err error)
-	// Pop returns up to count tasks that are due, or ErrEmpty.
+	// Pop returns up to count tasks that are due, or ErrEmpty. It may return fewer than are due.
 	Pop(ctx context.Context, name string, count int) ([]Task, error)
 	// State reads what the server holds, for the audit at the end of a run.
 	State(ctx context.Context, name string) (State, error)

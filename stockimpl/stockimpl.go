@@ -44,7 +44,8 @@ type Sale interface {
 	// Buy takes o.Quantity pieces and returns how many are left according to this sale, or ErrSoldOut, ErrStale or
 	// ErrRepeated. l is the lock the caller holds, the zero Lock if it holds none.
 	Buy(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
-	// Refund returns the pieces of an accepted order.
+	// Refund returns the pieces of an accepted order. A sale that does not refund answers with an error that wraps
+	// errors.ErrUnsupported.
 	Refund(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
 	// State reads what the server holds now.
 	State(ctx context.Context) (State, error)

@@ -99,12 +99,13 @@ type Client struct {
 // Enter expects that exactly these ids are entered.
 func (c *Client) Enter(ctx context.Context, of variant.Property, ids ...string) ([]queueimpl.Task, error) {
 	c.Bench.Calls("enqueue of %.40q", ids)
-	return c.into(of, ids)(c.Enqueue(ctx, c.Name, ids...))
+	return c.into(of, ids)(inParts(ids, func(ids []string) ([]queueimpl.Task, error) { return c.Queue.Enqueue(ctx, c.Name, ids...) }))
 }
 
 // EnterAfter is Enter with a delay.
 func (c *Client) EnterAfter(ctx context.Context, of variant.Property, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
-	return c.into(of, ids)(c.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, c.Name, after, ids...))
+	d := c.Queue.(queueimpl.Delayer)
+	return c.into(of, ids)(inParts(ids, func(ids []string) ([]queueimpl.Task, error) { return d.EnqueueAfter(ctx, c.Name, after, ids...) }))
 }
 
 func (c *Client) into(of variant.Property, ids []string) func([]queueimpl.Task, error) ([]queueimpl.Task, error) {

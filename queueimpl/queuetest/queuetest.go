@@ -17,7 +17,8 @@
 // A failure names the promise, and shows what was asked and answered.
 //
 // A queue may leave Task.Attempt and Task.Score 0 where it does not know them. It may take empty
-// ids and the like, or refuse them. It may refuse other ids, too, for example long ones or those
+// ids and the like, or refuse them. It may refuse calls with many ids, or pops of many tasks, with
+// [queueimpl.ErrBadCall]: the suite then makes several smaller ones. It may refuse other ids, too, for example long ones or those
 // with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
 // is the id of a dead letter may enter, or be ignored as one that is there.
 //

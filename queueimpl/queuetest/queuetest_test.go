@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -480,6 +481,48 @@ func TestSaboteursAreCaught(t *testing.T) {
 		if r.appliesTo(good) && !tried[r.name] && !slices.Contains(inCatalogue, r.name) {
 			t.Errorf("no saboteur breaks the rule %q", r.name)
 		}
+	}
+}
+
+// small is a queue that takes and hands out few tasks in one call.
+type small struct{ full }
+
+const fewAtOnce = 8
+
+func (s small) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	return s.EnqueueAfter(ctx, name, 0, ids...)
+}
+
+func (s small) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
+	if len(ids) > fewAtOnce {
+		return nil, fmt.Errorf("%w: %d ids, more than %d", queueimpl.ErrBadCall, len(ids), fewAtOnce)
+	}
+	return s.full.EnqueueAfter(ctx, name, after, ids...)
+}
+
+func (s small) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	if count > fewAtOnce {
+		return nil, fmt.Errorf("%w: %d tasks, more than %d", queueimpl.ErrBadCall, count, fewAtOnce)
+	}
+	return s.full.Pop(ctx, name, count)
+}
+
+// TestSmallCalls checks that a queue which takes few ids in one call, and hands out few tasks, is not accused.
+func TestSmallCalls(t *testing.T) {
+	good, _ := queueimpl.Find("reliable")
+	v := good
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue { return small{good.New(env, o).(full)} }
+	for _, r := range rules {
+		if !r.appliesTo(v) {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			if err := r.try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); errors.As(err, new(*breach)) {
+				t.Errorf("the rule accuses it: %v", err)
+			}
+		})
 	}
 }
 

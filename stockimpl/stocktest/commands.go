@@ -47,7 +47,9 @@ func (b bench) practise(ctx context.Context, env variant.Env, product string) {
 	y := &buyer{b: b, sale: b.newSale(env, product+"-practice"), fences: &fences{}}
 	if y.sale.Open(ctx, 5) == nil {
 		_, _ = y.sale.Buy(ctx, order(1, 1), y.lock())
-		_, _ = y.sale.Refund(ctx, order(1, 1), y.lock())
+		if b.noRefunds == nil {
+			_, _ = y.sale.Refund(ctx, order(1, 1), y.lock())
+		}
 	}
 }
 
@@ -65,12 +67,15 @@ func (b bench) steps(ctx context.Context) int {
 		return fewest
 	}
 	c, line := b.buyerOf(ctx, product, f)
-	longest := 0
-	for _, call := range []func(){
+	calls := []func(){
 		func() { _, _ = c.sale.Buy(ctx, order(1, 2), c.lock()) },
 		func() { _, _ = c.sale.Buy(ctx, order(2, 6), c.lock()) },
-		func() { _, _ = c.sale.Refund(ctx, order(1, 2), c.lock()) },
-	} {
+	}
+	if b.noRefunds == nil {
+		calls = append(calls, func() { _, _ = c.sale.Refund(ctx, order(1, 2), c.lock()) })
+	}
+	longest := 0
+	for _, call := range calls {
 		line.Plan(nil)
 		call()
 		longest = max(longest, line.Sent())
@@ -333,6 +338,9 @@ type stalling struct {
 
 // stalledWhile holds up a buyer before a command while something happens.
 func (b bench) stalledWhile(ctx context.Context, h stalling) error {
+	if b.noRefunds != nil && (h.i == everythingAndBack || h.i == sameOrderAndBack) {
+		return nil
+	}
 	f := &fences{}
 	y, err := openedWith(ctx, b, b.Product, int64(h.stock), f)
 	if err != nil {
@@ -643,7 +651,7 @@ func mixedCrowd(ctx context.Context, b bench) error {
 					return
 				}
 				sold.Add(int64(o.Quantity))
-				if n%4 == 3 {
+				if n%4 == 3 && b.noRefunds == nil {
 					if err := call(func() (int64, error) { return c.sale.Refund(ctx, o, c.lock()) }); err != nil {
 						errs[i] = broken(theInterface, "refund of order %d answered %s", o.ID, say(err))
 						return

@@ -29,6 +29,10 @@
 // number in a script in Lua holds exactly, it looks at what the server holds, and not at what an answer
 // says is left, nor at an order for one piece more than there is.
 //
+// A sale need not refund, or take large orders: a call that it answers with an error that wraps
+// errors.ErrUnsupported, or with an error of its own before it sends a command, is one that it does not
+// support. Rules that need it are skipped.
+//
 // A rule ends after 12 s. One that did not get to its end because each call takes its time is
 // skipped, as too slow to judge; a failure is never the suite's own time-out.
 //
@@ -66,7 +70,7 @@ type Bench struct {
 	Reserves time.Duration
 }
 
-// Run tries every rule that applies to the sale. It calls open once for each. Most rules
+// Run tries every rule that applies to the sale. It calls open once for each, and once before. Most rules
 // are tried side by side, since some wait for time to pass.
 func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
@@ -74,13 +78,18 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		rule
 		result chan error
 	}
+	noRefunds := newBenchOf(open(t), sale).withoutRefunds(t.Context())
+	if noRefunds != nil {
+		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)
+	}
 	slots := make(chan struct{}, sideBySide)
 	var checks []check
 	for _, r := range rules {
 		if !r.appliesTo(sale) {
 			continue
 		}
-		b := bench{open(t), sale}
+		b := newBenchOf(open(t), sale)
+		b.noRefunds = noRefunds
 		c := check{r, make(chan error, 1)}
 		checks = append(checks, c)
 		if sale.Needs.SQL {
@@ -121,6 +130,9 @@ func (r rule) try(ctx context.Context, b bench) error {
 	go func() { result <- r.check(ctx, b) }()
 	select {
 	case err := <-result:
+		if why := b.beyond(context.WithoutCancel(ctx), err); why != "" {
+			return &notJudged{why}
+		}
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
 			return b.outOfTime(r, end, err)
 		}
@@ -167,7 +179,14 @@ func (r rule) appliesTo(sale stockimpl.Variant) bool {
 // bench is a Bench with the sale under test on it.
 type bench struct {
 	Bench
-	sale stockimpl.Variant
+	sale   stockimpl.Variant
+	limits *limits
+	// noRefunds, unless nil, says why the sale does not refund.
+	noRefunds error
+}
+
+func newBenchOf(b Bench, sale stockimpl.Variant) bench {
+	return bench{Bench: b, sale: sale, limits: &limits{}}
 }
 
 // The faults of rules.
@@ -338,10 +357,12 @@ type buyer struct {
 	fences *fences
 }
 
-// timedSale knows since when a call of it has been under way.
+// timedSale knows since when a call of it has been under way, and notes orders that end in an error.
 type timedSale struct {
 	stockimpl.Sale
-	since atomic.Int64 // in nanoseconds since 1970; 0 while no call is under way
+	since     atomic.Int64 // in nanoseconds since 1970; 0 while no call is under way
+	limits    *limits
+	noRefunds error
 }
 
 func (s *timedSale) enter() (leave func()) {
@@ -352,11 +373,19 @@ func (s *timedSale) enter() (leave func()) {
 // Buy implements stockimpl.Sale.
 func (s *timedSale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	defer s.enter()()
-	return s.Sale.Buy(ctx, o, l)
+	left, err := s.Sale.Buy(ctx, o, l)
+	if err != nil && !declared(err) && ctx.Err() == nil {
+		s.limits.failed(o.Quantity, err)
+	}
+	return left, err
 }
 
 // Refund implements stockimpl.Sale.
 func (s *timedSale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+	if s.noRefunds != nil {
+		s.limits.refundAsked.Store(true)
+		return stockimpl.Unsaid, s.noRefunds
+	}
 	defer s.enter()()
 	return s.Sale.Refund(ctx, o, l)
 }
@@ -369,7 +398,7 @@ func (s *timedSale) State(ctx context.Context) (stockimpl.State, error) {
 
 // newSale is one client of a product.
 func (b bench) newSale(env variant.Env, product string) *timedSale {
-	return &timedSale{Sale: b.sale.New(env, product)}
+	return &timedSale{Sale: b.sale.New(env, product), limits: b.limits, noRefunds: b.noRefunds}
 }
 
 // client is one more client of a product, with connections of its own.

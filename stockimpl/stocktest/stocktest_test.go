@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -148,7 +149,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 				s.Sale = good.New(env, product)
 				return s
 			}
-			err := find(t, tt.rule).check(t.Context(), bench{newBench(t), bad})
+			err := find(t, tt.rule).check(t.Context(), newBenchOf(newBench(t), bad))
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
 			}
@@ -216,7 +217,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 			}
 			var err error
 			for range 3 { // a busy machine may not make enough calls in the rule's time
-				if err = r.check(t.Context(), bench{newBench(t), all[i].Variant}); err != nil {
+				if err = r.check(t.Context(), newBenchOf(newBench(t), all[i].Variant)); err != nil {
 					break
 				}
 			}
@@ -241,11 +242,103 @@ func TestSoundSalesPass(t *testing.T) {
 	} {
 		t.Run(tt.rule+"/"+tt.sale, func(t *testing.T) {
 			i := slices.IndexFunc(all, func(s sales.Sale) bool { return s.Name == tt.sale })
-			if err := find(t, tt.rule).check(t.Context(), bench{newBench(t), all[i].Variant}); err != nil {
+			if err := find(t, tt.rule).check(t.Context(), newBenchOf(newBench(t), all[i].Variant)); err != nil {
 				t.Errorf("the rule accuses it: %v", err)
 			}
 		})
 	}
+}
+
+// TestLimits checks that a sale which does not refund, or takes small orders only, is tried without what it does not do:
+// it is not accused, and a flaw of what it does is found.
+func TestLimits(t *testing.T) {
+	final := func(err error) saboteur {
+		return saboteur{refund: func(context.Context, stockimpl.Sale, stockimpl.Order, lockimpl.Lock) (int64, error) {
+			return stockimpl.Unsaid, err
+		}}
+	}
+	for _, tt := range []struct {
+		what, base string
+		with       saboteur
+		skipped    string // a rule that is not judged
+		says       string // what some rule says of a flawed sale; empty: no rule accuses it
+	}{
+		{"no refunds", "lua", final(errors.New("all sales are final")), "a refund returns to the stock", ""},
+		{"refunds are not supported", "lua", final(fmt.Errorf("refund: %w", errors.ErrUnsupported)), "thousands of refunds", ""},
+		{"orders of up to 64 pieces", "lua", saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			if o.Quantity > 64 {
+				return stockimpl.Unsaid, errors.New("at most 64 pieces")
+			}
+			return s.Buy(ctx, o, l)
+		}}, "orders of every size", ""},
+		{"no refunds, and oversells", "reads-then-writes", final(errors.New("all sales are final")), "a refund returns to the stock", "no-oversell is broken"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			t.Parallel()
+			base := saleNamed(t, tt.base)
+			limited := base
+			limited.New = func(env variant.Env, product string) stockimpl.Sale {
+				s := tt.with
+				s.Sale = base.New(env, product)
+				return s
+			}
+			noRefunds := newBenchOf(newBench(t), limited).withoutRefunds(t.Context())
+			if (noRefunds == nil) == (tt.with.refund != nil) {
+				t.Fatalf("the suite takes the sale for one without refunds: %v", noRefunds)
+			}
+			var mu sync.Mutex
+			said := map[string]error{}
+			slots := make(chan struct{}, sideBySide)
+			var rest sync.WaitGroup
+			for _, r := range rules {
+				if !r.appliesTo(limited) {
+					continue
+				}
+				b := newBenchOf(newBench(t), limited)
+				b.noRefunds = noRefunds
+				rest.Go(func() {
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					err := r.try(t.Context(), b)
+					mu.Lock()
+					defer mu.Unlock()
+					said[r.name] = err
+				})
+			}
+			rest.Wait()
+			accused := false
+			for name, err := range said {
+				if !errors.As(err, new(*breach)) {
+					continue
+				}
+				accused = accused || strings.Contains(err.Error(), tt.says)
+				if tt.says == "" {
+					t.Errorf("the rule %q accuses it: %v", name, err)
+				}
+			}
+			if !accused && tt.says != "" {
+				t.Errorf("no rule says %q", tt.says)
+			}
+			if !errors.As(said[tt.skipped], new(*notJudged)) {
+				t.Errorf("the rule %q says %v; want that it cannot judge the sale", tt.skipped, said[tt.skipped])
+			}
+		})
+	}
+}
+
+// saleNamed returns a shipped sale, or one of the mutants.
+func saleNamed(t *testing.T, name string) stockimpl.Variant {
+	t.Helper()
+	if v, ok := stockimpl.Find(name); ok {
+		return v
+	}
+	for _, s := range sales.All() {
+		if s.Name == name {
+			return s.Variant
+		}
+	}
+	t.Fatalf("no sale %q", name)
+	return stockimpl.Variant{}
 }
 
 // TestForgottenAmongThousands checks that the suite finds a sale that remembers only its latest orders.
@@ -267,7 +360,7 @@ func TestForgottenAmongThousands(t *testing.T) {
 			return s.Buy(ctx, o, l)
 		}}
 	}
-	err := find(t, "thousands of orders").check(t.Context(), bench{newBench(t), bad})
+	err := find(t, "thousands of orders").check(t.Context(), newBenchOf(newBench(t), bad))
 	if err == nil || !strings.Contains(err.Error(), "once-per-order is broken") {
 		t.Errorf("the rule says %v; want that an order was bought twice", err)
 	}
@@ -287,7 +380,7 @@ func TestUnsaidReservations(t *testing.T) {
 		}}
 	}
 	r := find(t, "reservations end")
-	b := bench{newBench(t), own}
+	b := newBenchOf(newBench(t), own)
 	if err := r.check(t.Context(), b); err == nil || errors.As(err, new(*notJudged)) || !strings.Contains(err.Error(), "Bench.Reserves") {
 		t.Errorf("the rule says %v; want that it asks for Bench.Reserves", err)
 	}

@@ -172,7 +172,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 				id = int64(10*c.number + n)
 				w.sizes[id] = 1 + w.rand.IntN(2)
 			}
-			c.plan = append(c.plan, call{refund: w.model.ids && w.rand.IntN(3) == 0, order: order(id, w.sizes[id])})
+			c.plan = append(c.plan, call{refund: w.model.ids && w.rand.IntN(3) == 0 && b.noRefunds == nil, order: order(id, w.sizes[id])})
 		}
 		w.clients = append(w.clients, c)
 	}
@@ -263,7 +263,7 @@ func (w *walk) follow(ctx context.Context, c *walker) {
 		next.client = c.number
 		c.now = next
 		got := w.do(ctx, c.buyer, next, c)
-		if !w.model.ids && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
+		if !w.model.ids && w.b.noRefunds == nil && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
 			next.refund = true
 			c.now = next
 			w.do(ctx, c.buyer, next, c)

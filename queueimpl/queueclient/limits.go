@@ -1,0 +1,56 @@
+package queueclient
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+
+	"oversell/queueimpl"
+)
+
+// A queue may take fewer ids in one call than a rule has, or hand out fewer tasks. It then answers ErrBadCall, or an
+// error that wraps errors.ErrUnsupported, and the client makes several calls of half the size.
+
+// plain matches ids that no queue has a reason to refuse.
+var plain = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,64}$`)
+
+// refuses reports whether an answer says that the call was not made.
+func refuses(err error) bool {
+	return errors.Is(err, queueimpl.ErrBadCall) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// Enqueue implements queueimpl.Queue, in several calls if the queue does not take so many ids at once.
+func (c *Client) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	enqueue := func(ids []string) ([]queueimpl.Task, error) { return c.Queue.Enqueue(ctx, name, ids...) }
+	if name == "" || slices.ContainsFunc(ids, func(id string) bool { return !plain.MatchString(id) }) {
+		return enqueue(ids) // a refusal may be about the name, or an id
+	}
+	return inParts(ids, enqueue)
+}
+
+// inParts enqueues ids by one call, or by several if the queue refuses one with so many.
+func inParts(ids []string, enqueue func([]string) ([]queueimpl.Task, error)) ([]queueimpl.Task, error) {
+	entered, err := enqueue(ids)
+	if len(ids) < 2 || !refuses(err) || len(entered) > 0 {
+		return entered, err
+	}
+	for _, half := range [][]string{ids[:len(ids)/2], ids[len(ids)/2:]} {
+		some, err := inParts(half, enqueue)
+		entered = append(entered, some...)
+		if err != nil {
+			return entered, err
+		}
+	}
+	return entered, nil
+}
+
+// Pop implements queueimpl.Queue. It asks for fewer tasks if the queue does not hand out so many at once.
+func (c *Client) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := c.Queue.Pop(ctx, name, count)
+	for count > 1 && name != "" && refuses(err) && len(tasks) == 0 {
+		count /= 2
+		tasks, err = c.Queue.Pop(ctx, name, count)
+	}
+	return tasks, err
+}

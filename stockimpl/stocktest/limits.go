@@ -1,0 +1,95 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"oversell/internal/interrupt"
+)
+
+// A sale may not do everything that the interface has: it may sell for good, or take small orders only. It then answers
+// with an error that wraps errors.ErrUnsupported, or with an error of its own before it sends a command. Rules that need
+// what the sale does not do are skipped.
+
+// limits are calls of one rule that a sale may not support.
+type limits struct {
+	refundAsked atomic.Bool // a refund, of a sale that does not refund
+	mu          sync.Mutex
+	orders      map[int]error // that ended in an error which is no declared answer, by quantity
+}
+
+// failed notes an order that ended in an error which is no declared answer.
+func (l *limits) failed(quantity int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.orders == nil {
+		l.orders = map[int]error{}
+	}
+	l.orders[quantity] = err
+}
+
+// beyond returns why a rule that found a breach cannot judge the sale: the sale does not do what the rule needs. It is
+// empty if that is not so.
+func (b bench) beyond(ctx context.Context, found error) string {
+	switch {
+	case !errors.As(found, new(*breach)):
+		return ""
+	case b.limits.refundAsked.Load():
+		return b.noRefunds.Error()
+	}
+	b.limits.mu.Lock()
+	orders := b.limits.orders
+	b.limits.orders = nil
+	b.limits.mu.Unlock()
+	for quantity, answer := range orders {
+		if quantity > 1 && strings.Contains(found.Error(), strings.Trim(say(answer), `"`)) && b.refusesOrders(ctx, quantity) {
+			return fmt.Sprintf("the sale takes no order of %d pieces (%v)", quantity, answer)
+		}
+	}
+	return ""
+}
+
+// counted puts a product on sale, and returns its first client and a function that makes a call and reports whether the
+// sale does not support it.
+func (b bench) counted(ctx context.Context, product string, stock int64) (*buyer, func(call func() error) bool, error) {
+	env, line := interrupt.On(b.Env())
+	y := &buyer{b: b, sale: b.newSale(env, product), fences: &fences{}}
+	err := y.sale.Open(ctx, stock)
+	sends := line.Sent() > 0 // by a client that can be observed
+	return y, func(call func() error) bool {
+		line.Plan(nil)
+		err := call()
+		return errors.Is(err, errors.ErrUnsupported) || err != nil && !declared(err) && ctx.Err() == nil && sends && line.Sent() == 0
+	}, err
+}
+
+// refusesOrders reports whether the sale sells single pieces of a product, but not so many in one order.
+func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
+	y, unsupported, err := b.counted(ctx, fmt.Sprintf("%s-of-%d", b.Product, quantity), int64(quantity)+1)
+	if err != nil {
+		return false
+	}
+	buy := func(id int64, pieces int) error { _, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); return err }
+	return buy(1, 1) == nil && unsupported(func() error { return buy(2, quantity) })
+}
+
+// withoutRefunds returns the error with which the sale refuses to refund what was bought just now; nil if it refunds.
+func (b bench) withoutRefunds(ctx context.Context) (why error) {
+	y, unsupported, err := b.counted(ctx, b.Product, 3)
+	for id := int64(1); id <= 3 && err == nil; id++ {
+		if _, err = y.sale.Buy(ctx, order(id, 1), y.lock()); err != nil {
+			break
+		}
+		if !unsupported(func() error { _, why = y.sale.Refund(ctx, order(id, 1), y.lock()); return why }) {
+			return nil
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("the sale does not refund (%w)", why)
+}
