@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"regexp"
+	"runtime/metrics"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 // session; "client-cpu-us/command" is the processor time of the client's side.
 func BenchmarkCycle(b *testing.B) {
 	addr := startFor(b)
+	idle := memory() // the stacks of clients that have ended are kept
 	var base float64
 	for _, pipeline := range []int{1, 16} {
 		b.Run(fmt.Sprintf("redis-benchmark/50-connections-pipeline-%d", pipeline), func(b *testing.B) {
@@ -47,9 +49,16 @@ func BenchmarkCycle(b *testing.B) {
 	for _, clients := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("mux/%d", clients), func(b *testing.B) {
 			m := start(b, Options{Workers: 2}, addr)
+			var most atomic.Uint64
 			measure(b, base, func(left *atomic.Int64) {
-				run(b, m, clients, func(i int, w *Worker) { cycles(b, w.Context(), w.Redis()[0], i, left) })
+				run(b, m, clients, func(i int, w *Worker) {
+					cycles(b, w.Context(), w.Redis()[0], i, left)
+					if most.Load() == 0 { // nearly all others are still there
+						most.CompareAndSwap(0, memory())
+					}
+				})
 			})
+			b.ReportMetric(float64(most.Load()-idle)/1024/float64(clients), "KiB/client")
 		})
 		b.Run(fmt.Sprintf("goroutine/%d", clients), func(b *testing.B) {
 			c := dial(100, addr)()[0]
@@ -100,6 +109,13 @@ func autoCycle(ctx context.Context, c *redis.AutoPipeliner, key string) error {
 	c.Get(ctx, "d"+key)
 	c.Set(ctx, "d"+key, 1, 0)
 	return releaseScript.Run(ctx, c, []string{"l" + key}, key).Err()
+}
+
+// memory returns the memory of objects, garbage among them, and of stacks.
+func memory() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() + s[1].Value.Uint64()
 }
 
 // measure runs b.N cycles and reports their rate and cost.
