@@ -5,6 +5,7 @@
 package queueclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,11 +114,28 @@ func (c *Client) into(of variant.Property, ids []string) func([]queueimpl.Task, 
 		if err != nil {
 			return nil, Broken(of, "enqueue of %q answered %q", ids, err)
 		}
-		if got := IDsOf(tasks); !slices.Equal(got, ids) {
+		if got := IDsOf(tasks); !sameIDs(got, ids) {
 			return nil, Broken(of, "enqueue of %q entered %q", ids, got)
 		}
-		return tasks, nil
+		return inOrderOf(ids, tasks), nil
 	}
+}
+
+// sameIDs reports whether the lists are equal but for their order.
+func sameIDs(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// inOrderOf returns the tasks in the order of these ids, which are theirs.
+func inOrderOf(ids []string, tasks []queueimpl.Task) []queueimpl.Task {
+	if slices.Equal(IDsOf(tasks), ids) {
+		return tasks
+	}
+	place := map[string]int{}
+	for i, id := range ids {
+		place[id] = i
+	}
+	return slices.SortedStableFunc(slices.Values(tasks), func(a, b queueimpl.Task) int { return cmp.Compare(place[a.ID], place[b.ID]) })
 }
 
 // Overwrite enqueues an id again that is there with a score. What took place and was not told is

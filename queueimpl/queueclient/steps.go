@@ -202,6 +202,20 @@ func DueIn(c *Client, t queueimpl.Task, after time.Duration) time.Duration {
 	return max(after, min(said, after+rounded))
 }
 
+// Order checks that tasks of a queue that promises an order come in that of their ids, in which they were enqueued.
+type Order struct{ last string }
+
+// Next checks the next tasks that were delivered.
+func (o *Order) Next(b Bench, tasks []queueimpl.Task) error {
+	for _, t := range tasks {
+		if t.ID < o.last && Keeps(b.Variant, variant.InOrder) {
+			return Broken(variant.InOrder, "%q was delivered after %q, which was enqueued later", t.ID, o.last)
+		}
+		o.last = t.ID
+	}
+	return nil
+}
+
 // Sorted returns an error unless the tasks are ordered by due time. Tasks with the same due time may come in any order.
 func Sorted(tasks []queueimpl.Task) error {
 	for i := 1; i < len(tasks); i++ {

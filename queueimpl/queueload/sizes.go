@@ -117,12 +117,16 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 		return err
 	}
 	taken := map[string]bool{}
+	var order queueclient.Order
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
 		got, err := c.Pop(ctx, c.Name, batch)
 		if timedOut(err) {
 			return &queueclient.TooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
 		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
 			return queueclient.Broken(queueclient.TheInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
+		}
+		if err := order.Next(b, got); err != nil {
+			return err
 		}
 		for _, t := range got {
 			taken[t.ID] = true

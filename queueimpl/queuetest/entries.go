@@ -177,7 +177,7 @@ func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 // attemptsCount: what happens to a task between its deliveries does not begin the count of them again,
 // and does not put off its end as a dead letter.
 func attemptsCount(ctx context.Context, b bench) error {
-	dead, dedupes := can[queueimpl.DeadLetters](b.Variant), can[queueimpl.Deduper](b.Variant)
+	dead, ignores := can[queueimpl.DeadLetters](b.Variant), ignoresRepeats(b.Variant)
 	const most = 3
 	limited := func(o *queueimpl.Options) {
 		o.Visibility = 2 * visibility
@@ -187,7 +187,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 	}
 	whats := []string{"nothing", "being extended", "being enqueued again, which is ignored, while somebody has it", "being enqueued again, which is ignored, while it waits"}
 	for i, what := range whats {
-		if i == 1 && !can[queueimpl.Extender](b.Variant) || i > 1 && !dedupes || i == 3 && !can[queueimpl.Reclaimer](b.Variant) {
+		if i == 1 && !can[queueimpl.Extender](b.Variant) || i > 1 && !ignores || i == 3 && !can[queueimpl.Reclaimer](b.Variant) {
 			continue
 		}
 		c := b.Client(limited)

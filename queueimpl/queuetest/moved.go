@@ -46,7 +46,7 @@ func parts(of time.Duration) []time.Duration {
 
 func delayOf(ctx context.Context, b bench, after time.Duration) error {
 	c := b.Client()
-	id := "delayed by " + after.String()
+	id := "delayed-by-" + after.String()
 	in, err := c.EnterAfter(ctx, variant.NotEarly, after, id)
 	if err != nil {
 		return err

@@ -235,8 +235,12 @@ func manyTasks(ctx context.Context, b bench) error {
 			return err
 		}
 	}
+	var order queueclient.Order
 	for round := 1; len(want) > 0; round++ {
 		got, err := consumer.Take(ctx, 1+round%40)
+		if err == nil {
+			err = order.Next(b, got)
+		}
 		if err != nil {
 			return err
 		}

@@ -217,6 +217,13 @@ func overwrites(v queueimpl.Variant) bool {
 	return ok && d.Repeats() == queueimpl.Overwritten
 }
 
+// ignoresRepeats tells the queues that without options ignore an id that is there already. A queue may always overwrite it,
+// and says so.
+func ignoresRepeats(v queueimpl.Variant) bool {
+	d, ok := v.Sample().(queueimpl.Deduper)
+	return ok && d.Repeats() == queueimpl.Ignored
+}
+
 func locked(v queueimpl.Variant) bool { return v.Locked }
 
 // unlocked reports whether the clients of a queue need not wait for another client that was held
@@ -243,7 +250,7 @@ var rules = []rule{
 	{"long delays", variant.NotEarly, nil, can[queueimpl.Delayer], longDelays},
 	{"long claims", variant.NoLostTask, nil, lends, longClaims},
 	{"a task that nobody finishes comes back every time", variant.NoLostTask, nil, lends, manyDeliveries},
-	{"a repeated id is ignored", variant.OneEntryPerID, nil, can[queueimpl.Deduper], repeatIgnored},
+	{"a repeated id is ignored", variant.OneEntryPerID, nil, ignoresRepeats, repeatIgnored},
 	{"a repeated id overwrites, as an option", variant.OneEntryPerID, nil, both(overwrites, can[queueimpl.Delayer]), repeatOverwrites},
 	{"an id can be enqueued again when it is done", "", nil, nil, againWhenDone},
 	{"the state adds up", "", nil, nil, stateAddsUp},
@@ -265,7 +272,7 @@ var rules = []rule{
 	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], requestAgain},
 	{"concurrent clients lose nothing", variant.NoLostTask, nil, nil, crowdLosesNothing},
 	{"concurrent clients get nothing twice", "", nil, once, crowdGetsNothingTwice},
-	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, can[queueimpl.Deduper], copiesAtOnce},
+	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, ignoresRepeats, copiesAtOnce},
 	{"two queues do not mix", "", nil, nil, twoQueues},
 	{"a bad call is an error, and changes nothing", "", nil, nil, badCalls},
 	{"a cancelled context is no declared answer", "", nil, nil, cancelled},
@@ -303,7 +310,7 @@ var rules = []rule{
 	{"answers that are lost", variant.NoLostTask, nil, unlocked, lostAnswers},
 	{"a pop of which a request is lost", variant.NoLostTask, nil, unlocked, lostRequest},
 	{"a consumer held up between two commands", variant.NoLostTask, nil, both(unlocked, once), stalledPop},
-	{"a producer held up between two commands", variant.OneEntryPerID, nil, both(unlocked, can[queueimpl.Deduper]), stalledEnqueue},
+	{"a producer held up between two commands", variant.OneEntryPerID, nil, both(unlocked, ignoresRepeats), stalledEnqueue},
 	{"an ack held up between two commands", variant.NoLostTask, nil, lends, stalledAck},
 	{"the end of a claim held up between two commands", variant.EffectOnce, nil, lends, stalledReclaim},
 	{"a dequeue held up between two commands", "", nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), stalledDequeue},

@@ -204,9 +204,6 @@ func delayedComes(ctx context.Context, b bench) error {
 func repeatIgnored(ctx context.Context, b bench) error {
 	const of = variant.OneEntryPerID
 	c := b.Client()
-	if r := c.Queue.(queueimpl.Deduper).Repeats(); r != queueimpl.Ignored {
-		return broken(theInterface, "without options a repeated id is %s", r)
-	}
 	first, err := c.Enter(ctx, of, "a")
 	if err != nil {
 		return err
