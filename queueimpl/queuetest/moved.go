@@ -91,7 +91,7 @@ func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
 func longClaims(ctx context.Context, b bench) error {
 	return b.Moved(shortTimes, func(b bench) error {
 		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour} {
-			if err := claimOf(ctx, b, "hidden for "+hidden.String(), hidden); err != nil {
+			if err := claimOf(ctx, b, "hidden-for-"+hidden.String(), hidden); err != nil {
 				return fmt.Errorf("with a visibility time-out of %v: %w", hidden, err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -484,8 +485,10 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
-// small is a queue that takes and hands out few tasks in one call.
+// small is a queue that takes and hands out few tasks in one call, and takes short ids without spaces only.
 type small struct{ full }
+
+var shortID = regexp.MustCompile(`^[!-~]{1,64}$`)
 
 const fewAtOnce = 8
 
@@ -497,6 +500,9 @@ func (s small) EnqueueAfter(ctx context.Context, name string, after time.Duratio
 	if len(ids) > fewAtOnce {
 		return nil, fmt.Errorf("%w: %d ids, more than %d", queueimpl.ErrBadCall, len(ids), fewAtOnce)
 	}
+	if i := slices.IndexFunc(ids, func(id string) bool { return !shortID.MatchString(id) }); i >= 0 {
+		return nil, fmt.Errorf("%w: the id %q", queueimpl.ErrBadCall, ids[i])
+	}
 	return s.full.EnqueueAfter(ctx, name, after, ids...)
 }
 
@@ -507,7 +513,8 @@ func (s small) Pop(ctx context.Context, name string, count int) ([]queueimpl.Tas
 	return s.full.Pop(ctx, name, count)
 }
 
-// TestSmallCalls checks that a queue which takes few ids in one call, and hands out few tasks, is not accused.
+// TestSmallCalls checks that a queue which takes few ids in one call and no unusual ones, and hands out few tasks, is not
+// accused.
 func TestSmallCalls(t *testing.T) {
 	good, _ := queueimpl.Find("reliable")
 	v := good
