@@ -49,7 +49,7 @@ done, or the library still knows of it.
 | data loss | the server restarts without its data every 0.7 s, mostly while a lock is held (of three masters the first one); a failover to a replica that has not received the lock has the same effect |
 
 In an overrun every library kept its promise: one holder within each lease. rueidislock renews its leases by itself. With the others the section
-went on after its lease, because nothing here extends it, although all of them but Laravel's offer a call for that. What protects the sale is a fencing token, or a check at the write.
+went on after its lease, because these runs do not extend the lease, although all of these libraries but Laravel offer a call to extend it. What protects the sale is a fencing token, or a check at the write.
 No lock on a single Redis that forgets can hold under data loss, whatever the library; the result says only whether its documentation
 warns of it.
 

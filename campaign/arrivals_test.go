@@ -28,7 +28,7 @@ func TestUnofferedLoad(t *testing.T) {
 	}{
 		{"as it was to be", func(*history.Header, *history.Arrivals) {}, ""},
 		{"a hundredth was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9900, 100 }, ""},
-		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients, busy with others for p50 5.00 ms each, did not get to them; use more --clients"},
+		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients were too few"},
 		{"nothing came", func(_ *history.Header, a *history.Arrivals) { *a = history.Arrivals{} }, "no arrival was due"},
 		{"the driver at its limit", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 20 * ms }, ""},
 		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began p99 23.0 ms after a client was free for them, and 20ms is tolerated: this machine is too slow"},

@@ -147,7 +147,7 @@ func TestReportOfTwoRuns(t *testing.T) {
 		t.Fatalf("wrote %q, %v", written, err)
 	}
 	text := contents(t, written[0])
-	for _, want := range []string{"What was set otherwise", `href="report.html"`, `href="../` + filepath.Base(b) + `/report.html"`, "block bootstrap"} {
+	for _, want := range []string{"Settings that differ", `href="report.html"`, `href="../` + filepath.Base(b) + `/report.html"`, "block bootstrap"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -26,11 +26,11 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 func (o *Options) BindClosed(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
-	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (with --system a queue or ids: that)")
+	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (default with --system: a scenario that uses the object of the system)")
 	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
-	f.StringVar(&o.System, "system", "", "a file that describes a lock, sale, queue or number generator outside of oversell, in place of a variant (see docs/systems.md)")
+	f.StringVar(&o.System, "system", "", "a file that describes a lock, sale, queue or id generator outside of oversell, in place of a variant (see docs/systems.md)")
 	f.DurationVar(&o.Delay, "delay", 0, "maximum delay of a task; delays are random (default, where the queue can delay: 50ms; given as 0: none)")
 	f.Float64Var(&o.Repeat, "repeat", 0, "probability that a producer enqueues its last id again (default, where the queue promises one entry per id: 0.1; given as 0: none)")
 	f.BoolVar(&o.QueueOptions.Overwrite, "overwrite", false, "an id that is enqueued again replaces its entry, instead of being ignored")
@@ -38,7 +38,7 @@ func (o *Options) BindClosed(f *pflag.FlagSet) {
 	f.Float64Var(&o.Withdraw, "withdraw", 0, "probability that a producer withdraws (dequeues) the task that it enqueued")
 	f.Float64Var(&o.Peek, "peek", 0, "probability that a consumer peeks before it takes a task")
 	f.Float64Var(&o.Die, "die", 0, "probability that a client dies with its task or number; in dispatch, that a user returns too late")
-	f.IntVar(&o.Abandon, "abandon", 0, "tasks of a dispatch that their user never submits, so that the holds end by their limit (default: 5; with --die 0; given as 0: none)")
+	f.IntVar(&o.Abandon, "abandon", 0, "tasks of a dispatch that their user never submits, so that their holds end by the limit (default: 5, or none with --die; given as 0: none)")
 	f.DurationVar(&o.QueueOptions.Visibility, "visibility", 0, "how long a consumer has for a task (default, where there is such a limit: 1s)")
 	f.IntVar(&o.QueueOptions.MaxAttempts, "attempts", 0, "deliveries after which a task becomes a dead letter; 0: never")
 	f.StringVar(&o.Dispatch, "dispatch", "", "the dispatch (default: dispatch-locked; dispatch-fenced under locks that grant fencing tokens)")
@@ -61,7 +61,7 @@ func (o *Options) BindClosed(f *pflag.FlagSet) {
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long an acquisition keeps trying")
 	f.DurationVar(&o.Retry, "retry", 0, "maximum pause between two tries (default: by strategy and number of clients)")
 	f.DurationVar(&o.Hold, "hold", 0, "how long a section lasts beyond its own commands; in a sale, after its first command (default: 0; mutex: 1ms)")
-	f.Var(nameFlag[load.Waiting]{&o.Waiting, load.ParseWaiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the documents' 100 ms without jitter")
+	f.Var(nameFlag[load.Waiting]{&o.Waiting, load.ParseWaiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the 100 ms of the blog posts, without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
 	f.DurationVar(&o.Duration, "duration", 0, "duration of the run (default: until sold out, or far more is sold, at most 1m; mutex: 2s)")
 	f.Int64Var(&o.Ops, "ops", 0, "maximum number of rounds of all clients together; 0: no limit")

@@ -164,7 +164,7 @@ func (c *comparing) enough(n int, longest, likely time.Duration) string {
 	case c.Plan.rounds > 0 && n > c.Plan.rounds:
 		return "as many as planned"
 	case n == 2 && c.time > 0 && longest > c.time:
-		return fmt.Sprintf("that one took longer than %v, see --time", c.time)
+		return fmt.Sprintf("the first round took longer than %v, see --time", c.time)
 	case n > 1 && c.time > 0 && time.Since(c.began)+likely > c.time:
 		return fmt.Sprintf("another would hardly have ended within %v, see --time", c.time)
 	}

@@ -4,7 +4,7 @@ package faults
 var kindSlow = Kind{
 	Name: "slow", Level: OnClient,
 	Syntax:   "slow D [client N]" + whenSyntax,
-	Summary:  "the critical section lasts D longer, after its first command; or one that holds none, from its beginning",
+	Summary:  "the critical section lasts D longer: the pause is after its first command or, in a section without commands, at its beginning",
 	Takes:    []Part{TakesAmount, TakesClient, TakesNth, TakesChance},
 	Requires: []Part{TakesAmount},
 	Complete: func(f *Fault) {

@@ -110,7 +110,7 @@ func (r *reader) parts() (parts []part, err error) {
 		}
 		for _, p := range some {
 			if i := slices.IndexFunc(parts, func(q part) bool { return q.takes == p.takes }); i >= 0 {
-				return nil, r.errorAt(p.word, "says again what %q has said", parts[i].word.text)
+				return nil, r.errorAt(p.word, "repeats %q, which may be given once", parts[i].word.text)
 			}
 			parts = append(parts, p)
 		}

@@ -13,7 +13,7 @@ import (
 var kindFailover = Kind{
 	Name: "failover", Level: OnServer,
 	Syntax:   "failover" + timedSyntax,
-	Summary:  "the primary dies as by kill -9 (at an address it is only deposed, and the master again after the run), a replica takes its place, and then the old one comes back as a replica",
+	Summary:  "the master dies as by kill -9, a replica is promoted, and the old master comes back as a replica (servers at an address: only a failover, which is undone after the run)",
 	Takes:    []Part{TakesNode},
 	Provokes: failoverProvokes,
 	Replica:  true,

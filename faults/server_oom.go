@@ -15,7 +15,7 @@ import (
 var kindOOM = Kind{
 	Name: "oom", Level: OnServer,
 	Syntax:   "oom for D" + timedSyntax,
-	Summary:  "a server is out of memory for D, and refuses commands that need some",
+	Summary:  "a server is out of memory for D, and refuses commands that may use more (OOM)",
 	Takes:    []Part{TakesNode, TakesFor},
 	Requires: []Part{TakesFor},
 	Provokes: refusalProvokes,

@@ -86,7 +86,7 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 		ctx, cancel := context.WithTimeout(in.alive, healing)
 		defer cancel()
 		if err := heal(ctx); err != nil {
-			s.fail(fmt.Errorf("heal it: %w", err))
+			s.fail(fmt.Errorf("it was not healed: %w", err))
 		}
 	}
 	if why := vain.Load(); why != nil && err == nil {

@@ -329,5 +329,5 @@ func tail(dir string) string {
 			return phrase.OneLine(string(said))
 		}
 	}
-	return "it said nothing"
+	return "it printed nothing"
 }

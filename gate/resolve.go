@@ -177,7 +177,7 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 			if at.Line == 0 {
 				at = d.Defaults.Rounds.at
 			}
-			return yamlfile.Wrong(at, "%d rounds: with the %d measures of this plan, no alarm with a rate of false ones of %s can be raised in fewer than %d", r.rounds, all, reports.Percent(falseAlarms), least)
+			return yamlfile.Wrong(at, "%d rounds are too few: with the %d measures of this plan, a false-alarm rate of %s needs at least %d", r.rounds, all, reports.Percent(falseAlarms), least)
 		}
 		r.procedure = newProcedure(r.rounds, all)
 	}

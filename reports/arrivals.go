@@ -18,7 +18,7 @@ func (r Run) OpenLoad() (sentences []string) {
 		begun += ", " + Thousands(a.Missed) + " never"
 	}
 	sentences = append(sentences, fmt.Sprintf("%s, %s; %s, %s a second of %s", a.rate(), a.Process, begun, Rate(a.Achieved), Rate(a.Offered)))
-	sentences = append(sentences, fmt.Sprintf("late p50/p99/p99.9 %s ms: for want of a free client %s, by the driver %s", a.Late.three(), a.ForClient.three(), a.Driver.three()))
+	sentences = append(sentences, fmt.Sprintf("late p50/p99/p99.9 %s ms: because no client was free %s, because oversell was late %s", a.Late.three(), a.ForClient.three(), a.Driver.three()))
 	if q := r.Request; q != nil && q.Due != nil {
 		sentences = append(sentences, fmt.Sprintf("requests p50/p99/p99.9: response, from when due, %s ms; service, from when begun, %s ms", q.Due.three(), q.Call.three()))
 	}

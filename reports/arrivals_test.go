@@ -18,7 +18,7 @@ func TestOpenLoad(t *testing.T) {
 	}
 	want := []string{
 		"20,000 a second, poisson; 59,990 arrivals begun, 10 never, 19,998 a second of 20,000",
-		"late p50/p99/p99.9 0.10 / 2.00 / 3.50 ms: for want of a free client 0.00 / 1.50 / 3.00, by the driver 0.10 / 0.50 / 0.60",
+		"late p50/p99/p99.9 0.10 / 2.00 / 3.50 ms: because no client was free 0.00 / 1.50 / 3.00, because oversell was late 0.10 / 0.50 / 0.60",
 		"requests p50/p99/p99.9: response, from when due, 1.10 / 533 / 540 ms; service, from when begun, 1.00 / 9.00 / 12.0 ms",
 	}
 	if got := r.OpenLoad(); !slices.Equal(got, want) {

@@ -52,7 +52,7 @@ func (c Comparison) Recommendation() string {
 	if slices.ContainsFunc(c.fastestFirst(), func(x recommended) bool { return x.cell.Tied }) {
 		s += " The rounds are too few to order those marked =."
 	}
-	return s + " Untried conditions that are known to break them are listed beside them."
+	return s + " Untried conditions that are known to break them are listed below each table."
 }
 
 // Choice names the contenders to choose from: those without a violation in any configuration, the fastest first,
@@ -159,7 +159,7 @@ func (c Comparison) Measurement() string {
 	if c.MeasuredMS == 0 || !slices.ContainsFunc(c.Configurations, func(f Configuration) bool { return len(f.Faults) == 0 }) {
 		return ""
 	}
-	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. These count as runs, too, but the control need not be caught in them: that is for the runs to the end.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
+	return fmt.Sprintf("Without faults, speed and latency are of %s in each round, after %s of warm-up, in runs of their own. Violations in these runs count, but the control must be caught only in the runs that end by themselves.", Seconds(c.MeasuredMS), Seconds(c.WarmUpMS))
 }
 
 // ByWork reports whether commands are counted per piece of work, because some contenders need no lock.

@@ -202,7 +202,7 @@ func (r RandomEffort) String() string {
 	if len(r.Chances) < 3 || r.Faultless == 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; the %s without faults among them show a bug that needs no fault, and two steps in one order, with a probability of at least %s, or three steps with %s",
+	return text + fmt.Sprintf("; the %s of them without faults find a bug that needs two steps in one order, and no fault, with a probability of at least %s, and one that needs three steps with %s",
 		Thousands(r.Faultless), likely(r.Chances[1]), likely(r.Chances[2]))
 }
 

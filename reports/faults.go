@@ -33,7 +33,7 @@ func (f Fault) Story() string {
 		s += "; " + f.Effect
 	}
 	if f.Vain > 0 {
-		s += "; came to nothing" + strings.TrimPrefix(times(int(f.Vain)), ",") + ": " + f.VainWhy
+		s += "; had no effect" + strings.TrimPrefix(times(int(f.Vain)), ",") + ": " + f.VainWhy
 	}
 	if f.Failed != "" {
 		s += "; " + f.Failed

@@ -209,7 +209,7 @@ func (t *Target) AwaitHealthy(ctx context.Context) error {
 	defer cancel()
 	t.mend(ctx)
 	if err := instance.Poll(ctx, t.shape.Missing); err != nil {
-		return errclass.Environmentf("wait until the servers are well again: %w", err)
+		return errclass.Environmentf("wait until the servers have recovered: %w", err)
 	}
 	t.calm(ctx)
 	return nil

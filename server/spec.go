@@ -198,7 +198,7 @@ func (p *plan) addresses(ctx context.Context) error {
 	case p.Persist:
 		return errclass.Usagef("keeping an append-only file is up to the server at an address; only servers that oversell starts can be asked to: --target process or container")
 	case p.shape == topology.Replicated && len(p.endpoints) > 1:
-		return errclass.Usagef("topology replica needs one address, that of the primary, but the target has %d", len(p.endpoints))
+		return errclass.Usagef("topology replica needs one address, that of the master, but the target has %d", len(p.endpoints))
 	case p.shape == topology.Clustered && p.endpoints[0].Login.DB != 0:
 		return errclass.Usagef("a cluster has only database 0, but the address asks for %d", p.endpoints[0].Login.DB)
 	case p.shape == topology.Independent:

@@ -68,7 +68,7 @@ func (t *Target) Following(ctx context.Context, number int) (string, error) {
 	s := t.group.Servers[number-1]
 	text, err := s.Admin.Info(ctx, "replication").Result()
 	if err != nil {
-		return "", errclass.Environmentf("find out whom server %d on %s follows: %w", number, s.Addr, err)
+		return "", errclass.Environmentf("read the master of server %d on %s from INFO: %w", number, s.Addr, err)
 	}
 	if in := instance.ParseInfo(text); in["role"] == "slave" {
 		return net.JoinHostPort(in["master_host"], in["master_port"]), nil

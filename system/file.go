@@ -114,7 +114,7 @@ func (f file) system() (*System, error) {
 	case f.Schema != "" && f.Schema != Schema:
 		return nil, fmt.Errorf("schema %q is not known: it is %s", f.Schema, Schema)
 	case !wellNamed.MatchString(f.Name):
-		return nil, fmt.Errorf("name %q: want letters, digits, dots and dashes, such as our-shop", f.Name)
+		return nil, fmt.Errorf("name %q: want at most 63 letters, digits, dots, dashes and underscores, a letter or digit first, such as our-shop", f.Name)
 	case !slices.Contains(objects, s.Object):
 		return nil, fmt.Errorf("object %q is not known: it is one of %s", f.Object, joined(objects))
 	case len(f.Command) == 0 && f.HTTP == nil:

@@ -63,7 +63,7 @@ func (s *System) Doubt() error {
 	if !s.blind.Load() {
 		return nil
 	}
-	return errors.New("a lease is said to last for valid_ms from when the answer is written, and the program looks at no clock between its last command and the answer: answer until_ms, look at the time of day before answering, or say monotonic: true if it reads no clock by itself (see docs/systems.md)")
+	return errors.New("the program answers valid_ms without reading the time of day after its last command, so the end of the lease is unknown: answer until_ms, read the time of day before answering, or set monotonic: true if the runtime reads no monotonic clock by itself (see docs/systems.md)")
 }
 
 // Stateless reports whether the file declares that processes keep no state between requests.
@@ -143,7 +143,7 @@ func (s *System) initialize(p *remote.Process) error {
 			p.Rest()
 			return err
 		case remote.Commands:
-			return fmt.Errorf("it sends %.200q before the first operation: a search has it keep to setting up connections then", e.Commands)
+			return fmt.Errorf("it sends %.200q before the first operation: in a search, it may only set up connections (HELLO, AUTH, SELECT, …) before that", e.Commands)
 		default:
 			p.Tell(0) // no time passes
 		}
@@ -323,7 +323,7 @@ func (w *stepped) written() time.Time {
 func (w *stepped) credible(a answer, r request) error {
 	until, most := a.until(time.Time{}, 0), epoch.Add(w.session.elapsed+time.Duration(r.TTLMS)*time.Millisecond+24*time.Hour)
 	if until.Before(epoch) || until.After(most) {
-		return fmt.Errorf("it says that the lease ends at %s, and its clock was not before %s nor after %s: it does not read its clock through the shared C library",
+		return fmt.Errorf("it answered that the lease ends at %s, which must be between %s and %s by the clock of the search: it does not read its clock through the shared C library",
 			until.UTC().Format(time.DateTime), epoch.Format(time.DateTime), most.UTC().Format(time.DateTime))
 	}
 	return nil

@@ -443,7 +443,7 @@ func TestWrongFiles(t *testing.T) {
 		"name: x\nobject: lock":                 "there is neither command nor http",
 		"name: x\nobject: lok\ncommand: [a]":    `object "lok" is not known: it is one of lock, sale, queue, ids`,
 		"name: x\nobjekt: lock":                 `system.yaml:2:1: the key "objekt" is not known here: did you mean object?`,
-		"object: lock\ncommand: [a]":            `name "": want letters`,
+		"object: lock\ncommand: [a]":            `name "": want at most 63 letters`,
 		"name: a b\nobject: lock\ncommand: [a]": `name "a b"`,
 		"name: x\nobject: lock\ncommand: [a]\npromises: [no-oversell]":                    `"no-oversell" is not a promise of a lock`,
 		"name: x\nobject: lock\ncommand: [a]\npromises: [mutual-exclusio]":                "did you mean mutual-exclusion?",

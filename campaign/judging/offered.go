@@ -35,7 +35,7 @@ func Unoffered(h *history.History) string {
 	case all == 0:
 		return notOffered + "no arrival was due"
 	case float64(a.Missed) > mostMissed*float64(all):
-		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s, busy with others for p50 %s each, did not get to them; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s were too few, with steps of %s (p50); use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
 	case a.Driver.P99 > mostLate:
 		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",

@@ -32,7 +32,7 @@ in less than three minutes (--quick: one). For up to three claims, all numbers a
 
 Each measurement starts a redis-server of its own, which must be installed. With
 --target redis://… it uses the server there: claims that kill servers are then
-inconclusive, C14 leaves a thousand small scripts in its cache, and C20 and C22 keep it
+inconclusive, C14 leaves two thousand small scripts in its cache, and C20 and C22 keep it
 busy for some seconds.
 
 The exit code is 0 when every answer is as declared, 1 when one differs, 2 for wrong

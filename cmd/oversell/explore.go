@@ -38,8 +38,8 @@ a proof that within these bounds there is none.
 With no flags: every shipped lock, two clients that each try twice, with sections that
 last longer than half the lease; one client may crash, one message may be lost and one be
 late, and time may pass twice while a client could run. The exit code is 0
-when no promise can be broken, 1 when one can, 2 for wrong usage, and 3 when the
-search could not decide.
+when no promise can be broken within the bounds, 1 when one can, 2 for wrong usage,
+3 when the search could not decide, and 5 for an environment error.
 
 With --replay, the schedule that an earlier search found is driven against a real
 Redis, command by command. With --emit-test, it is written as a Go test that fails

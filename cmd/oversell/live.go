@@ -120,7 +120,7 @@ func (p *plain) lines(a about, f watch.Figures) (lines []string) {
 				p.faults = map[string]bool{}
 			}
 			p.faults[c.Name] = true
-			lines = append(lines, fmt.Sprintf("%sfault %q had fired by %s after the start", a.number(), c.Name, span(f.Elapsed)))
+			lines = append(lines, fmt.Sprintf("%sfault %q first fired within %s of the start", a.number(), c.Name, span(f.Elapsed)))
 		}
 	}
 	if f.Unjudged != "" && !p.unjudged {

@@ -104,7 +104,7 @@ func TestPlainLines(t *testing.T) {
 		elapsed time.Duration
 		want    string
 	}{
-		{1200 * time.Millisecond, ` 3/20 fault "freeze holder 3s every 2s" had fired by 1.20 s after the start`},
+		{1200 * time.Millisecond, ` 3/20 fault "freeze holder 3s every 2s" first fired within 1.20 s of the start`},
 		{1400 * time.Millisecond, ""},
 		{5100 * time.Millisecond, " 3/20 seckill, lock php-lock-printed, sale plain: 5.10 s sold 250 of 500, 45,678 operations, 12,345 ops/s, acquire p50 1.23 ms, p99 98.7 ms"},
 		{9900 * time.Millisecond, ""},
@@ -273,7 +273,7 @@ func TestLiveInPlainLines(t *testing.T) {
 	}
 	for _, want := range []string{
 		" 1/1 mutual-exclusion of the lock broken within ",
-		` 1/1 fault "pause holder 5ms 1%" had fired by `,
+		` 1/1 fault "pause holder 5ms 1%" first fired within `,
 		" 1/1 mutex, lock php-lock-printed: violated, broke mutual-exclusion",
 	} {
 		if strings.Count(stderr, want) != 1 {

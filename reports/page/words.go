@@ -263,7 +263,7 @@ func faultSentence(op history.Op) string {
 	if op.Result == (history.Value{}) { // the client itself died
 		name = op.Arg.String()
 	}
-	s := "on purpose: " + name + ", which fired "
+	s := "injected fault: " + name + ", which hit "
 	switch {
 	case op.Client >= 0:
 		s += who(op)

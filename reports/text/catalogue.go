@@ -281,7 +281,7 @@ func faults(s *sheet, all []reports.FaultInfo) {
 		{title: "WHAT IT DOES", prose: true, cell: func(f reports.FaultInfo) string { return f.Summary }},
 	}}.write(s, all)
 	s.linef("")
-	s.traits("  may go on with", names, func(i int) []string {
+	s.traits("  optional clauses", names, func(i int) []string {
 		_, more := clauses(all[i].Syntax)
 		return more
 	})

@@ -108,7 +108,7 @@ func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCel
 	if reports.ByWork(cells) {
 		return column[reports.ComparisonCell]{title: "CMDS", unit: "each", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerWork, "%.1f") }}
 	}
-	return column[reports.ComparisonCell]{title: "CMDS", unit: "/turn", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
+	return column[reports.ComparisonCell]{title: "CMDS", unit: "/grant", cell: func(x reports.ComparisonCell) string { return reports.Positive(x.CommandsPerAcquisition, "%.1f") }}
 }
 
 // outcomeCell describes the outcome, with the number of runs with a violation; marked if it is not the declared

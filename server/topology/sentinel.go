@@ -234,7 +234,7 @@ func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
 	case s == g.former.Load():
 		return nil, fmt.Errorf("the sentinels have not replaced server %d on %s", s.Number, s.Addr)
 	case votes*2 <= len(g.sentinels()):
-		return nil, errors.New("the sentinels do not agree yet on a new primary")
+		return nil, errors.New("the sentinels do not agree yet on a new master")
 	case !s.Up():
 		return nil, fmt.Errorf("the sentinels name server %d on %s, which does not run", s.Number, s.Addr)
 	}
