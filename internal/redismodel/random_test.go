@@ -38,6 +38,11 @@ GETEX K GO
 GETEX K GO GO
 APPEND K V
 STRLEN K
+SETBIT K BO I
+SETBIT K BO 1
+SETBIT K BO 0
+GETBIT K BO
+BITCOUNT K
 GETRANGE K I I
 SUBSTR K I I
 MGET K K K
@@ -150,6 +155,11 @@ XADD X * F V F V
 XADD X * F V
 XADD X Y F V
 XADD X NOMKSTREAM * F V
+XADD X MAXLEN I * F V
+XADD X MAXLEN = I NOMKSTREAM * F V
+XADD X NOMKSTREAM MAXLEN 2 Y F V
+XTRIM X MAXLEN I
+XTRIM X MAXLEN = I
 XLEN X
 XRANGE X P P
 XRANGE X - +
@@ -250,6 +260,8 @@ func (g *generator) word(w string) []string {
 			return one("abc")
 		}
 		return one(pick(g, g.sent...))
+	case "BO": // the offset of a bit
+		return one(pick(g, "0", "1", "7", "8", "9", "23", "100", "-1", "x", "4294967296"))
 	case "Q":
 		return one(g.lua())
 	}

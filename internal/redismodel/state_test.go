@@ -186,6 +186,9 @@ func TestMapCommutes(t *testing.T) {
 		if strings.HasPrefix(cmd[0], "EVAL") && len(cmd) > 1 && strings.Contains(cmd[1], "local a, b") {
 			continue // names in the text of a script cannot be exchanged
 		}
+		if strings.EqualFold(cmd[0], "SETBIT") {
+			continue // it may change a part of a name
+		}
 		mapped := make([]string, len(cmd))
 		for j, w := range cmd {
 			mapped[j] = exchange(w)
@@ -215,7 +218,13 @@ func TestUnknownIsNamed(t *testing.T) {
 		"OBJECT ENCODING a":                          "OBJECT",
 		"SCRIPT KILL":                                "SCRIPT KILL",
 		"SCRIPT FLUSH ASYNC":                         "SCRIPT FLUSH",
-		"XADD x MAXLEN 5 * f v":                      "MAXLEN",
+		"XADD x MAXLEN ~ 5 * f v":                    "MAXLEN",
+		"XADD x MAXLEN 5 LIMIT 2 * f v":              "MAXLEN",
+		"XADD x MINID 5 * f v":                       "MINID",
+		"XTRIM x MINID 5":                            "MINID",
+		"XTRIM x MAXLEN ~ 5":                         "MAXLEN",
+		"SETBIT a 100000 1":                          "a string of bits",
+		"BITCOUNT a 0 1":                             "BITCOUNT of a range",
 		"XREADGROUP GROUP g c BLOCK 0 STREAMS x >":   "BLOCK",
 		"XREADGROUP GROUP g c STREAMS x 0":           "XREADGROUP with the id 0",
 		"ZRANGE z [a [b BYLEX":                       "BYLEX",

@@ -9,6 +9,7 @@ import (
 
 var streamCommands = []command{
 	{name: "xadd", run: xadd},
+	{name: "xtrim", run: xtrim},
 	{name: "xlen", run: onStream(xlen)},
 	{name: "xrange", run: xrange(false)},
 	{name: "xrevrange", run: xrange(true)},
@@ -22,14 +23,27 @@ var streamCommands = []command{
 }
 
 func xadd(x *exec, a []string) {
-	i, create := 2, true
-	if strings.EqualFold(a[i], "nomkstream") {
-		create = false
-		i++
+	i, create, most := 2, true, int64(unlimited)
+options:
+	for ; i < len(a); i++ {
+		switch option := strings.ToLower(a[i]); option {
+		case "nomkstream":
+			create = false
+		case "maxlen":
+			n, ok := x.maxLen(a, &i, most)
+			if !ok {
+				return
+			}
+			most = n
+		case "minid", "limit":
+			x.Unknown("the option " + a[i] + " of XADD")
+			return
+		default:
+			break options
+		}
 	}
-	switch strings.ToLower(a[i]) {
-	case "maxlen", "minid", "limit", "nomkstream":
-		x.Unknown("the option " + a[i] + " of XADD")
+	if i == len(a) {
+		x.wrongArity("xadd")
 		return
 	}
 	want, auto, ok := x.newID(a[i])
@@ -68,8 +82,72 @@ func xadd(x *exec, a []string) {
 	next := *s
 	next.entries = insert(s.entries, len(s.entries), streamEntry{id, slices.Clone(texts)})
 	next.last = id
+	next.trim(most)
 	x.put(a[1], &next)
 	x.Bulk(id.String())
+}
+
+// unlimited is the length of a stream that is not trimmed.
+const unlimited = math.MaxInt64
+
+// trim removes the oldest entries, down to a number of them. It returns how many it removed.
+func (s *stream) trim(most int64) int {
+	n := len(s.entries) - int(min(most, int64(len(s.entries))))
+	s.entries = s.entries[n:len(s.entries):len(s.entries)]
+	return n
+}
+
+// maxLen parses the option MAXLEN at a[*i], with a number that is exact, and leaves *i at its last word. Before is the
+// number of an earlier one.
+func (x *exec) maxLen(a []string, i *int, before int64) (n int64, ok bool) {
+	at := *i + 1
+	if at < len(a) && a[at] == "=" {
+		at++
+	}
+	if at >= len(a) || a[at] == "~" || before != unlimited || at+1 < len(a) && strings.EqualFold(a[at+1], "limit") {
+		x.Unknown("the option " + a[*i] + " with other words than one number")
+		return 0, false
+	}
+	*i = at
+	n, ok = parseInt(a[at])
+	switch {
+	case !ok:
+		x.notInteger()
+		return 0, false
+	case n < 0:
+		x.Err("ERR The MAXLEN argument must be >= 0.")
+		return 0, false
+	}
+	return n, true
+}
+
+func xtrim(x *exec, a []string) {
+	i := 2
+	if !strings.EqualFold(a[i], "maxlen") {
+		x.Unknown("the option " + a[i] + " of XTRIM")
+		return
+	}
+	most, ok := x.maxLen(a, &i, unlimited)
+	if !ok {
+		return
+	}
+	if i != len(a)-1 {
+		x.Unknown("the option " + a[i+1] + " of XTRIM")
+		return
+	}
+	s, ok := x.stream(a[1])
+	if !ok || s == nil {
+		if ok {
+			x.Int(0)
+		}
+		return
+	}
+	next := *s
+	n := next.trim(most)
+	if n > 0 {
+		x.put(a[1], &next)
+	}
+	x.Int(int64(n))
 }
 
 // The part of an id that the server must generate.

@@ -2,6 +2,7 @@ package redismodel
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -17,6 +18,9 @@ var stringCommands = []command{
 	{name: "getex", run: getex},
 	{name: "append", run: on(appendTo)},
 	{name: "strlen", run: on(strlen)},
+	{name: "setbit", run: setbit},
+	{name: "getbit", run: getbit},
+	{name: "bitcount", run: on(bitcount)},
 	{name: "getrange", run: getrange},
 	{name: "substr", run: getrange},
 	{name: "mget", run: mget},
@@ -220,6 +224,78 @@ func appendTo(x *exec, v str, a []string) {
 }
 
 func strlen(x *exec, v str, _ []string) { x.Int(int64(len(v))) }
+
+// bitOffset parses the offset of a bit in a string, which is of at most 512 MB.
+func (x *exec) bitOffset(s string) (at int64, ok bool) {
+	at, ok = parseInt(s)
+	if !ok || at < 0 || at>>3 >= 512<<20 {
+		x.Err("ERR bit offset is not an integer or out of range")
+		return 0, false
+	}
+	return at, true
+}
+
+// bit returns a bit of a string, 0 beyond its end.
+func (v str) bit(at int64) int64 {
+	if at>>3 >= int64(len(v)) {
+		return 0
+	}
+	return int64(v[at>>3] >> (7 - at&7) & 1)
+}
+
+// longestBitmap is the size in bytes up to which the model sets bits.
+const longestBitmap = 4096
+
+func setbit(x *exec, a []string) {
+	at, ok := x.bitOffset(a[2])
+	if !ok {
+		return
+	}
+	bit, ok := parseInt(a[3])
+	if !ok || bit&^1 != 0 {
+		x.Err("ERR bit is not an integer or out of range")
+		return
+	}
+	v, ok := typed[str](x, a[1])
+	if !ok {
+		return
+	}
+	old := v.bit(at)
+	size := max(int64(len(v)), at>>3+1)
+	switch {
+	case size > longestBitmap:
+		x.Unknown("a string of bits this long")
+		return
+	case old != bit || size > int64(len(v)):
+		next := make([]byte, size)
+		copy(next, v)
+		next[at>>3] = next[at>>3]&^(1<<(7-at&7)) | byte(bit)<<(7-at&7)
+		x.put(a[1], str(next))
+	}
+	x.Int(old)
+}
+
+func getbit(x *exec, a []string) {
+	at, ok := x.bitOffset(a[2])
+	if !ok {
+		return
+	}
+	if v, ok := typed[str](x, a[1]); ok {
+		x.Int(v.bit(at))
+	}
+}
+
+func bitcount(x *exec, v str, a []string) {
+	if len(a) > 2 {
+		x.Unknown("BITCOUNT of a range")
+		return
+	}
+	n := 0
+	for i := range len(v) {
+		n += bits.OnesCount8(v[i])
+	}
+	x.Int(int64(n))
+}
 
 func mget(x *exec, a []string) {
 	x.Array(len(a) - 1)
