@@ -180,7 +180,7 @@ func TestCrossRepeated(t *testing.T) {
 	}, toTheLetter)
 }
 
-// counterModel returns the model of a counter whose next number is the state plus 1, as the comment of idLinear
+// counterModel returns the model of a counter whose next number is the state plus 1, as the comment of counter.linear
 // defines it.
 func counterModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{

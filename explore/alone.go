@@ -79,7 +79,7 @@ func first(rs []coro.Request) (best int) {
 }
 
 // errImpatient ends a client that has run out of time.
-var errImpatient = errors.New("it waits too long")
+var errImpatient = errors.New("the client waits longer than it may")
 
 // apart returns the options of a client that is not part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {

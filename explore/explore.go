@@ -430,7 +430,7 @@ func sum(a, b reports.Effort) reports.Effort {
 
 // errOrdered reports that the program depends on the order of clients' names, so that clients
 // must not be permuted.
-var errOrdered = errors.New("the order of names shows")
+var errOrdered = errors.New("the program depends on the order of its clients' names")
 
 // inScript is a reason to search anew that showed on the servers, in a naming.
 type inScript struct {

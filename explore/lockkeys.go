@@ -65,7 +65,7 @@ func outline(cmd []string) string { return fmt.Sprintf("%s of %d", cmd[0], len(c
 // errFirstRun is ErrNondeterministic for what the process remembers of the first run. It cannot be looked for again.
 var errFirstRun = fmt.Errorf("%w", ErrNondeterministic)
 
-// repeats is how often a client runs alone once more that sent something else the second time.
+// repeats is how often a client runs alone again if its second run sent other commands than its first.
 const repeats = 6
 
 // aloneLimit bounds the steps of a client that runs alone.

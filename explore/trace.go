@@ -46,7 +46,7 @@ func (x *search) traceOf(start state, actions []action, f *finding, canonical bo
 			return nil, err
 		}
 		if !f.end && i == len(actions)-1 && st.breach == nil {
-			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.Why)
+			return nil, fmt.Errorf("the schedule that broke a promise (%s) does not break it when it is repeated", f.breach.Why)
 		}
 		if st.breach != nil { // judged again, since clients have changed numbers
 			c.Sentence = st.breach.Why
@@ -55,7 +55,7 @@ func (x *search) traceOf(start state, actions []action, f *finding, canonical bo
 	if f.end {
 		b := t.end(f)
 		if b == nil {
-			return nil, fmt.Errorf("the broken promise (%s) is not broken when its schedule is told again", f.breach.Why)
+			return nil, fmt.Errorf("the schedule that broke a promise (%s) does not break it when it is repeated", f.breach.Why)
 		}
 		c.Sentence = b.Why
 	}
@@ -95,7 +95,7 @@ type teller struct {
 func (t *teller) tell(a action) (step, error) {
 	real, ok := t.translate(a)
 	if !ok {
-		return step{}, fmt.Errorf("a late request was lost when the schedule was told again")
+		return step{}, fmt.Errorf("a late request is not in flight any more when the schedule is repeated")
 	}
 	before := t.real
 	there := t.w.act(t.canonical, a)

@@ -1,7 +1,7 @@
 // Package load drives clients: it gives each client its environment ([variant.Env]), starts them all at the same
 // time, and implements the strategies for waiting for a busy lock, so that all variants wait alike.
 //
-// The engine is part of the experiment. One runs a goroutine per client in a closed loop, on a shared pool of
+// The engine affects the results. One engine runs a goroutine per client, on a shared pool of
 // connections or on a connection each. The other, in package load/mux, runs clients as coroutines on a few
 // pipelines.
 package load

@@ -314,7 +314,7 @@ func (u Undo) String() string {
 	return "put back " + strings.Join(names, ", ") + " of"
 }
 
-// on undoes it on the server.
+// on undoes the change on the server.
 func (u Undo) on(ctx context.Context, c *redis.Client) error {
 	for _, s := range u.Settings {
 		if err := c.ConfigSet(ctx, s.Name, s.Was).Err(); err != nil {

@@ -43,7 +43,7 @@ func (r *record) key(of string) string { return of + ":" + r.product }
 // Open writes the stock record.
 func (r *record) Open(ctx context.Context, stock int64) error {
 	if stock < 0 {
-		return fmt.Errorf("open %q: a stock of %d pieces", r.product, stock)
+		return fmt.Errorf("open %q: the stock must not be negative, but is %d", r.product, stock)
 	}
 	if err := r.rdb.Set(ctx, r.stock, stock, 0).Err(); err != nil {
 		return fmt.Errorf("open %q: %w", r.product, err)

@@ -34,7 +34,7 @@ const stockColumns = "id BIGINT PRIMARY KEY, pieces BIGINT NOT NULL, version BIG
 // Open creates the table with the stock record.
 func (r *sqlRecord) Open(ctx context.Context, stock int64) error {
 	if stock < 0 {
-		return fmt.Errorf("open %q: a stock of %d pieces", r.product, stock)
+		return fmt.Errorf("open %q: the stock must not be negative, but is %d", r.product, stock)
 	}
 	err := r.unfit
 	if err == nil {

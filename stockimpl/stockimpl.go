@@ -1,4 +1,4 @@
-// Package stockimpl holds the sales under test: ways to subtract a purchase from a stock record in Redis.
+// Package stockimpl holds the sales under test: ways to subtract a purchase from a stock record in Redis or SQL.
 //
 // A sale runs inside or without a lock. Some rely entirely on the lock (plain), some do not need one (lua, watch), and
 // some need a lock that grants fencing tokens (fenced). One sale is one file, with its scripts as .lua files beside it;

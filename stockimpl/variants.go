@@ -42,7 +42,7 @@ func onOneMaster(more ...variant.Property) (flaws []variant.Flaw) {
 	return flaws
 }
 
-// demands are what whoever copies a sale believes to get; once and fencing add a promise each.
+// demands are the promises that a user of the sale expects; once and fencing add a promise each.
 var (
 	demands = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.Linearizable}
 	once    = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.OncePerOrder, variant.Linearizable}

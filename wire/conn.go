@@ -102,7 +102,7 @@ func (c *conn) cease(hard bool) {
 	}
 }
 
-// passes waits at the gates of a direction, and is false if the connection ends.
+// passes waits until the gates of a direction are open; it returns false if the connection ends first.
 func (c *conn) passes(d Direction) bool {
 	return c.proxy.gate(d).pass(c.gone) && (d == Requests || c.halted.pass(c.gone))
 }
@@ -110,7 +110,7 @@ func (c *conn) passes(d Direction) bool {
 // wake gets the requests' side out of reading from the client.
 func (c *conn) wake() { c.client.SetReadDeadline(time.Unix(1, 0)) }
 
-// hush keeps everything from the client that comes from now on.
+// hush drops all bytes that would be written to the client from now on.
 func (c *conn) hush() { c.deaf.Store(true) }
 
 // fire reports that an action took effect.

@@ -10,7 +10,7 @@ import (
 // connection has subscribed to, as the server has confirmed.
 type subscriptions [3]map[string]struct{}
 
-// of are the subscriptions that a confirmation is about.
+// of returns the subscriptions to which a confirmation refers: channels, patterns, or channels of shards.
 func (s *subscriptions) of(word string) *map[string]struct{} {
 	switch word {
 	case "psubscribe", "punsubscribe":
@@ -21,7 +21,7 @@ func (s *subscriptions) of(word string) *map[string]struct{} {
 	return &s[0]
 }
 
-// any says that there is one.
+// any reports whether there are any subscriptions.
 func (s *subscriptions) any() bool { return len(s[0])+len(s[1])+len(s[2]) > 0 }
 
 // confirm takes a confirmation into account.

@@ -51,7 +51,7 @@ func (s *session) expect(c *rediscmd.Command, args [][]byte, argc int64) (e expe
 // empty is a request without arguments, which the server ignores.
 func (s *session) empty() { s.skip = false }
 
-// unlessHidden is for a command with a reply that must be seen, because it tells
+// unlessHidden returns e, or unfollowed if the reply will not be seen: only the reply tells
 // what became of the connection.
 func (s *session) unlessHidden(e expectation, mute bool) (expectation, bool) {
 	if mute || s.multi {

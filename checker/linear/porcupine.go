@@ -132,12 +132,12 @@ type shelf struct {
 // shelfOrder is the size of an order in shelf.orders.
 const shelfOrder = 16
 
-// StockModel returns a stock of pieces; see [saleLinear].
+// StockModel returns the model of a stock of pieces; package sales defines a legal order of its operations.
 func StockModel(stock int64, ops []history.Op) porcupine.Model {
 	return stockModelAfter(nil, stock, ops)
 }
 
-// stockModelAfter is stockModel with the effects of the operations before already applied.
+// stockModelAfter returns StockModel in the state after the operations in before.
 // It tracks an order only if some operation of ops refunds it or calls it repeated.
 func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupine.Model {
 	seed := maphash.MakeSeed()

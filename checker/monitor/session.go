@@ -13,7 +13,7 @@ import (
 // absence. Cut says before Verdict whether it was.
 type Cutter interface{ Cut(is bool) }
 
-// CutOff is that reason in verdicts.
+// CutOff is the reason in verdicts about a history that was cut off.
 const CutOff = "the history was cut off, and operations then in flight are missing from it"
 
 // Session returns the identity of a lock operation's acquisition: a number or a text.

@@ -26,7 +26,7 @@ func Differ(a, b *redismodel.State, key string) bool {
 	return is != is2 || v != w || left != left2
 }
 
-// Expires reports whether a key does.
+// Expires reports whether a key has an expiry.
 func (s *Servers) Expires(servers uint32, key string) bool {
 	return slices.ContainsFunc(s.states.Get(servers), func(n *redismodel.State) bool {
 		_, left, exists := n.Value(key)

@@ -437,7 +437,7 @@ func (s *Servers) Effect(servers, call uint32, now time.Duration) Effect {
 	return *e
 }
 
-// Execute is effectOf without remembering the result.
+// Execute returns the result of a call at a time, like Effect, but does not remember it.
 func (s *Servers) Execute(servers, call uint32, now time.Duration) Effect {
 	return s.execute(callAt{servers, call, now})
 }

@@ -1,4 +1,4 @@
-// Package closed tells whether a channel that says no more than that something is over is closed.
+// Package closed reports whether a channel that only signals the end of something is closed.
 package closed
 
 // Is reports whether ch, on which nothing is ever sent, is closed. A nil channel is not.

@@ -64,7 +64,7 @@ func Several(n int, cluster bool) ([]int, error) {
 	if len(ports) == n {
 		return ports, nil
 	}
-	return nil, errors.New("all that were tried are in use")
+	return nil, errors.New("all ports that were tried are in use")
 }
 
 // Listen calls listen with addresses of 127.0.0.1 until it succeeds: first with port 0, for which the system chooses one

@@ -302,7 +302,7 @@ func other(seed uint64, name string, letter int) string {
 	return begin + rest
 }
 
-// clientDigits is how many digits a client can have in a name.
+// clientDigits is the number of different digits that can stand for a client in a name.
 const clientDigits = 10
 
 // scatter is where a name begins: it rises with rank, of two kinds of names and their clients, and with the number, and

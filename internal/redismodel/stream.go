@@ -197,7 +197,7 @@ func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 	return id, false
 }
 
-// parseBound reads the end of a range of ids.
+// parseIDBound reads one end of a range of ids.
 func (x *exec) parseIDBound(s string, seq uint64) (id streamID, open, ok bool) {
 	switch s {
 	case "-":

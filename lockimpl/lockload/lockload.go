@@ -71,7 +71,7 @@ func (t *Traffic) Granted() (n int64, last error) {
 	return t.granted.Load(), t.lastErr
 }
 
-// Run ends when all clients have, or their calls do not return.
+// Run runs the load. It returns when all clients have ended, or their calls do not return.
 func (t *Traffic) Run() {
 	t.start = time.Now()
 	end := t.start.Add(t.Lasts)

@@ -61,8 +61,8 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 	return c, nil
 }
 
-// client is newClient for rules: a machine without a connection to spare ends them, and so does the end of the run. It
-// is for what checked runs; another goroutine calls newClient, or checked itself.
+// client is newClient for rules: it ends the rule, by a panic with a failure, if the client cannot connect. It
+// is for code that checked runs; other goroutines must call newClient, or checked themselves.
 func (b *bench) client(changes ...change) *client {
 	c, err := b.newClient(changes...)
 	if err != nil {

@@ -59,7 +59,7 @@ func (b Bench) Noting(empty string) Bench {
 // Last is the call that was made last.
 func (b Bench) Last() any { return b.last.Load() }
 
-// Calls notes a call.
+// Calls notes a call, to name it if it does not return.
 func (b Bench) Calls(format string, args ...any) {
 	if b.last != nil {
 		b.last.Store(fmt.Sprintf(format, args...))
@@ -265,7 +265,7 @@ func (c *Client) Acks(ctx context.Context, of variant.Property, t queueimpl.Task
 	return nil
 }
 
-// Holds expects the server to hold these.
+// Holds expects exactly these ids to be waiting and claimed on the server.
 func (c *Client) Holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
 	s, err := c.State(ctx, c.Name)
 	if err != nil {
@@ -281,7 +281,7 @@ func (c *Client) Holds(ctx context.Context, of variant.Property, waiting, claime
 	return nil
 }
 
-// Numbered are so many ids.
+// Numbered returns n ids.
 func Numbered(n int) (ids []string) {
 	for i := range n {
 		ids = append(ids, fmt.Sprintf("task-%05d", i))
@@ -298,7 +298,7 @@ func IDsOf(tasks []queueimpl.Task) []string {
 	return ids
 }
 
-// Say is an answer in words.
+// Say returns an answer in words.
 func Say(err error) string {
 	if err == nil {
 		return "success"
@@ -370,7 +370,7 @@ func FirstOf(steps ...func() error) error {
 	return nil
 }
 
-// DeclaredAs is the declared answer that an error is, or nil.
+// DeclaredAs returns the declared answer that an error is or wraps, or nil.
 func DeclaredAs(err error) error {
 	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {
 		if errors.Is(err, d) {
@@ -444,7 +444,7 @@ func Same(a, b queueimpl.Task) bool {
 	return a == b
 }
 
-// Found is whether a task is anywhere: it waits, it is claimed, or it is a dead letter.
+// Found reports whether the queue has a task: waiting, claimed, or as a dead letter.
 func (c *Client) Found(ctx context.Context, id string) (bool, error) {
 	s, err := c.State(ctx, c.Name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // Moved has a check run on the emulation, on a clock that stands far ahead of the real one and that
 // only the check moves: a day is over in no time. Code that tells the server the time of the real
 // clock cannot be judged there, nor can code that the emulation does not understand: both are tried
-// first, with short times. What comes early there is early, whatever the emulation understands.
+// first, with short times. A task that comes too early there is a breach, even if other calls fail.
 func (b Bench) Moved(short, check func(Bench) error) error {
 	server, err := emulated.Start()
 	if err != nil {

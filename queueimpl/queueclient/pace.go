@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Never is something for which a rule has waited until its time was over.
+// Never reports that something a rule waited for did not happen in time.
 type Never struct {
 	What  string
 	After time.Duration
@@ -22,7 +22,7 @@ type TooSlow struct{ Why string }
 
 func (s *TooSlow) Error() string { return "too slow to judge: " + s.Why }
 
-// Near is how long a look at a queue may take for its calls to be no reason for a rule to run
+// Near: if reading a queue takes less than this, slow calls are not the reason why a rule ran
 // out of time.
 const Near = time.Millisecond
 
@@ -76,7 +76,7 @@ func (b Bench) Fits(ctx context.Context, most, least int, within time.Duration) 
 	return max(min(most, int(within/each)), min(least, most))
 }
 
-// SomeOf are all ids, or every second of them, or third, so that they go through the queue in some time.
+// SomeOf returns the ids, or every second or third of them, so that they pass through the queue in a time.
 func (b Bench) SomeOf(ctx context.Context, ids []string, within time.Duration) (some []string) {
 	fits := b.Fits(ctx, len(ids), 10, within)
 	for i := 0; i < len(ids); i += (len(ids) + fits - 1) / fits {

@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// steps is up to which command of a call they go.
+// steps is the last command of a call on which these rules act, counted from 1.
 const steps = 5
 
 // Claim is the visibility time-out in these rules: long enough for a busy machine.
@@ -93,7 +93,7 @@ const (
 	PatienceForClaims = 4 * Lateness
 )
 
-// Settled are all deliveries until nothing came for longer than a claim lasts, each
+// Settled returns all deliveries until nothing came for longer than a claim lasts, each
 // acknowledged. While the server holds something it is waited for longer.
 func (c *Client) Settled(ctx context.Context) (map[string]int, error) {
 	got := map[string]int{}

@@ -325,7 +325,7 @@ func underContention(ctx context.Context, b bench) error {
 	return nil
 }
 
-// asNewAfterwards: an id that has left the queue, whichever way, is as new.
+// asNewAfterwards: an id that has left the queue, by whatever operation, counts as a new id.
 func asNewAfterwards(ctx context.Context, b bench) error {
 	ways := []struct {
 		name string

@@ -117,7 +117,7 @@ func lostRequest(ctx context.Context, b bench) error {
 	})
 }
 
-// ackerDies: an ack counts or does not.
+// ackerDies: the ack of a consumer that dies in it either counts or lets the task come again.
 func ackerDies(ctx context.Context, b bench) error {
 	return b.Each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.Interrupted(ctx)
@@ -142,7 +142,7 @@ func ackerDies(ctx context.Context, b bench) error {
 	})
 }
 
-// reclaimerDies: so does a reclaim.
+// reclaimerDies: no task is lost when a client dies as it ends claims that have run out.
 func reclaimerDies(ctx context.Context, b bench) error {
 	return b.Each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		doomed, line := b.Interrupted(ctx)

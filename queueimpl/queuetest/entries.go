@@ -248,7 +248,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 	return nil
 }
 
-// repeatsKept tells the queues that do not keep one entry per id.
+// repeatsKept reports whether a queue keeps several entries with one id.
 func repeatsKept(v queueimpl.Variant) bool { return !can[queueimpl.Deduper](v) }
 
 // sameIDs: each of two entries with the same id is delivered, independently of the other.
@@ -444,7 +444,7 @@ func slowAnswers(ctx context.Context, b bench) error {
 	return nil
 }
 
-// dequeueAgain: a task that waits again waits as before.
+// dequeueAgain: a task that waits again after its claim has run out can be dequeued.
 func dequeueAgain(ctx context.Context, b bench) error {
 	_, other, had, err := waitsAgain(ctx, b)
 	if err != nil || had == nil {

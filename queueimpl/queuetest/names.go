@@ -402,7 +402,7 @@ func claimEnds(ctx context.Context, b bench) error {
 	return err
 }
 
-// strangeReturns: ids are texts to what ends claims, too, and to what moves delayed tasks.
+// strangeReturns: tasks with unusual ids also come back after a claim or a delay.
 func strangeReturns(ctx context.Context, b bench) error {
 	c := b.Client(claims)
 	ids, err := b.Accepted(ctx, b.SomeOf(ctx, queueclient.StrangeIDs, 3*time.Second))

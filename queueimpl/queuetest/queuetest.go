@@ -151,7 +151,7 @@ type remark struct{ text string }
 
 func (r *remark) Error() string { return r.text }
 
-// try ends in a sentence when the queue does not answer.
+// try checks the rule, and returns an error if a call of the queue does not return.
 func (r rule) try(ctx context.Context, b bench) error {
 	b = b.Noting("start of the rule")
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -194,7 +194,7 @@ type rule struct {
 	// faults are what the rule does to the queue: a flaw that needs them takes the
 	// promise back, too.
 	faults []variant.Fault
-	// on, unless nil, tells the queues that the rule is for.
+	// on, unless nil, reports whether the rule applies to a queue.
 	on    func(queueimpl.Variant) bool
 	check func(context.Context, bench) error
 }
@@ -217,7 +217,7 @@ func overwrites(v queueimpl.Variant) bool {
 	return ok && d.Repeats() == queueimpl.Overwritten
 }
 
-// ignoresRepeats tells the queues that without options ignore an id that is there already. A queue may always overwrite it,
+// ignoresRepeats reports whether a queue without options ignores an id that is there already. A queue may always overwrite it,
 // and says so.
 func ignoresRepeats(v queueimpl.Variant) bool {
 	d, ok := v.Sample().(queueimpl.Deduper)
@@ -236,7 +236,7 @@ var (
 	skew  = []variant.Fault{variant.ClockSkew}
 )
 
-// once tells the queues that hand a task to one consumer at a time.
+// once reports whether a queue hands a task to one consumer at a time.
 func once(v queueimpl.Variant) bool { return v.AtLeastOnce || keeps(v, variant.NoDuplicateDelivery) }
 
 var rules = []rule{

@@ -11,9 +11,9 @@ import (
 	"oversell/variant"
 )
 
-// The rules in this file show old receipts, and look for what is in nobody's hands.
+// The rules in this file use old receipts, and look for tasks that no consumer has.
 
-// stale shows the tasks of earlier deliveries of an id that is now another claim's.
+// stale expects ErrLost for the receipts of earlier deliveries of a task that another client has claimed.
 func stale(ctx context.Context, c *client, old []queueimpl.Task, what string) error {
 	for i, t := range old {
 		if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, t); err == nil {
@@ -120,7 +120,7 @@ func ranOutIsThere(ctx context.Context, b bench) error {
 	return nil
 }
 
-// idsInJournal: ids are texts to a journal, too.
+// idsInJournal: a journal returns unusual ids unchanged.
 func idsInJournal(ctx context.Context, b bench) error {
 	c := b.Client()
 	j := c.Queue.(queueimpl.Journaler)

@@ -116,7 +116,7 @@ func (m *machine) lastLine() string {
 	return instance.Reason(output.String())
 }
 
-// AwaitReady waits until the server answers and has loaded its data. It is process 1 of its container, and the port
+// awaitReady waits until the server answers and has loaded its data. It is process 1 of its container, and the port
 // leads only to the container's network.
 func (m *machine) awaitReady(ctx context.Context, gone <-chan struct{}) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, containerStartTimeout, fmt.Errorf("it did not answer within %v", containerStartTimeout))
@@ -180,7 +180,7 @@ func (m *machine) Kill() error {
 
 func (m *machine) Start(ctx context.Context, empty bool) error {
 	if !m.isGone() {
-		return m.failed("start", errors.New("it runs"))
+		return m.failed("start", errors.New("it runs; only a killed one can be started again"))
 	}
 	if empty {
 		// A stopped container cannot run rm, but files can be copied into it.

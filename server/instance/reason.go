@@ -14,7 +14,7 @@ import (
 // stopGrace is how long a server may take to end by itself.
 const stopGrace = time.Second
 
-// LastWords says in one line how a server ended.
+// lastWords returns, in one line, how a server ended.
 func lastWords(c *child.Process) string {
 	how := "it exited by itself"
 	if exit := (*exec.ExitError)(nil); errors.As(c.Err(), &exit) {

@@ -237,7 +237,7 @@ func (c *Cluster) Primary(ctx context.Context, master *instance.Server) (*instan
 	if s := c.newest(master, views); s != nil {
 		return s, nil
 	}
-	return nil, cmp.Or(cmp.Or(errs...), errors.New("no node names one"))
+	return nil, cmp.Or(cmp.Or(errs...), errors.New("no node names a master of these keys"))
 }
 
 func (c *Cluster) newest(master *instance.Server, views []view) *instance.Server {

@@ -93,7 +93,7 @@ func failures() []failure {
 	return fs
 }
 
-// A trying is a purchase or a refund, the only one of its product, one command of which goes wrong.
+// trying is a purchase or a refund, the only one of its product, of which one command fails.
 type trying struct {
 	refund        bool
 	stock, pieces int
@@ -101,7 +101,7 @@ type trying struct {
 	line          *interrupt.Line
 }
 
-// tryings has a case tried at every command of a purchase and of a refund. A case reports whether the
+// tryings runs a case for every command of a purchase and of a refund. A case reports whether the
 // call sends so many commands.
 func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *trying, n int) (reached bool, err error)) error {
 	for _, refund := range []bool{false, true} {

@@ -23,7 +23,7 @@ import (
 // Some rules in this file act on one command among those of a call: they hold a buyer up
 // before it, lose its request or its answer, or have the buyer die there.
 
-// Up to which command of a call they go: at least to fewest, and to most if the calls are long.
+// The rules act on the first commands of a call: on fewest at least, and on up to most of a long call.
 const fewest, most = 5, 20
 
 var said = map[interrupt.Action]string{interrupt.Pass: "", interrupt.Refuse: " (refused)", interrupt.LoseRequest: " (not executed)", interrupt.LoseReply: " (executed, not answered)"}
@@ -313,7 +313,7 @@ func (b bench) stalledBuyers(ctx context.Context, forgotten bool) error {
 	})
 }
 
-// whiles are what happens while a buyer is held up.
+// whiles describes what other clients do while a buyer is held up.
 var whiles = []string{"others buy everything", "others buy one", "the same order is sent by another", "others buy everything and refund some", "the same order is sent by another and an order of the same size is refunded"}
 
 const (

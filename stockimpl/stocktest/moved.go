@@ -115,7 +115,7 @@ func reservationsEnd(ctx context.Context, b bench) error {
 	return b.reservedFor(ctx, func() error { return (clock.Real{}).Sleep(ctx, b.Reserves+time.Second/2) })
 }
 
-// befalls are what befalls a buyer of a product, at one of its commands.
+// befalls describes what can happen to a buyer at one of its commands.
 var befalls = []string{
 	"a buyer died at %s of its purchase",
 	"a buyer died at %s of its purchase, and another sent the order again",
@@ -176,7 +176,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	return nil
 }
 
-// befall does to a buyer's n-th command what the i-th of befalls says.
+// befall makes event i of befalls happen at a buyer's n-th command.
 func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interrupt.Action, i, pieces int) (reached bool, err error) {
 	c, line := b.buyerOf(ctx, b.Product, f)
 	buy := func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }

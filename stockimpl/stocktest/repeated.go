@@ -208,7 +208,7 @@ func (b bench) larger(ctx context.Context, h stalling) error {
 // resending is for how long orders are sent again: calls may take their time.
 const resending = 4 * time.Second
 
-// thousands of orders are made by several clients, and some are sent again, and refunded.
+// thousands has several clients make up to 20,000 orders; it then sends some again, and refunds some.
 func thousands(ctx context.Context, b bench) error {
 	const orders = 20_000
 	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
