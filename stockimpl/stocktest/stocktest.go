@@ -33,6 +33,9 @@
 // errors.ErrUnsupported, or with an error of its own before it sends a command, is one that it does not
 // support. Rules that need it are skipped.
 //
+// A sale with the promise once-per-order may refuse calls that come too often with an error of its own, if it takes them
+// again after a second.
+//
 // A rule ends after 12 s. One that did not get to its end because each call takes its time is
 // skipped, as too slow to judge; a failure is never the suite's own time-out.
 //
@@ -434,17 +437,32 @@ func order(id int64, pieces int) stockimpl.Order { return stockimpl.Order{ID: id
 // does anything: the reservation of a buyer on a busy machine may have ended before it was confirmed.
 const staleFor = time.Second
 
-// again repeats a call while it is stale, unless that is what is expected.
+// again repeats a call while it is stale, unless that is what is expected. A sale may refuse calls that come too often by
+// an error of its own: an order with an effect once is then sent again a little later.
 func (y *buyer) again(ctx context.Context, want error, call func() (int64, error)) (left int64, err error) {
-	for start := time.Now(); ; {
+	for start, later := time.Now(), false; ; {
 		left, err = call()
-		if !errors.Is(err, stockimpl.ErrStale) || errors.Is(want, stockimpl.ErrStale) || time.Since(start) > staleFor {
-			return left, err
-		}
-		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
+		switch {
+		case later && want == nil && errors.Is(err, stockimpl.ErrRepeated): // the call before had the effect
+			return stockimpl.Unsaid, nil
+		case !later && y.b.undecided(ctx, err):
+			later = true
+			if (clock.Real{}).Sleep(ctx, tooOften) != nil {
+				return left, err
+			}
+		case !errors.Is(err, stockimpl.ErrStale) || errors.Is(want, stockimpl.ErrStale) || time.Since(start) > staleFor || (clock.Real{}).Sleep(ctx, time.Millisecond) != nil:
 			return left, err
 		}
 	}
+}
+
+// tooOften is for how long a sale may refuse calls because too many came.
+const tooOften = 1100 * time.Millisecond
+
+// undecided reports whether an order may be sent again because of its answer: it says nothing about the effect, which the
+// sale promises to have once.
+func (b bench) undecided(ctx context.Context, err error) bool {
+	return err != nil && !declared(err) && !errors.Is(err, errors.ErrUnsupported) && ctx.Err() == nil && b.promises(variant.OncePerOrder)
 }
 
 // buy expects an answer, nil for success, and what is left when it is told.

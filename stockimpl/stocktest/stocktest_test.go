@@ -252,25 +252,43 @@ func TestSoundSalesPass(t *testing.T) {
 // TestLimits checks that a sale which does not refund, or takes small orders only, is tried without what it does not do:
 // it is not accused, and a flaw of what it does is found.
 func TestLimits(t *testing.T) {
-	final := func(err error) saboteur {
-		return saboteur{refund: func(context.Context, stockimpl.Sale, stockimpl.Order, lockimpl.Lock) (int64, error) {
+	always := func(s saboteur) func() saboteur { return func() saboteur { return s } }
+	final := func(err error) func() saboteur {
+		return always(saboteur{refund: func(context.Context, stockimpl.Sale, stockimpl.Order, lockimpl.Lock) (int64, error) {
 			return stockimpl.Unsaid, err
-		}}
+		}})
+	}
+	// often makes sales that refuse a client's calls beyond so many in a second.
+	often := func(most int) func() saboteur {
+		return func() saboteur {
+			var since time.Time
+			n := 0
+			return saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+				if now := time.Now(); now.Sub(since) > time.Second {
+					since, n = now, 0
+				}
+				if n++; n > most {
+					return stockimpl.Unsaid, errors.New("too many calls")
+				}
+				return s.Buy(ctx, o, l)
+			}}
+		}
 	}
 	for _, tt := range []struct {
 		what, base string
-		with       saboteur
+		with       func() saboteur
 		skipped    string // a rule that is not judged
 		says       string // what some rule says of a flawed sale; empty: no rule accuses it
 	}{
 		{"no refunds", "lua", final(errors.New("all sales are final")), "a refund returns to the stock", ""},
 		{"refunds are not supported", "lua", final(fmt.Errorf("refund: %w", errors.ErrUnsupported)), "thousands of refunds", ""},
-		{"orders of up to 64 pieces", "lua", saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+		{"orders of up to 64 pieces", "lua", always(saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 			if o.Quantity > 64 {
 				return stockimpl.Unsaid, errors.New("at most 64 pieces")
 			}
 			return s.Buy(ctx, o, l)
-		}}, "orders of every size", ""},
+		}}), "orders of every size", ""},
+		{"300 calls a second", "lua", often(300), "", ""},
 		{"no refunds, and oversells", "reads-then-writes", final(errors.New("all sales are final")), "a refund returns to the stock", "no-oversell is broken"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -278,12 +296,12 @@ func TestLimits(t *testing.T) {
 			base := saleNamed(t, tt.base)
 			limited := base
 			limited.New = func(env variant.Env, product string) stockimpl.Sale {
-				s := tt.with
+				s := tt.with()
 				s.Sale = base.New(env, product)
 				return s
 			}
 			noRefunds := newBenchOf(newBench(t), limited).withoutRefunds(t.Context())
-			if (noRefunds == nil) == (tt.with.refund != nil) {
+			if (noRefunds == nil) == (tt.with().refund != nil) {
 				t.Fatalf("the suite takes the sale for one without refunds: %v", noRefunds)
 			}
 			var mu sync.Mutex
@@ -319,7 +337,7 @@ func TestLimits(t *testing.T) {
 			if !accused && tt.says != "" {
 				t.Errorf("no rule says %q", tt.says)
 			}
-			if !errors.As(said[tt.skipped], new(*notJudged)) {
+			if tt.skipped != "" && !errors.As(said[tt.skipped], new(*notJudged)) {
 				t.Errorf("the rule %q says %v; want that it cannot judge the sale", tt.skipped, said[tt.skipped])
 			}
 		})
