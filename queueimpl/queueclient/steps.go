@@ -202,6 +202,15 @@ func DueIn(c *Client, t queueimpl.Task, after time.Duration) time.Duration {
 	return max(after, min(said, after+rounded))
 }
 
+// PassesUntilDue waits, and a little longer, until tasks are due that were just enqueued with a delay.
+func (c *Client) PassesUntilDue(ctx context.Context, in []queueimpl.Task, after time.Duration) {
+	wait := after
+	for _, t := range in {
+		wait = max(wait, DueIn(c, t, after))
+	}
+	c.Bench.Passes(ctx, wait+20*time.Millisecond)
+}
+
 // Order checks that tasks of a queue that promises an order come in that of their ids, in which they were enqueued.
 type Order struct{ last string }
 

@@ -42,16 +42,20 @@ func consumerDies(ctx context.Context, b bench) error {
 	return b.Each(ctx, bothWays, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
 		c := b.Other()
 		ids := []string{"a", "b", "c", "d"}
+		const after = 20 * time.Millisecond
+		var delayed []queueimpl.Task
 		for i, id := range ids { // some of them delayed, so that they are moved when they are due
 			if d, ok := c.Queue.(queueimpl.Delayer); ok && i%2 == 1 {
-				if _, err := d.EnqueueAfter(ctx, b.Queue, 20*time.Millisecond, id); err != nil {
+				in, err := d.EnqueueAfter(ctx, b.Queue, after, id)
+				if err != nil {
 					return broken(theInterface, "enqueue answered %q", err)
 				}
+				delayed = append(delayed, in...)
 			} else if _, err := c.Enqueue(ctx, b.Queue, id); err != nil {
 				return broken(theInterface, "enqueue answered %q", err)
 			}
 		}
-		b.Passes(ctx, 40*time.Millisecond)
+		c.PassesUntilDue(ctx, delayed, after)
 		doomed, line := b.Interrupted(ctx)
 		if !line.DiesAt(n, a, func() { _, _ = doomed.Pop(ctx, b.Queue, 1) }) {
 			return nil
@@ -260,16 +264,19 @@ func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Line)) er
 		c := b.Client()
 		ids := []string{"a", "b", "c"}
 		now := ids
+		const after = 20 * time.Millisecond
+		var delayed []queueimpl.Task
 		if d, ok := c.Queue.(queueimpl.Delayer); ok { // some of them are moved when they are due
 			now = ids[:1]
-			if _, err := d.EnqueueAfter(ctx, b.Queue, 20*time.Millisecond, ids[1:]...); err != nil {
+			var err error
+			if delayed, err = d.EnqueueAfter(ctx, b.Queue, after, ids[1:]...); err != nil {
 				return broken(theInterface, "enqueue answered %q", err)
 			}
 		}
 		if _, err := c.Enqueue(ctx, b.Queue, now...); err != nil {
 			return broken(theInterface, "enqueue answered %q", err)
 		}
-		b.Passes(ctx, 40*time.Millisecond)
+		c.PassesUntilDue(ctx, delayed, after)
 		var mine []queueimpl.Task
 		var err error
 		s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 2) })

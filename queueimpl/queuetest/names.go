@@ -554,13 +554,15 @@ func allDueInOrder(ctx context.Context, b bench) error {
 	type span struct{ from, to time.Time }
 	due := map[string]span{}
 	delayer, delays := c.Queue.(queueimpl.Delayer)
+	const after = 15 * time.Millisecond
+	var all []queueimpl.Task
 	for i := range 6 {
 		id := fmt.Sprint("task-", (i*5)%6)
 		var in []queueimpl.Task
 		var err error
 		delay, began := time.Duration(0), c.Env.Clock.Now()
 		if delays && i%2 == 0 {
-			delay = 15 * time.Millisecond
+			delay = after
 			in, err = delayer.EnqueueAfter(ctx, b.Queue, delay, id)
 		} else {
 			in, err = c.Enqueue(ctx, b.Queue, id)
@@ -570,9 +572,10 @@ func allDueInOrder(ctx context.Context, b bench) error {
 			return broken(theInterface, "enqueue of %q answered %v and %v", id, in, err)
 		}
 		scores[id] = in[0].Score
+		all = append(all, in...)
 		b.Passes(ctx, 4*grain)
 	}
-	b.Passes(ctx, 60*time.Millisecond)
+	c.PassesUntilDue(ctx, all, after)
 	last := queueimpl.Task{}
 	for range 6 {
 		t, err := c.Next(ctx)
