@@ -129,7 +129,7 @@ func TestLeasesByTheirLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ file, verdict, why string }{
-		{described(t, stateless, "valid"), reports.Inconclusive, "looks at no clock between its last command and the answer"},
+		{described(t, stateless, "valid"), reports.Inconclusive, "without reading the time of day after its last command"},
 		{described(t, stateless, "valid-late"), reports.Violated, ""},
 		{described(t, stateless, "valid-left"), reports.Pass, ""},
 		{php, reports.Violated, ""},
