@@ -97,7 +97,7 @@ func TestWrongPlans(t *testing.T) {
 		{speed("    baseline: {lock: none}\n    max_slowdown: 0%\n"), "5:19", "must be 1%"},
 		{speed("    baseline: {lock: none}\n    max_slowdown: -5%\n"), "5:19", "must be 1%"},
 		{speed("    baseline: {lock: none}\n    max_p99_slowdown: NaN%\n"), "5:23", "must be 1%"},
-		{speed("    baseline: {lock: none}\n    rounds: 5\n"), "5:13", "can be raised in fewer than"},
+		{speed("    baseline: {lock: none}\n    rounds: 5\n"), "5:13", "rounds are too few"},
 		{speed("    baseline: {lock: none}\n    measure: [troughput]\n"), "5:15", "did you mean throughput"},
 		{speed("    baseline: {lock: none}\n    measure: [p99, p99]\n"), "5:20", "twice"},
 		{speed("    baseline: {lock: none}\n    operation: aquire\n"), "5:16", "did you mean acquire"},
