@@ -16,6 +16,7 @@ import (
 
 	"oversell/clock"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -485,7 +486,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
-// small is a queue that takes and hands out few tasks in one call, and takes short ids without spaces only.
+// small is a queue that takes and hands out few tasks in one call, takes short ids without spaces only, names the tasks that
+// it entered in another order, and rounds delays up to whole seconds.
 type small struct{ full }
 
 var shortID = regexp.MustCompile(`^[!-~]{1,64}$`)
@@ -503,7 +505,9 @@ func (s small) EnqueueAfter(ctx context.Context, name string, after time.Duratio
 	if i := slices.IndexFunc(ids, func(id string) bool { return !shortID.MatchString(id) }); i >= 0 {
 		return nil, fmt.Errorf("%w: the id %q", queueimpl.ErrBadCall, ids[i])
 	}
-	return s.full.EnqueueAfter(ctx, name, after, ids...)
+	in, err := s.full.EnqueueAfter(ctx, name, (after + time.Second - 1).Truncate(time.Second), ids...)
+	slices.Reverse(in)
+	return in, err
 }
 
 func (s small) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
@@ -513,23 +517,47 @@ func (s small) Pop(ctx context.Context, name string, count int) ([]queueimpl.Tas
 	return s.full.Pop(ctx, name, count)
 }
 
-// TestSmallCalls checks that a queue which takes few ids in one call and no unusual ones, and hands out few tasks, is not
-// accused.
-func TestSmallCalls(t *testing.T) {
+// TestUnusualQueues checks that sound queues that use the freedom that the interface leaves them are not accused: small, and
+// one that overwrites a repeated id whether it is told to or not, and says so.
+func TestUnusualQueues(t *testing.T) {
 	good, _ := queueimpl.Find("reliable")
-	v := good
-	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue { return small{good.New(env, o).(full)} }
-	for _, r := range rules {
-		if !r.appliesTo(v) {
-			continue
-		}
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			if err := r.try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); errors.As(err, new(*breach)) {
-				t.Errorf("the rule accuses it: %v", err)
+	for name, change := range map[string]func(variant.Env, queueimpl.Options) queueimpl.Queue{
+		"small": func(env variant.Env, o queueimpl.Options) queueimpl.Queue { return small{good.New(env, o).(full)} },
+		"always overwrites": func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+			o.Overwrite = true
+			return good.New(env, o)
+		},
+	} {
+		v := good
+		v.New = change
+		for _, r := range rules {
+			if !r.appliesTo(v) {
+				continue
 			}
-		})
+			t.Run(name+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				if err := r.try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); errors.As(err, new(*breach)) {
+					t.Errorf("the rule accuses it: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestOrder checks that tasks that come after later ones are noticed, if the queue promises an order.
+func TestOrder(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		var b bench
+		if promised {
+			b.Variant.Promises = []variant.Property{variant.InOrder}
+		}
+		var o queueclient.Order
+		first := o.Next(b, []queueimpl.Task{{ID: "task-0998"}, {ID: "task-0999"}, {ID: "task-1001"}})
+		second := o.Next(b, []queueimpl.Task{{ID: "task-1000"}})
+		if first != nil || (second != nil) != promised {
+			t.Errorf("with the promise: %t; the pops are judged %v and %v", promised, first, second)
+		}
 	}
 }
 
