@@ -20,7 +20,9 @@
 // ids and the like, or refuse them. It may refuse calls with many ids, or pops of many tasks, with
 // [queueimpl.ErrBadCall]: the suite then makes several smaller ones. It may refuse other ids, too, for example long ones or those
 // with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
-// is the id of a dead letter may enter, or be ignored as one that is there.
+// is the id of a dead letter may enter, or be ignored as one that is there. A queue may overwrite repeated ids even if
+// Options.Overwrite is not set, as long as its Repeats says so, and may round delays up to whole seconds in the scores
+// that it returns.
 //
 // A queue that removes a task as it hands it out delivers at most once, and a consumer that dies takes
 // its task along. Such a queue declares that in Variant.Flaws, so that it is not held against it:
