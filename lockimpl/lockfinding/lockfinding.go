@@ -3,6 +3,7 @@
 package lockfinding
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type Breach struct {
 	Interface string
 	Basis     bool // without it, nothing else can be judged
 	Refused   bool // some client was answered with ErrHeld
+	Waited    bool // some client waited until its time was over
 	// Since is the time from which on a client asked for a lock and was not granted it; zero: it is not
 	// known.
 	Since time.Time
@@ -60,9 +62,9 @@ func breachOf(p variant.Property, format string, args []any) *Breach {
 		var w *Breach
 		switch {
 		case errors.As(err, &w):
-			b.Refused, b.Since, b.Sure = w.Refused, w.Since, w.Sure
+			b.Refused, b.Waited, b.Since, b.Sure = w.Refused, w.Waited, w.Since, w.Sure
 		case errors.As(err, &u):
-			b.Since, b.Sure = u.Since, u.Sure
+			b.Waited, b.Since, b.Sure = errors.Is(u.Last, context.DeadlineExceeded), u.Since, u.Sure
 		}
 		b.Refused = b.Refused || errors.Is(err, lockimpl.ErrHeld)
 	}

@@ -216,8 +216,8 @@ func (b *bench) doubted(from time.Time, ttl time.Duration) {
 	b.doubts = append(b.doubts, doubt{from, time.Now().Add(ttl)})
 }
 
-// judged returns err, unless the lock was refused while an earlier Acquire or Release without an answer may have left
-// it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
+// judged returns err, unless the lock was refused, or waited for in vain, while an earlier Acquire or Release without an
+// answer may have left it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
 func (b *bench) judged(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,7 +225,7 @@ func (b *bench) judged(err error) error {
 	excused := func(d doubt) bool {
 		return time.Now().Before(d.till) && (w.Since.IsZero() || d.from.Before(w.Since.Add(patience/2)))
 	}
-	if errors.As(err, &w) && w.Property == variant.Progress && w.Refused && slices.ContainsFunc(b.doubts, excused) {
+	if errors.As(err, &w) && w.Property == variant.Progress && (w.Refused || w.Waited) && slices.ContainsFunc(b.doubts, excused) {
 		return unjudged("an earlier call had no answer, and the lease is not over", err)
 	}
 	return err

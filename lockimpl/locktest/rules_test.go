@@ -354,7 +354,8 @@ func TestDoubt(t *testing.T) {
 		t.Error("a free lock that is refused was let pass, though every acquire had an answer")
 	}
 	b.doubted(time.Now(), time.Minute)
-	for _, err := range []error{refused, sameLock("another name was refused: %v", lockimpl.ErrHeld)} {
+	waited := &lockclient.Ungranted{Since: time.Now(), Limit: patience, Sure: true, Last: context.DeadlineExceeded}
+	for _, err := range []error{refused, sameLock("another name was refused: %v", lockimpl.ErrHeld), broken(variant.Progress, "a client waited in vain: %v", waited)} {
 		if err := b.judged(err); !isUnjudged(err) {
 			t.Errorf("the lock was accused while an acquire of which nobody knows had time left: %v", err)
 		}
