@@ -48,11 +48,28 @@ func (d *decoder) byte() byte {
 	return d.payload[d.pos-1]
 }
 
+// uvarint is binary.Uvarint, quicker for short numbers.
 func (d *decoder) uvarint() uint64 {
-	if d.pos < len(d.payload) && d.payload[d.pos] < 0x80 {
-		d.pos++
-		return uint64(d.payload[d.pos-1])
+	p := d.payload[d.pos:]
+	if len(p) < 3 {
+		return d.longUvarint()
 	}
+	a, b, c := uint64(p[0]), uint64(p[1]), uint64(p[2])
+	switch {
+	case a < 0x80:
+		d.pos++
+		return a
+	case b < 0x80:
+		d.pos += 2
+		return a&0x7f | b<<7
+	case c < 0x80:
+		d.pos += 3
+		return a&0x7f | b&0x7f<<7 | c<<14
+	}
+	return d.longUvarint()
+}
+
+func (d *decoder) longUvarint() uint64 {
 	u, n := binary.Uvarint(d.payload[d.pos:])
 	switch {
 	case n == 0:

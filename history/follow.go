@@ -144,6 +144,7 @@ func (f *Follower) Behind() int64 {
 
 // Close closes the file.
 func (f *Follower) Close() error {
+	f.took.close()
 	if f.file == nil {
 		return nil
 	}
@@ -186,6 +187,3 @@ func Follow(ctx context.Context, path string, every time.Duration, took func(f *
 // SortByCompletion puts operations into completion order, in which monitors read them:
 // by Return, then Call, then Client; it is stable.
 func SortByCompletion(ops []Op) { sortByCompletion(ops) }
-
-// ByCompletion compares two operations by that order.
-func ByCompletion(a, b *Op) int { return byCompletion(*a, *b) }

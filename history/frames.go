@@ -1,10 +1,7 @@
 package history
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 
 	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
@@ -15,15 +12,15 @@ import (
 type frames struct {
 	h    *History
 	d    decoder
-	next uint32    // the number of the next frame
-	ops  int       // operations taken
-	sum  hash.Hash // of all bytes taken
+	next uint32  // the number of the next frame
+	ops  int     // operations taken
+	sum  *digest // of all bytes taken
 }
 
-func newFrames(h *History) *frames { return &frames{h: h, sum: sha256.New()} }
+// newFrames returns a frames that must be closed.
+func newFrames(h *History) *frames { return &frames{h: h, sum: newDigest()} }
 
-// digest returns the digest of all bytes read so far.
-func (r *frames) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
+func (r *frames) close() { r.sum.close() }
 
 func noHeader(problem string) error {
 	if problem == incomplete {
@@ -51,13 +48,13 @@ func (r *frames) header(data []byte) (int, error) {
 // took counts a frame as taken. Its bytes may have others before them.
 func (r *frames) took(b []byte) {
 	r.next++
-	r.sum.Write(b)
+	r.sum.write(b)
 }
 
 // all reads everything up to the trailer, or to the first invalid frame.
 func (r *frames) all(data []byte, at int) {
 	h := r.h
-	defer func() { r.sum.Write(data[at:]) }()
+	defer func() { r.sum.write(data[at:]) }()
 	for at < len(data) {
 		f, problem := nextFrame(data, at)
 		if problem == "" {
@@ -98,7 +95,7 @@ func (r *frames) take(f frame) (problem string) {
 		if err = exactjson.Unmarshal(f.payload, t); err != nil {
 			break
 		}
-		if problem = t.problem(r.ops, r.digest()); problem != "" {
+		if problem = t.problem(r.ops, r.sum.text()); problem != "" {
 			return problem
 		}
 		r.h.Trailer = &t.Trailer

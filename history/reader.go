@@ -90,13 +90,14 @@ func sizeOf(r io.Reader) int {
 func decodeBinary(data []byte) (*History, *places, error) {
 	h := new(History)
 	f := newFrames(h)
+	defer f.close()
 	at, err := f.header(data)
 	if err != nil {
 		return nil, nil, err
 	}
 	h.Ops = make([]Op, 0, countOps(data, at))
 	f.all(data, at)
-	h.SHA256 = f.digest()
+	h.SHA256 = f.sum.text()
 	return h, new(places), nil
 }
 

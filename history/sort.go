@@ -16,10 +16,12 @@ func sortByCompletion(ops []Op) { sortInto(ops, completionOrder(ops)) }
 // completionOrder is the order of the operations by Return; nil: they are in completion
 // order.
 func completionOrder(ops []Op) []sortKey {
-	if slices.IsSortedFunc(ops, byCompletion) {
-		return nil
+	for i := range ops[min(1, len(ops)):] {
+		if ByCompletion(&ops[i], &ops[i+1]) > 0 {
+			return radixSort(keysOf(ops))
+		}
 	}
-	return radixSort(keysOf(ops))
+	return nil
 }
 
 // sortInto moves the operations to their places; it overwrites order.
@@ -30,9 +32,12 @@ func sortInto(ops []Op, order []sortKey) {
 	}
 }
 
-func byCompletion(a, b Op) int {
+// ByCompletion compares operations by the order in which histories hold them.
+func ByCompletion(a, b *Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
 }
+
+func byCompletion(a, b Op) int { return ByCompletion(&a, &b) }
 
 // sortKey represents an operation.
 type sortKey struct {

@@ -137,6 +137,7 @@ func lowWaters(ops []Op, n int) []time.Duration {
 func (s *stream) index(h *History) bool {
 	in := frameReader{in: bufio.NewReaderSize(s.file, 1<<20)}
 	took := newFrames(h)
+	defer took.close()
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(in.in, head); err != nil || string(head) != magic {
 		return false
@@ -154,6 +155,37 @@ func (s *stream) index(h *History) bool {
 		return false
 	}
 	filled := blockOps // of the last block
+	whole := false
+	for ops, at := range ahead(func(yield func([]Op, int64) bool) { whole = took.whole(&in, yield) }) {
+		if filled >= blockOps {
+			s.blocks = append(s.blocks, block{at, Forever, Forever})
+			filled = 0
+		}
+		filled += len(ops)
+		last := &s.blocks[len(s.blocks)-1]
+		for i := range ops {
+			op := &ops[i]
+			if !accepts.op(op) {
+				return false
+			}
+			last.called, last.returned = min(last.called, op.Call), min(last.returned, op.Return)
+		}
+	}
+	if !whole {
+		return false
+	}
+	s.ops, s.texts, h.Ops, h.SHA256 = took.ops, took.d.texts, nil, took.sum.text()
+	for i := len(s.blocks) - 2; i >= 0; i-- {
+		b, next := &s.blocks[i], &s.blocks[i+1]
+		b.called, b.returned = min(b.called, next.called), min(b.returned, next.returned)
+	}
+	return true
+}
+
+// whole yields the operations of each frame, with its offset in the file, and reports whether the file is whole: it ends
+// with its trailer, and all frames are as written.
+func (r *frames) whole(in *frameReader, yield func([]Op, int64) bool) bool {
+	h := r.h
 	for h.Trailer == nil {
 		at := in.at
 		b := in.next()
@@ -161,36 +193,16 @@ func (s *stream) index(h *History) bool {
 			return false
 		}
 		f, problem := nextFrame(b, 0)
-		if h.Ops = h.Ops[:0]; problem != "" || took.take(f) != "" {
+		if h.Ops = h.Ops[:0]; problem != "" || r.take(f) != "" {
 			return false
 		}
-		took.took(b)
-		if len(h.Ops) == 0 {
-			continue
-		}
-		if filled >= blockOps {
-			s.blocks = append(s.blocks, block{at, Forever, Forever})
-			filled = 0
-		}
-		filled += len(h.Ops)
-		last := &s.blocks[len(s.blocks)-1]
-		for i := range h.Ops {
-			op := &h.Ops[i]
-			if !accepts.op(op) {
-				return false
-			}
-			last.called, last.returned = min(last.called, op.Call), min(last.returned, op.Return)
+		r.took(b)
+		if len(h.Ops) > 0 && !yield(h.Ops, at) {
+			return false
 		}
 	}
-	if _, err := in.in.ReadByte(); err != io.EOF {
-		return false
-	}
-	s.ops, s.texts, h.Ops, h.SHA256 = took.ops, took.d.texts, nil, took.digest()
-	for i := len(s.blocks) - 2; i >= 0; i-- {
-		b, next := &s.blocks[i], &s.blocks[i+1]
-		b.called, b.returned = min(b.called, next.called), min(b.returned, next.returned)
-	}
-	return true
+	_, err := in.in.ReadByte()
+	return err == io.EOF
 }
 
 // frameReader reads one frame after the other.
@@ -225,22 +237,28 @@ func (r *frameReader) next() []byte {
 	return r.buf
 }
 
-// batches is [History.Batches]. One goroutine reads ahead.
+// batches is [History.Batches].
 func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
-	return func(yield func([]Op, time.Duration) bool) {
+	return ahead(func(yield func([]Op, time.Duration) bool) { s.err = s.read(n, yield) })
+}
+
+// ahead returns copies of the batches that read yields. read runs in a goroutine of its own, up to three batches ahead,
+// and has ended when the loop has.
+func ahead[Note any](read func(yield func([]Op, Note) bool)) iter.Seq2[[]Op, Note] {
+	return func(yield func([]Op, Note) bool) {
 		type batch struct {
-			ops []Op
-			low time.Duration
+			ops  []Op
+			note Note
 		}
 		full, free, over := make(chan batch, 2), make(chan []Op, 2), make(chan struct{})
 		free <- nil
 		free <- nil
 		go func() {
 			defer close(full)
-			s.err = s.read(n, func(ops []Op, low time.Duration) bool {
+			read(func(ops []Op, note Note) bool {
 				select {
 				case b := <-free:
-					full <- batch{append(b[:0], ops...), low} // there is room: at most two are under way
+					full <- batch{append(b[:0], ops...), note} // there is room: at most two are under way
 					return true
 				case <-over:
 					return false
@@ -248,7 +266,7 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 			})
 		}()
 		for b := range full {
-			if !yield(b.ops, b.low) {
+			if !yield(b.ops, b.note) {
 				close(over)
 				for range full { // until the reader has noticed
 				}
