@@ -126,13 +126,13 @@ func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
 	useful := r.UsefulKind()
 	end := time.Duration(1)
 	for op := range h.Each() {
-		if judging.Measured(*op) {
+		if judging.Measured(op) {
 			end = max(end, op.Return)
 		}
 	}
 	b.long = end.Seconds() / blocks
 	for op := range h.Each() {
-		if !judging.Measured(*op) {
+		if !judging.Measured(op) {
 			continue
 		}
 		part := min(int(float64(op.Return)/float64(end)*blocks), blocks-1)

@@ -324,7 +324,7 @@ func TestWhatIsMadeOnceMore(t *testing.T) {
 	judged := func(verdict, why string, done int64) *judging.Judged {
 		l := reports.NewLatencies()
 		for range done {
-			l.Add(history.Op{Kind: history.Buy, Return: time.Millisecond})
+			l.Add(&history.Op{Kind: history.Buy, Return: time.Millisecond})
 		}
 		return &judging.Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: judging.Work{Kind: history.Buy, Done: done, Requests: l}}
 	}

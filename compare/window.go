@@ -76,22 +76,22 @@ func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
 	kind, _ := judging.WorkIn(h.Header.Has)
 	work := judging.Work{Kind: kind, Requests: reports.NewLatencies(), Began: began(h), Within: w.lasts}
 	from, to := work.Began+w.warmUp, work.Began+w.ends()
-	early, all := reports.NewLatencies(), reports.NewLatencies()
-	requests := judging.Requests{Kind: kind, Asked: map[int32]time.Duration{}, Took: early}
+	all := reports.NewLatencies()
+	requests := judging.NewRequests(kind)
 	for o := range h.Each() { // in the order of completion
 		op := *o
-		if !ofAClient(op) {
+		if !ofAClient(o) {
 			continue
 		}
-		finished := judging.Done(op, kind)
+		finished := judging.Done(o, kind)
 		if op.Return > from {
 			requests.Took = work.Requests
-			if judging.Measured(op) {
-				all.Add(op)
+			if judging.Measured(o) {
+				all.Add(o)
 			}
 		}
 		op.Reason = history.NoReason // operations that were stopped count, too
-		requests.Add(op)
+		requests.Add(&op)
 		if finished && op.Return > from && op.Return <= to {
 			work.Done++
 		}
@@ -100,13 +100,13 @@ func (w window) measure(h *history.History) (judging.Work, *reports.Latencies) {
 }
 
 // ofAClient reports whether a record is an operation of a client, also one that the end of the run stopped.
-func ofAClient(op history.Op) bool { return judging.Measured(op) || op.Reason == history.Stopped }
+func ofAClient(op *history.Op) bool { return judging.Measured(op) || op.Reason == history.Stopped }
 
 // began returns when the load began, since the start of the run.
 func began(h *history.History) time.Duration {
 	first := history.Forever
 	for op := range h.Each() {
-		if judging.Measured(*op) {
+		if judging.Measured(op) {
 			first = min(first, op.Call)
 		}
 	}

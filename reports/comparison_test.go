@@ -80,8 +80,8 @@ func TestMergedLatencies(t *testing.T) {
 	add := func(to *Latencies, kind history.Kind, took time.Duration, times int) {
 		for range times {
 			op := history.Op{Kind: kind, Due: 0, Call: took / 2, Return: took}
-			to.Add(op)
-			all.Add(op)
+			to.Add(&op)
+			all.Add(&op)
 		}
 	}
 	add(a, history.Buy, time.Millisecond, 99)
@@ -97,8 +97,8 @@ func TestMergedLatencies(t *testing.T) {
 	}
 	// When a closed and an open load are merged, both count from their due times.
 	closed, open := NewLatencies(), NewLatencies()
-	closed.Add(history.Op{Kind: history.Buy, Outcome: history.Refused, Return: time.Second})
-	open.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})
+	closed.Add(&history.Op{Kind: history.Buy, Outcome: history.Refused, Return: time.Second})
+	open.Add(&history.Op{Kind: history.Buy, Outcome: history.OK, Call: time.Second, Return: 2 * time.Second})
 	if closed.Summary()["buy"].Due != nil {
 		t.Error("a closed load has no latency from when operations were due")
 	}

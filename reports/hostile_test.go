@@ -132,8 +132,8 @@ var drawings = map[string]drawing{
 		in := page.RunInput{History: hostileHistory(), Latencies: reports.NewLatencies(), Command: hostile, Check: hostile, Picture: hostile}
 		in.Run = filled[reports.Run](word)
 		in.Run.Properties[0].Witness = in.History.Ops
-		for _, op := range in.History.Ops {
-			in.Latencies.Add(op)
+		for i := range in.History.Ops {
+			in.Latencies.Add(&in.History.Ops[i])
 		}
 		return page.Run(w, in)
 	},

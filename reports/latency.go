@@ -15,7 +15,7 @@ import (
 // Latencies collects the latencies of a history by kind of operation and outcome: from the call to the answer, over
 // all operations that ended.
 type Latencies struct {
-	kinds map[history.Kind]*histograms
+	kinds []*histograms // by kind; nil: none
 }
 
 // histograms holds the histograms of one kind.
@@ -35,7 +35,7 @@ const (
 )
 
 // NewLatencies returns an empty set.
-func NewLatencies() *Latencies { return &Latencies{kinds: map[history.Kind]*histograms{}} }
+func NewLatencies() *Latencies { return new(Latencies) }
 
 // timed lists the kinds of operations whose duration matters to a user.
 var timed = []history.Kind{
@@ -45,11 +45,17 @@ var timed = []history.Kind{
 
 // Add counts a client's operation. An unknown one counts with the time after which its client gave up; one that the
 // end of the run stopped has not ended and does not count.
-func (l *Latencies) Add(op history.Op) {
-	if op.Reason == history.Stopped || !slices.Contains(timed, op.Kind) || op.Outcome > history.Refused {
+func (l *Latencies) Add(op *history.Op) {
+	if op.Reason == history.Stopped || op.Outcome > history.Refused {
 		return
 	}
-	h := l.of(op.Kind)
+	h := l.at(op.Kind)
+	if h == nil {
+		if !slices.Contains(timed, op.Kind) {
+			return
+		}
+		h = l.of(op.Kind)
+	}
 	if h.due == nil && op.Due != op.Call {
 		h.due = h.call()
 	}
@@ -59,14 +65,21 @@ func (l *Latencies) Add(op history.Op) {
 	record(h.with(op.Outcome), op.Return-op.Call)
 }
 
-// of returns the histograms of a kind.
-func (l *Latencies) of(kind history.Kind) *histograms {
-	h := l.kinds[kind]
-	if h == nil {
-		h = &histograms{}
-		l.kinds[kind] = h
+// at returns the histograms of a kind; nil: nothing of it was added.
+func (l *Latencies) at(kind history.Kind) *histograms {
+	if int(kind) >= len(l.kinds) {
+		return nil
 	}
-	return h
+	return l.kinds[kind]
+}
+
+// of is like at, and makes them if there are none.
+func (l *Latencies) of(kind history.Kind) *histograms {
+	if l.at(kind) == nil {
+		l.kinds = append(l.kinds, make([]*histograms, max(0, int(kind)+1-len(l.kinds)))...)
+		l.kinds[kind] = new(histograms)
+	}
+	return l.kinds[kind]
 }
 
 // with returns the histogram of an outcome.
@@ -92,7 +105,10 @@ func (h *histograms) call() *hdrhistogram.Histogram {
 // percentiles is not a percentile.
 func (l *Latencies) Merge(other *Latencies) {
 	for kind, from := range other.kinds {
-		h := l.of(kind)
+		if from == nil {
+			continue
+		}
+		h := l.of(history.Kind(kind))
 		if h.due != nil || from.due != nil {
 			if h.due == nil {
 				h.due = h.call()
@@ -122,6 +138,9 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 func (l *Latencies) Summary() map[string]Latency {
 	s := map[string]Latency{}
 	for kind, h := range l.kinds {
+		if h == nil {
+			continue
+		}
 		call := h.call()
 		sum := Latency{Count: call.TotalCount(), Call: percentiles(call), Outcomes: map[string]OutcomeLatency{}}
 		for outcome, o := range h.outcomes {
@@ -133,7 +152,7 @@ func (l *Latencies) Summary() map[string]Latency {
 			due := percentiles(h.due)
 			sum.Due = &due
 		}
-		s[kind.String()] = sum
+		s[history.Kind(kind).String()] = sum
 	}
 	return s
 }
@@ -154,7 +173,7 @@ func inMS(ns int64) float64 { return math.Round(float64(ns)/1e3) / 1e3 }
 func (l *Latencies) Kinds() []history.Kind {
 	var ks []history.Kind
 	for _, k := range timed {
-		if l.kinds[k] != nil {
+		if l.at(k) != nil {
 			ks = append(ks, k)
 		}
 	}
@@ -167,7 +186,7 @@ const pointsPerDecade = 8
 // Curve returns the distribution of one kind, at about forty percentages that approach 100, up to the one that the
 // number of operations supports; nil without operations. The last point is the maximum.
 func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
-	h := l.kinds[kind]
+	h := l.at(kind)
 	if h == nil {
 		return nil
 	}
@@ -183,7 +202,7 @@ func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 
 // WriteHGRM writes the percentiles of one kind in the text format of the HdrHistogram tools, in milliseconds.
 func (l *Latencies) WriteHGRM(w io.Writer, kind history.Kind) error {
-	h := l.kinds[kind]
+	h := l.at(kind)
 	if h == nil {
 		return fmt.Errorf("no %s operations were recorded", kind)
 	}

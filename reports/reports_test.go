@@ -39,11 +39,11 @@ func TestLatenciesCountFromDueAndFromCall(t *testing.T) {
 	for i := range 1000 {
 		call := time.Duration(i) * time.Second
 		op := history.Op{Kind: history.Buy, Outcome: history.OK, Due: call - 10*time.Millisecond, Call: call, Return: call + time.Duration(i+1)*time.Microsecond}
-		l.Add(op)
+		l.Add(&op)
 		op.Reason = history.Stopped
-		l.Add(op) // an operation that the run itself stopped has no latency
+		l.Add(&op) // an operation that the run itself stopped has no latency
 	}
-	l.Add(history.Op{Kind: history.ReadState, Return: time.Hour})
+	l.Add(&history.Op{Kind: history.ReadState, Return: time.Hour})
 	s := l.Summary()
 	buy := s["buy"]
 	if len(s) != 1 || buy.Count != 1000 {

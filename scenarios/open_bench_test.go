@@ -69,7 +69,7 @@ func stallOf(h *history.History) (due, call, want float64) {
 	l := reports.NewLatencies()
 	var frozen history.Op
 	for _, op := range h.Ops {
-		if l.Add(op); op.Kind == history.Fault {
+		if l.Add(&op); op.Kind == history.Fault {
 			frozen = op
 		}
 	}

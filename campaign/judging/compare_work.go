@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oversell/checker"
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/reports"
 	"oversell/variant"
@@ -75,33 +76,50 @@ func WorkIn(has func(variant.Object) bool) (kind history.Kind, words string) {
 
 // Requests measures how long clients waited for their result.
 type Requests struct {
-	Kind  history.Kind
-	Asked map[int32]time.Duration // when clients that hold a lock asked for it
-	Took  *reports.Latencies
+	// Took collects the latencies. It can be replaced between two operations.
+	Took *reports.Latencies
+	kind history.Kind
+	held monitor.Table[holding] // by client
+}
+
+// holding is a client's hold on a lock.
+type holding struct {
+	now   bool          // it has one
+	asked time.Duration // when it asked for it
+}
+
+// NewRequests measures requests that operations of a kind end.
+func NewRequests(kind history.Kind) *Requests {
+	return &Requests{Took: reports.NewLatencies(), kind: kind}
 }
 
 // Add counts an operation that ends a request: one of the main kind, whatever its outcome, or a wait for the lock
 // without a grant.
-func (r Requests) Add(op history.Op) {
-	since, holds := r.Asked[op.Client]
+func (r *Requests) Add(op *history.Op) {
 	switch {
-	case op.Kind == r.Kind:
-		if holds && since < op.Call {
-			op.Due, op.Call = op.Due-(op.Call-since), since
+	case op.Kind == r.kind:
+		if hold := r.hold(op); hold.now && hold.asked < op.Call {
+			whole := *op
+			whole.Due, whole.Call = op.Due-(op.Call-hold.asked), hold.asked
+			op = &whole
 		}
 		r.Took.Add(op)
 	case op.Kind == history.Release:
-		delete(r.Asked, op.Client)
+		r.hold(op).now = false
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
-		r.Asked[op.Client] = op.Call
+		*r.hold(op) = holding{true, op.Call}
 	case op.Kind == history.Acquire:
-		op.Kind = r.Kind
-		r.Took.Add(op)
+		refused := *op
+		refused.Kind = r.kind
+		r.Took.Add(&refused)
 	}
 }
 
+// hold returns the hold of an operation's client.
+func (r *Requests) hold(op *history.Op) *holding { return r.held.At(history.Int(int64(op.Client))) }
+
 // Done reports whether an operation finishes a piece of work for the first time.
-func Done(op history.Op, kind history.Kind) bool {
+func Done(op *history.Op, kind history.Kind) bool {
 	return op.Kind == kind && op.Outcome == history.OK && op.Reason == history.NoReason &&
 		(kind != history.Pop || op.Amount <= 1) // later attempts deliver the same task again
 }

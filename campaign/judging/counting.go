@@ -25,7 +25,7 @@ type counting struct {
 	done     int64        // how many of these
 	last     time.Duration
 	began    time.Duration
-	requests Requests
+	requests *Requests
 
 	before struct { // the previous operation
 		any    bool
@@ -40,7 +40,7 @@ func NewCounting(h *history.History) *counting {
 	kind, _ := WorkIn(h.Header.Has)
 	return &counting{
 		latencies: reports.NewLatencies(), widths: hdrhistogram.New(1, int64(24*time.Hour), 3), products: map[history.Value]bool{}, kind: kind, began: history.Forever,
-		requests: Requests{Kind: kind, Asked: map[int32]time.Duration{}, Took: reports.NewLatencies()},
+		requests: NewRequests(kind),
 	}
 }
 
@@ -55,23 +55,23 @@ func (t *counting) observe(op *history.Op) {
 	if op.Kind == history.Buy && !t.products[op.Key] {
 		t.products[op.Key] = true
 	}
-	if !Measured(*op) {
+	if !Measured(op) {
 		return
 	}
 	t.ops++
 	t.began = min(t.began, op.Call)
-	t.latencies.Add(*op)
+	t.latencies.Add(op)
 	if op.Outcome != history.Unknown {
 		t.widths.RecordValue(int64(op.Return - op.Call)) //nolint:errcheck // an operation of days is not counted
 	}
 	if op.Kind == history.Refund && op.Outcome == history.OK && op.Reason == history.NoReason {
 		t.returned += op.Pieces()
 	}
-	if Done(*op, t.kind) {
+	if Done(op, t.kind) {
 		t.done++
 		t.last = max(t.last, op.Return)
 	}
-	t.requests.Add(*op)
+	t.requests.Add(op)
 }
 
 // meets records whether an operation overlaps the previous one of another client.

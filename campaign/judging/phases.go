@@ -18,7 +18,7 @@ func phases(h *history.History) []reports.Phase {
 		switch {
 		case op.Kind == history.Fault:
 			first, last = min(first, op.Call), max(last, op.Return)
-		case Measured(*op):
+		case Measured(op):
 			began = min(began, op.Call)
 		}
 	}
@@ -39,8 +39,8 @@ func phases(h *history.History) []reports.Phase {
 		for at < len(parts)-1 && op.Return > parts[at].to {
 			at++
 		}
-		if Measured(*op) {
-			parts[at].add(*op)
+		if Measured(op) {
+			parts[at].add(op)
 		}
 	}
 	return summaries(parts)
@@ -54,7 +54,7 @@ type phase struct {
 	latencies *reports.Latencies
 }
 
-func (p *phase) add(op history.Op) {
+func (p *phase) add(op *history.Op) {
 	p.ended++
 	p.latencies.Add(op)
 }
@@ -75,6 +75,6 @@ func summaries(parts []phase) (all []reports.Phase) {
 
 // Measured reports whether a record is an operation of a client that ended, with or without an answer, before the
 // run was stopped.
-func Measured(op history.Op) bool {
+func Measured(op *history.Op) bool {
 	return op.Kind != history.ReadState && op.Kind != history.Fault && op.Kind != history.Join && op.Reason != history.Stopped
 }

@@ -35,7 +35,7 @@ func drive(b *arrival.Book, clients int, s server) reports.Latency {
 		b.Begin(&a, call)
 		free[i] = s.answers(call)
 		b.End(a, free[i])
-		latencies.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Due: a.Due, Call: call, Return: free[i]})
+		latencies.Add(&history.Op{Kind: history.Buy, Outcome: history.OK, Due: a.Due, Call: call, Return: free[i]})
 	}
 }
 

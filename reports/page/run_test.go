@@ -29,7 +29,7 @@ func recording(h history.Header, ops ...history.Op) *recorded {
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	r := &recorded{History: history.History{Header: h, Ops: ops, Trailer: &history.Trailer{Elapsed: time.Second}}, lat: reports.NewLatencies()}
 	for _, op := range ops {
-		r.lat.Add(op)
+		r.lat.Add(&op)
 	}
 	return r
 }
@@ -514,7 +514,7 @@ func TestComparisonPage(t *testing.T) {
 func TestCurve(t *testing.T) {
 	l := reports.NewLatencies()
 	for i := range 10_000 {
-		l.Add(history.Op{Kind: history.Buy, Outcome: history.OK, Return: time.Duration(i+1) * 10 * time.Microsecond})
+		l.Add(&history.Op{Kind: history.Buy, Outcome: history.OK, Return: time.Duration(i+1) * 10 * time.Microsecond})
 	}
 	points := l.Curve(history.Buy)
 	last := points[len(points)-1]
