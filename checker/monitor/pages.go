@@ -143,6 +143,11 @@ func Number[N ~int64 | ~int32 | ~uint8](c *Packer, n *N) {
 		c.b = binary.AppendVarint(c.b, int64(*n))
 		return
 	}
+	if b := c.b[0]; b < 0x80 {
+		c.b = c.b[1:]
+		*n = N(b>>1) ^ -N(b&1)
+		return
+	}
 	v, size := binary.Varint(c.b)
 	c.b = c.b[size:]
 	*n = N(v)
@@ -157,13 +162,18 @@ func Since[N ~int64 | ~int32](c *Packer, n *N, from N) {
 
 // Bits writes or reads booleans.
 func (c *Packer) Bits(of ...*bool) {
-	var bits int64
-	for i, is := range of {
-		if *is {
-			bits |= 1 << i
+	if !c.reading {
+		var bits uint64
+		for i, is := range of {
+			if *is {
+				bits |= 1 << i
+			}
 		}
+		c.b = binary.AppendUvarint(c.b, bits)
+		return
 	}
-	Number(c, &bits)
+	bits, size := binary.Uvarint(c.b)
+	c.b = c.b[size:]
 	for i, is := range of {
 		*is = bits>>i&1 != 0
 	}

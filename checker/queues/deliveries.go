@@ -32,7 +32,7 @@ func (q *queue) duplicates() monitor.Verdict {
 	var why string
 	var witness []history.Op
 	earliest := history.Forever
-	for i := range q.tasks.Len() {
+	for _, i := range q.doubted {
 		t := q.tasks.At(i)
 		if t.pops == 0 {
 			continue
@@ -235,11 +235,12 @@ func (q *queue) handedTwice(t *task, a, b *record) (string, []history.Op) {
 //
 //	client 2  effect   [5, 6]  task 8
 func (q *queue) effectsOnce() monitor.Verdict {
-	var bad, doubtful, again, opportunities int64
+	var bad, doubtful, again int64
+	opportunities := q.racedEffects
 	var why string
 	var witness []history.Op
 	earliest := history.Forever
-	for i := range q.tasks.Len() {
+	for _, i := range q.doubted {
 		t := q.tasks.At(i)
 		again += int64(t.repeated)
 		if t.raced || t.several && (t.pops > 1 || t.puts+t.maybePuts+t.repeats > 1) {
@@ -326,12 +327,12 @@ func (q *queue) tooMany(t *task, puts *entries) (done []*record, allowed int) {
 //	client 1  enqueue  [1, 2]  task 7  due 10
 //	client 2  pop      [3, 4]  task 7
 func (q *queue) early() monitor.Verdict {
-	var bad, delayed int64
+	bad, delayed := int64(0), q.waited
 	var why string
 	var witness []history.Op
 	earliest := history.Forever
 	strict, _ := q.sweep.outcome()
-	for i := range q.tasks.Len() {
+	for _, i := range q.doubted {
 		t := q.tasks.At(i)
 		if !t.delayed || t.takes == 0 {
 			continue
@@ -463,7 +464,7 @@ func (q *queue) oneEntry() monitor.Verdict {
 			why, witness = w, monitor.InOrder(ops...)
 		}
 	}
-	for i := range q.tasks.Len() {
+	for _, i := range q.doubted {
 		t := q.tasks.At(i)
 		if t.waiting > 1 && !q.Ended {
 			var puts []history.Op

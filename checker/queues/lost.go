@@ -92,6 +92,9 @@ func (q *queue) lost() monitor.Verdict {
 
 // accounted reports whether a task is done, withdrawn, or perhaps one of these.
 func (q *queue) accounted(t *task) (done, dropped, open bool) {
+	if !t.doubted {
+		return t.done > 0, false, false
+	}
 	from := time.Duration(-1)
 	q.each(t, func(r *record) {
 		if r.fresh() && r.outcome == history.OK {

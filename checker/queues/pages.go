@@ -7,13 +7,11 @@ import (
 
 // packRecord writes or reads the differences of a record from the one before it.
 func packRecord(c *monitor.Packer, number int32, r, before *record) {
-	what := int64(r.kind) | int64(r.outcome)<<8 | int64(r.reason)<<16
-	monitor.Number(c, &what)
-	r.kind, r.outcome, r.reason = history.Kind(what), history.Outcome(what>>8), history.Reason(what>>16)
+	isDue, isLast, isUsual := r.due != 0, r.next < 0, *r == r.usual()
+	monitor.Number(c, &r.kind)
+	c.Bits(&isDue, &isLast, &isUsual)
 	monitor.Since(c, &r.ret, before.ret)
 	monitor.Since(c, &r.call, r.ret)
-	isDue, isLast := r.due != 0, r.next < 0
-	c.Bits(&isDue, &isLast)
 	if isDue {
 		monitor.Since(c, &r.due, r.call)
 	}
@@ -25,18 +23,34 @@ func packRecord(c *monitor.Packer, number int32, r, before *record) {
 	c.Value(&r.session, before.session)
 	monitor.Number(c, &r.client)
 	monitor.Since(c, &r.task, before.task)
-	monitor.Number(c, &r.since)
-	monitor.Number(c, &r.attempt)
+	if isUsual {
+		*r = r.usual()
+	} else {
+		monitor.Number(c, &r.outcome)
+		monitor.Number(c, &r.reason)
+		monitor.Number(c, &r.since)
+		monitor.Number(c, &r.attempt)
+	}
 	*before = *r
+}
+
+// usual returns the record with the fields that most records of its kind have.
+func (r *record) usual() record {
+	u := *r
+	u.outcome, u.reason, u.since, u.attempt = history.OK, history.NoReason, 0, 0
+	if r.kind == history.Pop {
+		u.attempt = 1
+	}
+	return u
 }
 
 // packTask does the same for a task. Most tasks are enqueued, delivered and done once.
 func packTask(c *monitor.Packer, _ int32, t, before *task) {
 	usual := task{puts: 1, pops: 1, takes: 1, effects: 1, done: 1}
 	usual.id, usual.first, usual.last, usual.client = t.id, t.first, t.last, t.client
-	usual.stopped, usual.delayed, usual.several, usual.met, usual.raced = t.stopped, t.delayed, t.several, t.met, t.raced
+	usual.stopped, usual.delayed, usual.waited, usual.several, usual.met, usual.raced = t.stopped, t.delayed, t.waited, t.several, t.met, t.raced
 	isUsual := *t == usual
-	c.Bits(&isUsual, &t.stopped, &t.delayed, &t.several, &t.met, &t.raced)
+	c.Bits(&isUsual, &t.stopped, &t.delayed, &t.waited, &t.several, &t.met, &t.raced)
 	c.Value(&t.id, before.id)
 	monitor.Since(c, &t.first, before.first)
 	monitor.Since(c, &t.last, t.first)
@@ -44,6 +58,7 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 	if isUsual {
 		t.puts, t.pops, t.takes, t.effects, t.done = 1, 1, 1, 1, 1
 	} else {
+		c.Bits(&t.early, &t.doubted)
 		for _, n := range []*int32{&t.puts, &t.maybePuts, &t.repeats, &t.pops, &t.takes, &t.drops, &t.maybeDrops,
 			&t.effects, &t.repeated, &t.maybeEffects, &t.done, &t.maybeDone, &t.waiting, &t.claimed, &t.dead} {
 			monitor.Number(c, n)

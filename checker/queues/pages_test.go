@@ -23,19 +23,19 @@ func TestPack(t *testing.T) {
 		}
 		return history.Int(near + int64(r.IntN(4)))
 	}
-	packs(t, "record", packRecord, 26, func(i int32, v *record) {
+	packs(t, "record", packRecord, 22, func(i int32, v *record) {
 		now := time.Duration(i) * 10 * time.Microsecond
 		*v = record{call: now, ret: now + time.Duration(r.IntN(1e6)), session: value(int64(i)), client: int32(r.IntN(64)), task: i / 3, next: i + 1 + int32(r.IntN(3)),
-			kind: history.Pop, outcome: history.OK}
+			kind: history.Pop, outcome: history.OK, attempt: 1}
 		if odd() {
 			v.ret, v.due, v.next, v.task, v.since, v.attempt = history.Forever, now+time.Second, -1, -1, i, 3
 			v.kind, v.outcome, v.reason = history.Dequeue, history.Unknown, history.Reason(r.IntN(60))
 		}
 	})
-	packs(t, "task", packTask, 16, func(i int32, v *task) {
-		*v = task{id: value(int64(i)), first: 3 * i, last: 3*i + 2, puts: 1, pops: 1, takes: 1, effects: 1, done: 1, client: int32(r.IntN(64)), met: r.IntN(2) == 0}
+	packs(t, "task", packTask, 15, func(i int32, v *task) {
+		*v = task{id: value(int64(i)), first: 3 * i, last: 3*i + 2, puts: 1, pops: 1, takes: 1, effects: 1, done: 1, client: int32(r.IntN(64)), met: r.IntN(2) == 0, waited: r.IntN(2) == 0}
 		if odd() {
-			*v = task{id: value(int64(i)), first: -1, last: -1, maybePuts: int32(r.IntN(1 << 30)), dead: 1, raced: true, stopped: true, delayed: true}
+			*v = task{id: value(int64(i)), first: -1, last: -1, maybePuts: int32(r.IntN(1 << 30)), dead: 1, raced: true, stopped: true, delayed: true, early: true, doubted: true}
 		}
 	})
 	packs(t, "state", packState, 6, func(i int32, v *state) {

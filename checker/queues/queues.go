@@ -16,7 +16,7 @@ import (
 // client alone, or two at queues of their own, do not contend.
 //
 // A task is identified by its id. An id may be enqueued again; each monitor defines what that means. An operation takes
-// 20 bytes in the book and a task 30, if nothing happened to it for a while. Neither is forgotten: a task may be lost
+// 15 bytes in the book and a task 15, if nothing happened to it for a while. Neither is forgotten: a task may be lost
 // or handed out again at any time.
 type queues struct {
 	monitor.Book[queue]
@@ -91,6 +91,12 @@ type queue struct {
 	index   monitor.Table[int32] // of an id: its task, plus one
 	tasks   monitor.Pages[task]
 
+	// doubted are the tasks that were at some time not plain, in the order in which that was seen: only these are looked
+	// at one by one.
+	doubted      []int32
+	waited       int64 // deliveries of other tasks, which were enqueued before they were due
+	racedEffects int64 // effects of other tasks of which a delivery contended with another pop
+
 	puts, maybePuts, takes, pops, redelivered, effects, maybeEffects, again int64
 
 	met       monitor.Contention
@@ -161,6 +167,18 @@ type task struct {
 	several                         bool // clients other than client have had operations on it
 	met                             bool // one of its operations was contended
 	raced                           bool // a delivery of it contended with another pop
+	waited                          bool // its delivery is among queue.waited
+	early                           bool // it was handed out before it was due
+	doubted                         bool // it is among queue.doubted
+}
+
+// plain reports whether a task surely breaks no promise about its own deliveries and effects, if its operations were
+// added in this order: one enqueue, then at most one delivery, not before it is due, then at most one effect, all of
+// them answered.
+func (t *task) plain() bool {
+	return t.puts == 1 && t.maybePuts == 0 && t.repeats == 0 &&
+		t.pops <= 1 && t.takes == t.pops && t.drops == 0 && t.maybeDrops == 0 && !t.early &&
+		t.done <= t.pops && t.effects <= t.done && t.repeated == 0 && t.maybeEffects == 0 && t.maybeDone == 0 && t.waiting <= 1
 }
 
 func (q *queue) record(i int32) *record { return q.records.At(i) }
@@ -221,6 +239,7 @@ func (q *queue) observe(op *history.Op) {
 			task.maybeDrops++
 		}
 		q.add(op, t)
+		q.look(t)
 		q.sweep.call(op.Call, q.records.Len()-1)
 	case history.Effect, history.Buy:
 		q.effect(op)
@@ -242,7 +261,7 @@ func (q *queue) meets(op *history.Op) bool {
 		if raced {
 			q.races++
 			if op.Outcome == history.OK {
-				q.tasks.At(q.task(op.Result)).raced = true
+				q.race(q.tasks.At(q.task(op.Result)))
 			}
 		}
 	case history.Enqueue, history.Dequeue:
@@ -256,6 +275,14 @@ func (q *queue) meets(op *history.Op) bool {
 		q.contended++
 	}
 	return true
+}
+
+// race notes that a delivery of a task contended with another pop.
+func (q *queue) race(t *task) {
+	if !t.raced && !t.doubted {
+		q.racedEffects += int64(t.effects)
+	}
+	t.raced = true
 }
 
 func (q *queue) enqueue(op *history.Op, meets bool) {
@@ -274,11 +301,13 @@ func (q *queue) enqueue(op *history.Op, meets bool) {
 		q.maybePuts++
 	case op.Reason == history.Repeated:
 		t.repeats++
+		q.look(i)
 		return
 	default:
 		t.puts++
 		q.puts++
 	}
+	q.look(i)
 	t.delayed = t.delayed || op.Until > 0
 	q.sweep.call(op.Call, q.records.Len()-1)
 }
@@ -301,6 +330,10 @@ func (q *queue) pop(op *history.Op, meets bool) {
 			q.redelivered++
 		}
 		q.add(op, i)
+		if t.delayed && !t.doubted && t.plain() {
+			q.timely(t, op)
+		}
+		q.look(i)
 	case op.Outcome == history.Unknown:
 		q.asks++
 		q.firstAsk = min(q.firstAsk, op.Call)
@@ -333,9 +366,39 @@ func (q *queue) effect(op *history.Op) {
 		default:
 			t.effects++
 			q.effects++
+			if t.raced && !t.doubted {
+				q.racedEffects++
+			}
 		}
 	}
 	q.add(op, i)
+	q.look(i)
+}
+
+// timely notes whether the delivery of a plain task was early and, if not, whether the task was delayed at all.
+func (q *queue) timely(t *task, op *history.Op) {
+	put := q.record(t.first)
+	t.early = monitor.After(op.Return, q.h.Drift) < put.due
+	if t.waited = !t.early && put.due > monitor.After(put.end(), q.h.Drift); t.waited {
+		q.waited++
+	}
+}
+
+// look lists a task that is not plain.
+func (q *queue) look(i int32) {
+	t := q.tasks.At(i)
+	if t.doubted || t.plain() {
+		return
+	}
+	t.doubted = true
+	q.doubted = append(q.doubted, i)
+	if t.raced {
+		q.racedEffects -= int64(t.effects)
+	}
+	if t.waited {
+		t.waited = false
+		q.waited--
+	}
 }
 
 // read enters a line of the final audit. A reading that was called before all operations had ended may show an earlier
@@ -356,6 +419,7 @@ func (q *queue) read(op *history.Op) {
 		switch op.Arg {
 		case monitor.IsWaiting:
 			t.waiting++
+			q.look(i)
 		case monitor.IsClaimed:
 			t.claimed++
 		case monitor.IsDead:
