@@ -39,6 +39,9 @@ BUILDS = oversell/internal/release
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
 SLOW_CLIENTS = '^TestStopOnViolation'
+# Of campaign, which mostly waits for runs, these run with the race detector: each engine, a run that is interrupted, and
+# several at a time. All of it runs without.
+RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops|TestSystemsAreJudged)$$'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
@@ -71,8 +74,10 @@ sampled:
 
 # The loaded tests wait much of their time, which leaves the CPU to builds, vet and the checkers.
 loaded:
-	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/cmd/oversell,$(LOADED))
+	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
+	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
+	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./campaign
 
 beside:
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)

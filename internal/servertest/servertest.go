@@ -22,7 +22,7 @@ import (
 const serverName = "redis-server"
 
 // NeedServer skips a test if there is no redis-server, unless everything is required, as in CI.
-func NeedServer(t *testing.T) {
+func NeedServer(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath(serverName); err == nil {
 		return
@@ -34,7 +34,7 @@ func NeedServer(t *testing.T) {
 }
 
 // Start starts a redis-server with settings of the test's own, until the test ends.
-func Start(t *testing.T, args ...string) (addr string, c *child.Process) {
+func Start(t testing.TB, args ...string) (addr string, c *child.Process) {
 	t.Helper()
 	NeedServer(t)
 	port, err := freeport.One()
@@ -72,7 +72,7 @@ func Start(t *testing.T, args ...string) (addr string, c *child.Process) {
 }
 
 // Await polls until a condition holds.
-func Await(t *testing.T, what string, holds func() bool) {
+func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
