@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 
+	"oversell/internal/digest"
 	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
 )
@@ -12,15 +13,15 @@ import (
 type frames struct {
 	h    *History
 	d    decoder
-	next uint32  // the number of the next frame
-	ops  int     // operations taken
-	sum  *digest // of all bytes taken
+	next uint32         // the number of the next frame
+	ops  int            // operations taken
+	sum  *digest.Digest // of all bytes taken
 }
 
 // newFrames returns a frames that must be closed.
-func newFrames(h *History) *frames { return &frames{h: h, sum: newDigest()} }
+func newFrames(h *History) *frames { return &frames{h: h, sum: digest.New()} }
 
-func (r *frames) close() { r.sum.close() }
+func (r *frames) close() { r.sum.Close() }
 
 func noHeader(problem string) error {
 	if problem == incomplete {
@@ -48,13 +49,13 @@ func (r *frames) header(data []byte) (int, error) {
 // took counts a frame as taken. Its bytes may have others before them.
 func (r *frames) took(b []byte) {
 	r.next++
-	r.sum.write(b)
+	r.sum.Write(b)
 }
 
 // all reads everything up to the trailer, or to the first invalid frame.
 func (r *frames) all(data []byte, at int) {
 	h := r.h
-	defer func() { r.sum.write(data[at:]) }()
+	defer func() { r.sum.Write(data[at:]) }()
 	for at < len(data) {
 		f, problem := nextFrame(data, at)
 		if problem == "" {
@@ -95,7 +96,7 @@ func (r *frames) take(f frame) (problem string) {
 		if err = exactjson.Unmarshal(f.payload, t); err != nil {
 			break
 		}
-		if problem = t.problem(r.ops, r.sum.text()); problem != "" {
+		if problem = t.problem(r.ops, r.sum.Text()); problem != "" {
 			return problem
 		}
 		r.h.Trailer = &t.Trailer

@@ -97,7 +97,7 @@ func decodeBinary(data []byte) (*History, *places, error) {
 	}
 	h.Ops = make([]Op, 0, countOps(data, at))
 	f.all(data, at)
-	h.SHA256 = f.sum.text()
+	h.SHA256 = f.sum.Text()
 	return h, new(places), nil
 }
 

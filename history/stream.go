@@ -174,7 +174,7 @@ func (s *stream) index(h *History) bool {
 	if !whole {
 		return false
 	}
-	s.ops, s.texts, h.Ops, h.SHA256 = took.ops, took.d.texts, nil, took.sum.text()
+	s.ops, s.texts, h.Ops, h.SHA256 = took.ops, took.d.texts, nil, took.sum.Text()
 	for i := len(s.blocks) - 2; i >= 0; i-- {
 		b, next := &s.blocks[i], &s.blocks[i+1]
 		b.called, b.returned = min(b.called, next.called), min(b.returned, next.returned)

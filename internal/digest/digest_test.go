@@ -1,0 +1,33 @@
+package digest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestDigest writes pieces of any length, overwrites them at once, and compares the digest with that of all bytes, also in
+// between.
+func TestDigest(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		d, want := New(), sha256.New()
+		for range r.IntN(20) {
+			b := make([]byte, r.IntN([]int{10, size, size + 2, 5 * size}[r.IntN(4)]))
+			for i := range b {
+				b[i] = byte(r.Uint32())
+			}
+			want.Write(b)
+			d.Write(b)
+			clear(b)
+			if r.IntN(4) == 0 && d.Text() != hex.EncodeToString(want.Sum(nil)) {
+				t.Fatal("the digest in between is wrong")
+			}
+		}
+		if got := d.Text(); got != hex.EncodeToString(want.Sum(nil)) || got != d.Text() {
+			t.Fatal("the digest is wrong")
+		}
+		d.Close()
+	}
+}
