@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -95,11 +96,20 @@ func (d Dialect) quoted(name string) string { return d.quote + name + d.quote }
 
 func unfit(r rune) bool { return r < ' ' || strings.ContainsRune("\"`'\\?$%\x7f", r) }
 
-// CreateTable creates a table with this quoted name and these columns unless it exists.
+// CreateTable creates a table with this quoted name and these columns unless it exists. Once begun it does not end with
+// ctx: a server may complete the statement of a client that has gone, when the tables of the run have been dropped.
 func (d Dialect) CreateTable(ctx context.Context, db *sql.DB, table, columns string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createLimit)
+	defer cancel()
 	_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" ("+columns+")"+d.engine)
 	return err
 }
+
+// createLimit is how long a server may take to create a table.
+const createLimit = 5 * time.Second
 
 // NoTable reports whether err reports that a table does not exist.
 func (d Dialect) NoTable(err error) bool {
