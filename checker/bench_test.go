@@ -11,6 +11,7 @@ import (
 
 	"oversell/checker/linear"
 	"oversell/history"
+	"oversell/internal/cputime"
 	"oversell/variant"
 )
 
@@ -133,7 +134,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanos
 	low := lowWaters(ops)
 	b.ReportAllocs()
 	runtime.GC() // so that the monitors do not pay for earlier garbage
-	start := processorTime()
+	start := cputime.Own()
 	for b.Loop() {
 		ms := open()
 		for i := range ops {
@@ -153,7 +154,7 @@ func benchMonitors(b *testing.B, ops []history.Op, open func() []Monitor) (nanos
 			}
 		}
 	}
-	nanoseconds = float64(processorTime()-start) / float64(b.N) / float64(len(ops))
+	nanoseconds = float64(cputime.Own()-start) / float64(b.N) / float64(len(ops))
 	b.ReportMetric(nanoseconds, "cpu-ns/checked-op")
 	return nanoseconds
 }

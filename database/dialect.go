@@ -96,19 +96,21 @@ func (d Dialect) quoted(name string) string { return d.quote + name + d.quote }
 
 func unfit(r rune) bool { return r < ' ' || strings.ContainsRune("\"`'\\?$%\x7f", r) }
 
-// CreateTable creates a table with this quoted name and these columns unless it exists. Once begun it does not end with
-// ctx: a server may complete the statement of a client that has gone, when the tables of the run have been dropped.
+// CreateTable creates a table with this quoted name and these columns unless it exists. When ctx ends, it still waits
+// for the server, for a few seconds at most: a server may complete the statement of a client that has gone, after the
+// tables of the run have been dropped.
 func (d Dialect) CreateTable(ctx context.Context, db *sql.DB, table, columns string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createLimit)
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" ("+columns+")"+d.engine)
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(createLimit, cancel) })()
+	_, err := db.ExecContext(whole, "CREATE TABLE IF NOT EXISTS "+table+" ("+columns+")"+d.engine)
 	return err
 }
 
-// createLimit is how long a server may take to create a table.
+// createLimit is how long CreateTable waits after the end of its context.
 const createLimit = 5 * time.Second
 
 // NoTable reports whether err reports that a table does not exist.

@@ -1,11 +1,10 @@
 package explore
 
 import (
-	"syscall"
 	"testing"
-	"time"
 
 	"oversell/history"
+	"oversell/internal/cputime"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -62,7 +61,7 @@ func BenchmarkProof(b *testing.B) {
 			c.Bounds.TimeMS = 600_000
 			var last reports.Exploration
 			var transitions int64
-			before := cpuTime(b)
+			before := cputime.Own()
 			for b.Loop() {
 				r, err := Run(b.Context(), c)
 				if err != nil || r.Verdict != reports.Pass {
@@ -71,20 +70,11 @@ func BenchmarkProof(b *testing.B) {
 				transitions += r.Stats.Transitions
 				last = r
 			}
-			b.ReportMetric(float64(transitions)/(cpuTime(b)-before).Seconds(), "transitions/cpu-s")
+			b.ReportMetric(float64(transitions)/(cputime.Own()-before).Seconds(), "transitions/cpu-s")
 			b.ReportMetric(float64(last.Stats.States), "states")
 			b.ReportMetric(last.Stats.BytesPerState, "bytes/state")
 		})
 	}
-}
-
-// cpuTime returns the processor time of this process.
-func cpuTime(tb testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkCounterexample measures the time that a search needs to find the shortest counterexample.

@@ -115,7 +115,7 @@ func (r *Requests) Add(op *history.Op) {
 	}
 }
 
-// hold returns the hold of an operation's client.
+// hold returns the entry in held of the client of an operation.
 func (r *Requests) hold(op *history.Op) *holding { return r.held.At(history.Int(int64(op.Client))) }
 
 // Done reports whether an operation finishes a piece of work for the first time.

@@ -16,7 +16,7 @@ import (
 // client alone, or two at queues of their own, do not contend.
 //
 // A task is identified by its id. An id may be enqueued again; each monitor defines what that means. An operation takes
-// 15 bytes in the book and a task 15, if nothing happened to it for a while. Neither is forgotten: a task may be lost
+// some 15 bytes in the book, and so does a task, if nothing happened to it for a while. Neither is forgotten: a task may be lost
 // or handed out again at any time.
 type queues struct {
 	monitor.Book[queue]
@@ -384,7 +384,7 @@ func (q *queue) timely(t *task, op *history.Op) {
 	}
 }
 
-// look lists a task that is not plain.
+// look adds a task to the doubted ones if it is not plain.
 func (q *queue) look(i int32) {
 	t := q.tasks.At(i)
 	if t.doubted || t.plain() {

@@ -78,7 +78,7 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 }
 
 // collectOften has garbage collected when it is a fifth of the memory in use rather than a half, and returns a function
-// that undoes that. What monitors remember holds no pointers, so collecting takes little time. GOGC, if it is set, counts.
+// that undoes that. Most of what monitors remember has no pointers, so collecting takes little time. GOGC, if it is set, counts.
 func collectOften() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

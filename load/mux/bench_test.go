@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"oversell/internal/child"
+	"oversell/internal/cputime"
+	"oversell/internal/servertest"
 )
 
 var releaseScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
@@ -33,7 +33,7 @@ func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 // "x_redis-benchmark" is that rate as a multiple of redis-benchmark -c 50 with the same four commands in the same
 // session; "client-cpu-us/command" is the processor time of the client's side.
 func BenchmarkCycle(b *testing.B) {
-	addr := startFor(b)
+	addr, _ := servertest.Start(b)
 	idle := memory() // the stacks of clients that have ended are kept
 	var base float64
 	for _, pipeline := range []int{1, 16} {
@@ -79,30 +79,6 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// startFor starts a redis-server for a benchmark.
-func startFor(b *testing.B) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	addr = l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	server, err := child.Start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", b.TempDir()))
-	if err != nil {
-		b.Skip(err)
-	}
-	b.Cleanup(server.Kill)
-	c := dial(1, addr)()[0]
-	defer c.Close()
-	for deadline := time.Now().Add(10 * time.Second); c.Ping(context.Background()).Err() != nil; {
-		if time.Now().After(deadline) {
-			b.Fatalf("redis-server does not answer: %s", server.Output.String())
-		}
-	}
-	return addr
-}
-
 // autoCycle is cycle on go-redis's AutoPipeliner.
 func autoCycle(ctx context.Context, c *redis.AutoPipeliner, key string) error {
 	c.SetArgs(ctx, "l"+key, key, redis.SetArgs{Mode: "NX", TTL: 10 * time.Second})
@@ -123,10 +99,10 @@ func measure(b *testing.B, base float64, work func(left *atomic.Int64)) {
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	b.ResetTimer()
-	began, cpu := time.Now(), cpuTime(b, syscall.RUSAGE_SELF)
+	began, cpu := time.Now(), cputime.Own()
 	work(&left)
 	commands := 4 * float64(b.N)
-	used := cpuTime(b, syscall.RUSAGE_SELF) - cpu
+	used := cputime.Own() - cpu
 	tell(b, commands/time.Since(began).Seconds(), base, used.Seconds()/commands)
 }
 
@@ -137,15 +113,6 @@ func tell(b *testing.B, rate, base, cpu float64) {
 	if base > 0 {
 		b.ReportMetric(rate/base, "x_redis-benchmark")
 	}
-}
-
-// cpuTime returns the processor time of this process, or of its children that have ended.
-func cpuTime(b *testing.B, who int) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(who, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func cycles(b *testing.B, ctx context.Context, c redis.UniversalClient, i int, left *atomic.Int64) {
@@ -192,7 +159,7 @@ func redisBenchmark(b *testing.B, addr string, pipeline int) (rate, cpu float64)
 	if err != nil {
 		b.Fatal(err)
 	}
-	before, seconds := cpuTime(b, syscall.RUSAGE_CHILDREN), 0.0
+	before, seconds := cputime.Children(), 0.0
 	kinds := [][]string{
 		{"SET", "l__rand_int__", "x", "NX", "PX", "10000"}, {"GET", "d__rand_int__"}, {"SET", "d__rand_int__", "1"},
 		{"EVALSHA", sha, "1", "l__rand_int__", "x"},
@@ -214,5 +181,5 @@ func redisBenchmark(b *testing.B, addr string, pipeline int) (rate, cpu float64)
 		seconds += each / n
 	}
 	commands := float64(each * len(kinds))
-	return commands / seconds, (cpuTime(b, syscall.RUSAGE_CHILDREN) - before).Seconds() / commands
+	return commands / seconds, (cputime.Children() - before).Seconds() / commands
 }
