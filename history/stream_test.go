@@ -196,6 +196,36 @@ func TestStreamNoticesChanges(t *testing.T) {
 	}
 }
 
+// TestDamageIsNotStreamed checks that Open answers like Read if a file was damaged before it was opened.
+func TestDamageIsNotStreamed(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"bytes after the trailer": func(b []byte) []byte { return append(b, 0) },
+		"an altered byte":         func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"a missing end":           func(b []byte) []byte { return b[:len(b)-1] },
+	} {
+		path := saved(t, testHeader(), loadOps(20_000, 5, 1), rand.New(rand.NewPCG(1, 1)))
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, damage(whole), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		want, err := Read(path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		h, err := open(path, 10)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if want.Cut == "" || h.Cut != want.Cut || h.Damaged != want.Damaged {
+			t.Errorf("%s: Open finds %t, %q; Read finds %t, %q", name, h.Damaged, h.Cut, want.Damaged, want.Cut)
+		}
+		h.Close()
+	}
+}
+
 func BenchmarkOpen(b *testing.B) {
 	path := saved(b, testHeader(), loadOps(1_000_000, 64, 1), rand.New(rand.NewPCG(1, 1)))
 	b.Run("open", func(b *testing.B) {
