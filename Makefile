@@ -22,13 +22,13 @@ PACKAGES = $(shell $(GO) list ./...)
 # Packages whose tests run without the race detector: code without goroutines, searches, tests that mostly wait, and
 # other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, the
 # variants, and the suites with the race detector.
-UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stocktest oversell/explore/... oversell/adapters/... oversell/queueimpl oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/examples/... oversell/reports/... \
+UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stocktest oversell/explore/... oversell/adapters/... oversell/queueimpl oversell/queueimpl/queuetest oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/examples/... oversell/reports/... \
 	oversell/checker/... oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst)$$'
 # More of them, which need servers that answer in time.
-TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations)$$'
+TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations|TestUnusualQueues)$$'
 # Those of TIMED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long; they run beside the loaded tests.
@@ -60,7 +60,7 @@ setup:
 # vet runs all checks, so go test need not.
 test: check-format
 	$(MAKE) -j 2 raced sampled
-	$(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./stockimpl/stocktest
+	$(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(MAKE) -j 2 loaded beside
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
