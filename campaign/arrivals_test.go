@@ -31,13 +31,13 @@ func TestUnofferedLoad(t *testing.T) {
 		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients were too few"},
 		{"nothing came", func(_ *history.Header, a *history.Arrivals) { *a = history.Arrivals{} }, "no arrival was due"},
 		{"the driver at its limit", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 20 * ms }, ""},
-		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began p99 23.0 ms after a client was free for them, and 20ms is tolerated: this machine is too slow"},
+		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began up to 23.0 ms (p99) after a client was free for them, and 20ms is tolerated: this machine is too slow"},
 		{"a stall at the end, with clients enough", func(_ *history.Header, a *history.Arrivals) {
 			a.Achieved, a.ForClient = 900, history.Spans{P50: 100 * ms, P99: 500 * ms}
 		}, ""},
 		{"too few clients", func(_ *history.Header, a *history.Arrivals) {
 			a.Achieved, a.ForClient.P50, a.Step.P50 = 800, 900*ms, 10*ms
-		}, "8 clients began 800 arrivals a second, and 1,000 were due: one took a client p50 10.0 ms, so 1,000 a second need 10 clients; use more --clients"},
+		}, "8 clients began 800 arrivals a second, and 1,000 were due: a step took 10.0 ms (p50), so 1,000 arrivals a second need 10 clients; use more --clients"},
 		{"too few clients for a rate that is reached late, and not for long", func(_ *history.Header, a *history.Arrivals) { a.Step.P50 = 10 * ms }, ""},
 		{"too few producers", func(h *history.Header, a *history.Arrivals) {
 			h.Queue, a.Achieved, a.ForClient.P50 = "zset-atomic", 800, 900*ms

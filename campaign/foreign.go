@@ -28,7 +28,7 @@ type Reading struct {
 	Map string
 	// Model is the model for a Jepsen history; empty: chosen by its operations.
 	Model string
-	// Initial is the initial value of a register.
+	// Initial is the initial value of a register, a multi-register or a counter.
 	Initial string
 	// Keys is one of [foreign.AllKeys]; empty: auto.
 	Keys string

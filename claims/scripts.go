@@ -350,7 +350,7 @@ type costs struct {
 	times  contest // durations of EVAL and EVALSHA
 }
 
-// releaseText is the corrected release script of document 3.
+// releaseText is the corrected release script of [variant.TextScripts].
 const releaseText = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
 
 // padded returns a script of this length that does the same as releaseText.

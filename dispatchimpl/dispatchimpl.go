@@ -1,4 +1,4 @@
-// Package dispatchimpl holds document 4's task dispatch: a pool of editing tasks in an SQL database, from which users
+// Package dispatchimpl holds the task dispatch of [variant.TextDispatch]: a pool of editing tasks in an SQL database, from which users
 // get tasks of the categories they like, one at a time.
 //
 // A client that wants a task for its user finds candidates, picks the first, and tries to lock it. If it obtains the

@@ -2,7 +2,7 @@ package dispatchimpl
 
 import "oversell/variant"
 
-// promises lists what document 4 demands of a dispatch.
+// promises lists what [variant.TextDispatch] demands of a dispatch.
 var promises = []variant.Property{variant.OneHolderPerTask, variant.HolderCommits, variant.TaskReturns}
 
 // The mechanisms behind the flaws.

@@ -27,13 +27,13 @@
 // the clock; a bound limits how often it is held up between such a look and the next command. Private actions of a
 // client, such as looking at the clock or beginning an acquisition, are one step with the command that follows.
 //
-// Time moves only to the next moment at which something happens by itself: a key
-// expires, a sleep or a time limit ends, or a queue's visibility time-out has passed. Moves made while some client
+// Time moves only to a moment from which on something may happen differently: a key expires, a lease, a sleep or a
+// time limit ends, a stored time comes, or a client would act differently on its clock. Moves made while some client
 // could run (advances) are bounded, since they mean that it was held up.
 //
 // A crashed client is one that never goes on. Promises that are judged step by step need no crashes: schedules in which
 // a client never goes on are searched anyway. So crashes are tried only at the end, when the state of the servers is
-// judged: whether the lock can be obtained again, and whether the books are right.
+// judged: whether the lock can be obtained again, and whether the data on the servers are right.
 //
 // # Reductions
 //
@@ -321,7 +321,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s
 	case err == nil && again == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("moments inside a lease but its half and its last instant, and those after a crash or a late message (%d more states)", s.Stats.States))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside a lease, other than its middle and its last millisecond, and all of them after a crash or a late message (%d more states)", s.Stats.States))
 	default:
 		why := "the time was over"
 		if err := errors.Join(err, again); err != nil {
@@ -346,7 +346,7 @@ func (c Config) search(ctx context.Context, began time.Time, parts int, naming n
 	if why := again; errors.Is(why, clients.ErrMerged) {
 		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
 		if again == nil && err == nil && r.Verdict == reports.Inconclusive {
-			r.NotChecked = append(r.NotChecked, fmt.Sprintf("histories of a client as one that it remembers alike, which would be quicker: %v", why))
+			r.NotChecked = append(r.NotChecked, fmt.Sprintf("histories of a client were not merged, so the search takes longer: %v", why))
 		}
 	}
 	return r, again, err
@@ -650,7 +650,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		}
 	}
 	if slices.ContainsFunc(x.tries, func(t *clients.Trie) bool { return t.Vague() }) {
-		r.NotChecked = append(r.NotChecked, "whether what the clients make of the time, other than by adding to it, comes out otherwise from some instant on")
+		r.NotChecked = append(r.NotChecked, "clients that use the time in other ways than by adding to it: whether they behave differently from some time on")
 	}
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.LockKeys) == 0 && !x.differ.excludes() {
 		r.Verdict = reports.Inconclusive
@@ -771,9 +771,9 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 // notChecked lists what a search does not check.
 func (c *Config) notChecked() []string {
 	s := []string{
-		"the order and the number of whole histories: linearizable and fifo are judged by oversell run",
+		"linearizable and fifo, which depend on whole histories: use oversell run",
 		"more clients, tries or faults than the bounds allow",
-		"moments other than those at which a key expires, a sleep, a time limit or a promised lease ends, an instant comes that is written down, or a client's look at its clock comes out otherwise",
+		"times other than those at which a key expires, a sleep, a time limit or a promised lease ends, a stored time comes, or a client would act differently on its clock",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
 	if c.Run.Lock.New != nil {

@@ -581,7 +581,7 @@ func TestWaitingThatIsUnknown(t *testing.T) {
 			t.Errorf("%s: %s, not %s: %s", p.Name, p.Result, want, p.Why)
 		}
 	}
-	if !slices.ContainsFunc(r.NotChecked, func(s string) bool { return strings.HasPrefix(s, "moments inside a lease but its half") }) {
+	if !slices.ContainsFunc(r.NotChecked, func(s string) bool { return strings.HasPrefix(s, "times inside a lease, other than its middle") }) {
 		t.Errorf("the moments inside a lease were not searched: %q", r.NotChecked)
 	}
 	c.Bounds.Clients = 1 // which puts nothing to the test

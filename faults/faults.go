@@ -207,7 +207,7 @@ func (b Disruption) holdsUp() bool { return b.Pause > 0 || b.Freeze > 0 }
 func (b Disruption) effect(s State) string {
 	switch {
 	case b.Crash && s == Holding:
-		return "clients dead that held something"
+		return "clients that died while they held a lock or a task"
 	case b.Crash:
 		return "clients dead"
 	case b.Cancel:

@@ -25,7 +25,8 @@ import (
 //	times N, once             how often at most
 //
 // Keywords may be in capitals, commands in small letters, and the words a, an, of, on, the and then are allowed between
-// parts. A fault without a number of times fires once.
+// parts. A fault without a number of times fires once, or without limit if it
+// has every, P% or always.
 func Parse(sentence string) (Fault, error) {
 	r := &reader{sentence: sentence, words: wordsOf(sentence)}
 	verb, ok := r.raw()
@@ -117,7 +118,7 @@ func (r *reader) parts() (parts []part, err error) {
 	}
 }
 
-// check reports whether the parts fit the kind, and each other.
+// check returns an error unless the parts fit the kind, and each other.
 func (r *reader) check(k Kind, verb word, parts []part) error {
 	for _, p := range parts {
 		if !k.takes(p.takes) {

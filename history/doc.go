@@ -68,7 +68,7 @@
 //
 //	client      number of the client
 //	kind        acquire, extend, release, join, buy, refund, read-state, fault,
-//	            enqueue, dequeue, pop, ack, effect, next-id, take, submit
+//	            enqueue, dequeue, pop, peek, ack, effect, next-id, take, submit
 //	key         string or whole number
 //	arg         string or whole number; optional where [Kind] names no Arg
 //	result      string or whole number; optional, but for what a pop, take, next-id
@@ -84,7 +84,7 @@
 //	until_ns    end of the lease promised, of acquire, extend and take: the start of
 //	            the attempt that succeeded plus the lease, less what is allowed for
 //	            drift; 0 or absent: it has no end. When the header has a "ttl_ns",
-//	            leases do end, and a grant must tell this field.
+//	            leases do end, and a grant must have this field.
 //	session     string or whole number; absent when there is none
 //	amount, fence   as in [Op]; absent when zero
 //
@@ -133,8 +133,8 @@
 //     returned, or in the midst of one on another object, as a consumer takes a lock inside
 //     its queue. Work at the same time is recorded under another client number.
 //   - A grant of a lock (an acquire that is not refused) has a session in its arg
-//     that no other grant of that lock has; neither 0 nor an empty text. So have
-//     a take its hold and a pop its request, in session. Operations that refer to a grant are called after it.
+//     that no other grant of that lock has; neither 0 nor an empty text. The same
+//     holds for the hold of a take and the request of a pop, in session. Operations that refer to a grant are called after it.
 //   - Amounts are positive. All purchases of one order of a product are of the same
 //     amount. A refund is of an order that was bought, and for no more than that. Unless
 //     once-per-order is promised, nor are all answered refunds of an order together.

@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// luaRelease is L8, document 3's corrected lock: comparing the token and
+// luaRelease is L8, the corrected lock of [variant.TextScripts]: comparing the token and
 // deleting are one script.
 type luaRelease struct{ token }
 

@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// redlock is L9: the lock of a majority of independent masters, as document 3
+// redlock is L9: the lock of a majority of independent masters, as [variant.TextScripts]
 // and https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ have it.
 type redlock struct{ env variant.Env }
 

@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// tokenDel is L6, document 3's first mistake: a unique token, released by DEL without reading it. Extending, which the
+// tokenDel is L6, the first mistake in [variant.TextScripts]: a unique token, released by DEL without reading it. Extending, which the
 // document does not print, does not read it either.
 type tokenDel struct{ token }
 

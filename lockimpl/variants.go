@@ -15,7 +15,7 @@ const (
 	ours  = "ours"
 )
 
-// demands are what document 3 demands of every lock, and what its readers expect.
+// demands are what [variant.TextScripts] demands of every lock, and what its readers expect.
 var demands = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 
 // sound lists the demands, for a lock with exact answers.

@@ -131,7 +131,7 @@ type RandomEffort struct {
 	Chances []float64 `json:"chances"`
 }
 
-// Counterexample is a shortest schedule that breaks a promise.
+// Counterexample is a schedule that breaks a promise: a shortest one, unless it was found at random.
 type Counterexample struct {
 	Of       variant.Object   `json:"of"`
 	Property variant.Property `json:"property"`

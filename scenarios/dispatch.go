@@ -14,12 +14,12 @@ import (
 	"oversell/variant"
 )
 
-// dispatch is document 4's pool of editing tasks: every client is a user that takes a task, works on it, and
+// dispatch is the pool of editing tasks of [variant.TextDispatch]: every client is a user that takes a task, works on it, and
 // submits it. Some tasks are abandoned, and at random a user disappears with a task and submits it long after the
 // limit.
 var dispatch = Scenario{
 	Name:       "dispatch",
-	Source:     "document 4",
+	Source:     variant.TextDispatch,
 	Summary:    "exclusive dispatch: every client takes a task from a pool in SQL, works on it, and submits it",
 	Objects:    []variant.Object{variant.Dispatch, variant.Lock},
 	Operations: []history.Kind{history.Take, history.Submit, history.Acquire, history.Release},

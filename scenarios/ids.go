@@ -14,7 +14,7 @@ import (
 // ids generates numbers like order numbers of a shop: they must be unique and increasing.
 var ids = Scenario{
 	Name:       "ids",
-	Source:     "document 1, which names globally increasing ids among the uses of a lock",
+	Source:     variant.TextLease + ", which names globally increasing ids among the uses of a lock",
 	Summary:    "globally increasing ids: every client acquires the lock, generates the next number, and releases the lock",
 	Objects:    []variant.Object{variant.IDs, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
@@ -27,7 +27,7 @@ var ids = Scenario{
 // generator promises less. Every post is a request of its own.
 var floors = Scenario{
 	Name:       "floors",
-	Source:     "document 1, which names the floor numbers of a thread among the uses of a lock",
+	Source:     variant.TextLease + ", which names the floor numbers of a thread among the uses of a lock",
 	Summary:    "floor numbers of a forum thread: the same, and no number may be missing",
 	Objects:    []variant.Object{variant.IDs, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},

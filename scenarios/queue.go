@@ -21,7 +21,7 @@ import (
 // them.
 var queue = Scenario{
 	Name:       "queue",
-	Source:     "documents 0 and 2",
+	Source:     variant.TextListing,
 	Summary:    "a task queue: half of the clients enqueue tasks, the other half take them and work on them",
 	Objects:    []variant.Object{variant.Queue, variant.Lock},
 	Operations: []history.Kind{history.Enqueue, history.Pop, history.Effect, history.Ack, history.Acquire, history.Release},

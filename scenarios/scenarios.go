@@ -140,7 +140,7 @@ type Config struct {
 	Duration time.Duration
 	// capped means that Duration was not requested but set as a precaution; spreadOut means the same for Hold.
 	capped, spreadOut bool
-	// Ops limits the number of steps of all clients together; 0: no limit.
+	// Ops limits the number of steps of all clients together; 0: the scenario's default, which may be no limit.
 	Ops int64
 
 	// Rate is how many steps begin each second, even if earlier steps have not ended, and Arrival their

@@ -16,7 +16,7 @@ import (
 // stock is gone.
 var seckill = Scenario{
 	Name:       "seckill",
-	Source:     "documents 0, 1 and 2",
+	Source:     variant.TextListing + ", and " + variant.TextLease,
 	Summary:    "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone",
 	Objects:    []variant.Object{variant.Sale, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Buy, history.Refund, history.Release},

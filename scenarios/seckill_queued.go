@@ -15,7 +15,7 @@ import (
 // seckillQueued is the flash sale behind a queue: buyers only enqueue orders, and a smaller number of workers sell.
 var seckillQueued = Scenario{
 	Name:       "seckill-queued",
-	Source:     "documents 0 and 2",
+	Source:     variant.TextListing,
 	Summary:    "the flash sale behind a queue: half of the clients enqueue orders, the other half take them and sell",
 	Objects:    []variant.Object{variant.Sale, variant.Queue, variant.Lock},
 	Operations: []history.Kind{history.Enqueue, history.Pop, history.Effect, history.Buy, history.Ack, history.Acquire, history.Release},

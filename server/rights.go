@@ -95,7 +95,7 @@ func unknown(err error) bool {
 	return strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand")
 }
 
-// refusal reports whether an error is a refusal by the server, and not a failure to reach it.
+// refusal describes an error that is a refusal by the server. It returns a failure to reach the server as an error.
 func refusal(command string, err error) (string, error) {
 	if !instance.IsReply(err) {
 		return "", err

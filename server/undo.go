@@ -359,8 +359,8 @@ func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
 	}
 }
 
-// Pause makes a server hold back the commands of all clients, for d at most. Only resume can end that: the server would
-// hold back any other client's command, too. resume may be called when the pause is over, and again if it fails: it
+// Pause makes a server hold back the commands of all clients, for d at most. Only resumed can end that: the server would
+// hold back any other client's command, too. resumed may be called when the pause is over, and again if it fails: it
 // waits for servers before 6.2, which have no command for it.
 func (t *Target) Pause(ctx context.Context, number int, d time.Duration) (resumed func(context.Context) error, err error) {
 	s, err := t.numbered(number)

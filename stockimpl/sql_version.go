@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// sqlVersion is optimistic locking as in document 4: read the stock and its version, and write only if the version is
+// sqlVersion is optimistic locking as in [variant.TextDispatch]: read the stock and its version, and write only if the version is
 // unchanged; the same statement increments it. Otherwise begin again. Each failure means that another buyer succeeded,
 // so some buyer always makes progress. It tries until the order is decided or ctx is done, unless RefuseStale was
 // called, as in the document.

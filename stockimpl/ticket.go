@@ -15,7 +15,7 @@ var ticketWriteText string
 
 var ticketWriteScript = redis.NewScript(ticketWriteText)
 
-// ticket is document 4's gym example: take a number, and enter if it is above the one on display. The document calls
+// ticket is the gym example of [variant.TextDispatch]: take a number, and enter if it is above the one on display. The text calls
 // this a picture of optimistic locking, but it is not: the number says when a client came, not what it has read. Two
 // holders of numbers 1 and 2 may both read 10; 1 writes 9 and is on display; 2 is above 1 and writes 9 over it.
 type ticket struct {

@@ -25,7 +25,7 @@ var (
 // machineWait is the longest pause before a waiting client checks again whether the machine is free.
 const machineWait = 10 * time.Millisecond
 
-// ticketMachine is the gym of document 4 with a machine that one client at a time uses: take a number, read the stock,
+// ticketMachine is the gym of [variant.TextDispatch] with a machine that one client at a time uses: take a number, read the stock,
 // wait until the machine is free, enter if the number is above the one on display, write, leave. Excluding others from
 // the machine does not correct the flaw, since the stock was read outside: numbers 1 and 2 may both read 10; 1 enters
 // and writes 9; 2 waits, enters, because it is above 1, and writes 9 again.

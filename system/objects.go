@@ -77,7 +77,7 @@ func (s *System) note(op string, err error) {
 var dispensable = []string{"extend", "state", "last"}
 
 // Silent returns an error if no call of some operation had a definite answer. A system that lacks an operation does
-// nothing, and a history in which it may have taken effect excuses too much. In a disturbed run, only an explicit
+// nothing, and calls that may have had an effect would hide violations. In a disturbed run, only an explicit
 // answer that the operation is missing counts.
 func (s *System) Silent(disturbed bool) error {
 	s.mu.Lock()

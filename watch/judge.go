@@ -41,7 +41,7 @@ const (
 	// block is how many operations are observed before the monitors may be asked.
 	block = 512
 	// mostRemembered bounds the memory of monitors that remember each order, task or number, in
-	// operations: some hundred bytes each.
+	// operations: at most some tens of bytes each.
 	mostRemembered = 4_000_000
 )
 

@@ -1,14 +1,12 @@
 // Package watch follows a run while it goes on: how far it is, how fast, what the faults
 // do, and which promises are broken already.
 //
-// It knows a run by two things. Counters ([scenarios.Live]) are read as they are. All
-// else comes from the history file, which is read while it grows, so that whoever
-// watches takes nothing from the clients but the share of a processor that reading
-// costs; see [Run] for how that is bounded.
+// It has two sources: counters ([scenarios.Live]), and the history file, which it reads
+// while it grows. So watching costs the clients only the processor time of reading,
+// which is bounded; see [Run].
 //
-// What is told here is provisional: the verdict on a run comes from its whole history,
-// when it has ended. What is called broken here is so in that verdict, too; see the
-// judge.
+// Its results are provisional: the verdict on a run comes from its whole history, when
+// it has ended. A promise that is reported as broken should be so in that verdict, too.
 package watch
 
 import (
@@ -22,10 +20,10 @@ import (
 	"oversell/scenarios"
 )
 
-// Options say what somebody who watches wants to be told. Zero values are nothing.
-// The functions are called from one goroutine, and hold up what follows.
+// Options say what a Run reports. The zero value reports nothing. The functions are called
+// from one goroutine, which waits until they return.
 type Options struct {
-	// Took is given all operations that the history tells of, once each, in no
+	// Took is called with all operations of the history, once each, in no
 	// particular order. The slice is Took's only until it returns.
 	Took func(ops []history.Op)
 	// Found is told of each promise that is found broken, once.

@@ -38,10 +38,10 @@ func Unoffered(h *history.History) string {
 		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s were too few, with steps of %s (p50); use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
 	case a.Driver.P99 > mostLate:
-		return fmt.Sprintf("%sarrivals began p99 %s after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",
+		return fmt.Sprintf("%sarrivals began up to %s (p99) after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",
 			notOffered, ms(a.Driver.P99), mostLate)
 	case a.Achieved < leastRate*a.Offered && a.ForClient.P50 > mostLate && needed > clients:
-		return fmt.Sprintf("%s%s began %s arrivals a second, and %s were due: one took a client p50 %s, so %s a second need %s; use more --clients if the servers have time to spare, or a lower rate",
+		return fmt.Sprintf("%s%s began %s arrivals a second, and %s were due: a step took %s (p50), so %s arrivals a second need %s; use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, phrase.Count(clients, "client"), reports.Rate(a.Achieved), reports.Rate(a.Offered), ms(a.Step.P50), reports.Rate(a.Highest), phrase.Count(needed, "client"))
 	}
 	return ""

@@ -33,8 +33,8 @@ is inconclusive. A history that contradicts itself, such as
 one with two grants of a lock under one identity, is refused with its line.
 
 With --format jepsen-edn or porcupine-log, files are histories that Jepsen recorded: EDN,
-or the lines of its older logs. They are checked against the model of a register, a
-mutex, a counter, a set or a queue, which --model names or their operations suggest.
+or the lines of its older logs. They are checked against a model, such as a register, a
+mutex or a queue, which --model names or their operations suggest.
 With --map, files are production logs; the map assigns columns to fields, and values to
 the outcomes ok, refused and unknown. docs/history.md explains both. Errors in a file
 name its line, and the column if it is known.

@@ -35,8 +35,9 @@ A ratio divides a contender's throughput by the reference's in the same round; t
 reference is the fastest contender without a violation. Contenders whose intervals
 overlap have the same rank, marked with =.
 
-With no flags: a flash sale under every shipped lock, and without a lock where the
-sale needs none, in some minutes; with --quick under a few locks, in less than one.
+With no flags: a flash sale under every shipped lock that is not a control, and without
+a lock where the sale needs none, in some minutes; with --quick under a few locks, in
+less than one.
 
 The exit code is 0 when every outcome is as declared, 1 when a promise was broken
 that no flaw explains, 2 for wrong usage, 3 when something was not decided, and 5 for

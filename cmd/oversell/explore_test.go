@@ -309,7 +309,7 @@ func TestExploreThenReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := cli(t, "explore", "--replay", other)
-	if code != reports.ExitInconclusive || !strings.HasPrefix(stdout, "not confirmed") || !strings.Contains(stdout, "goes another way") {
+	if code != reports.ExitInconclusive || !strings.HasPrefix(stdout, "not confirmed") || !strings.Contains(stdout, "did not follow the schedule") {
 		t.Errorf("exit %d: %q %q; want 3, not confirmed, and why", code, stdout, stderr)
 	}
 }

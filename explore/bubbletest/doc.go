@@ -6,18 +6,18 @@
 // connections end in the search. It is stepped when all of its goroutines wait, for an answer or for time. It must
 // satisfy:
 //
-//   - It does the same when it is shown the same, but for random values that are new each
-//     time, like tokens; pauses between tries have a fixed length. Every run goes the way of
-//     an earlier one again and is compared with it, so a difference is most likely noticed,
-//     and ends the search with an error.
+//   - After the same observations it does the same, except for random values that are new
+//     each time, like tokens; pauses between tries have a fixed length. Every run repeats an
+//     earlier one and is compared with it, so a difference is most likely noticed, and ends
+//     the search with an error.
 //   - It waits for nothing but commands, time, channels and what else counts as durably
 //     blocked in testing/synctest. That is not so for a sync.Mutex that one goroutine
 //     holds during a command and another waits for.
 //   - Its connections are those in Env.Redis. They send each command once, keep to the
 //     deadlines of contexts, and have no time limit of their own.
 //
-// After each answer a client stands before a look at the clock, whether it looks or not:
-// it may be held up before it, and between that and the next command as often as
+// After each answer a client is assumed to read the clock next:
+// it may be held up before that, and between that and the next command as often as
 // Bounds.Stalls says. This is not covered:
 //
 //   - When a client is held up, all of its goroutines are, with their requests in flight.

@@ -25,7 +25,7 @@ func (c Compared) Sentence() string {
 	if c.done >= c.all {
 		return ""
 	}
-	return fmt.Sprintf("whether a client remembers more than can be seen: %.0f of %.4g histories that were taken for equal were executed to their ends", c.done, c.all)
+	return fmt.Sprintf("whether a client remembers more than its variant's objects hold: only %.0f of %.4g merged histories were executed to their ends", c.done, c.all)
 }
 
 // histories are all ways to the nodes of a trie.

@@ -31,7 +31,7 @@ import (
 )
 
 // ErrDiverged reports that a schedule took another course on a real server.
-var ErrDiverged = errors.New("the schedule goes another way")
+var ErrDiverged = errors.New("the code or the server did not follow the schedule")
 
 // Search is the search that found the schedule.
 type Search struct {

@@ -1,5 +1,5 @@
-// Package alike makes tokens and names that careless code takes for the same: it compares a part of
-// them, reads them as numbers, paths or escapes, cuts them, or writes them in another way.
+// Package alike makes different tokens and names that careless code takes for the same, because it compares
+// only a part of them, reads them as numbers, paths or escapes, cuts them, or rewrites them.
 package alike
 
 import (

@@ -70,7 +70,7 @@ var Explore = Table{
 
 // Gate holds the limits of a gate's options, on its command line and in its plan.
 var Gate = Table{
-	count("repeat", 1, 10_000, "each is a run, or a round of two"),
+	count("repeat", 1, 10_000, "each is a run, or a round of three"),
 	span("budget", time.Microsecond, 7*day, "a gate ends within a week"),
 	seed,
 }

@@ -1,5 +1,5 @@
-// Package lockfinding is what a conformance suite found out about a lock: a promise that was broken, or
-// that something could not be judged, and how it is told.
+// Package lockfinding describes what a conformance suite found out about a lock: a promise that was broken, or
+// something that could not be judged. It also has the wording of reports about it.
 package lockfinding
 
 import (
@@ -108,7 +108,7 @@ func Told(lock string, err error, when string) string {
 	var b *Breach
 	switch {
 	case IsUnjudged(err):
-		return fmt.Sprintf("inconclusive: of lock %s this was %v. It was tried several times; no promise was found broken, and nothing was shown: run the test again, on a machine that has more time for it", lock, err)
+		return fmt.Sprintf("inconclusive: a rule about lock %s was %v. It was tried several times, and no promise was found broken; run the test again, on a less busy machine", lock, err)
 	case errors.As(err, &b) && b.Interface != "":
 		return fmt.Sprintf("lock %s implements %s, but does not keep to it%s (judged with %s): %v", lock, b.Interface, when, b.Property, err)
 	case errors.As(err, &b):

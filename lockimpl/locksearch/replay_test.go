@@ -63,7 +63,7 @@ func TestReplayPassesWhenTheBugIsGone(t *testing.T) {
 	trace := written(t, r)
 	said, err := replay(t.Context(), r, single(t))
 	if err != nil || !strings.Contains(said, "step 1") || !strings.Contains(said, "that bug is gone") {
-		t.Errorf("%q, %v; want that the schedule goes another way in its first step", said, err)
+		t.Errorf("%q, %v; want that the code does not follow the schedule from its first step", said, err)
 	}
 	if _, err := Replay(t.Context(), trace, func(string) *server.Target { return single(t) }); err != nil {
 		t.Error(err)

@@ -67,7 +67,7 @@ func TestAdvice(t *testing.T) {
 	if got, want := advice(r), ": the client depends on how tokens are spelled"; !strings.HasPrefix(got, want) {
 		t.Errorf("the advice is %q; want %q first", got, want)
 	}
-	r.NotChecked = []string{"histories of a client as one that it remembers alike, which would be quicker: what the client does depends on how names are spelled: once it"}
+	r.NotChecked = []string{"histories of a client were not merged, so the search takes longer: what the client does depends on how names are spelled: once it"}
 	if got := advice(r); strings.HasPrefix(got, ":") {
 		t.Errorf("the advice is %q, though only merging histories failed", got)
 	}

@@ -12,8 +12,8 @@ import (
 	"oversell/stockimpl"
 )
 
-// Explore tries every interleaving of clients that take the lock, hold it and give it
-// back, every expiry, and every crash and lost or late message, within bounds: see
+// Explore tries every interleaving of clients that acquire the lock, hold it and release
+// it, every expiry, and every crash and lost or late message, within bounds: see
 // package [explore]. The test fails with the shortest schedule that breaks a promise of
 // the lock, and fails as inconclusive when the search decides nothing. Otherwise the test's
 // log says what was searched.

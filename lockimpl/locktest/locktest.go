@@ -179,7 +179,7 @@ func (o Options) seed() uint64 {
 	return cmp.Or(o.Seed, n)
 }
 
-// Run checks the lock's promises, one subtest each. The rules run side by side,
+// Run checks the lock's promises, one subtest for each rule. The rules run side by side,
 // each on a lock name of its own, since most of them wait for a lease to end.
 func Run(t *testing.T, v lockimpl.Variant, open Open) {
 	t.Helper()

@@ -311,8 +311,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	return err
 }
 
-// renews reports whether something keeps a lock for longer than its lease, like a renewal that the lock does not
-// report.
+// renews says what keeps a lock for longer than its lease, like a renewal that the lock does not report; "" if nothing
+// does.
 func (b *bench) renews() string {
 	if b.run.lock.Renews {
 		return "leases are renewed in the background, by the real clock"

@@ -138,8 +138,8 @@ func inOrderOf(ids []string, tasks []queueimpl.Task) []queueimpl.Task {
 	return slices.SortedStableFunc(slices.Values(tasks), func(a, b queueimpl.Task) int { return cmp.Compare(place[a.ID], place[b.ID]) })
 }
 
-// Overwrite enqueues an id again that is there with a score. What took place and was not told is
-// another matter than what did not.
+// Overwrite enqueues an id again that is there with a score. The error tells an overwrite that was
+// not reported from one that did not take place.
 func (c *Client) Overwrite(ctx context.Context, after time.Duration, was queueimpl.Task) (queueimpl.Task, error) {
 	const of = variant.OneEntryPerID
 	var in []queueimpl.Task

@@ -1,5 +1,5 @@
-// Package queuetest tries a task queue against what it promises: ours pass
-// through it, and so can yours.
+// Package queuetest is the conformance suite for task queues: it tests the queues of this
+// repository, and any other that implements queueimpl.Queue.
 //
 //	func TestMyQueue(t *testing.T) {
 //		mine := queueimpl.Variant{Name: "mine", New: newMine, Promises: ...}
@@ -40,9 +40,9 @@
 // key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
 // server of its own, or a number of its own for each run in [Bench.Queue].
 //
-// A rule takes less of everything the farther away the server is, and ends after 12 s. One
-// that did not get to its end because each call takes its time is skipped, as too slow to
-// judge; a failure is never the suite's own time-out.
+// The longer a call to the server takes, the fewer tasks a rule uses. A rule ends after 12 s. If
+// it could not be completed because calls are slow, it is skipped; a failure is never the suite's
+// own time-out.
 //
 // Rules that take time never wait for a fixed one. On a real clock they look until
 // it has happened, and check that it was not too early; on a virtual clock
@@ -79,8 +79,8 @@ type Bench struct {
 	Env func() variant.Env
 	// Queue names a queue that has not been used yet. Rules may append to it.
 	Queue string
-	// Pass moves the clocks of the server and of all clients, if they are virtual
-	// and one; nil if they go by themselves.
+	// Pass moves the clock, if the server and all clients share a virtual one; nil if
+	// they have real clocks.
 	Pass func(time.Duration)
 }
 

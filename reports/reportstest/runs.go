@@ -82,7 +82,7 @@ func Catalogue() reports.Catalogue {
 	promises := []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 	return reports.Catalogue{
 		Schema:    reports.CatalogueSchema,
-		Scenarios: []reports.ScenarioInfo{{Name: "seckill", Source: "documents 0, 1 and 2", Summary: "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone"}, {Name: "floors", Summary: "floor numbers of a forum thread", Promises: []history.Promise{{Of: variant.IDs, Property: variant.NoGaps}}}},
+		Scenarios: []reports.ScenarioInfo{{Name: "seckill", Source: "a text about locks", Summary: "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone"}, {Name: "floors", Summary: "floor numbers of a forum thread", Promises: []history.Promise{{Of: variant.IDs, Property: variant.NoGaps}}}},
 		Locks: []variant.Described{
 			{Name: "none", Source: "ours, control", Summary: "no lock at all: everybody may enter at any time", Control: true, Flaws: []variant.Flaw{flaw(variant.MutualExclusion, variant.NoFault, "", "nobody is ever kept out")}},
 			{Name: "php-lock", Was: []string{"redislock"}, Source: "基于Redis实现分布式锁以及任务队列 (PHP lock and queue, copy of 2018)", Summary: "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL", Promises: promises, Needs: variant.Needs{WholeSeconds: true},

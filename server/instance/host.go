@@ -28,8 +28,7 @@ type Settings struct {
 	Port int
 	// Options are further settings of redis.conf, alternating names and values.
 	Options []string
-	// Sentinel, unless empty, makes the server a sentinel. Its configuration file, which it rewrites, begins with these
-	// lines.
+	// Sentinel makes the server a sentinel. Its configuration file, which it rewrites, begins with Lines.
 	Sentinel bool
 	Lines    []string
 	// Persist keeps an append-only file, so that a kill -9 loses nothing.

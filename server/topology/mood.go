@@ -22,7 +22,7 @@ type Vigilance int
 const (
 	// Patient: a silent server is given up after many seconds.
 	Patient Vigilance = iota
-	// Watchful: after half a second.
+	// Watchful: after half a second, or 1.5 s by sentinels before Redis 7.
 	Watchful
 	// Mending: also, a former primary that came back is corrected within a second; otherwise sentinels take 8 s.
 	Mending

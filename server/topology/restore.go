@@ -25,7 +25,7 @@ const replicaPriority = "replica-priority"
 // taking is how long a server that was told to become the master may take before it is told again.
 const taking = 1500 * time.Millisecond
 
-// servesAsMaster reports whether a server says that it is a master.
+// servesAsMaster returns an error unless a server says that it is a master.
 func servesAsMaster(ctx context.Context, s *instance.Server) error {
 	in, err := s.Ask(ctx)
 	switch {

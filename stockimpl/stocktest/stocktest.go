@@ -1,5 +1,5 @@
-// Package stocktest tries a sale against what it promises: ours pass through
-// it, and so can yours.
+// Package stocktest is the conformance suite for sales: it tests the sales of this repository,
+// and any other that implements stockimpl.Sale.
 //
 //	func TestMySale(t *testing.T) {
 //		mine := stockimpl.Variant{Name: "mine", New: newMine, Promises: ...}
@@ -68,8 +68,8 @@ type Bench struct {
 	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
 	// Reserves, if not 0, is for how long at most pieces are set aside for an order that is not
-	// confirmed. The suite moves the clock of an emulation on to see that they come back, and needs to
-	// know only if the sale does not run there, or has a clock of its own: a test fails then.
+	// confirmed. The suite finds that out on an emulation, whose clock it moves. It must be set only if
+	// the sale does not run on the emulation, or has its own clock; a test that needs it fails.
 	Reserves time.Duration
 }
 
