@@ -102,9 +102,9 @@ func (s *Stand) said() string {
 	return s.Book.Canonical(s.Says())
 }
 
-// samples is how many runs are compared to find the random parts of a text. Two random
-// hexadecimal digits at the same place are equal in all of them once in 16^7 times.
-const samples = 8
+// samples is how many runs are compared to find the random parts of a text. The last digit of 16 random bytes in
+// base64 has only four forms: it is the same in all of them once in 4^15 times.
+const samples = 16
 
 // Settle returns the canonical form of the output of runs with the same observations. more brings another run with the
 // spelling of the first one to this place; known is how many values the program has drawn so far. It returns the texts
