@@ -185,6 +185,7 @@ func TestEndsAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runs = max(runs, 12)
 	if err := Follow(says.stand(0), &Stand{Book: Scheme{}.Book(0), Texts: texts}, drawn); err != nil {
 		t.Error(err)
 	}
