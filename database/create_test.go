@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCreateTableIsCompleted checks that a table is created although the context ends meanwhile, and not if it has ended
-// before.
+// TestCreateTableIsCompleted checks that the creation of a table, once begun, is completed when the context ends, and that
+// none begins after that.
 func TestCreateTableIsCompleted(t *testing.T) {
 	db, err := Open(t.Context(), Spec{DSN: "sqlite:" + filepath.Join(t.TempDir(), "tables.db")})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dispatchimpl holds the task dispatch of [variant.TextDispatch]: a pool of editing tasks in an SQL database, from which users
-// get tasks of the categories they like, one at a time.
+// Package dispatchimpl holds the task dispatch of [variant.TextDispatch]: a pool of editing tasks in an SQL database,
+// from which users get tasks of the categories they like, one at a time.
 //
 // A client that wants a task for its user finds candidates, picks the first, and tries to lock it. If it obtains the
 // lock, the task is handed over: the task's and the user's state in the database are updated. Otherwise another user

@@ -332,6 +332,7 @@ func outcomeOf(r reports.Exploration) outcome {
 	return o
 }
 
+// generatedPrograms is how many programs TestReductionsChangeNothing searches; the long tests search 25 times as many.
 const generatedPrograms = 120
 
 // long reports whether the long tests run.

@@ -118,7 +118,7 @@ func (r *reader) parts() (parts []part, err error) {
 	}
 }
 
-// check returns an error unless the parts fit the kind, and each other.
+// check returns an error if the parts do not fit the kind or each other.
 func (r *reader) check(k Kind, verb word, parts []part) error {
 	for _, p := range parts {
 		if !k.takes(p.takes) {

@@ -133,8 +133,9 @@
 //     returned, or in the midst of one on another object, as a consumer takes a lock inside
 //     its queue. Work at the same time is recorded under another client number.
 //   - A grant of a lock (an acquire that is not refused) has a session in its arg
-//     that no other grant of that lock has; neither 0 nor an empty text. The same
-//     holds for the hold of a take and the request of a pop, in session. Operations that refer to a grant are called after it.
+//     that no other grant of that lock has; neither 0 nor an empty text. The hold
+//     of a take and the request of a pop, in session, are unique in the same way. Operations that refer to a grant are
+//     called after it.
 //   - Amounts are positive. All purchases of one order of a product are of the same
 //     amount. A refund is of an order that was bought, and for no more than that. Unless
 //     once-per-order is promised, nor are all answered refunds of an order together.

@@ -130,7 +130,7 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 		}
 		if time.Since(start) > undecided {
 			if s, err := y.sale.State(ctx); err == nil && s.Reserved > 0 && (y.b.Reserves == 0 || y.b.Reserves > undecided) {
-				return &notJudged{fmt.Sprintf("an order was answered with ErrStale for %v, and State says that %d pieces are still reserved: the suite waits no longer for reservations to end; it tests that on a clock that it moves", undecided, s.Reserved)}
+				return &notJudged{fmt.Sprintf("an order was answered with ErrStale for %v, and State says that %d pieces are still reserved: the suite does not wait longer for reservations to end; it tests that on a clock that it moves", undecided, s.Reserved)}
 			}
 			return broken(variant.NoUndersell, "an order for %d pieces was answered with ErrStale for %v, each time with a newer token, while nobody else bought: it is neither accepted nor refused as sold out", pieces, undecided)
 		}

@@ -68,8 +68,8 @@ type Bench struct {
 	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
 	// Reserves, if not 0, is for how long at most pieces are set aside for an order that is not
-	// confirmed. The suite finds that out on an emulation, whose clock it moves. It must be set only if
-	// the sale does not run on the emulation, or has its own clock; a test that needs it fails.
+	// confirmed. The suite finds that out on an emulation, whose clock it moves. A sale that does not run
+	// on the emulation, or has its own clock, must set it: otherwise a rule that needs it fails.
 	Reserves time.Duration
 }
 
