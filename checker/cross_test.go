@@ -320,8 +320,7 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 				owned = max(owned, op.Return)
 			case op.Kind == history.Extend && op.Outcome == history.Unknown:
 				owned, vague = history.Forever, true
-			case op.Kind == history.Release && op.Outcome == history.Unknown && !over:
-				vague = true
+			case op.Kind == history.Release && op.Outcome == history.Unknown: // it may be tried again
 			case op.Kind == history.Release:
 				over = true
 			}
@@ -371,7 +370,7 @@ func TestCrossOwnerOnlyRelease(t *testing.T) {
 		for seed := range uint64(crossRuns()) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			h := &history.Header{TTL: 3 + upTo(r, 12), Drift: upTo(r, 2)}
-			h.Grace = h.Drift + 6 // clients pause between two attempts
+			h.Grace = h.Drift + 10 // clients pause between two attempts
 			ops := named(r, lockRun(r, h, 30, false))
 			for _, m := range []Monitor{newOwnerOnlyRelease(h), newMutualExclusion(h), newProgress(h), newLockLinear(h)} {
 				if v := feedAdvancing(m, ops); v.Result == Violated {
@@ -451,7 +450,9 @@ func TestCrossTokens(t *testing.T) {
 				ops = append(ops, op)
 			}
 			return &history.Header{}, complete(ops)
-		}, func(_ *history.Header, ops []history.Op) bool { return acceptable(ops, make([]bool, len(ops)), 0, 0) })
+		}, func(_ *history.Header, ops []history.Op) bool {
+			return acceptable(ops, make([]bool, len(ops)), make([]bool, len(ops)), 0, 0)
+		})
 	})
 }
 
@@ -522,22 +523,26 @@ func bruteNet(ops []history.Op) int64 {
 	return peak
 }
 
-// bruteRefusals returns false if a client was refused while enough stock was surely left.
+// bruteRefusals returns false if a client was refused while at every moment enough stock was surely left.
 func bruteRefusals(h *history.Header, ops []history.Op) bool {
 	for _, no := range ops {
 		if no.Reason != history.SoldOut {
 			continue
 		}
-		left := h.Stock
-		for _, op := range ops {
-			switch {
-			case op.Kind == history.Buy && op.Outcome != history.Refused && op.Reason != history.Repeated && op.Call <= no.Return:
-				left -= op.Pieces()
-			case op.Kind == history.Refund && op.Outcome == history.OK && op.Reason != history.Repeated && op.Return < no.Call:
-				left += op.Pieces()
+		explained := false
+		for t := no.Call; t <= no.Return && !explained; t++ {
+			left := h.Stock
+			for _, op := range ops {
+				switch {
+				case op.Kind == history.Buy && op.Outcome != history.Refused && op.Reason != history.Repeated && op.Call <= t:
+					left -= op.Pieces()
+				case op.Kind == history.Refund && op.Outcome == history.OK && op.Reason != history.Repeated && op.Return < t:
+					left += op.Pieces()
+				}
 			}
+			explained = left < no.Pieces()
 		}
-		if left >= no.Pieces() {
+		if !explained {
 			return false
 		}
 	}
@@ -625,9 +630,9 @@ func TestCrossOverlappingRefunds(t *testing.T) {
 	}
 }
 
-// acceptable tries every order of the accepted operations and of those refused as stale, and, for each refusal, every
-// token that the sale can have seen by then.
-func acceptable(ops []history.Op, done []bool, now time.Duration, registered int64) bool {
+// acceptable tries every order in which the operations were accepted and refused as stale. Before that, or without an
+// answer, each may have registered its token.
+func acceptable(ops []history.Op, done, shown []bool, now time.Duration, registered int64) bool {
 	left := false
 	for i, op := range ops {
 		accepts, refuses := op.Outcome == history.OK && op.Reason == history.NoReason, op.Reason == history.Stale
@@ -635,19 +640,26 @@ func acceptable(ops []history.Op, done []bool, now time.Duration, registered int
 			continue
 		}
 		left = true
-		if max(now, op.Call) > op.Return {
+		t := max(now, op.Call)
+		if t > op.Return {
 			return false // its interval is already over
 		}
-		done[i] = true
-		if accepts && registered <= op.Fence && acceptable(ops, done, max(now, op.Call), op.Fence) {
-			return true
-		}
-		for _, by := range ops {
-			if refuses && by.Fence > op.Fence && by.Call <= op.Return && acceptable(ops, done, max(now, op.Call, by.Call), max(registered, by.Fence)) {
+		if refuses == (registered > op.Fence) {
+			done[i] = true
+			if acceptable(ops, done, shown, t, max(registered, op.Fence)) {
 				return true
 			}
+			done[i] = false
 		}
-		done[i] = false
+	}
+	for i, op := range ops {
+		if t := max(now, op.Call); left && !shown[i] && op.Fence > registered && t <= op.End() {
+			shown[i] = true
+			if acceptable(ops, done, shown, t, op.Fence) {
+				return true
+			}
+			shown[i] = false
+		}
 	}
 	return !left
 }

@@ -121,6 +121,7 @@ func TestOwnerOnlyRelease(t *testing.T) {
 		{"a release while its grant is on its way", h, []history.Op{acquired(1, 1, 1, 2, 10), released(3, 2, 5, 6), acquired(2, 2, 3, 7, 12)}, Holds, ""},
 		{"it was told that it had lost the lock", h, []history.Op{acquired(1, 1, 1, 2, 3), lostTo(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 7, 8)}, Violated, "did not hold it"},
 		{"a second release, after an extension without an answer", h, []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 2, 3), released(1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 7, 8)}, Holds, ""},
+		{"a third release, after one without an answer", h, []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Release, 1, 1, 3, 4), released(1, 1, 5, 6), acquired(2, 2, 7, 8, 14), released(1, 1, 9, 10)}, Violated, "session 1 did not hold it"},
 		{"a second release, after one without an answer", h, append([]history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Release, 1, 1, 3, 4)}, acquired(2, 2, 12, 13, 21), released(1, 1, 14, 15)), Violated, ""},
 	})
 }

@@ -156,7 +156,7 @@ func queueRun(r *rand.Rand, h *history.Header, n int, m queueMix, corrupt bool) 
 			if m.lost && unknowns < 2 && chance(r, 12) {
 				unknowns++
 				if op.Outcome = history.Unknown; chance(r, 50) {
-					op.Until = 0 // the client did not record the due time
+					due, op.Until = now, 0 // the client did not record the due time
 				}
 				if chance(r, 40) {
 					break
@@ -343,9 +343,9 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 		case op.Kind == history.ReadState, op.Outcome == history.Refused && op.Reason != history.Empty:
 			continue
 		case op.Kind == history.Enqueue && op.Outcome == history.Unknown && op.Until == 0:
-			s.lo, s.hi, s.from, s.seen = monitor.Always, history.Forever, monitor.Always, history.Forever
+			s.lo, s.hi, s.from, s.seen = op.Call-h.Drift, history.Forever, monitor.Always, history.Forever
 		case op.Kind == history.Enqueue && op.Until == 0:
-			s.lo, s.hi, s.from, s.seen = monitor.Always, op.Return+h.Drift, monitor.Always, op.Return+h.Drift
+			s.lo, s.hi, s.from, s.seen = op.Call-h.Drift, op.Return+h.Drift, monitor.Always, op.Return+h.Drift
 		case op.Kind == history.Enqueue:
 			s.lo, s.hi, s.from, s.seen = op.Until, op.Until, op.Until-h.Drift, op.Until+h.Drift
 		case op.Kind == history.Pop && op.Outcome == history.Unknown:

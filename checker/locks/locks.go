@@ -169,6 +169,7 @@ func (l *lock) observe(op *history.Op, t *lockSession) {
 	}
 	if t != nil && op.Outcome == history.Unknown && (op.Kind == history.Acquire || op.Kind == history.Release) {
 		t.doubtful = true
+		t.unheard = t.unheard || op.Kind == history.Acquire
 	}
 }
 
@@ -255,6 +256,7 @@ type lockSession struct {
 	// doubtful says that its acquire or its release had no answer, so that it may hold the
 	// lock although its client does not think so.
 	doubtful bool
+	unheard  bool // its acquire had no answer
 	// told is when its client learned from an extension that the lock is lost; 0: it did not.
 	told time.Duration
 

@@ -172,7 +172,7 @@ func (o *owners) stray(x *history.Op, s *lockSession) {
 	if t == nil {
 		return
 	}
-	t.unsure = s != nil && s.doubtful
+	t.unsure = s != nil && s.unheard
 	if o.strays == nil {
 		o.strays = make(map[history.Value][]*trespass)
 	}

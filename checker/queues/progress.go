@@ -58,7 +58,7 @@ func (s *sweep) stall(r *record, from time.Duration) (string, []history.Op) {
 	what, witness := "work was due", []history.Op{op}
 	if put, _ := s.earliest(); put >= 0 {
 		y := s.record(put)
-		what = fmt.Sprintf("task %s was there, due %s", s.q.tasks.At(y.task).id, s.due(y, s.states.At(y.task).hi))
+		what = fmt.Sprintf("task %s was there, due %s", s.q.tasks.At(y.task).id, s.states.At(y.task).due())
 		witness = monitor.InOrder(s.q.op(y), op)
 	}
 	return fmt.Sprintf("nothing of %s was handed out for %s, from %s to %s, when %s was refused (%s), though consumers kept asking and %s; lease and grace are %s",

@@ -22,9 +22,9 @@ import (
 //
 // The due time is the Until of the enqueue, as the queue keeps it, so that tasks
 // compare exactly; those due at the same time are handed out in any order. Compared with the time of the run it is
-// exact except for the drift that clocks may have. If an enqueue has no due time, its task is due by its return or, if
-// it had no answer, at any time. If an enqueue had no answer and its client set the due time, the task is due at that
-// time.
+// exact except for the drift that clocks may have. If an enqueue has no due time, its task is due at a time between its
+// call and its return or, if it had no answer, at any time from its call on. If an enqueue had no answer and its client
+// set the due time, the task is due at that time.
 //
 //   - core_y, open: from the return of y's enqueue to the call of the pop that took it.
 //     During core_y, y is surely there. An enqueue without an answer has an empty core.
@@ -285,15 +285,12 @@ func (s *sweep) enter(i int32, r *record) {
 
 // window returns when a task can be due, must be due, and is surely seen to be.
 func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
-	switch drift := s.q.h.Drift; {
-	case r.due > 0: // also of one without an answer, whose client set it
+	drift := s.q.h.Drift
+	if r.due > 0 { // also of one without an answer, whose client set it
 		return r.due, r.due, monitor.After(r.due, drift)
-	case r.outcome == history.Unknown:
-		return monitor.Always, history.Forever, history.Forever
-	default:
-		hi = monitor.After(r.ret, drift)
-		return monitor.Always, hi, hi
 	}
+	hi = monitor.After(r.end(), drift)
+	return r.call - drift, hi, hi
 }
 
 // leave handles the call of a pop or a withdrawal that took a task.
@@ -315,15 +312,15 @@ func (s *sweep) leave(st *state, task int32) {
 // choice counts a first delivery that is called while another task is there, surely due
 // at another time.
 func (s *sweep) choice(st *state, r *record) {
-	if st.tangled || st.phase == absent || st.lo == monitor.Always {
+	if st.tangled || st.phase == absent {
 		return
 	}
 	other, due := s.earliest()
-	if other < 0 || due == st.hi {
+	if other < 0 {
 		return
 	}
 	x, y := s.record(st.put), s.record(other)
-	if y.due > 0 && (x.client != r.client || y.client != r.client) {
+	if apart := due < st.lo || s.states.At(y.task).lo > st.hi; apart && (x.client != r.client || y.client != r.client) {
 		s.choices++
 	}
 }
@@ -344,7 +341,7 @@ func (s *sweep) waits(w waiter) bool {
 // take opens the time in which a task can have been taken.
 func (s *sweep) take(st *state, task int32) {
 	st.asked, s.dirty = s.n+1, true
-	if from := st.lo - s.q.h.Drift; st.lo != monitor.Always && from > s.now {
+	if from := st.lo - s.q.h.Drift; from > s.now {
 		s.opens.push(event{from, task, st.version})
 		return
 	}
@@ -639,7 +636,7 @@ func (s *sweep) wrongOrder(st *state, r *record, other int32) {
 		q := s.q
 		x, y, p := s.record(st.put), s.record(other), q.op(r)
 		return fmt.Sprintf("%s was handed task %s, due %s, between %s and %s, while task %s was there, due %s, enqueued by %s by %s",
-			say.Client(&p), q.tasks.At(r.task).id, s.due(x, st.lo), say.At(p.Call), say.At(p.Return), q.tasks.At(y.task).id, s.due(y, s.states.At(y.task).hi), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
+			say.Client(&p), q.tasks.At(r.task).id, st.due(), say.At(p.Call), say.At(p.Return), q.tasks.At(y.task).id, s.states.At(y.task).due(), who(y), say.At(y.ret)), monitor.InOrder(q.op(x), q.op(y), p)
 	})
 }
 
@@ -652,7 +649,7 @@ func (s *sweep) wrongEmpty(r *record) {
 		}
 		y := s.record(put)
 		return fmt.Sprintf("%s was told between %s and %s that there was nothing to do, while there was task %s, due %s, enqueued by %s by %s",
-			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks.At(y.task).id, s.due(y, s.states.At(y.task).hi), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
+			say.Client(&p), say.At(p.Call), say.At(p.Return), s.q.tasks.At(y.task).id, s.states.At(y.task).due(), who(y), say.At(y.ret)), monitor.InOrder(s.q.op(y), p)
 	})
 }
 
@@ -678,19 +675,19 @@ func (s *sweep) nowhere(r *record) {
 func (s *sweep) wrongTime(st *state, r *record) {
 	s.fail(tooEarly, func() (string, []history.Op) {
 		x, p := s.record(st.put), s.q.op(r)
-		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only %s", say.Client(&p), s.q.tasks.At(r.task).id, say.At(p.Call), say.At(p.Return), s.due(x, st.lo)), monitor.InOrder(s.q.op(x), p)
+		return fmt.Sprintf("%s was handed task %s between %s and %s, which was due only at %s", say.Client(&p), s.q.tasks.At(r.task).id, say.At(p.Call), say.At(p.Return), say.At(st.lo)), monitor.InOrder(s.q.op(x), p)
 	})
 }
 
-// due describes when a task was due: at a bound that its enqueues set, of which r is the last.
-func (s *sweep) due(r *record, bound time.Duration) string {
+// due describes when a task is due.
+func (st *state) due() string {
 	switch {
-	case r.due > 0 && bound > 0 && bound < history.Forever:
-		return "at " + say.At(bound)
-	case r.outcome == history.Unknown:
-		return "at a time that nobody was told"
+	case st.lo == st.hi:
+		return "at " + say.At(st.lo)
+	case st.hi < history.Forever:
+		return fmt.Sprintf("between %s and %s", say.At(st.lo), say.At(st.hi))
 	}
-	return "at once"
+	return fmt.Sprintf("at %s or later", say.At(st.lo))
 }
 
 func who(r *record) string { return say.Client(&history.Op{Client: r.client}) }

@@ -21,7 +21,7 @@ type balance struct {
 
 	estimate int64        // net with all that is waiting
 	suspects []history.Op // purchases at which estimate was beyond the stock
-	crossed  bool         // net was beyond the stock
+	crossed  *change      // the change that took net beyond the stock, with net as its pieces
 	crossing *history.Op  // the purchase that did it
 }
 
@@ -37,7 +37,7 @@ func (b *balance) sell(op *history.Op, pieces int64) {
 		b.mixed = true
 	}
 	b.waiting = append(b.waiting, change{op.Return, pieces, true})
-	if b.estimate > b.stock && !b.crossed && len(b.suspects) < 1<<13 {
+	if b.estimate > b.stock && b.crossed == nil && len(b.suspects) < 1<<13 {
 		b.suspects = append(b.suspects, *op)
 	}
 }
@@ -76,8 +76,8 @@ func (b *balance) advance(lowWater time.Duration) {
 			b.passing.settle(c.when, b.stock-b.net)
 		}
 		b.peak = max(b.peak, b.net)
-		if b.net > b.stock && !b.crossed {
-			b.crossed = true
+		if b.net > b.stock && b.crossed == nil {
+			b.crossed = &change{c.when, b.net, c.late}
 			if j := slices.IndexFunc(b.suspects, func(op history.Op) bool { return op.Return == c.when }); j >= 0 {
 				b.crossing = &b.suspects[j]
 			}

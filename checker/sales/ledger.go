@@ -348,6 +348,7 @@ func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
 	r, is := l.unexplained[o.tried]
 	switch {
 	case !is || op.Call > t.by:
+	case o.fresh: // it refers to that effect
 	case r.Kind != op.Kind: // it explains a refund
 		e.more = l.explain(o, op)
 		l.implied += e.more

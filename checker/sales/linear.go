@@ -388,7 +388,7 @@ func (p *product) amounts(good monitor.Verdict, cut bool) monitor.Verdict {
 		op := &first.op
 		return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*op},
 			Why: fmt.Sprintf("%s was told between %s and %s that fewer than %s left, but at least %s", say.Client(op), say.At(op.Call), say.At(op.Return), were(op.Pieces()), were(first.left))}
-	case cut && len(p.out.waiting) > 0:
+	case cut && p.out.undecided():
 		return monitor.Undecided("a refusal came while stock seemed to be left: " + monitor.CutOff)
 	}
 	return good

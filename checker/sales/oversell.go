@@ -54,15 +54,20 @@ func (p *product) oversold() monitor.Verdict {
 		return state
 	}
 	unfit, first := net.passing.unfit()
-	var alone int64 // pieces of refunds that only an answer "repeated" shows, so that it is not known when they came
+	// Pieces of refunds that only an answer "repeated" shows: it is not known when they came, but not before the call of
+	// that answer. before counts those that may have come before more than the stock was sold.
+	var alone, before int64
 	for _, r := range p.refunds.unexplained {
-		alone += r.Pieces()
+		if alone += r.Pieces(); net.crossed != nil && r.Call <= net.crossed.when {
+			before += r.Pieces()
+		}
 	}
+	certain := net.crossed != nil && net.crossed.pieces-before > stock
 	booked, _ := p.final.mostSold()
 	switch {
 	case net.peak > stock && p.ended && (p.h.Refund > 0 || p.refunds.sent > 0): // the first refund of all may be in flight
 		return monitor.Undecided(state() + ": refunds may explain it, but " + monitor.CutOff)
-	case alone > 0 && booked <= stock && (net.peak > stock || unfit > 0) && net.peak-alone <= stock:
+	case alone > 0 && booked <= stock && (net.peak > stock || unfit > 0) && net.peak-alone <= stock && !certain:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible; an answer says that %s had been refunded before, and the history does not show when", state(), say.Many(alone, "piece")))
 	case net.peak > stock:
 		why, witness := p.explain(&net)

@@ -228,8 +228,12 @@ func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
 		default:
 			back = enter(back, -more, 1)
 		}
-		if n := min(b.lost, b.maybe+b.given-settled); n > 0 {
+		switch n := min(b.lost, b.maybe+b.given-settled); {
+		case n == 0:
+		case b.refunds > 1 || b.given > 0 || n != b.maybe:
 			undone = enter(undone, -1, n)
+		default:
+			undone = enter(undone, -n, 1)
 		}
 	}
 	return back, undone, vague

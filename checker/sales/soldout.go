@@ -9,14 +9,16 @@ import (
 )
 
 // soldOut finds refusals for which stock was surely left at every moment
-// between their call and their return: even if every purchase called by the
-// return had taken its pieces before, and only the refunds that returned
-// before the call had refunded theirs, enough would be left.
+// between their call and their return: even if every purchase called by that
+// moment had taken its pieces before it, and only the refunds that had returned
+// before it had refunded theirs, enough would be left.
 //
-// A purchase that was called in time may return later than the refusal, so a
-// refusal is decided when lowWater has passed it. Until then it waits, sorted by return,
-// and a later purchase called at t reduces what was left for all that returned
-// at t or later: a suffix, entered once as a difference.
+// What was surely left falls with the call of a purchase and rises with the return of a
+// refund, so of the moments of a refusal only those at which a refund returned, and its own
+// return, need to be looked at. A purchase that was called in time may return later, so such
+// a moment is settled when lowWater has passed it. Until then it waits, in order of time, and
+// a later purchase called at t reduces what was left at all moments from t on: a suffix,
+// entered once as a difference.
 //
 // Purchases without an answer can explain a refusal. strict is the refusal that needs the most of
 // them: the stock left at the end may show that they did not take effect.
@@ -24,10 +26,11 @@ type soldOut struct {
 	stock    int64
 	bought   sums // of all purchases so far
 	returned []paid
-	waiting  []refused
+	waiting  []point
 	passed   sums // differences of those no longer waiting
 	entered  sums // all differences
-	refusals int64
+	low      lows // of the returns of refunds, with every purchase that may have taken effect
+	lowKnown lows // the same, with those that had an answer
 	wrong    int
 	first    *refused
 	strict   *refused // of those that purchases without an answer explain
@@ -49,20 +52,54 @@ type paid struct {
 	sum  int64
 }
 
-type refused struct {
-	op    history.Op
-	left  int64 // what was left if no purchase without an answer took effect, before differences
-	less  int64 // how much less if all did, before differences
-	minus sums  // difference: for this one and all later ones
+// point is a moment at which a refund returned, or a refusal.
+type point struct {
+	when  time.Duration
+	op    *history.Op // the refusal
+	left  int64       // what was left if no purchase without an answer took effect, before differences
+	less  int64       // how much less if all did, before differences
+	minus sums        // difference: for this one and all later ones
 }
 
-func (r *refused) clone() *refused {
-	c := *r
-	return &c
+// refused is a refusal, and the least that was left during it.
+type refused struct {
+	op    history.Op
+	left  int64 // if every purchase without an answer took effect that was called by then
+	known int64 // if none did
 }
 
 // needed returns how many pieces must have been bought without an answer.
-func (r *refused) needed() int64 { return r.left - r.op.Pieces() + 1 }
+func (r *refused) needed() int64 { return r.known - r.op.Pieces() + 1 }
+
+// lows finds the least of what was left at the moments from one on. It holds only moments at which less was left
+// than at all later ones, so both the moments and the numbers rise.
+type lows []paid
+
+func (l *lows) add(when time.Duration, left int64) {
+	n := len(*l)
+	for n > 0 && (*l)[n-1].sum >= left {
+		n--
+	}
+	*l = append((*l)[:n], paid{when, left})
+}
+
+// since returns the least that was left at a moment not before from, and at most left.
+func (l lows) since(from time.Duration, left int64) int64 {
+	if i := firstFrom(l, from); i < len(l) {
+		left = min(left, l[i].sum)
+	}
+	return left
+}
+
+// forget drops the moments before a time.
+func (l *lows) forget(before time.Duration) {
+	*l = slices.Delete(*l, 0, firstFrom(*l, before))
+}
+
+// firstFrom returns the index of the first entry that is not before a time.
+func firstFrom(list []paid, t time.Duration) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].when >= t })
+}
 
 func (r *soldOut) buy(op *history.Op) {
 	q := sums{known: op.Pieces()}
@@ -91,7 +128,7 @@ func (r *soldOut) take(op *history.Op, q sums) {
 	if len(r.waiting) == 0 {
 		return
 	}
-	i := sort.Search(len(r.waiting), func(i int) bool { return r.waiting[i].op.Return >= op.Call })
+	i := sort.Search(len(r.waiting), func(i int) bool { return r.waiting[i].when >= op.Call })
 	if i < len(r.waiting) {
 		r.waiting[i].minus.add(q)
 		r.entered.add(q)
@@ -99,6 +136,7 @@ func (r *soldOut) take(op *history.Op, q sums) {
 }
 
 func (r *soldOut) refund(op *history.Op) {
+	r.wait(op.Return, r.left(op.Return), nil)
 	sum := op.Pieces()
 	if n := len(r.returned); n > 0 {
 		sum += r.returned[n-1].sum
@@ -107,17 +145,25 @@ func (r *soldOut) refund(op *history.Op) {
 }
 
 func (r *soldOut) refuse(op *history.Op) {
-	r.refusals++
+	left := r.left(op.Return)
+	if left >= op.Pieces() || len(r.guesses) > 0 { // otherwise others had bought the rest by then
+		r.wait(op.Return, left, clone(op))
+	}
+}
+
+// left returns what was left at a moment, by the purchases so far.
+func (r *soldOut) left(when time.Duration) int64 {
 	left := r.stock - r.bought.known
-	if len(r.returned) > 0 {
-		// Strictly before the call: at equal times calls sort before returns.
-		if i := sort.Search(len(r.returned), func(i int) bool { return r.returned[i].when >= op.Call }); i > 0 {
-			left += r.returned[i-1].sum
-		}
+	// Strictly before: at equal times calls sort before returns.
+	if i := firstFrom(r.returned, when); i > 0 {
+		left += r.returned[i-1].sum
 	}
-	if left >= op.Pieces() || len(r.guesses) > 0 {
-		r.waiting = append(r.waiting, refused{op: *op, left: left + r.entered.known, less: r.bought.unknown - r.entered.unknown})
-	}
+	return left
+}
+
+// wait enters a moment, which is not before any other that waits, and the refusal that returned at it.
+func (r *soldOut) wait(when time.Duration, left int64, refusal *history.Op) {
+	r.waiting = append(r.waiting, point{when: when, op: refusal, left: left + r.entered.known, less: r.bought.unknown - r.entered.unknown})
 }
 
 func (r *soldOut) advance(lowWater time.Duration) {
@@ -132,23 +178,45 @@ func (r *soldOut) advance(lowWater time.Duration) {
 		lowWater = min(lowWater, g.call)
 	}
 	i := 0
-	for ; i < len(r.waiting) && r.waiting[i].op.Return < lowWater; i++ {
+	for ; i < len(r.waiting) && r.waiting[i].when < lowWater; i++ {
 		w := &r.waiting[i]
 		r.passed.add(w.minus)
-		w.left, w.less = w.left-r.passed.known, w.less+r.passed.unknown
+		known := w.left - r.passed.known
+		left := known - w.less - r.passed.unknown
+		if w.op == nil {
+			r.low.add(w.when, left)
+			r.lowKnown.add(w.when, known)
+			continue
+		}
+		found := refused{*w.op, r.low.since(w.op.Call, left), r.lowKnown.since(w.op.Call, known)}
 		switch {
-		case w.needed() > w.less:
+		case found.left >= w.op.Pieces():
 			if r.wrong++; r.wrong == 1 {
-				r.first = w.clone()
+				r.first = &found
 			}
-		case w.needed() > 0 && (r.strict == nil || w.needed() > r.strict.needed()):
-			r.strict = w.clone()
+		case found.needed() > 0 && (r.strict == nil || found.needed() > r.strict.needed()):
+			r.strict = &found
 		}
 	}
-	r.waiting = append(r.waiting[:0], r.waiting[i:]...)
-	if j := sort.Search(len(r.returned), func(i int) bool { return r.returned[i].when >= lowWater }); j > 1024 {
+	r.waiting = slices.Delete(r.waiting, 0, i)
+	if len(r.low) > 0 {
+		from := lowWater
+		for _, w := range r.waiting {
+			if w.op != nil {
+				from = min(from, w.op.Call)
+			}
+		}
+		r.low.forget(from)
+		r.lowKnown.forget(from)
+	}
+	if j := firstFrom(r.returned, lowWater); j > 1024 {
 		r.returned = append(r.returned[:0], r.returned[j-1:]...)
 	}
+}
+
+// undecided reports whether a refusal waits for purchases that may explain it.
+func (r *soldOut) undecided() bool {
+	return slices.ContainsFunc(r.waiting, func(w point) bool { return w.op != nil })
 }
 
 // final returns the count as if the history ended now. With cut, purchases that
@@ -158,7 +226,8 @@ func (r *soldOut) final(cut bool) (wrong int, first, strict *refused) {
 		return r.wrong, r.first, nil
 	}
 	end := *r
-	end.waiting = append([]refused(nil), r.waiting...)
+	end.waiting = slices.Clone(r.waiting)
+	end.low, end.lowKnown = slices.Clone(r.low), slices.Clone(r.lowKnown)
 	end.returned = nil
 	end.advance(history.Forever)
 	return end.wrong, end.first, end.strict

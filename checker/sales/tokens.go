@@ -18,9 +18,9 @@ import (
 // schedule t = max(t, call) <= return; equal tokens fit in any order. A refusal of f needs
 // an operation that showed some g > f and was called before the refusal returned; whether
 // it was accepted does not matter, because a fenced sale registers tokens when it reads,
-// too. From then on the smallest such g is the least that the sale can have registered, and
-// nothing smaller may be accepted that was called later. An answer that the order had been counted before does not
-// accept the token. The smallest bad histories:
+// too. The sale had registered that g when both the refusal and, if it had an answer, the
+// operation had returned, and may accept nothing smaller that was called later. An answer that the order had been
+// counted before does not accept the token. The smallest bad histories:
 //
 //	client 2  buy  [3, 4]  fence 8  ok
 //	client 1  buy  [5, 6]  fence 7  ok
@@ -30,6 +30,10 @@ import (
 //	client 3  buy  [1, 2]  fence 9  unknown
 //	client 2  buy  [3, 4]  fence 7  refused (stale)
 //	client 1  buy  [5, 6]  fence 8  ok
+//
+//	client 3  buy  [1, 2]  fence 9  refused (sold-out)
+//	client 1  buy  [3, 4]  fence 7  ok
+//	client 2  buy  [5, 6]  fence 8  refused (stale)
 //
 // One opportunity is an accepted operation that met a rival with another token (see
 // [contest]), which could have been accepted in the wrong order, or a token that was
@@ -45,9 +49,10 @@ func acceptTokens(p *product) monitor.Verdict {
 
 type gate struct {
 	largest monitor.Rising // of the accepted tokens
-	implied monitor.Rising // of the tokens that refusals as stale show to be registered
-	shown   []shown        // tokens larger than every accepted one, in order
+	shown   []shown        // tokens larger than every accepted one, in order, those of one token by their calls
 	waiting []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
+	last    *history.Op    // the accepted operation that was called last
+	refusal []explained    // those that a later accepted operation may contradict
 
 	accepted int64
 	refused  int64
@@ -57,13 +62,26 @@ type gate struct {
 	witness  []history.Op
 }
 
-// shown is a token, and when it was shown first.
+// shown is a token, and the time of an operation that showed it.
 type shown struct {
-	token int64
-	call  time.Duration
+	token     int64
+	call, end time.Duration
 }
 
 func byToken(s shown, token int64) int { return cmp.Compare(s.token, token) }
+
+// explained is a refusal, and what may explain it, in order of the tokens. The larger a token is,
+// the later is the time: otherwise a smaller one explains no less.
+type explained struct {
+	op *history.Op
+	by []registered
+}
+
+// registered is a token, and when the sale had it registered at the latest.
+type registered struct {
+	token int64
+	when  time.Duration
+}
 
 // show enters an operation with a token; met says that it met a rival with another one.
 func (p *product) show(op *history.Op, met bool) {
@@ -89,7 +107,7 @@ func (p *product) show(op *history.Op, met bool) {
 		} else if len(g.waiting) > 0 {
 			g.waiting = append(g.waiting, *op)
 		} else {
-			g.afterRefusals(op)
+			g.accept(op)
 		}
 		g.largest.Add(op.Fence, op)
 	case op.Outcome == history.Refused && op.Reason == history.Stale:
@@ -102,23 +120,55 @@ func (p *product) show(op *history.Op, met bool) {
 	}
 }
 
-// note enters the token of op among those that were shown.
+// note enters the token of op among those that were shown, unless another operation explains whatever this one does.
 func (g *gate) note(op *history.Op) {
-	i, found := slices.BinarySearchFunc(g.shown, op.Fence, byToken)
-	if !found {
-		g.shown = slices.Insert(g.shown, i, shown{op.Fence, op.Call})
+	i, _ := slices.BinarySearchFunc(g.shown, op.Fence, byToken)
+	for ; i < len(g.shown) && g.shown[i].token == op.Fence && g.shown[i].call <= op.Call; i++ {
+		if g.shown[i].end >= op.End() {
+			return
+		}
 	}
-	g.shown[i].call = min(g.shown[i].call, op.Call)
+	to := i
+	for to < len(g.shown) && g.shown[to].token == op.Fence && g.shown[to].end <= op.End() {
+		to++
+	}
+	g.shown = slices.Replace(g.shown, i, to, shown{op.Fence, op.Call, op.End()})
 }
 
-// afterRefusals judges an accepted operation by the refusals that returned before its call,
-// all of which are decided.
-func (g *gate) afterRefusals(op *history.Op) {
-	if least := g.implied.Before(op.Call); least != nil && least.Value > op.Fence {
-		g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, though it had refused %s of %s as stale by %s, and nobody had shown it a token between that and %s by then",
-			say.Count(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return), say.Count(least.Op.Fence), say.Client(&least.Op), say.At(least.Op.Return), say.Count(least.Value)),
-			least.Op, *op)
+// accept judges an accepted operation by the refusals that returned before it did, all of which are decided.
+func (g *gate) accept(op *history.Op) {
+	if g.last == nil || op.Call > g.last.Call {
+		g.last = clone(op)
 	}
+	if len(g.refusal) == 0 {
+		return
+	}
+	kept := g.refusal[:0:0]
+	for _, r := range g.refusal {
+		if by := r.without(op); len(by) > 0 {
+			kept = append(kept, explained{r.op, by})
+		} else {
+			g.contradict(r, op)
+		}
+	}
+	g.refusal = kept
+}
+
+// without returns what may still explain a refusal when op was accepted.
+func (r *explained) without(op *history.Op) []registered {
+	excluded := func(by registered) bool { return by.when < op.Call && op.Fence < by.token }
+	if !slices.ContainsFunc(r.by, excluded) {
+		return r.by
+	}
+	return slices.DeleteFunc(slices.Clone(r.by), excluded)
+}
+
+// contradict reports a refusal that nothing explains any more, since op was accepted.
+func (g *gate) contradict(r explained, op *history.Op) {
+	by := r.by[len(r.by)-1]
+	g.fail(fmt.Sprintf("the sale refused the token %s of %s between %s and %s as stale, so it had registered %s or a newer one by %s, by what it had been shown; but it accepted %s from %s between %s and %s",
+		say.Count(r.op.Fence), say.Client(r.op), say.At(r.op.Call), say.At(r.op.Return), say.Count(by.token), say.At(by.when),
+		say.Count(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return)), *r.op, *op)
 }
 
 func (g *gate) fail(why string, witness ...history.Op) {
@@ -141,10 +191,16 @@ func (g *gate) advance(lowWater time.Duration) {
 	if len(g.waiting) > 0 {
 		return // the waiting operations were called before
 	}
-	g.implied.Forget(lowWater)
-	if newest := g.largest.Last(); newest != nil && len(g.shown) > 0 && g.shown[0].token <= newest.Value {
-		g.shown = slices.DeleteFunc(g.shown, func(s shown) bool { return s.token <= newest.Value })
+	if newest := g.largest.Before(lowWater); newest != nil && len(g.refusal) > 0 { // what contradicts these comes after a newer token
+		g.refusal = slices.DeleteFunc(g.refusal, func(r explained) bool { return r.by[0].token <= newest.Value })
 	}
+	newest := g.largest.Last()
+	i := 0
+	g.shown = slices.DeleteFunc(g.shown, func(s shown) bool {
+		i++
+		return newest != nil && s.token <= newest.Value ||
+			i < len(g.shown) && g.shown[i].token == s.token && g.shown[i].call < lowWater // that one ends later
+	})
 }
 
 // decide judges the waiting operations that returned before lowWater, in the order of their
@@ -154,25 +210,57 @@ func (g *gate) decide(lowWater time.Duration) {
 	for ; i < len(g.waiting) && g.waiting[i].Return < lowWater; i++ {
 		op := &g.waiting[i]
 		if op.Outcome == history.OK {
-			g.afterRefusals(op)
+			g.accept(op)
 			continue
 		}
-		by, _ := slices.BinarySearchFunc(g.shown, op.Fence+1, byToken)
-		for by < len(g.shown) && g.shown[by].call > op.Return {
-			by++
-		}
-		if by == len(g.shown) {
+		r := explained{clone(op), g.explain(op)}
+		if len(r.by) == 0 {
 			g.fail(unjustified(op), *op)
 			continue
 		}
-		g.implied.Add(g.shown[by].token, op)
+		if g.last != nil {
+			if by := r.without(g.last); len(by) == 0 {
+				g.contradict(r, g.last)
+				continue
+			} else {
+				r.by = by
+			}
+		}
+		g.enter(r)
 	}
 	g.waiting = slices.Delete(g.waiting, 0, i)
 }
 
+// explain returns what may explain a refusal.
+func (g *gate) explain(op *history.Op) (by []registered) {
+	from, _ := slices.BinarySearchFunc(g.shown, op.Fence+1, byToken)
+	for _, s := range g.shown[from:] {
+		if when := min(s.end, op.Return); s.call <= op.Return && (len(by) == 0 || when > by[len(by)-1].when) {
+			if len(by) > 0 && by[len(by)-1].token == s.token {
+				by = by[:len(by)-1]
+			}
+			by = append(by, registered{s.token, when})
+		}
+	}
+	return by
+}
+
+// enter adds a refusal to those that may be contradicted, unless another one demands as much.
+func (g *gate) enter(r explained) {
+	covers := func(strict, r *explained) bool { // whatever contradicts r contradicts strict, too
+		return !slices.ContainsFunc(strict.by, func(a registered) bool {
+			return !slices.ContainsFunc(r.by, func(b registered) bool { return b.token <= a.token && b.when >= a.when })
+		})
+	}
+	if slices.ContainsFunc(g.refusal, func(other explained) bool { return covers(&other, &r) }) {
+		return
+	}
+	g.refusal = append(slices.DeleteFunc(slices.Clone(g.refusal), func(other explained) bool { return covers(&r, &other) }), r)
+}
+
 func (g *gate) verdict(cut bool) monitor.Verdict {
 	end := *g
-	end.waiting, end.implied.Steps = slices.Clone(g.waiting), slices.Clone(g.implied.Steps)
+	end.waiting = slices.Clone(g.waiting)
 	end.decide(history.Forever)
 	open := end.broken - g.broken
 	switch {

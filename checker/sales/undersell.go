@@ -71,7 +71,7 @@ func (p *product) undersold() monitor.Verdict {
 		return p.unbalanced(-b.most, "too many", p.sum()+more)
 	}
 	if may := p.mayHaveTaken(); strict != nil && strict.needed() > may {
-		v := refusedWrongly(&strict.op, strict.left-may, fmt.Sprintf(": what is left in the end shows that no more than %s without an answer can have been sold", say.Many(may, "piece")))
+		v := refusedWrongly(&strict.op, strict.known-may, fmt.Sprintf(": what is left in the end shows that no more than %s without an answer can have been sold", say.Many(may, "piece")))
 		v.Witness = append(v.Witness, p.final.readings...)
 		return v
 	}
