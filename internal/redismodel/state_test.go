@@ -212,17 +212,18 @@ func TestMapCommutes(t *testing.T) {
 
 // TestUnknownIsNamed checks that the model names what it does not know, and that nothing changes then.
 func TestUnknownIsNamed(t *testing.T) {
-	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0")
+	long := strings.Repeat("v", 2000)
+	s := after(t, Empty(), "SET a 1", "XADD x 5-1 f v", "XGROUP CREATE x g 0", "XADD big 5-1 f "+long, "XADD big 5-2 f "+long)
 	for cmd, want := range map[string]string{
 		"SETRANGE a 0 x":                             "SETRANGE",
 		"OBJECT ENCODING a":                          "OBJECT",
 		"SCRIPT KILL":                                "SCRIPT KILL",
 		"SCRIPT FLUSH ASYNC":                         "SCRIPT FLUSH",
-		"XADD x MAXLEN ~ 5 * f v":                    "MAXLEN",
+		"XADD x MAXLEN ~ 5 LIMIT 2 * f v":            "MAXLEN",
 		"XADD x MAXLEN 5 LIMIT 2 * f v":              "MAXLEN",
 		"XADD x MINID 5 * f v":                       "MINID",
 		"XTRIM x MINID 5":                            "MINID",
-		"XTRIM x MAXLEN ~ 5":                         "MAXLEN",
+		"XTRIM big MAXLEN ~ 1":                       "MAXLEN ~ of a stream that may have several nodes",
 		"SETBIT a 100000 1":                          "a string of bits",
 		"BITCOUNT a 0 1":                             "BITCOUNT of a range",
 		"XREADGROUP GROUP g c BLOCK 0 STREAMS x >":   "BLOCK",

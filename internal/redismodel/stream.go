@@ -14,6 +14,7 @@ import (
 // stream is a stream with its groups. An empty one is still a key.
 type stream struct {
 	entries []streamEntry // by id
+	used    int           // no fewer bytes than the server has used for entries, removed ones included, since there were none
 	last    streamID
 	groups  []group // by name
 }
@@ -110,7 +111,7 @@ func (v *stream) renamed(f func(string) string) value {
 }
 
 func (v *stream) appendKey(b []byte) []byte {
-	b = appendID(appendCount(append(b, 'x'), len(v.entries)), v.last)
+	b = appendID(appendCount(appendCount(append(b, 'x'), len(v.entries)), v.used), v.last)
 	for _, e := range v.entries {
 		b = appendStrings(appendID(b, e.id), e.texts)
 	}

@@ -23,18 +23,18 @@ var streamCommands = []command{
 }
 
 func xadd(x *exec, a []string) {
-	i, create, most := 2, true, int64(unlimited)
+	i, create, limit := 2, true, maxLen{n: unlimited}
 options:
 	for ; i < len(a); i++ {
 		switch option := strings.ToLower(a[i]); option {
 		case "nomkstream":
 			create = false
 		case "maxlen":
-			n, ok := x.maxLen(a, &i, most)
+			n, ok := x.maxLen(a, &i, limit)
 			if !ok {
 				return
 			}
-			most = n
+			limit = n
 		case "minid", "limit":
 			x.Unknown("the option " + a[i] + " of XADD")
 			return
@@ -82,7 +82,8 @@ options:
 	next := *s
 	next.entries = insert(s.entries, len(s.entries), streamEntry{id, slices.Clone(texts)})
 	next.last = id
-	next.trim(most)
+	next.used += bytesOf(texts)
+	next.trim(x, limit)
 	x.put(a[1], &next)
 	x.Bulk(id.String())
 }
@@ -90,35 +91,67 @@ options:
 // unlimited is the length of a stream that is not trimmed.
 const unlimited = math.MaxInt64
 
-// trim removes the oldest entries, down to a number of them. It returns how many it removed.
-func (s *stream) trim(most int64) int {
-	n := len(s.entries) - int(min(most, int64(len(s.entries))))
-	s.entries = s.entries[n:len(s.entries):len(s.entries)]
+// maxLen is the option MAXLEN.
+type maxLen struct {
+	n       int64
+	roughly bool // ~: the server removes only whole nodes
+}
+
+// nodeBytes is how many bytes fit into one node of a stream by default. A node holds up to 100 entries, which need
+// more by bytesOf.
+const nodeBytes = 4096
+
+// bytesOf returns no fewer bytes than an entry with these texts needs in a node.
+func bytesOf(texts []string) int {
+	n := 48
+	for _, t := range texts {
+		n += 12 + len(t)
+	}
 	return n
 }
 
-// maxLen parses the option MAXLEN at a[*i], with a number that is exact, and leaves *i at its last word. Before is the
-// number of an earlier one.
-func (x *exec) maxLen(a []string, i *int, before int64) (n int64, ok bool) {
+// trim removes the oldest entries, down to a number of them. It returns how many it removed.
+func (s *stream) trim(x *exec, to maxLen) int {
+	n := len(s.entries) - int(min(to.n, int64(len(s.entries))))
+	if to.roughly && to.n > 0 && n > 0 {
+		if s.used > nodeBytes {
+			x.Unknown("MAXLEN ~ of a stream that may have several nodes")
+		}
+		return 0 // there is one node
+	}
+	s.keep(s.entries[n:len(s.entries):len(s.entries)])
+	return n
+}
+
+// keep replaces the entries by some of them.
+func (s *stream) keep(entries []streamEntry) {
+	if s.entries = entries; len(entries) == 0 {
+		s.used = 0
+	}
+}
+
+// maxLen parses the option MAXLEN at a[*i], and leaves *i at its last word. Before is an earlier one.
+func (x *exec) maxLen(a []string, i *int, before maxLen) (to maxLen, ok bool) {
 	at := *i + 1
-	if at < len(a) && a[at] == "=" {
+	if at < len(a) && (a[at] == "=" || a[at] == "~") {
+		to.roughly = a[at] == "~"
 		at++
 	}
-	if at >= len(a) || a[at] == "~" || before != unlimited || at+1 < len(a) && strings.EqualFold(a[at+1], "limit") {
+	if at >= len(a) || before.n != unlimited || at+1 < len(a) && strings.EqualFold(a[at+1], "limit") {
 		x.Unknown("the option " + a[*i] + " with other words than one number")
-		return 0, false
+		return to, false
 	}
 	*i = at
-	n, ok = parseInt(a[at])
+	to.n, ok = parseInt(a[at])
 	switch {
 	case !ok:
 		x.notInteger()
-		return 0, false
-	case n < 0:
+		return to, false
+	case to.n < 0:
 		x.Err("ERR The MAXLEN argument must be >= 0.")
-		return 0, false
+		return to, false
 	}
-	return n, true
+	return to, true
 }
 
 func xtrim(x *exec, a []string) {
@@ -127,7 +160,7 @@ func xtrim(x *exec, a []string) {
 		x.Unknown("the option " + a[i] + " of XTRIM")
 		return
 	}
-	most, ok := x.maxLen(a, &i, unlimited)
+	to, ok := x.maxLen(a, &i, maxLen{n: unlimited})
 	if !ok {
 		return
 	}
@@ -143,7 +176,7 @@ func xtrim(x *exec, a []string) {
 		return
 	}
 	next := *s
-	n := next.trim(most)
+	n := next.trim(x, to)
 	if n > 0 {
 		x.put(a[1], &next)
 	}
@@ -272,7 +305,7 @@ func xdel(x *exec, s *stream, a []string) {
 	next := *s
 	for _, id := range ids {
 		if i, there := next.find(id); there {
-			next.entries = cut(next.entries, i)
+			next.keep(cut(next.entries, i))
 		}
 	}
 	n := len(s.entries) - len(next.entries)
