@@ -48,7 +48,6 @@ type Plan struct {
 	dir     string
 	sql     campaign.Plan // the database, and whether to write JSON lines
 	work    string
-	quick   bool
 	window  window // zero: whole runs are measured
 	waiting string
 	seed    uint64
@@ -115,7 +114,7 @@ func New(ctx context.Context, o *Options) (*Plan, error) {
 	}
 	o.scale(scenario)
 	p := &Plan{
-		rounds: o.Rounds, time: o.Time, quick: o.Quick, dir: o.Dir, sql: campaign.Plan{SQL: o.Database(), JSONL: o.JSONL, Outside: o.Outside},
+		rounds: o.Rounds, time: o.Time, dir: o.Dir, sql: campaign.Plan{SQL: o.Database(), JSONL: o.JSONL, Outside: o.Outside},
 		window: o.window(), waiting: string(o.Waiting), seed: o.Seed, name: scenario.Name, command: o.command(), conditions: o.conditions(scenario),
 	}
 	_, p.work = judging.WorkIn(scenario.Uses)

@@ -26,7 +26,6 @@ type ends struct {
 	servers *servers.Servers
 	facts   *table.Interner[rules.Facts]
 	options coro.Options
-	crashes int
 	// lock and books say what to look for.
 	lock, books bool
 

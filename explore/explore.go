@@ -503,7 +503,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	x.prepare()
 	x.ends = &ends{
-		config: c.Run, rules: x.rules, servers: x.servers, facts: x.facts, options: apart(c.Masters, scripts, &namer), crashes: c.Bounds.Crashes, failed: x.fail,
+		config: c.Run, rules: x.rules, servers: x.servers, facts: x.facts, options: apart(c.Masters, scripts, &namer), failed: x.fail,
 	}
 	x.ends.lock, x.ends.books = rules.JudgesTheEnd(c.Look)
 	x.ends.prepare()

@@ -281,12 +281,11 @@ func (w *worker) ending(s state) *finding {
 	if !x.ends.lock && !x.ends.books || s.inFlight != 0 {
 		return nil
 	}
-	dead := w.dead(s)
-	if bits.OnesCount16(dead) > x.bounds.Crashes {
+	if bits.OnesCount16(w.dead(s)) > x.bounds.Crashes {
 		return nil
 	}
 	if b := w.judgedEnd(s); b != nil {
-		return &finding{end: true, dead: dead, breach: b}
+		return &finding{end: true, breach: b}
 	}
 	return nil
 }

@@ -91,7 +91,6 @@ type finding struct {
 	by     action
 	end    bool // it shows if all clients end in this state; by is unused
 	cost   cost
-	dead   uint16
 	breach *rules.Breach
 }
 
@@ -813,7 +812,7 @@ func (w *worker) end(s state, id table.StateID, c cost) {
 		w.tally.crashes++
 	}
 	if b := w.judgedEnd(s); b != nil {
-		x.report(finding{from: id, end: true, cost: c, dead: dead, breach: b})
+		x.report(finding{from: id, end: true, cost: c, breach: b})
 	}
 }
 

@@ -36,8 +36,6 @@ type Map struct {
 	Skip     []*skip       `yaml:"skip"`
 	Fields   fields        `yaml:"fields"`
 	Outcome  outcomeColumn `yaml:"outcome"`
-
-	path string
 }
 
 type promise struct {
@@ -167,7 +165,6 @@ func ReadMap(path string) (*Map, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	m.path = path
 	return m, nil
 }
 

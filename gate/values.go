@@ -90,10 +90,7 @@ func (d *span) UnmarshalYAML(n ast.Node) error {
 }
 
 // share is a percentage; V is 0.1 for 10%; 0: not given.
-type share struct {
-	V  float64
-	at yamlfile.Position
-}
+type share struct{ V float64 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (p *share) UnmarshalYAML(n ast.Node) error {
@@ -101,7 +98,6 @@ func (p *share) UnmarshalYAML(n ast.Node) error {
 	if err != nil {
 		return err
 	}
-	p.at = at
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	switch {

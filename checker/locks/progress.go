@@ -55,8 +55,7 @@ type turns struct {
 	last      time.Duration // until when
 	lastTry   history.Op
 	grants    int64
-	lost      int64 // acquires without an answer
-	refusals  int64
+	lost      int64         // acquires without an answer
 	longest   time.Duration // the longest stretch free under tries that was not a stall
 	stalls    []stall       // they do not overlap, the earliest first
 	deserted  *turn         // the last session that was granted, if it was never released
@@ -162,7 +161,6 @@ func (t *turns) acquire(op *history.Op, s *lockSession) {
 			t.enter(s, op, turnState{since: op.Call, until: op.Return, gone: history.Forever})
 		}
 	case op.Reason == history.Held, op.Reason == history.Stopped:
-		t.refusals++
 		t.try(op)
 	}
 }

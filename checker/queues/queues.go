@@ -97,7 +97,7 @@ type queue struct {
 	waited       int64 // deliveries of other tasks, which were enqueued before they were due
 	racedEffects int64 // effects of other tasks of which a delivery contended with another pop
 
-	puts, maybePuts, takes, pops, redelivered, effects, maybeEffects, again int64
+	puts, takes, pops, redelivered, effects, maybeEffects, again int64
 
 	met       monitor.Contention
 	pollers   monitor.Contention // pops
@@ -298,7 +298,6 @@ func (q *queue) enqueue(op *history.Op, meets bool) {
 	switch {
 	case op.Outcome == history.Unknown:
 		t.maybePuts++
-		q.maybePuts++
 	case op.Reason == history.Repeated:
 		t.repeats++
 		q.look(i)

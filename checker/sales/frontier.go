@@ -31,7 +31,6 @@ import (
 //     by making it possible or, before a refund, by making a sold-out answer
 //     possible that is not after it.
 type frontier struct {
-	stock   int64
 	items   []item // with an answer, in completion order; items[i] has number base+i
 	base    int
 	calls   []call   // not yet entered, to be sorted
@@ -89,11 +88,10 @@ const (
 	mostConfigs = 1 << 12
 	mostSteps   = 1 << 23
 	stepsPerOp  = 1 << 10 // more for each operation
-	mostClasses = 64
 )
 
 func newFrontier(stock int64) *frontier {
-	return &frontier{stock: stock, configs: []config{{left: stock}}}
+	return &frontier{configs: []config{{left: stock}}}
 }
 
 // add enters an operation, in completion order.

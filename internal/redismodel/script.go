@@ -26,9 +26,9 @@ type family struct {
 
 // script is one script. Either it is compiled, or unknown says why not.
 type script struct {
-	text, sha string
-	compiled  *lua.Program
-	unknown   string
+	sha      string
+	compiled *lua.Program
+	unknown  string
 	// loaded: the server knows it.
 	loaded bool
 }
@@ -49,7 +49,7 @@ func (f *family) script(text string) *script {
 	if s := f.scripts[sha]; s != nil {
 		return s
 	}
-	s := &script{text: text, sha: sha}
+	s := &script{sha: sha}
 	s.compiled, s.unknown = lua.Compile(text)
 	f.scripts[sha] = s
 	return s
