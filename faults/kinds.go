@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"oversell/variant"
 )
 
 // Kinds lists all types of faults, in the order in which help texts list them.
@@ -39,11 +37,6 @@ var Kinds = []Kind{
 	kindOOM,
 	kindReadOnly,
 	kindClockNode,
-}
-
-// Find returns the kind of that name, and whether there is one.
-func Find(name string) (Kind, bool) {
-	return variant.First(Kinds, func(k Kind) bool { return k.Name == name })
 }
 
 // Common parts of Kind.Syntax.

@@ -1,13 +1,11 @@
 package history
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"time"
 )
 
 // Follower reads a history file while it is being written. It is for one goroutine.
@@ -149,39 +147,6 @@ func (f *Follower) Close() error {
 		return nil
 	}
 	return f.file.Close()
-}
-
-// Follow reads a history file while it is being written, and polls it periodically. It calls took after each poll that
-// found something: the header, operations, the end. It returns nil when the history is over (then f.Trailer or f.Cut
-// tells how), and otherwise the error of ctx, of took, or of [Follower.Poll].
-func Follow(ctx context.Context, path string, every time.Duration, took func(f *Follower, ops []Op) error) error {
-	f := NewFollower(path)
-	defer f.Close()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for began := false; ; {
-		ops, err := f.Poll()
-		if err != nil && err != io.EOF {
-			return err
-		}
-		if len(ops) > 0 || !began && f.had || err == io.EOF {
-			if err := took(f, ops); err != nil {
-				return err
-			}
-		}
-		began = f.had
-		if err == io.EOF {
-			return nil
-		}
-		if f.Behind() > 0 {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
 }
 
 // SortByCompletion puts operations into completion order, in which monitors read them:

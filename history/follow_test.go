@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -158,46 +157,44 @@ func TestFollowAWriter(t *testing.T) {
 		}
 		written <- err
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	f := NewFollower(path)
+	defer f.Close()
 	var got []Op
-	var last *Trailer
-	err := Follow(ctx, path, time.Millisecond, func(f *Follower, ops []Op) error {
-		if len(got) == 0 && len(ops) == 0 && f.Trailer() == nil {
+	for began, late := false, time.Now().Add(30*time.Second); ; {
+		ops, err := f.Poll()
+		if got = append(got, ops...); err == io.EOF {
+			break
+		}
+		if err != nil || time.Now().After(late) {
+			t.Fatalf("after %d of %d operations: %v", len(got), len(want), err)
+		}
+		if !began && f.Header() != nil {
+			began = true
 			close(first)
 		}
-		got = append(got, ops...)
-		last = f.Trailer()
-		return nil
-	})
-	if err := errors.Join(err, <-written); err != nil {
+		if f.Behind() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
 	wantOps(t, got, want)
-	if last == nil {
+	if f.Trailer() == nil {
 		t.Error("the end was not told")
 	}
 }
 
-// TestFollowEnds checks that Follow ends with the error of the context, of its callback, or of a file that is not a
-// history.
-func TestFollowEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	path := writeHistory(t, testHeader(), nil, randomOps(3, 1))
-	err := Follow(ctx, path, time.Millisecond, func(*Follower, []Op) error { cancel(); return nil })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("when ctx ends: %v", err)
-	}
-	full := errors.New("full")
-	if err := Follow(t.Context(), path, time.Millisecond, func(*Follower, []Op) error { return full }); err != full {
-		t.Errorf("when the callback fails: %v", err)
-	}
-	other := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(other, []byte("hello, this is no history"), 0o644); err != nil {
+// TestFollowSomethingElse follows a file that is not a history.
+func TestFollowSomethingElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(path, []byte("hello, this is no history"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Follow(t.Context(), other, time.Millisecond, nil); !errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), other) {
-		t.Errorf("of something else: %v", err)
+	f := NewFollower(path)
+	defer f.Close()
+	if _, err := f.Poll(); !errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v; want ErrNotHistory and the path", err)
 	}
 }
 

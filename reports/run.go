@@ -79,11 +79,6 @@ func (r Run) Without() string {
 	return Thousands(n)
 }
 
-// BrokeWord names what broke or, if nothing did, what flaws declare to break.
-func (r Run) BrokeWord() string {
-	return Joined("; ", Joined(", ", r.Broke()...), DeclaredNotSeen(r.NotSeen()), r.NotTried())
-}
-
 // Broke names the promised properties that were broken or, if none was, the others that were, in brackets.
 func (r Run) Broke() []string {
 	var promised, others []string

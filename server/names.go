@@ -3,7 +3,6 @@ package server
 import (
 	"oversell/internal/errclass"
 	"oversell/server/instance"
-	"oversell/server/topology"
 )
 
 // Package instance describes one server, and package topology how servers replace each other. These are the names that
@@ -24,9 +23,6 @@ const (
 
 // ConnOptions are the settings that a run may choose for its connections.
 type ConnOptions = instance.ConnOptions
-
-// DialFunc is how a client gets its connections.
-type DialFunc = topology.DialFunc
 
 // PasswordVariable is the environment variable that holds the password for addresses
 // that have none.

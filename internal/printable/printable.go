@@ -46,15 +46,6 @@ func Word(s string) string {
 	return t
 }
 
-// Lines is Text for a text of several lines, and keeps the lines.
-func Lines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = Text(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
 // plain reports whether Text does not change s, cheaply for most texts.
 func plain(s string) bool {
 	if len(s) > longestWord {

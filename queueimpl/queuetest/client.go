@@ -26,7 +26,6 @@ const (
 	patienceForClaims = queueclient.PatienceForClaims
 	patience          = queueclient.Patience
 	answer            = queueclient.Answer
-	longEnough        = queueclient.LongEnough
 	near              = queueclient.Near
 )
 
