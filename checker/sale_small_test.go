@@ -19,9 +19,10 @@ type smallRules struct {
 	readings bool
 }
 
-// toldOfItself handles an answer that an order was counted before, although no other operation can have counted it by
-// then: the program under test has sent the request again by itself. It turns such an answer into a plain one, whose
-// effect comes after the earliest call and before the earliest return of the answers of this kind.
+// toldOfItself handles an answer that an order was counted before, although no answered operation can have counted it by
+// then, and no other one that was called before it: the program under test may have sent the request again by itself. It
+// turns such an answer into a plain one, whose effect comes after the earliest call and before the earliest return of the
+// answers of this kind.
 func toldOfItself(ops []history.Op) []history.Op {
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -29,10 +30,12 @@ func toldOfItself(ops []history.Op) []history.Op {
 		if first.Reason != history.Repeated {
 			continue
 		}
-		call, own := first.Call, true
+		call, lost, own := first.Call, history.Forever, true
 		for k, op := range ops {
 			switch {
 			case k == i || op.Kind != first.Kind || op.Arg != first.Arg || op.Outcome == history.Refused:
+			case op.Outcome == history.Unknown:
+				lost = min(lost, op.Call)
 			case op.Reason != history.Repeated:
 				own = own && op.Call > first.Return
 			case op.Return < first.Return || op.Return == first.Return && k < i:
@@ -41,7 +44,7 @@ func toldOfItself(ops []history.Op) []history.Op {
 				call = min(call, op.Call)
 			}
 		}
-		if own {
+		if own && call < lost {
 			first.Call, first.Reason = call, history.NoReason
 		}
 	}

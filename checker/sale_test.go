@@ -77,11 +77,13 @@ var (
 )
 
 func TestNoOversell(t *testing.T) {
-	one := history.Header{Stock: 1}
+	one, two := history.Header{Stock: 1}, history.Header{Stock: 2}
 	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.NoOversell) }, []verdictCase{
 		{"nothing", one, nil, Unknown, "nothing was sold"},
 		{"certain", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4)}, Violated, "sold 2 of 1: the purchase of 1 piece by client 2"},
 		{"a refund of which only an answer tells that it was before", one, []history.Op{bought(1, 1, 1, 2), refundedBefore(1, 1, 3, 4), bought(2, 2, 5, 6)}, Unknown, "an answer says that 1 piece had been refunded before"},
+		{"refunded while it was bought, by some time, and no more was ordered", two, []history.Op{pieces(bought(1, 1, 0, 2), 2), lostRefund(1, 1, 1, 9)}, Holds, "no more than 2 were asked for"},
+		{"called sold, by an earlier attempt of its own, before a lost try", one, []history.Op{repeated(2, 2, 0, 9), soldOutTo(3, 3, 1, 2), lostBuyOp(4, 2, 3, 12)}, Unknown, ""},
 		{"the same, and it was asked for only when both were sold", one, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 3, 4), refundedBefore(1, 1, 5, 6)}, Violated, "sold 2 of 1"},
 		{"the same, and the sale counts too many as sold", one, []history.Op{bought(1, 1, 1, 2), refundedBefore(1, 1, 3, 4), bought(2, 2, 5, 6), read("sold", 2, 7)}, Violated, "sold 2 of 1"},
 		{"impossible", one, []history.Op{bought(1, 1, 1, 2), soldOutTo(2, 2, 3, 4)}, Holds, "sold 1 of 1: no oversell seen in 0 contended operations"},
@@ -109,7 +111,8 @@ func TestNoOversell(t *testing.T) {
 		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
 		{"refunded without an answer, and both repeated before it was given up", one, repeatedBeforeLost, Holds, ""},
 		{"the same, and it was not given up", one, repeatedBeforeEnd, Holds, ""},
-		{"the same, and the refund was called too late", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Violated, "sold 2 of 1"},
+		{"the same, and the refund was called too late", one, []history.Op{bought(1, 1, 0, 10), bought(3, 2, 25, 35), refundedBefore(4, 1, 36, 38), repeated(1, 1, 32, 42), lostRefund(2, 1, 36, 100)}, Violated, "sold 2 of 1"},
+		{"the same, and only the answer that it was refunded was asked for in time", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Unknown, ""},
 		{"told to be refunded before a lost refund, and bought by any of two lost tries", one, []history.Op{refundedBefore(3, 1, 18, 26), lostBuyOp(1, 1, 9, 42), lostRefund(2, 1, 8, 500), lostBuyOp(5, 1, 33, 501)}, Unknown, ""},
 		{"refunded, bought again, and the first purchase was lost", history.Header{Stock: 2}, []history.Op{refunded(1, 1, 16, 18), lostRefund(3, 1, 23, 26), bought(4, 1, 31, 32), lostBuyOp(2, 1, 7, 500)}, Holds, ""},
 		{"a refund that was called first, of which the answer came last", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 8, 9, history.Unknown, history.NoReason), bought(2, 2, 3, 5), refunded(1, 1, 4, 10)}, Holds, ""},
@@ -163,6 +166,8 @@ func TestNoUndersell(t *testing.T) {
 		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "1 piece too many"},
 		{"one lost purchase explains a refusal or what is left", two, lostEitherWay, Violated, "no more than 0 pieces without an answer can have been sold"},
 		{"less than nothing was sold", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 1, 5), read("sold", -1, 7)}, Violated, "1 piece vanished"},
+		{"called sold, by an earlier attempt of its own, before a lost try", one, []history.Op{repeated(2, 2, 0, 9), soldOutTo(3, 3, 1, 2), lostBuyOp(4, 2, 3, 12), read("left", 0, 13)}, Holds, ""},
+		{"the same, and a lost try was called before both", one, []history.Op{repeated(2, 2, 4, 9), soldOutTo(3, 3, 5, 6), lostBuyOp(4, 2, 3, 12), read("left", 0, 13)}, Holds, ""},
 		{"sold by a program that sent it again by itself", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 2, 3)}, Holds, ""},
 		{"called sold, and nobody sold it", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 3, 3)}, Violated, "too many"},
 		{"returned by a program that refunded it again by itself", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 3, 5)}, Holds, ""},
@@ -198,6 +203,9 @@ func TestOncePerOrder(t *testing.T) {
 		{"refunded twice", h, []history.Op{bought(1, 7, 1, 2), refunded(1, 7, 3, 4), refunded(1, 7, 5, 6)}, Violated, "refunded twice"},
 		{"called counted, and counted after that", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(1, 7, 5, 6)}, Violated, "order 7 was counted twice: as told to client 1 between"},
 		{"refunded in parts", h, []history.Op{pieces(bought(1, 7, 1, 2), 3), refunded(1, 7, 3, 4), refunded(1, 7, 5, 6)}, Holds, ""},
+		{"refunded in parts, while it was bought", h, []history.Op{pieces(bought(1, 7, 0, 9), 2), refunded(2, 7, 1, 2), refunded(3, 7, 3, 4)}, Holds, ""},
+		{"refunded in parts, and the purchase has no answer", h, []history.Op{pieces(lostBuyOp(1, 7, 0, 9), 2), refunded(2, 7, 1, 2), refunded(3, 7, 3, 4), bought(4, 8, 5, 6)}, Holds, ""},
+		{"refunded in too many parts, while it was bought", h, []history.Op{pieces(bought(1, 7, 0, 9), 2), refunded(2, 7, 1, 2), refunded(3, 7, 3, 4), refunded(4, 7, 5, 6)}, Violated, "refunded twice"},
 		{"refunded, and counted after that", h, []history.Op{lostBuyOp(1, 7, 1, 2), refunded(1, 7, 3, 4), bought(1, 7, 5, 6)}, Violated, "order 7 was counted twice: as refunded to client 1 between"},
 		{"called counted while it was", h, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), bought(2, 7, 4, 6)}, Unknown, "may have been counted twice"},
 		{"the server counts one order twice", h, []history.Op{bought(1, 7, 1, 2), read("left", 3, 3), read("sold", 2, 3)}, Violated, "the sale counts 2 pieces as sold in the end, but all orders, each once, come to 1"},
@@ -227,7 +235,8 @@ func TestSaleLinear(t *testing.T) {
 		{"unless it was called too late, too", history.Header{Stock: 2}, late, Violated, "sent only after that"},
 		{"the one called first, with amounts", history.Header{Stock: 2, Quantity: 2}, slices.Concat(spec, []history.Op{pieces(soldOutTo(6, 6, 206, 207), 2)}), Holds, ""},
 		{"refunded without an answer, and both repeated before it was given up", one, repeatedBeforeLost, Holds, ""},
-		{"the same, and the refund was called too late", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Violated, "sold 2 of 1"},
+		{"the same, and the refund was called too late", one, []history.Op{bought(1, 1, 0, 10), bought(3, 2, 25, 35), refundedBefore(4, 1, 36, 38), repeated(1, 1, 32, 42), lostRefund(2, 1, 36, 100)}, Violated, "sold 2 of 1"},
+		{"the same, and only the answer that it was refunded was asked for in time", one, append(repeatedBeforeLost[:4:4], lostRefund(2, 1, 36, 100)), Holds, ""},
 		{"a purchase needs the lost refund, and the final state does not", one,
 			[]history.Op{bought(1, 1, 1, 2), bought(2, 2, 5, 6), refunded(2, 2, 7, 8), lostRefund(1, 1, 3, 10), read("left", 0, 20)}, Violated, "no order explains"},
 		{"a purchase needs the lost refund, and the final state does, too", one,

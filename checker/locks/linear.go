@@ -84,6 +84,8 @@ type tryLock struct {
 	topHi    time.Duration   // its hi, when it is closed
 	nobody   []time.Duration // calls of further acquires without an answer of sessions that had one
 	told     bool            // a session whose acquire had no answer was told later that it did not hold the lock
+	strays   []history.Op    // answered releases and extensions by sessions that nothing shows to have held the lock
+	hasty    int             // the same, before the end of an acquire of theirs
 
 	loose  []refusal // refusals that nothing covers so far, by return
 	renews bool      // renewals in the background were seen
@@ -152,6 +154,9 @@ func (t *tryLock) note(op *history.Op) {
 }
 
 func (t *tryLock) acquire(op *history.Op, s *lockSession) {
+	if len(t.strays) > 0 && op.Outcome != history.Refused {
+		t.explain(op)
+	}
 	switch {
 	case op.Outcome == history.OK:
 		t.grant(op, s, monitor.Granted(t.h, op), monitor.Leased(op))
@@ -299,14 +304,34 @@ func (t *tryLock) stray(op *history.Op, n *lockSession) {
 		n.lost = false
 		t.keep = true
 		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{n.lostCall, op.Return}})
+	case len(t.strays) < mostStrays:
+		t.strays = append(t.strays, *op)
 	default:
-		verb := "released"
-		if op.Kind == history.Extend {
-			verb = "extended"
-		}
-		t.fail("%s %s %s at %s in session %s, which did not hold it", []history.Op{*op},
-			say.Client(op), verb, say.Titled("lock", t.key), say.At(op.Return), strconv.Quote(op.Arg.String()))
+		why, witness := t.strayed(op)
+		t.fail("%s", witness, why)
 	}
+}
+
+// mostStrays bounds the strays that an acquire to come may explain.
+const mostStrays = 64
+
+// explain finds releases and extensions by a session that was, or may have been, granted the lock by acq.
+func (t *tryLock) explain(acq *history.Op) {
+	before := len(t.strays)
+	t.strays = slices.DeleteFunc(t.strays, func(op history.Op) bool {
+		return monitor.Session(&op) == monitor.Session(acq) && acq.Call <= op.Return
+	})
+	t.hasty += before - len(t.strays)
+}
+
+// strayed describes a release or an extension by a session that did not hold the lock.
+func (t *tryLock) strayed(op *history.Op) (string, []history.Op) {
+	verb := "released"
+	if op.Kind == history.Extend {
+		verb = "extended"
+	}
+	return fmt.Sprintf("%s %s %s at %s in session %s, which did not hold it",
+		say.Client(op), verb, say.Titled("lock", t.key), say.At(op.Return), strconv.Quote(op.Arg.String())), []history.Op{*op}
 }
 
 // lose ends a session to which op answered that it no longer holds the lock.
@@ -402,6 +427,7 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 		}
 		broken += n
 	}
+	note(len(t.strays), func() (string, []history.Op) { return t.strayed(&t.strays[0]) })
 	n, a, b := t.spans.Tally(cut)
 	note(n, func() (string, []history.Op) { return monitor.Overlapped(t.key, a, b) })
 	floats, odd := t.floating(), t.filled()
@@ -414,14 +440,16 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 	switch {
 	case broken > 0:
 		return monitor.Verdict{Result: monitor.Violated, Count: broken, Why: why, Witness: witness}
-	case t.grants == 0 && len(floats)+len(odd) == 0 && t.refusals == 0:
+	case t.grants == 0 && len(floats)+len(odd)+t.hasty == 0 && t.refusals == 0:
 		return monitor.Verdict{Idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
 	case len(bare) > 0 && cut:
 		return monitor.Undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", say.Many(len(bare), "refusal"), monitor.CutOff))
-	case (doubt || hopeful || len(odd) > 0) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
+	case (doubt || hopeful || len(odd)+t.hasty > 0) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
 		if t.asked() == monitor.Violated {
 			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
 		}
+	case t.hasty > 0:
+		return monitor.Undecided(fmt.Sprintf("%s came before the end of the acquire of its session, which leaves its place in the order open", say.Many(t.hasty, "release or extension")))
 	case hopeful && len(floats)+len(odd) == 0:
 		return monitor.Undecided("a refusal fits no order unless an acquire without an answer was granted, of which its client was told later that it did not hold the lock")
 	case doubt, hopeful:

@@ -71,7 +71,7 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 // version matters.
 func packState(c *monitor.Packer, _ int32, s, _ *state) {
 	idle := s.phase == absent && s.credit == 0 && s.flying == 0 && !s.taking && !s.core && !s.seen && !s.tangled && !s.haunted
-	c.Bits(&idle, &s.taking, &s.core, &s.seen, &s.tangled, &s.haunted)
+	c.Bits(&idle, &s.taking, &s.core, &s.seen, &s.tangled, &s.haunted, &s.perhaps, &s.replaced)
 	monitor.Number(c, &s.version)
 	if idle {
 		*s = state{version: s.version}

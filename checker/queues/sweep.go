@@ -44,9 +44,11 @@ import (
 //
 // An id that is enqueued again is judged as a new task if what took the old one had
 // returned by then, and as the same task if nothing had been called to take it: with
-// its new due time where the run overwrites, else, or while the old one was still being enqueued, with that of either. If its operations overlap otherwise, it is
-// tangled until all its enqueues are used up: it has no core, it may be taken in any order, and only the number of its
-// deliveries is compared with that of its enqueues. That is sound, but no longer exact.
+// its new due time where the run overwrites, else, or until the new enqueue has returned, with
+// that of either. If its operations overlap otherwise, or if it is taken after it was enqueued
+// again without an answer, it is tangled until all its enqueues are used up: it has no core, it
+// may be taken in any order, and only the number of its deliveries is compared with that of its
+// enqueues. That is sound, but no longer exact.
 //
 // A pop without an answer may have taken anything at any time. The sweep waits at the
 // call of the first one until the end, when the journal may tell what it took. If it
@@ -147,6 +149,8 @@ type state struct {
 	core, seen    bool
 	tangled       bool
 	haunted       bool // for good
+	perhaps       bool // it was enqueued again without an answer
+	replaced      bool // anew: the enqueue replaces the entry that is there
 }
 
 // call enters the call of record i.
@@ -270,16 +274,32 @@ func (s *sweep) enter(i int32, r *record) {
 		if st.taking {
 			s.take(st, r.task)
 		}
-	case st.phase != gone && !st.taking && known && s.record(st.put).outcome == history.OK:
-		s.lift(st)
-		lo, hi, sight := s.window(r)
-		if st.phase != present || !s.q.h.Overwrite { // it is not known which of them replaced the other, if any did
-			lo, hi, sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
+	case st.phase == present && !st.taking && !st.perhaps && !known:
+		st.perhaps = true
+		s.loose++
+		s.widen(st, r)
+	case st.phase != gone && !st.taking && !st.perhaps && known && s.record(st.put).outcome == history.OK:
+		st.replaced = st.phase == present && s.q.h.Overwrite
+		if st.phase == entering { // it may not be there yet
+			lo, hi, sight := s.window(r)
+			st.lo, st.hi, st.sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
+		} else {
+			s.widen(st, r)
 		}
-		st.lo, st.hi, st.sight = lo, hi, sight
 		st.put, st.phase = i, anew
 	default:
 		s.tangle(st)
+	}
+}
+
+// widen notes that a task that is there may have the due time of another enqueue instead of its own.
+func (s *sweep) widen(st *state, r *record) {
+	there := st.core
+	s.lift(st)
+	lo, hi, sight := s.window(r)
+	st.lo, st.hi, st.sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
+	if there {
+		s.rest(st, r.task)
 	}
 }
 
@@ -298,7 +318,7 @@ func (s *sweep) leave(st *state, task int32) {
 	st.flying++
 	switch {
 	case st.tangled:
-	case st.taking || st.phase == anew || st.phase == gone:
+	case st.taking || st.phase == anew || st.phase == gone || st.perhaps:
 		s.tangle(st)
 	default:
 		st.taking = true
@@ -399,7 +419,7 @@ func (s *sweep) tangle(st *state) {
 	if !st.tangled {
 		s.lift(st)
 		st.version++
-		st.tangled, st.taking, st.since = true, false, 0
+		st.tangled, st.taking, st.perhaps, st.since = true, false, false, 0
 		s.loose++
 	}
 }
@@ -477,6 +497,10 @@ func (s *sweep) entered(st *state, task int32) {
 	case st.phase == anew:
 		st.credit = 1
 		s.loose++
+		s.lift(st)
+		if st.replaced {
+			st.lo, st.hi, st.sight = s.window(s.record(st.put))
+		}
 		s.rest(st, task)
 	case st.taking:
 		st.phase = present

@@ -32,15 +32,16 @@ type givenBack struct {
 
 // back is the record of one order that was, or may have been, refunded, in pieces.
 type back struct {
-	bought, lost int64         // bought for certain, and by tries without an answer that may have had an effect
-	given, maybe int64         // the same of refunds
-	tab          *tab          // nil as long as it was bought once, with an answer, and at most one refund came
-	by           time.Duration // the latest return of a refund
-	last         *history.Op   // the last refund with an answer, if it refunded too much
-	call         time.Duration // the earliest call of a refund
-	refunds      int32         // that may have had an effect
-	passage      int32         // its entry in balance.passing, plus one
-	vague        bool          // it counts in givenBack.vague
+	bought, lost int64          // bought for certain, and by tries without an answer that may have had an effect
+	given, maybe int64          // the same of refunds
+	tab          *tab           // nil as long as it was bought once, with an answer, and at most one refund came
+	by           time.Duration  // the latest return of a refund
+	last         *history.Op    // the last refund with an answer, if it refunded too much
+	call         time.Duration  // the earliest call of a refund
+	refunds      int32          // that may have had an effect
+	passage      int32          // its entry in balance.passing, plus one
+	vague        bool           // it counts in givenBack.vague
+	again        *[2]history.Op // its first refund, and the last that came after it: they may be of parts
 }
 
 // excess returns how much more was refunded than can have been bought.

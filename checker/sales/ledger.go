@@ -95,9 +95,9 @@ func (os *orders) tries(o *order) *tries {
 // refunds.
 //
 // An answer that an order had been counted before shows one effect by its return: the effect that another answer
-// reports if one was called by then, and otherwise that of a try without an answer. Of several such tries it is the one
-// called first: all of them may take effect later or never, and the one called first could have done so whenever
-// another could. Without such a try the effect is the operation's own; see unexplained.
+// reports if one was called by then, and otherwise that of a try without an answer, or of the operation itself, which may
+// have been sent twice; see unexplained. Of several such tries it is the one called first: all of them may take effect
+// later or never, and the one called first could have done so whenever another could.
 type ledger struct {
 	// sure is what surely took effect: every fresh success, and one effect for
 	// an order that was called repeated although no success of it is known.
@@ -131,7 +131,7 @@ type ledger struct {
 	late    int64
 	// bound says that a repetition bound the time of an effect.
 	bound bool
-	// unexplained are repetitions of orders without another operation that can have had an effect. A program that
+	// unexplained are repetitions of orders without another operation that can have had an effect before. A program that
 	// repeats commands by itself gets such answers: the effect is the operation's own, at a moment from the earliest
 	// call of a repetition on. For an order that was refunded, it is the refund: it shows a purchase without a trace.
 	unexplained map[int32]history.Op
@@ -327,19 +327,24 @@ func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
 	o.effects, o.told = 1, true
 	o.call, o.ret, o.client, o.pieces = op.Call, op.Return, op.Client, int32(op.Pieces())
 	l.implied += op.Pieces()
-	if t.lost > 0 {
+	if t.lost > 0 && (t.given || t.earliest <= op.Call) {
 		l.doubt(op.Pieces(), -1)
 		if t.earliest <= l.closing {
 			l.open -= op.Pieces()
 		}
 		l.credit(t)
 	} else {
-		if l.unexplained == nil {
-			l.unexplained = make(map[int32]history.Op)
-		}
-		l.unexplained[o.tried] = *op
+		l.attempt(o, op)
 	}
 	return effect{more: op.Pieces()}
+}
+
+// attempt notes that the effect to which a repetition refers may be its own.
+func (l *ledger) attempt(o *order, op *history.Op) {
+	if l.unexplained == nil {
+		l.unexplained = make(map[int32]history.Op)
+	}
+	l.unexplained[o.tried] = *op
 }
 
 // repeatAgain enters a further repetition. If an order has no other trace, its effect may be the
@@ -347,6 +352,9 @@ func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
 func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
 	r, is := l.unexplained[o.tried]
 	switch {
+	case t.credited && !t.given && op.Call < t.earliest:
+		l.takeBack(t, op.Pieces())
+		l.attempt(o, op)
 	case !is || op.Call > t.by:
 	case o.fresh: // it refers to that effect
 	case r.Kind != op.Kind: // it explains a refund
@@ -373,7 +381,7 @@ func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
 	}
 	spare := op.Call // of the try that may, but need not, have taken effect
 	switch {
-	case t.repeated && !t.fresh && !t.credited && op.Call <= t.by:
+	case t.repeated && !t.fresh && !t.credited && op.Call <= t.by && !l.attempted(o, op):
 		e.more = l.explain(o, op)
 		l.implied += e.more
 		if t.given {
@@ -394,6 +402,12 @@ func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
 		l.open += q
 	}
 	return effect{}
+}
+
+// attempted reports whether a repetition that may have had its effect itself was called before op.
+func (l *ledger) attempted(o *order, op *history.Op) bool {
+	r, is := l.unexplained[o.tried]
+	return is && r.Kind == op.Kind && r.Call < op.Call
 }
 
 // credit assigns the effect that a repetition refers to to the try that was called first.

@@ -49,8 +49,16 @@ func (p *product) eachOnce() bool {
 func (p *product) ordered() monitor.Verdict {
 	again := p.buys.resent + p.refunds.resent
 	doubtful := p.buys.doubtful + p.refunds.doubtful
-	if p.second != nil {
-		a, b := &p.second[0], &p.second[1]
+	second, refundedTwice := p.second, 0
+	for i := range p.list {
+		if b := &p.list[i]; b.again != nil && b.given > int64(p.sales.bought.of(p, b.again[1].Arg).pieces) { // not parts of it
+			if refundedTwice++; second == nil {
+				second = b.again
+			}
+		}
+	}
+	if second != nil {
+		a, b := &second[0], &second[1]
 		what := "counted"
 		if b.Kind == history.Refund {
 			what = "refunded"
@@ -62,7 +70,7 @@ func (p *product) ordered() monitor.Verdict {
 		case a.Kind != b.Kind:
 			how = "as refunded to"
 		}
-		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.broken + p.refunds.broken), Witness: monitor.InOrder(*a, *b),
+		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.broken) + refundedTwice, Witness: monitor.InOrder(*a, *b),
 			Why: fmt.Sprintf("order %s was %s twice: %s %s between %s and %s, and for %s between %s and %s", b.Arg, what,
 				how, say.Client(a), say.At(a.Call), say.At(a.Return), say.Client(b), say.At(b.Call), say.At(b.Return))}
 	}

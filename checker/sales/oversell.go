@@ -77,11 +77,13 @@ func (p *product) oversold() monitor.Verdict {
 	case booked > stock:
 		return monitor.Verdict{Result: monitor.Violated, Count: int(booked - stock), Witness: []history.Op{*p.final.most},
 			Why: fmt.Sprintf("%s, and the sale itself counted %s as sold at %s", state(), say.Many(booked, "piece"), say.At(p.final.most.Return))}
-	case p.buys.sent == 0 || most == 0 && p.contest.count == 0:
+	case p.buys.sent == 0:
 		return monitor.Verdict{Why: "nothing was sold"}
+	case most == 0 && p.contest.count == 0:
+		return monitor.Verdict{Why: "nothing was sold for certain"}
 	case most > stock:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
-	case p.vague > 0 && peak+p.vague > stock:
+	case p.vague > 0 && peak+p.vague > stock && p.demand > stock:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when refunded pieces were sold (%s, refunded before the answer to their purchase)", state(), say.Count(p.vague)))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {

@@ -240,8 +240,12 @@ func (p *product) refund(op *history.Op) {
 	}
 	implied := op.Outcome == history.OK && p.implied(op)
 	p.giveBack(op, e.more, p.refunds.unknown-unknown, implied)
-	if o := p.sales.bought.of(p, op.Arg); e.second && p.list[o.back-1].given > int64(o.pieces) { // not two parts of it
-		p.twice(e.before, op)
+	if e.second {
+		if b := &p.list[p.sales.bought.of(p, op.Arg).back-1]; b.again == nil {
+			b.again = &[2]history.Op{*e.before, *op}
+		} else {
+			b.again[1] = *op
+		}
 	}
 	if op.Outcome == history.OK && op.Reason != history.Repeated {
 		p.out.refund(op)
