@@ -36,13 +36,27 @@ import (
 //
 //	client 1  submit  [5, 6]  task 7  ok
 //	client 2  submit  [5, 7]  task 7  ok
-type holderCommits struct {
-	pools monitor.Keyed[commits]
-	ended bool
+func holderCommits(*monitor.Shared) monitor.Monitor {
+	b := &monitor.Book[commits]{All: monitor.NewKeyed(func(history.Value) *commits {
+		return &commits{holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
+			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration)}
+	}), Settle: (*commits).settle}
+	b.Enter = func(op *history.Op) {
+		switch {
+		case op.Kind == history.Take && op.Outcome == history.OK:
+			b.All.At(op.Key).granted(op)
+		case op.Kind == history.Take && op.Outcome == history.Unknown:
+			b.All.At(op.Key).unanswered(op)
+		case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+			b.All.At(op.Key).met.Add(op.Client, op.Return)
+		case op.Kind == history.Submit:
+			b.All.At(op.Key).submit(op)
+		}
+	}
+	return aspect(b, variant.HolderCommits, func(c *commits) monitor.Verdict { return c.verdict(b.Ended) })
 }
 
 type commits struct {
-	key     history.Value
 	holds   map[history.Value]*promise
 	tasks   map[history.Value]*deed
 	given   map[recipient]*promise  // the last hold of each client and task
@@ -87,40 +101,26 @@ type deed struct {
 	tried   time.Duration // the earliest submit that landed or may have landed
 }
 
-func newHolderCommits() *holderCommits {
-	return &holderCommits{pools: monitor.NewKeyed(func(key history.Value) *commits {
-		return &commits{key: key, holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
-			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration)}
-	})}
+// granted enters a Take that was answered with a task.
+func (c *commits) granted(op *history.Op) {
+	h := &promise{take: *op, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
+	c.holds[op.Session] = h
+	d := c.deed(op.Result)
+	d.takes.Add(int64(op.Call), op)
+	if !d.taken {
+		d.taken, d.client = true, op.Client
+	}
+	d.several = d.several || op.Client != d.client
+	c.given[recipient{op.Result, op.Client}] = h
 }
 
-// Observe implements [monitor.Monitor].
-func (m *holderCommits) Observe(op *history.Op) {
-	switch {
-	case op.Kind == history.Take && op.Outcome == history.OK:
-		c := m.pools.At(op.Key)
-		h := &promise{take: *op, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
-		c.holds[op.Session] = h
-		d := c.deed(op.Result)
-		d.takes.Add(int64(op.Call), op)
-		if !d.taken {
-			d.taken, d.client = true, op.Client
-		}
-		d.several = d.several || op.Client != d.client
-		c.given[recipient{op.Result, op.Client}] = h
-	case op.Kind == history.Take && op.Outcome == history.Unknown:
-		c := m.pools.At(op.Key)
-		if first, ok := c.asked[op.Client]; !ok || op.Call < first {
-			c.asked[op.Client] = op.Call
-		}
-		if op.Session != (history.Value{}) {
-			c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
-		}
-	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
-		c := m.pools.At(op.Key)
-		c.met.Add(op.Client, op.Return)
-	case op.Kind == history.Submit:
-		m.pools.At(op.Key).submit(op)
+// unanswered enters a Take without an answer.
+func (c *commits) unanswered(op *history.Op) {
+	if first, ok := c.asked[op.Client]; !ok || op.Call < first {
+		c.asked[op.Client] = op.Call
+	}
+	if op.Session != (history.Value{}) {
+		c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
 	}
 }
 
@@ -253,23 +253,10 @@ func (c *commits) bad() (list []*doubt, second int) {
 	return list, second
 }
 
-// Advance implements [monitor.Monitor].
-func (m *holderCommits) Advance(lowWater time.Duration) {
-	for _, c := range m.pools.All {
-		for _, d := range c.tasks {
-			d.takes.Forget(lowWater)
-		}
+func (c *commits) settle(lowWater time.Duration) {
+	for _, d := range c.tasks {
+		d.takes.Forget(lowWater)
 	}
-}
-
-// Cut implements [monitor.Cutter].
-func (m *holderCommits) Cut(is bool) { m.ended = is }
-
-// Verdict implements [monitor.Monitor].
-func (m *holderCommits) Verdict() monitor.Verdict {
-	return m.pools.Verdict(variant.Dispatch, variant.HolderCommits, nothingTaken, func(c *commits) monitor.Verdict {
-		return c.verdict(m.ended)
-	})
 }
 
 func (c *commits) verdict(cut bool) monitor.Verdict {

@@ -23,13 +23,24 @@ const nothingTaken = "nobody was given a task"
 //
 //	client 1  take  [1, 2]  task 7  until 100
 //	client 2  take  [3, 4]  task 7  until 100
-type oneHolder struct {
-	pools monitor.Keyed[pool]
-	ended bool
+func oneHolder(*monitor.Shared) monitor.Monitor {
+	b := &monitor.Book[pool]{All: monitor.NewKeyed(func(history.Value) *pool {
+		return &pool{holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
+	}), Settle: (*pool).settle}
+	b.Enter = func(op *history.Op) {
+		switch {
+		case op.Kind == history.Take && op.Outcome == history.OK:
+			b.All.At(op.Key).take(op)
+		case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
+			b.All.At(op.Key).met.Add(op.Client, op.Return)
+		case op.Kind == history.Submit:
+			b.All.At(op.Key).submit(op)
+		}
+	}
+	return aspect(b, variant.OneHolderPerTask, func(p *pool) monitor.Verdict { return p.verdict(b.Ended) })
 }
 
 type pool struct {
-	key   history.Value
 	holds map[history.Value]*tenure
 	tasks map[history.Value]*custody
 	spans monitor.Spares[monitor.Span]
@@ -47,28 +58,8 @@ type tenure struct {
 
 // custody is the record of the holders of a task.
 type custody struct {
-	task   history.Value
 	client int32 // that was given it last
 	spans  monitor.Overlaps
-}
-
-func newOneHolder() *oneHolder {
-	return &oneHolder{pools: monitor.NewKeyed(func(key history.Value) *pool {
-		return &pool{key: key, holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
-	})}
-}
-
-// Observe implements [monitor.Monitor].
-func (m *oneHolder) Observe(op *history.Op) {
-	switch {
-	case op.Kind == history.Take && op.Outcome == history.OK:
-		m.pools.At(op.Key).take(op)
-	case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
-		p := m.pools.At(op.Key)
-		p.met.Add(op.Client, op.Return)
-	case op.Kind == history.Submit:
-		m.pools.At(op.Key).submit(op)
-	}
 }
 
 func (p *pool) take(op *history.Op) {
@@ -79,7 +70,7 @@ func (p *pool) take(op *history.Op) {
 	}
 	t := p.tasks[op.Result]
 	if t == nil {
-		t = &custody{task: op.Result, spans: monitor.Overlaps{Spare: &p.spans}}
+		t = &custody{spans: monitor.Overlaps{Spare: &p.spans}}
 		p.tasks[op.Result] = t
 	}
 	t.client = op.Client
@@ -100,23 +91,10 @@ func (p *pool) submit(op *history.Op) {
 	delete(p.holds, op.Session)
 }
 
-// Advance implements [monitor.Monitor].
-func (m *oneHolder) Advance(lowWater time.Duration) {
-	for _, p := range m.pools.All {
-		for _, t := range p.tasks {
-			t.spans.Advance(lowWater)
-		}
+func (p *pool) settle(lowWater time.Duration) {
+	for _, t := range p.tasks {
+		t.spans.Advance(lowWater)
 	}
-}
-
-// Cut implements [monitor.Cutter].
-func (m *oneHolder) Cut(is bool) { m.ended = is }
-
-// Verdict implements [monitor.Monitor].
-func (m *oneHolder) Verdict() monitor.Verdict {
-	return m.pools.Verdict(variant.Dispatch, variant.OneHolderPerTask, nothingTaken, func(p *pool) monitor.Verdict {
-		return p.verdict(m.ended)
-	})
 }
 
 func (p *pool) verdict(cut bool) monitor.Verdict {

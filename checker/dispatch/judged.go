@@ -9,7 +9,12 @@ import (
 
 // Judged lists the monitors of dispatch.
 var Judged = []monitor.Judged{
-	{Of: variant.Dispatch, Property: variant.OneHolderPerTask, New: func(*monitor.Shared) monitor.Monitor { return newOneHolder() }},
-	{Of: variant.Dispatch, Property: variant.HolderCommits, New: func(*monitor.Shared) monitor.Monitor { return newHolderCommits() }},
-	{Of: variant.Dispatch, Property: variant.TaskReturns, New: func(s *monitor.Shared) monitor.Monitor { return newTaskReturns(s.Header) }},
+	{Of: variant.Dispatch, Property: variant.OneHolderPerTask, New: oneHolder},
+	{Of: variant.Dispatch, Property: variant.HolderCommits, New: holderCommits},
+	{Of: variant.Dispatch, Property: variant.TaskReturns, New: taskReturns},
+}
+
+// aspect returns the monitor of one property, which alone uses the book b.
+func aspect[S any](b *monitor.Book[S], p variant.Property, judge func(*S) monitor.Verdict) monitor.Monitor {
+	return &monitor.Aspect[S]{Book: b, Of: variant.Dispatch, Property: p, Nothing: nothingTaken, Judge: judge}
 }

@@ -35,14 +35,27 @@ import (
 //	client 1  take  [1, 2]    task 7  until 10
 //	client 1  take  [12, 13]  refused (empty)
 //	client 1  take  [15, 16]  refused (empty)
-type taskReturns struct {
-	h     *history.Header
-	pools monitor.Keyed[lendings]
-	ended bool
+func taskReturns(s *monitor.Shared) monitor.Monitor {
+	b := &monitor.Book[lendings]{All: monitor.NewKeyed(func(history.Value) *lendings {
+		return &lendings{tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
+	})}
+	b.Enter = func(op *history.Op) {
+		switch op.Kind {
+		case history.Take:
+			b.All.At(op.Key).take(op)
+		case history.Submit:
+			b.All.At(op.Key).submit(op)
+		case history.ReadState:
+			switch op.Arg {
+			case monitor.IsFree, monitor.IsHeld, monitor.IsDone, monitor.TheAudit, countsHeld:
+				b.All.At(op.Key).look(op)
+			}
+		}
+	}
+	return aspect(b, variant.TaskReturns, func(l *lendings) monitor.Verdict { return l.verdict(s.Header.Grace, b.Ended) })
 }
 
 type lendings struct {
-	key     history.Value
 	tasks   map[history.Value]*lending
 	order   []*lending
 	takes   []lent
@@ -84,27 +97,6 @@ type lending struct {
 
 // countsHeld is the name under which an audit that only counts reports the tasks held.
 var countsHeld = history.Text("count-held")
-
-func newTaskReturns(h *history.Header) *taskReturns {
-	return &taskReturns{h: h, pools: monitor.NewKeyed(func(key history.Value) *lendings {
-		return &lendings{key: key, tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
-	})}
-}
-
-// Observe implements [monitor.Monitor].
-func (m *taskReturns) Observe(op *history.Op) {
-	switch op.Kind {
-	case history.Take:
-		m.pools.At(op.Key).take(op)
-	case history.Submit:
-		m.pools.At(op.Key).submit(op)
-	case history.ReadState:
-		switch op.Arg {
-		case monitor.IsFree, monitor.IsHeld, monitor.IsDone, monitor.TheAudit, countsHeld:
-			m.pools.At(op.Key).look(op)
-		}
-	}
-}
 
 func (l *lendings) task(id history.Value) *lending {
 	t := l.tasks[id]
@@ -192,19 +184,6 @@ func (l *lendings) moved(op *history.Op) {
 	for _, t := range l.order {
 		t.free, t.held, t.over = false, false, false
 	}
-}
-
-// Advance implements [monitor.Monitor].
-func (m *taskReturns) Advance(time.Duration) {}
-
-// Cut implements [monitor.Cutter].
-func (m *taskReturns) Cut(is bool) { m.ended = is }
-
-// Verdict implements [monitor.Monitor].
-func (m *taskReturns) Verdict() monitor.Verdict {
-	return m.pools.Verdict(variant.Dispatch, variant.TaskReturns, nothingTaken, func(l *lendings) monitor.Verdict {
-		return l.verdict(m.h.Grace, m.ended)
-	})
 }
 
 // stuck describes a task that did not return.
