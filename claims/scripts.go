@@ -2,8 +2,6 @@ package claims
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -14,16 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/phrase"
+	"oversell/internal/rediscmd"
 	"oversell/internal/stats"
 	"oversell/reports"
 	"oversell/server"
 )
-
-// shaOf returns the SHA by which the server names a script.
-func shaOf(script string) string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
-}
 
 // eval runs a script and returns its raw reply.
 func eval(ctx context.Context, c *redis.Client, script string, keys []string, args ...any) (any, error) {
@@ -177,7 +170,7 @@ func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, 
 	if err := errors.Join(c.Set(ctx, key, "x", 0).Err(), c.Eval(ctx, script, nil).Err()); err != nil {
 		return false, false, false, err
 	}
-	if cached, err = finds(ctx, c, shaOf(script)); err != nil {
+	if cached, err = finds(ctx, c, rediscmd.SHA1(script)); err != nil {
 		return false, false, false, err
 	}
 	if err := errors.Join(t.Kill(1), t.Start(ctx, 1, false)); err != nil {
@@ -190,7 +183,7 @@ func (b *bench) restarted(ctx context.Context, t *server.Target) (cached, data, 
 	if err != nil {
 		return false, false, false, err
 	}
-	cache, err = finds(ctx, c, shaOf(script))
+	cache, err = finds(ctx, c, rediscmd.SHA1(script))
 	return cached, n == 1, cache, err
 }
 
@@ -396,7 +389,7 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 	script := padded(size)
 	keys := []string{b.key("order")}
 	byEval := func() error { return c.Eval(ctx, script, keys, "token").Err() }
-	bySHA := func() error { return c.EvalSha(ctx, shaOf(script), keys, "token").Err() }
+	bySHA := func() error { return c.EvalSha(ctx, rediscmd.SHA1(script), keys, "token").Err() }
 	if err := byEval(); err != nil { // connects and fills the cache
 		return costs{}, err
 	}
@@ -429,7 +422,7 @@ func (b *bench) evalCosts(ctx context.Context, size int) (costs, error) {
 	}
 	taken, err := inTurns(ctx, b.times(250, 150),
 		often(func(p redis.Pipeliner) { p.Eval(ctx, script, keys, "token") }),
-		often(func(p redis.Pipeliner) { p.EvalSha(ctx, shaOf(script), keys, "token") }))
+		often(func(p redis.Pipeliner) { p.EvalSha(ctx, rediscmd.SHA1(script), keys, "token") }))
 	if err != nil {
 		return costs{}, err
 	}
@@ -544,7 +537,7 @@ func (x *batch) compare(ctx context.Context, b *bench, c *redis.Client) error {
 	if err := c.ScriptLoad(ctx, x.script).Err(); err != nil {
 		return err
 	}
-	keys, args, sha := x.keys(x.n), x.args(x.n), shaOf(x.script)
+	keys, args, sha := x.keys(x.n), x.args(x.n), rediscmd.SHA1(x.script)
 	all := b.batchKeys(x.n)
 	calls := max(1, 40/x.n)
 	byScript := func(context.Context) (time.Duration, error) {
@@ -890,11 +883,11 @@ func byteByByte(ctx context.Context, b *bench) (a answer, err error) {
 			return a, err
 		}
 	}
-	f := identity{same: shas[0] == shas[1], ours: shas[0] == shaOf(script), changed: shaOf(changed) != shas[0]}
+	f := identity{same: shas[0] == shas[1], ours: shas[0] == rediscmd.SHA1(script), changed: rediscmd.SHA1(changed) != shas[0]}
 	if f.found, err = finds(ctx, c, shas[0]); err != nil {
 		return a, err
 	}
-	known, err := finds(ctx, c, shaOf(changed))
+	known, err := finds(ctx, c, rediscmd.SHA1(changed))
 	if err != nil {
 		return a, err
 	}

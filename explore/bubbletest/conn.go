@@ -3,8 +3,6 @@ package bubbletest
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -52,7 +50,7 @@ func (n *conn) Read(p []byte) (int, error) {
 // Replies that need no server.
 const (
 	hello    = "*2\r\n$5\r\nproto\r\n:2\r\n"
-	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	noScript = "-" + rediscmd.ScriptMissing + "\r\n"
 )
 
 // ask sends what was written. A script called by its hash is sent as text, so that it does not matter whether the
@@ -188,8 +186,7 @@ func (s *scripts) spell(command []string) bool {
 }
 
 func (s *scripts) learn(text string) (sha string) {
-	sum := sha1.Sum([]byte(text))
-	sha = hex.EncodeToString(sum[:])
+	sha = rediscmd.SHA1(text)
 	s.texts.Store(sha, text)
 	return sha
 }

@@ -98,7 +98,7 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 
 const (
 	hello    = "*2\r\n$5\r\nproto\r\n:2\r\n"
-	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	noScript = "-" + rediscmd.ScriptMissing + "\r\n"
 )
 
 // say makes send find this answer on its connection.

@@ -1,8 +1,6 @@
 package coro
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,8 +59,7 @@ func (s *Scripts) learn(text string) string {
 	if known {
 		return sha
 	}
-	sum := sha1.Sum([]byte(text))
-	sha = hex.EncodeToString(sum[:])
+	sha = rediscmd.SHA1(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.texts == nil {

@@ -8,8 +8,6 @@ package interrupt
 import (
 	"cmp"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/rediscmd"
 	"oversell/variant"
 )
 
@@ -71,7 +70,7 @@ func (r refusal) RedisError() {}
 // Refusal returns the error of a server that answers with this text.
 func Refusal(text string) error { return refusal(text) }
 
-var errNoScript = Refusal("NOSCRIPT No matching script. Please use EVAL.")
+var errNoScript = Refusal(rediscmd.ScriptMissing)
 
 // Ending is a context that ends when it is told to, by a cancellation or because its deadline passes.
 type Ending struct {
@@ -371,8 +370,7 @@ func (l *Line) unknown(cmd redis.Cmder) bool {
 		text = args[2]
 		fallthrough
 	case "eval", "eval_ro":
-		sum := sha1.Sum([]byte(fmt.Sprint(text)))
-		l.known[hex.EncodeToString(sum[:])] = true
+		l.known[rediscmd.SHA1(fmt.Sprint(text))] = true
 	}
 	return false
 }

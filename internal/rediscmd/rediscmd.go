@@ -7,6 +7,8 @@
 package rediscmd
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -241,3 +243,12 @@ func lastBehind(n int, word func(i int) string, from int, these ...string) []int
 
 // isWord compares as servers do: only ASCII letters have two cases.
 func isWord(word, this string) bool { return len(word) == len(this) && strings.EqualFold(word, this) }
+
+// SHA1 returns the SHA-1 digest of a script in lower-case hexadecimal digits, by which a server names it.
+func SHA1(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+// ScriptMissing is the error that a server returns if it does not know the script that a command names by its SHA.
+const ScriptMissing = "NOSCRIPT No matching script. Please use EVAL."

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oversell/internal/rediscmd"
-	"oversell/internal/redismodel/lua"
 )
 
 // step is a command or a transaction of a connection, or the passing of time.
@@ -160,7 +159,7 @@ func (d *differ) epoch(seed uint64) (n int, ok bool) {
 	d.reset(g.now)
 	m := d.empty(seed)
 	for _, s := range d.scripts {
-		g.sent = append(g.sent, lua.SHA1(s.text))
+		g.sent = append(g.sent, rediscmd.SHA1(s.text))
 	}
 	for next := d.batch(g, &m); ; {
 		batch, after := next, m
@@ -279,7 +278,7 @@ func (d *differ) command(g *generator) []string {
 		}
 		cmd := []string{"EVAL", g.lua(), "1", g.key("s"), g.value(), g.value()}
 		if len(g.sent) < 200 {
-			g.sent = append(g.sent, lua.SHA1(cmd[1]))
+			g.sent = append(g.sent, rediscmd.SHA1(cmd[1]))
 		}
 		return cmd
 	}

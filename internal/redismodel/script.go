@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"oversell/internal/rediscmd"
 	"oversell/internal/redismodel/lua"
 )
 
@@ -43,7 +44,7 @@ func (f *family) script(text string) *script {
 	defer f.mu.Unlock()
 	sha, ok := f.shas[text]
 	if !ok {
-		sha = lua.SHA1(text)
+		sha = rediscmd.SHA1(text)
 		f.shas[text] = sha
 	}
 	if s := f.scripts[sha]; s != nil {
@@ -125,7 +126,7 @@ func evalsha(x *exec, a []string) {
 	x.run(s, a[3:3+n], a[3+n:])
 }
 
-func (x *exec) noScript() { x.Err("NOSCRIPT No matching script. Please use EVAL.") }
+func (x *exec) noScript() { x.Err(rediscmd.ScriptMissing) }
 
 // keyCount reads how many of the words of EVAL are keys.
 func (x *exec) keyCount(a []string) (int, bool) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"oversell/internal/redismodel/lua"
+	"oversell/internal/rediscmd"
 )
 
 // shipped is a script of a variant, with its keys and the kinds of its arguments.
@@ -79,7 +79,7 @@ func loadShipped(t testing.TB) []shipped {
 			}
 			s.text += string(text)
 		}
-		s.sha = lua.SHA1(s.text)
+		s.sha = rediscmd.SHA1(s.text)
 		all[i] = s
 	}
 	return all

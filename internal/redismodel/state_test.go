@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"oversell/internal/redismodel/lua"
+	"oversell/internal/rediscmd"
 )
 
 // after returns the state after some commands of connection 0, none of which may fail or be unknown.
@@ -268,11 +268,11 @@ func TestUnknownTeachesNothing(t *testing.T) {
 	if _, _, info := s.Do(start, 0, []string{"EVAL", text, "0"}); info.Unknown == "" {
 		t.Fatal("random numbers are known")
 	}
-	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", lua.SHA1(text), "0"}); !strings.HasPrefix(string(reply), "-NOSCRIPT") {
+	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", rediscmd.SHA1(text), "0"}); !strings.HasPrefix(string(reply), "-NOSCRIPT") {
 		t.Errorf("EVALSHA replies %q", reply)
 	}
 	s.Load("return 1")
-	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", lua.SHA1("return 1"), "0"}); string(reply) != ":1\r\n" {
+	if _, reply, _ := s.Do(start, 0, []string{"EVALSHA", rediscmd.SHA1("return 1"), "0"}); string(reply) != ":1\r\n" {
 		t.Errorf("after Load, EVALSHA replies %q", reply)
 	}
 }

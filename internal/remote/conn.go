@@ -2,8 +2,6 @@ package remote
 
 import (
 	"bufio"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"oversell/internal/rediscmd"
 )
 
 // Conn is a connection of a process to a server.
@@ -209,8 +209,7 @@ func (c *Conn) learn(command []string) string {
 	if len(command) < 2 {
 		return ""
 	}
-	sum := sha1.Sum([]byte(command[1]))
-	sha := hex.EncodeToString(sum[:])
+	sha := rediscmd.SHA1(command[1])
 	c.process.mu.Lock()
 	defer c.process.mu.Unlock()
 	c.process.scripts[sha] = command[1]
@@ -226,7 +225,7 @@ func (c *Conn) known(command []string) (reply string, known bool) {
 	text, loaded := c.process.scripts[strings.ToLower(command[1])]
 	c.process.mu.Unlock()
 	if !loaded {
-		return "-NOSCRIPT No matching script. Please use EVAL.\r\n", true
+		return "-" + rediscmd.ScriptMissing + "\r\n", true
 	}
 	command[0], command[1] = strings.Replace(command[0], "evalsha", "eval", 1), text
 	return "", false

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"oversell/internal/rediscmd"
 )
 
 // operators returns the functions with which the rewriter replaces Lua's operators.
@@ -359,7 +361,7 @@ func (m *Machine) redisLibrary() map[string]lua.LGFunction {
 				return m.throw(m.field("err", "ERR wrong number of arguments"))
 			}
 			s, _ := m.text(l.Get(1))
-			l.Push(lua.LString(SHA1(s)))
+			l.Push(lua.LString(rediscmd.SHA1(s)))
 			return 1
 		},
 		"log": func(*lua.LState) int { return 0 },

@@ -1,8 +1,6 @@
 package lua
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"math"
 	"strconv"
@@ -100,10 +98,4 @@ func OneLine(s string) string {
 		return s
 	}
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
-}
-
-// SHA1 returns the SHA-1 digest of text in lower-case hexadecimal digits, as SCRIPT LOAD does.
-func SHA1(text string) string {
-	sum := sha1.Sum([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
