@@ -50,3 +50,12 @@ func (Real) Sleep(ctx context.Context, d time.Duration) error {
 func (Real) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
 }
+
+// Shifted is a clock that is ahead of another by a fixed duration, or behind it.
+type Shifted struct {
+	Clock
+	By time.Duration
+}
+
+// Now returns the time of the other clock plus By.
+func (s Shifted) Now() time.Time { return s.Clock.Now().Add(s.By) }

@@ -377,25 +377,9 @@ func (u *Ungranted) Error() string {
 // Unwrap returns the last answer.
 func (u *Ungranted) Unwrap() error { return u.Last }
 
-// Shifted is the real clock, moved.
-type Shifted struct{ Ahead time.Duration }
-
-// Now returns the time of the real clock plus Ahead.
-func (s Shifted) Now() time.Time { return time.Now().Add(s.Ahead) }
-
-// Sleep sleeps by the real clock.
-func (s Shifted) Sleep(ctx context.Context, d time.Duration) error {
-	return clock.Real{}.Sleep(ctx, d)
-}
-
-// WithTimeout counts by the real clock.
-func (s Shifted) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return clock.Real{}.WithTimeout(ctx, d)
-}
-
 // Standing is a clock that always shows the same time.
 type Standing struct {
-	Shifted
+	clock.Real
 	At time.Time
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oversell/clock"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
@@ -292,14 +293,7 @@ func (b *bench) stuck() string {
 	return strings.Join(all, "; ")
 }
 
-func (b *bench) sleep(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-b.ctx.Done():
-	}
-}
+func (b *bench) sleep(d time.Duration) { _ = clock.Real{}.Sleep(b.ctx, d) }
 
 // after returns a channel that is closed when the machine and the servers have answered in time for that long.
 func (b *bench) after(d time.Duration) <-chan struct{} {

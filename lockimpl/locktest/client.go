@@ -3,6 +3,7 @@ package locktest
 import (
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/interrupt"
 	"oversell/lockimpl/lockclient"
 )
@@ -20,7 +21,7 @@ type change func(*client)
 
 // clockAhead makes a client with a clock that is ahead of the others, or behind them.
 func clockAhead(d time.Duration) change {
-	return func(c *client) { c.Ahead, c.Env.Clock = d, lockclient.Shifted{Ahead: d} }
+	return func(c *client) { c.Ahead, c.Env.Clock = d, clock.Shifted{Clock: clock.Real{}, By: d} }
 }
 
 // drawing makes a client whose tokens are made of new ones.

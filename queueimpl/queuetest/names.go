@@ -260,20 +260,12 @@ func manyTasks(ctx context.Context, b bench) error {
 	return consumer.Holds(ctx, variant.NoLostTask, nil, nil)
 }
 
-// ahead is a clock that is ahead of another, or behind it.
-type ahead struct {
-	clock.Clock
-	by time.Duration
-}
-
-func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
-
 // skewed makes a client with a wrong clock.
 func skewed(b bench, by time.Duration, change ...func(*queueimpl.Options)) *client {
 	own := b
 	own.Env = func() variant.Env {
 		env := b.Env()
-		env.Clock = ahead{env.Clock, by}
+		env.Clock = clock.Shifted{Clock: env.Clock, By: by}
 		return env
 	}
 	return own.Client(change...)

@@ -23,15 +23,6 @@ func yearAfter(ctx context.Context, b bench) error {
 	return b.later(ctx, 366*24*time.Hour, "a year after a purchase")
 }
 
-// ahead is a clock for which time has passed.
-type ahead struct {
-	clock.Clock
-	by time.Duration
-}
-
-// Now implements clock.Clock.
-func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
-
 // age lets time pass for a product: what expires does, and times in sorted sets are longer ago.
 func (b bench) age(ctx context.Context, passed time.Duration) error {
 	for _, rdb := range b.Env().Redis {
@@ -50,7 +41,7 @@ func (b bench) age(ctx context.Context, passed time.Duration) error {
 func (b bench) later(ctx context.Context, passed time.Duration, when string) error {
 	return b.laterBy(ctx, func() error { return b.age(ctx, passed) }, func(env *variant.Env) {
 		if env.Clock != nil {
-			env.Clock = ahead{env.Clock, passed}
+			env.Clock = clock.Shifted{Clock: env.Clock, By: passed}
 		}
 	}, when)
 }
