@@ -85,7 +85,7 @@ func difference(a, b source, out string) error {
 		defer h.Close()
 		histories[i], judged[i] = h, judging.Judge(h)
 		in.Runs[i] = page.DifferenceRun{History: h, Latencies: judged[i].Latencies, Name: s.named()}
-		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == HistoryFile && exists(own) && ours(own) == nil {
+		if own := filepath.Join(s.named(), pageFile); filepath.Base(s.path) == HistoryFile && Exists(own) && ours(own) == nil {
 			in.Runs[i].Page = linkFrom(filepath.Dir(out), own)
 		}
 	}
@@ -159,7 +159,7 @@ func sourcesIn(path string) ([]source, error) {
 		s, err := recognised(path)
 		return []source{s}, err
 	}
-	if compared := filepath.Join(path, ComparisonFile); exists(compared) {
+	if compared := filepath.Join(path, ComparisonFile); Exists(compared) {
 		s, err := recognised(compared)
 		return []source{s}, err
 	}
@@ -183,7 +183,8 @@ func sourcesIn(path string) ([]source, error) {
 	return all, nil
 }
 
-func exists(path string) bool {
+// Exists reports whether there is a file or a directory at path.
+func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -296,7 +297,7 @@ func decode(path string, v any) error {
 // pageOf writes the page of a judged history at path, a run directory or a file; the page will be in dir.
 func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Judged) error {
 	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
-	if picture := filepath.Join(dirOf(path), pictureFile); exists(picture) {
+	if picture := filepath.Join(dirOf(path), pictureFile); Exists(picture) {
 		in.Picture = linkFrom(dir, picture)
 	}
 	return page.Run(w, in)
@@ -362,7 +363,7 @@ func (s source) run(dir string) (in page.OverviewRun, wrote string, err error) {
 	}
 	at := filepath.Dir(s.path)
 	page := filepath.Join(at, pageFile)
-	if !exists(page) {
+	if !Exists(page) {
 		err := WriteFile(at, pageFile, func(w io.Writer) error { return pageOf(w, at, at, h, j) })
 		if err != nil {
 			return in, "", fmt.Errorf("%w: %w", ErrUnwritten, err)

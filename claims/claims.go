@@ -106,16 +106,11 @@ func (p Plan) fresh() error {
 		return err
 	}
 	for _, c := range p.claims {
-		if path := filepath.Join(p.Dir, c.Number); exists(path) {
+		if path := filepath.Join(p.Dir, c.Number); campaign.Exists(path) {
 			return fmt.Errorf("%w: %s holds an earlier measurement: choose another --out", campaign.ErrUsed, path)
 		}
 	}
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // Claims returns the number of claims to measure.

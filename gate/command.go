@@ -259,7 +259,7 @@ func keepCopy(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	return toFile(to, func(f *os.File) error { _, err := io.Copy(f, in); return err })
+	return reports.ToFile(to, func(f io.Writer) error { _, err := io.Copy(f, in); return err })
 }
 
 // printedDocument returns the oversell document that a program printed, if it did.

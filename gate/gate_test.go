@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -271,7 +272,7 @@ func TestBaselineFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "baseline.json")
-	if err := toFile(path, func(f *os.File) error { return reports.WriteJSON(f, b) }); err != nil {
+	if err := reports.ToFile(path, func(f io.Writer) error { return reports.WriteJSON(f, b) }); err != nil {
 		t.Fatal(err)
 	}
 	read, err := ReadBaseline(path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,21 +126,13 @@ func (r *running) keep(name string, e reports.Exploration) string {
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		trace := filepath.Join(dir, "explore.json")
-		err = errors.Join(toFile(trace, func(f *os.File) error { return reports.WriteJSON(f, e) }),
-			toFile(filepath.Join(dir, "explore.html"), func(f *os.File) error { return page.Exploration(f, e, campaign.ReplayCommand(trace)) }))
+		err = errors.Join(reports.ToFile(trace, func(f io.Writer) error { return reports.WriteJSON(f, e) }),
+			reports.ToFile(filepath.Join(dir, "explore.html"), func(f io.Writer) error { return page.Exploration(f, e, campaign.ReplayCommand(trace)) }))
 	}
 	if err != nil {
 		r.gate.Notes = append(r.gate.Notes, "a search could not be saved: "+phrase.OneLine(err.Error()))
 	}
 	return dir
-}
-
-func toFile(path string, write func(*os.File) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // searchControl searches a variant known to break, within the same bounds, for violations of the entry's

@@ -6,7 +6,9 @@ package reports
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"slices"
 
 	"oversell/history"
@@ -320,4 +322,13 @@ func WriteJSON(w io.Writer, v any) error {
 	}
 	_, err := w.Write(printable.JSON(b.Bytes()))
 	return err
+}
+
+// ToFile creates a file with the output of write.
+func ToFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }

@@ -116,7 +116,7 @@ func claimsPage(cmd *cobra.Command, all reports.Claims, path string) error {
 		tellf(cmd.ErrOrStderr(), "%s was not written: not every claim was answered\n", path)
 		return nil
 	}
-	if err := toFile(path, func(w io.Writer) error { return text.ClaimsMarkdown(w, all) }); err != nil {
+	if err := reports.ToFile(path, func(w io.Writer) error { return text.ClaimsMarkdown(w, all) }); err != nil {
 		return environment{err}
 	}
 	tellf(cmd.ErrOrStderr(), "wrote %s\n", path)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -229,7 +230,7 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 			failed = errors.Join(failed, terminal(cmd).Exploration(e))
 		default:
 			p.did(1, "")
-			p.say(fmt.Sprintf("%2d/%d %s: %s", len(all.Explorations), len(cs), firstOf(e.Queue, e.Lock), e.Headline()))
+			p.say(fmt.Sprintf("%2d/%d %s: %s", len(all.Explorations), len(cs), cmp.Or(e.Queue, e.Lock), e.Headline()))
 		}
 	})
 	if failed != nil {
@@ -251,15 +252,6 @@ func longestSearch(cs []explore.Config) string {
 	return fmt.Sprintf("most take seconds; each ends after at most %s (--time), the last part of which is for random schedules, and all after at most %s", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 
-func firstOf(names ...string) string {
-	for _, n := range names {
-		if n != "" {
-			return n
-		}
-	}
-	return ""
-}
-
 // again returns the command line as given, reduced to this one of its searches.
 func again(cmd *cobra.Command, e reports.Exploration) string {
 	words := []string{"oversell explore"}
@@ -278,29 +270,15 @@ func again(cmd *cobra.Command, e reports.Exploration) string {
 }
 
 func fileName(e reports.Exploration) string {
-	var parts []string
-	for _, part := range []string{e.Scenario, e.Queue, e.IDs, e.Lock, e.Sale} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "-")
+	return reports.Joined("-", e.Scenario, e.Queue, e.IDs, e.Lock, e.Sale)
 }
 
 // fileExploration writes a search as JSON, from which it can be replayed, and as a page.
 func fileExploration(path string, e reports.Exploration) error {
 	return errors.Join(
-		toFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
-		toFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e, campaign.ReplayCommand(path+".json")) }),
+		reports.ToFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
+		reports.ToFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e, campaign.ReplayCommand(path+".json")) }),
 	)
-}
-
-func toFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // replay drives a schedule from a file against real servers.

@@ -190,10 +190,10 @@ func (f gateFlags) files(g reports.Gate) error {
 	markdown := func(w io.Writer) error { return text.GateMarkdown(w, g) }
 	var errs []error
 	if f.junit != "" {
-		errs = append(errs, toFile(f.junit, func(w io.Writer) error { return ci.JUnit(w, g) }))
+		errs = append(errs, reports.ToFile(f.junit, func(w io.Writer) error { return ci.JUnit(w, g) }))
 	}
 	if f.markdown != "" {
-		errs = append(errs, toFile(f.markdown, markdown))
+		errs = append(errs, reports.ToFile(f.markdown, markdown))
 	}
 	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" && inActions() {
 		errs = append(errs, appended(summary, markdown))
@@ -225,7 +225,7 @@ func (f gateFlags) record(cmd *cobra.Command, plan *gate.Plan, g reports.Gate) e
 		tellf(cmd.ErrOrStderr(), "%s\n", err)
 		return nil
 	}
-	if err := toFile(f.baseline, func(w io.Writer) error { return reports.WriteJSON(w, b) }); err != nil {
+	if err := reports.ToFile(f.baseline, func(w io.Writer) error { return reports.WriteJSON(w, b) }); err != nil {
 		return environment{err}
 	}
 	recorded := len(b.Safety) + len(b.Performance)

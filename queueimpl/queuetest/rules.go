@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"oversell/internal/closed"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -819,7 +820,7 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 		c := b.Client(soundLock(b))
 		working.Go(func() {
 			for {
-				ended := closed(all) // looked at before the pop that may find nothing
+				ended := closed.Is(all) // looked at before the pop that may find nothing
 				tasks, err := c.Pop(ctx, c.Name, 1+k%3)
 				if errors.Is(err, queueimpl.ErrLocked) {
 					continue
@@ -848,15 +849,6 @@ func crowd(ctx context.Context, b bench) (deliveries map[string]int, enqueued in
 	}
 	working.Wait()
 	return deliveries, producers * each, context.Cause(ctx)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func crowdLosesNothing(ctx context.Context, b bench) error {

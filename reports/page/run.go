@@ -117,7 +117,7 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 	if r.Clients > 0 {
 		clients = reports.Count(int64(r.Clients), "client")
 	}
-	ran := listOf(clients, reports.Count(int64(r.Operations), "operation")) + " in " + reports.Seconds(r.ElapsedMS)
+	ran := reports.Joined(", ", clients, reports.Count(int64(r.Operations), "operation")) + " in " + reports.Seconds(r.ElapsedMS)
 	what := strings.TrimPrefix(r.Title()+serverOf(r), ", ")
 	if what != "" {
 		ran = ": " + ran
@@ -153,7 +153,7 @@ func factsOf(r *reports.Run, h *history.Header, s story) (facts []fact) {
 
 // serverOf describes where a run ran, as far as known.
 func serverOf(r *reports.Run) string {
-	on := listOf(r.Target, r.Topology)
+	on := reports.Joined(", ", r.Target, r.Topology)
 	switch {
 	case r.ServerVersion == "" && on == "":
 		return ""
@@ -172,11 +172,6 @@ func expectationOf(r *reports.Run) string {
 		return r.Expected + r.VersusDeclared()
 	}
 	return reports.Joined("; ", r.Expected, reports.DeclaredNotSeen(r.NotSeen()))
-}
-
-// listOf joins non-empty texts.
-func listOf(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
 // percentiles draws the run's latencies, a curve for each kind.
