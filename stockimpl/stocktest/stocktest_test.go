@@ -16,6 +16,8 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/mutants/sales"
+	"oversell/internal/servertest"
+	"oversell/internal/standstill"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -445,5 +447,35 @@ func newBench(t *testing.T) Bench {
 			t.Cleanup(func() { c.Close() })
 			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text}
 		},
+	}
+}
+
+// TestStandstill checks that a failure is doubted if the server stood still meanwhile, and only then.
+func TestStandstill(t *testing.T) {
+	addr, process := servertest.Start(t)
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer c.Close()
+	b := newBenchOf(Bench{Product: "phone", Env: func() variant.Env { return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}} }}, saleNamed(t, "lua"))
+	for _, still := range []bool{true, false} {
+		r := rule{name: "fails", check: func(ctx context.Context, b bench) error {
+			if still {
+				if err := process.Freeze(); err != nil {
+					return err
+				}
+				<-time.After(standstill.Limit + standstill.Limit/10)
+				if err := process.Thaw(); err != nil {
+					return err
+				}
+			}
+			return broken(theInterface, "buy of 1 answered %q", "i/o timeout")
+		}}
+		if o := r.watched(t.Context(), b); !errors.As(o.Err, new(*breach)) || stoodStill(o) != still {
+			t.Errorf("still %v: %v, after a standstill of %v", still, o.Err, o.Still)
+		}
+	}
+	for _, err := range []error{nil, &remark{"slow"}, &notJudged{"too small"}} {
+		if stoodStill(standstill.Outcome{Err: err, Still: time.Hour}) {
+			t.Errorf("a rule with the result %v is tried again", err)
+		}
 	}
 }

@@ -1,0 +1,83 @@
+// Package standstill notices when a machine or its Redis servers stand still for a while, so that a test with limits of
+// time does not blame the code under test.
+package standstill
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// every is the pause between two looks.
+const every = 20 * time.Millisecond
+
+// Watch looks at some servers again and again. It is safe for concurrent use.
+type Watch struct {
+	cancel  context.CancelFunc
+	mu      sync.Mutex
+	last    time.Time // when the last look had ended
+	longest time.Duration
+}
+
+// Begin starts a watch over the servers of some clients; without clients, it watches the machine. End ends it, and does
+// not close the clients.
+func Begin(clients []redis.UniversalClient) *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{cancel: cancel, last: time.Now()}
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			for _, c := range clients {
+				_ = c.Ping(ctx).Err() // an error is an answer, too, or comes late
+			}
+			w.Longest()
+			w.looked()
+		}
+	}()
+	return w
+}
+
+func (w *Watch) looked() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = time.Now()
+}
+
+// Longest returns the longest time from one look to the next, the one that is under way included.
+func (w *Watch) Longest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.longest = max(w.longest, time.Since(w.last))
+	return w.longest
+}
+
+// End ends the watch. A look that is under way may go on for as long as its client waits for an answer.
+func (w *Watch) End() { w.cancel() }
+
+// Limit is how long a standstill must be for a failure to be doubted.
+const Limit = time.Second
+
+// Outcome is the result of a test, and the longest standstill while it went on.
+type Outcome struct {
+	Err   error
+	Still time.Duration
+}
+
+// Doubtful reports whether the standstill may be the reason for the result, if that is a failure.
+func (o Outcome) Doubtful() bool { return o.Still >= Limit }
+
+// While watches the servers of some clients while try goes on.
+func While(clients []redis.UniversalClient, try func() error) Outcome {
+	w := Begin(clients)
+	defer w.End()
+	err := try()
+	return Outcome{err, w.Longest()}
+}

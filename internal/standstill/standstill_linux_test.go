@@ -1,0 +1,43 @@
+package standstill
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/servertest"
+)
+
+// TestWatch checks that a watch notices that its server stands still, also while it does, and remembers it.
+func TestWatch(t *testing.T) {
+	addr, server := servertest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute})
+	defer client.Close()
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	w := Begin([]redis.UniversalClient{client})
+	defer w.End()
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	const long = 20 * every
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for w.Longest() < long {
+		if <-tick.C; time.Since(began) > 100*long {
+			t.Fatalf("a server that stood still for %v stood still for %v", time.Since(began), w.Longest())
+		}
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := w.Longest(); d < long || d > time.Since(began) {
+		t.Errorf("the longest standstill was %v; want %v or more, and no more than %v", d, long, time.Since(began))
+	}
+}
