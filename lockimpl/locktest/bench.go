@@ -409,8 +409,7 @@ func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 	}
 }
 
-// givesBack has the holder release its lock, which must be there while its lease has
-// time left.
+// givesBack has the holder release its lock, which must be there while its lease has time left.
 func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 	for n := range 4 {
 		err := holder.Release(l)
@@ -547,8 +546,7 @@ func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
 	return c, l, err
 }
 
-// next waits for the lease of a holder to run out and takes the lock, which must not be
-// granted before.
+// next waits for the lease of a holder to run out and takes the lock, which must not be granted before.
 func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration, what string, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
 	m, err := c.Take(l.Key, ttl, within)

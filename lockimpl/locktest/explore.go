@@ -12,11 +12,10 @@ import (
 	"oversell/stockimpl"
 )
 
-// Explore tries every interleaving of clients that acquire the lock, hold it and release
-// it, every expiry, and every crash and lost or late message, within bounds: see
-// package [explore]. The test fails with the shortest schedule that breaks a promise of
-// the lock, and fails as inconclusive when the search decides nothing. Otherwise the test's
-// log says what was searched.
+// Explore tries every interleaving of clients that acquire the lock, hold it and release it, every expiry, and every
+// crash and lost or late message, within bounds: see package [explore]. The test fails with the shortest schedule that
+// breaks a promise of the lock, and fails as inconclusive when the search decides nothing. Otherwise the test's log
+// says what was searched.
 //
 // Zero bounds mean 2 clients, 2 tries each, 2 advances, 1 stall, 1 crash, 1 lost and 1 late message, and 30 s; a
 // negative bound means 0. Depth and MemoryMB are not changed. Each try is one attempt, the lease is 1.5 s, or 1 s for a
@@ -50,9 +49,8 @@ func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	})
 }
 
-// Bubbles makes a [explore.Config.Start] that runs c's clients in bubbles of
-// testing/synctest, with t as the bubbles' test, for searches that ExploreBubble does
-// not make:
+// Bubbles makes a [explore.Config.Start] that runs c's clients in bubbles of testing/synctest, with t as the bubbles'
+// test, for searches that ExploreBubble does not make:
 //
 //	c := explore.Config{Run: scenarios.Config{Scenario: mutex, Lock: mine, MaxTries: 3}, Bounds: bounds}
 //	c.Start = locktest.Bubbles(t, c)
@@ -71,11 +69,10 @@ func bubblesOf(t *testing.T, c explore.Config) *bubbletest.Clients {
 	return bubbletest.New(t, c.Run, c.Bounds.Tries, c.Masters)
 }
 
-// Replay drives the schedule of a counterexample that oversell explore found against
-// redis-server children of its own, command by command, and fails as long as the
-// schedule breaks its promise there. The trace is what explore wrote to --out or, by
-// --json, to its standard output; of several searches the first counterexample counts.
-// Tests that call this are written by oversell explore --emit-test.
+// Replay drives the schedule of a counterexample that oversell explore found against redis-server children of its own,
+// command by command, and fails as long as the schedule breaks its promise there. The trace is what explore wrote to
+// --out or, by --json, to its standard output; of several searches the first counterexample counts. Tests that call
+// this are written by oversell explore --emit-test.
 //
 // The test passes if the code no longer follows the schedule, or follows it and breaks no promise: the schedule no longer
 // shows a bug. Only a new search finds other bugs. The test is skipped where no redis-server is installed,

@@ -9,10 +9,9 @@
 //		}, locktest.Auto)
 //	}
 //
-// There is one subtest per promise and rule. A rule is checked if its property
-// is promised and no flaw takes it back. Two more subtests put the lock under load and judge the recorded histories:
-// one has many grants, the other clients that overrun their lease, freeze, lose answers and die. All of it takes 10 to
-// 20 seconds.
+// There is one subtest per promise and rule. A rule is checked if its property is promised and no flaw takes it back.
+// Two more subtests put the lock under load and judge the recorded histories: one has many grants, the other clients
+// that overrun their lease, freeze, lose answers and die. All of it takes 10 to 20 seconds.
 //
 // The suite first finds out the optional abilities of a lock: waiting, extending, reporting a lost lock, re-entrance,
 // leases below a second. It does not test missing abilities, and says so in the log of the test. An error that is

@@ -239,7 +239,7 @@ func longLeases(b *bench) error {
 		extensions []prolonging
 	}
 	cases := []lease{
-		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day},
+		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day}, {ttl: 60 * day},
 	}
 	if b.run.able.brief {
 		for _, ttl := range slices.Concat(oddLeases, brokenLeases, []time.Duration{1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond}) {
@@ -275,7 +275,14 @@ func longLeases(b *bench) error {
 }
 
 // inMoved runs one case, and says so if the lock cannot be judged there.
-func (b *bench) inMoved(f func(*moved) error) error { return b.fit(b.inMovedWorlds(f)) }
+func (b *bench) inMoved(f func(*moved) error) error {
+	err := b.inMovedWorlds(f)
+	if errors.Is(err, errUnfit) {
+		b.run.logf("%s: not judged: %v", b.property, err)
+		return nil
+	}
+	return err
+}
 
 // inMovedWorlds runs one case, and again if a call met a time limit, as on a busy machine.
 func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
@@ -284,15 +291,6 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 		if !errors.Is(err, errUnfit) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) || b.ctx.Err() != nil {
 			break
 		}
-	}
-	return err
-}
-
-// fit returns err, but logs an error that says that the lock cannot be judged.
-func (b *bench) fit(err error) error {
-	if errors.Is(err, errUnfit) {
-		b.run.logf("%s: not judged: %v", b.property, err)
-		return nil
 	}
 	return err
 }
@@ -384,6 +382,24 @@ func (w *moved) lateAfter(quiet time.Duration) error {
 		w.call(func() { _ = next.Release(m) })
 	}
 	return nil
+}
+
+// tokensLater lets hours, days and more pass between two grants.
+func tokensLater(b *bench) error {
+	return b.inMoved(func(w *moved) error {
+		last := int64(0)
+		for _, later := range []time.Duration{0, 2 * time.Minute, 2 * time.Hour, 26 * time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour} {
+			w.clock.Advance(later)
+			next, err := w.token(w.client())
+			if err == nil && next <= last {
+				err = broken(variant.Fencing, "token %d was granted %v after token %d", next, later, last)
+			}
+			if last = next; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // oldCounters gives tokens of a lock that is old: its counter, a number in the servers that rises with each grant,

@@ -74,6 +74,7 @@ var rules = []rule{
 	{variant.Fencing, skew, "tokens rise though clocks differ", nil, tokensRiseAcrossClocks},
 	{variant.Fencing, nil, "tokens rise though a client is held up in its acquire", reached, tokensRiseBeside},
 	{variant.Fencing, nil, "tokens of a lock that is old", nil, oldCounters},
+	{variant.Fencing, nil, "tokens of later hours, days and months", nil, tokensLater},
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }

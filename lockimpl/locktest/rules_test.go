@@ -431,3 +431,36 @@ func TestBusy(t *testing.T) {
 		}
 	}
 }
+
+// perDay draws its fencing tokens from a counter for each day.
+type perDay struct {
+	lockimpl.Locker
+	env variant.Env
+}
+
+func (l perDay) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	lock, err := l.Locker.Acquire(ctx, name, o)
+	if err == nil {
+		lock.Fence, err = l.env.Redis[0].Incr(ctx, "fence:"+name+":"+l.env.Clock.Now().Format(time.DateOnly)).Result()
+	}
+	return lock, err
+}
+
+// TestTokensLater checks that a counter of tokens that begins anew each day is noticed.
+func TestTokensLater(t *testing.T) {
+	Process("single")(t) // skips the test if there is no server
+	for _, flawed := range []bool{false, true} {
+		v, _ := lockimpl.Find("fenced")
+		tt := row{"tokens of later hours, days and months", v.Name, ""}
+		if good := v.New; flawed {
+			v.New = func(env variant.Env) lockimpl.Locker { return perDay{good(env), env} }
+			tt.want = variant.Fencing
+		}
+		r, end, err := trial(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.try(t, r)
+		end()
+	}
+}

@@ -28,7 +28,7 @@ func shortTimes(b bench) error {
 // longDelays delays tasks for longer than a test on the real clock can wait.
 func longDelays(ctx context.Context, b bench) error {
 	return b.Moved(shortTimes, func(b bench) error {
-		for _, after := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 61*time.Minute + 30*time.Second, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour} {
+		for _, after := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 61*time.Minute + 30*time.Second, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour, 60 * 24 * time.Hour} {
 			if err := delayOf(ctx, b, after); err != nil {
 				return fmt.Errorf("with a delay of %v: %w", after, err)
 			}
@@ -90,7 +90,7 @@ func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
 // longClaims hides tasks for longer than a test on the real clock can wait.
 func longClaims(ctx context.Context, b bench) error {
 	return b.Moved(shortTimes, func(b bench) error {
-		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour} {
+		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour, 60 * 24 * time.Hour} {
 			if err := claimOf(ctx, b, "hidden-for-"+hidden.String(), hidden); err != nil {
 				return fmt.Errorf("with a visibility time-out of %v: %w", hidden, err)
 			}

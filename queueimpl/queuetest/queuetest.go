@@ -132,12 +132,12 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.result()
 			if stoodStill(o) {
-				t.Logf("tried again, because for %v nothing went on: %v", o.Still.Round(time.Millisecond), o.Err)
+				t.Logf("tried again, since the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)
 				again := open(t)
 				o = c.watched(t.Context(), bench{Env: again.Env, Queue: again.Queue, Pass: again.Pass, Variant: v})
 			}
 			if stoodStill(o) {
-				o.Err = &tooSlow{Why: fmt.Sprintf("for %v the server or the machine stood still: %v", o.Still.Round(time.Millisecond), o.Err)}
+				o.Err = &tooSlow{Why: fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
 			}
 			report(t, v, o.Err)
 		})

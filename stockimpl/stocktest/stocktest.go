@@ -111,14 +111,14 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		t.Run(c.name, func(t *testing.T) {
 			o := <-c.result
 			if stoodStill(o) {
-				t.Logf("tried again, because for %v nothing went on: %v", o.Still.Round(time.Millisecond), o.Err)
+				t.Logf("tried again, since the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)
 				b := newBenchOf(open(t), sale)
 				b.noRefunds = noRefunds
 				o = c.watched(t.Context(), b)
 			}
 			err := o.Err
 			if stoodStill(o) {
-				err = &tooSlow{fmt.Sprintf("for %v the server or the machine stood still: %v", o.Still.Round(time.Millisecond), o.Err)}
+				err = &tooSlow{fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
 			}
 			if note := new(remark); errors.As(err, &note) {
 				t.Logf("sale %s: %v", sale.Name, note)
