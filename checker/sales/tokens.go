@@ -48,11 +48,11 @@ func acceptTokens(p *product) monitor.Verdict {
 }
 
 type gate struct {
-	largest monitor.Rising // of the accepted tokens
-	shown   []shown        // tokens larger than every accepted one, in order, those of one token by their calls
-	waiting []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
-	last    *history.Op    // the accepted operation that was called last
-	refusal []explained    // those that a later accepted operation may contradict
+	largest  monitor.Rising // of the accepted tokens
+	shown    []shown        // tokens larger than every accepted one, in order, those of one token by their calls
+	waiting  []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
+	last     history.Op     // the accepted operation that was called last; no kind: there is none
+	refusals []explained    // those that a later accepted operation may contradict
 
 	accepted int64
 	refused  int64
@@ -137,21 +137,21 @@ func (g *gate) note(op *history.Op) {
 
 // accept judges an accepted operation by the refusals that returned before it did, all of which are decided.
 func (g *gate) accept(op *history.Op) {
-	if g.last == nil || op.Call > g.last.Call {
-		g.last = clone(op)
+	if g.last.Kind == history.NoKind || op.Call > g.last.Call {
+		g.last = *op
 	}
-	if len(g.refusal) == 0 {
+	if len(g.refusals) == 0 {
 		return
 	}
-	kept := g.refusal[:0:0]
-	for _, r := range g.refusal {
+	kept := g.refusals[:0:0]
+	for _, r := range g.refusals {
 		if by := r.without(op); len(by) > 0 {
 			kept = append(kept, explained{r.op, by})
 		} else {
 			g.contradict(r, op)
 		}
 	}
-	g.refusal = kept
+	g.refusals = kept
 }
 
 // without returns what may still explain a refusal when op was accepted.
@@ -191,8 +191,8 @@ func (g *gate) advance(lowWater time.Duration) {
 	if len(g.waiting) > 0 {
 		return // the waiting operations were called before
 	}
-	if newest := g.largest.Before(lowWater); newest != nil && len(g.refusal) > 0 { // what contradicts these comes after a newer token
-		g.refusal = slices.DeleteFunc(g.refusal, func(r explained) bool { return r.by[0].token <= newest.Value })
+	if newest := g.largest.Before(lowWater); newest != nil && len(g.refusals) > 0 { // what contradicts these comes after a newer token
+		g.refusals = slices.DeleteFunc(g.refusals, func(r explained) bool { return r.by[0].token <= newest.Value })
 	}
 	newest := g.largest.Last()
 	i := 0
@@ -218,15 +218,15 @@ func (g *gate) decide(lowWater time.Duration) {
 			g.fail(unjustified(op), *op)
 			continue
 		}
-		if g.last != nil {
-			if by := r.without(g.last); len(by) == 0 {
-				g.contradict(r, g.last)
-				continue
-			} else {
-				r.by = by
-			}
+		by := r.by
+		if g.last.Kind != history.NoKind {
+			by = r.without(&g.last)
 		}
-		g.enter(r)
+		if len(by) == 0 {
+			g.contradict(r, &g.last)
+			continue
+		}
+		g.enter(explained{r.op, by})
 	}
 	g.waiting = slices.Delete(g.waiting, 0, i)
 }
@@ -252,10 +252,10 @@ func (g *gate) enter(r explained) {
 			return !slices.ContainsFunc(r.by, func(b registered) bool { return b.token <= a.token && b.when >= a.when })
 		})
 	}
-	if slices.ContainsFunc(g.refusal, func(other explained) bool { return covers(&other, &r) }) {
+	if slices.ContainsFunc(g.refusals, func(other explained) bool { return covers(&other, &r) }) {
 		return
 	}
-	g.refusal = append(slices.DeleteFunc(slices.Clone(g.refusal), func(other explained) bool { return covers(&r, &other) }), r)
+	g.refusals = append(slices.DeleteFunc(slices.Clone(g.refusals), func(other explained) bool { return covers(&r, &other) }), r)
 }
 
 func (g *gate) verdict(cut bool) monitor.Verdict {
