@@ -22,9 +22,9 @@ import (
 )
 
 // Command returns the command line that repeats the run of a history. Flags with default values are left out,
-// except the variants. A history records neither the address of a server or database that was given, for which the
-// command has a placeholder, nor whether servers kept an append-only file. For a history from another program, or with
-// a scenario or variants that are not shipped, the command is empty.
+// except the variants. A history does not record the address of a server or database that was given; the command has a
+// placeholder for it. Nor does it record that servers kept an append-only file; the command leaves that out. For a
+// history from another program, or with a scenario or variants that are not shipped, the command is empty.
 func Command(h history.Header) string {
 	if !repeatable(h) {
 		return ""

@@ -281,6 +281,7 @@ func TestSaleLinear(t *testing.T) {
 		{"refunded twice, the first time without an answer", one, lostRefundTwice, Violated, "sold 2 of 1"},
 		{"refunded twice, both bought", history.Header{Stock: 2}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), refunded(1, 1, 5, 6), refunded(1, 1, 7, 8)}, Holds, ""},
 		{"refunded in parts", history.Header{Stock: 3}, []history.Op{pieces(bought(1, 1, 1, 2), 3), refunded(1, 1, 3, 4), refunded(1, 1, 5, 6), pieces(bought(2, 2, 7, 8), 2), read("left", 0, 9)}, Holds, ""},
+		{"refunded before it was bought, and an answer that it was bought refers to that", history.Header{Stock: 3}, []history.Op{refunded(2, 0, 38, 48), bought(1, 0, 52, 57), repeated(3, 0, 46, 67)}, Violated, "nothing that it sent before"},
 		{"refunded before it was bought", one, []history.Op{refunded(1, 1, 1, 2), bought(1, 1, 3, 4)}, Violated, "was refunded, but nothing that it sent before"},
 		{"refunded while it was bought", one, []history.Op{refunded(1, 1, 2, 3), bought(2, 1, 1, 4), bought(3, 3, 5, 6)}, Holds, ""},
 		{"called refunded by a program that refunded it again by itself", one, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.OK, history.Repeated)}, Holds, ""},

@@ -11,10 +11,10 @@ import (
 // oncePerOrder judges that one order id has one effect, however often it is sent.
 //
 // Two effects of one order are a violation, for a purchase as for a refund: two fresh successes, or one that was called
-// after an answer had said that the order was counted. Refunds of parts of an order are one refund if they come to no
-// more than was bought. So is a final count of sold pieces by the server that exceeds
-// the sum of all orders, each once. An order with a success and an operation without an answer, or with two without an
-// answer, may have had two effects; if the final state shows that exactly the pieces of all known orders were taken,
+// after an answer had said that the order was counted. Several refunds of parts of an order count as one effect if
+// together they refund no more than was bought. It is also a violation if the server counts more pieces as sold in the
+// end than all orders come to, each once. An order with a success and an operation without an answer, or with two without
+// an answer, may have had two effects; if the final state shows that exactly the pieces of all known orders were taken,
 // each once, it had one. Further missing pieces cannot be attributed to an order, and are left to no-undersell. The
 // smallest bad histories:
 //

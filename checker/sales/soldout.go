@@ -64,15 +64,15 @@ type point struct {
 // refused is a refusal, and the least that was left during it.
 type refused struct {
 	op    history.Op
-	left  int64 // if every purchase without an answer took effect that was called by then
-	known int64 // if none did
+	left  int64 // if all purchases without an answer that were called by then took effect
+	known int64 // if none of them did
 }
 
 // needed returns how many pieces must have been bought without an answer.
 func (r *refused) needed() int64 { return r.known - r.op.Pieces() + 1 }
 
-// lows finds the least of what was left at the moments from one on. It holds only moments at which less was left
-// than at all later ones, so both the moments and the numbers rise.
+// lows finds the least that was left at any moment from a given one on. Only a moment at which less was left than at
+// every later one can be the answer, so it keeps only those: from entry to entry, the moments and the numbers rise.
 type lows []paid
 
 func (l *lows) add(when time.Duration, left int64) {
@@ -154,7 +154,7 @@ func (r *soldOut) refuse(op *history.Op) {
 // left returns what was left at a moment, by the purchases so far.
 func (r *soldOut) left(when time.Duration) int64 {
 	left := r.stock - r.bought.known
-	// Strictly before: at equal times calls sort before returns.
+	// A refund that returned at this very moment may have come after it.
 	if i := firstFrom(r.returned, when); i > 0 {
 		left += r.returned[i-1].sum
 	}

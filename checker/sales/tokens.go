@@ -70,8 +70,8 @@ type shown struct {
 
 func byToken(s shown, token int64) int { return cmp.Compare(s.token, token) }
 
-// explained is a refusal, and what may explain it, in order of the tokens. The larger a token is,
-// the later is the time: otherwise a smaller one explains no less.
+// explained is a refusal as stale, and the newer tokens that may explain it, in rising order. A larger token is in the
+// list only if its time is later, too: a smaller token with a later time excludes less.
 type explained struct {
 	op *history.Op
 	by []registered
@@ -120,7 +120,8 @@ func (p *product) show(op *history.Op, met bool) {
 	}
 }
 
-// note enters the token of op among those that were shown, unless another operation explains whatever this one does.
+// note enters the token of op among those that were shown. Of two operations with the same token it keeps only the one
+// that was called earlier and ended later, if that is one operation: it explains every refusal that the other explains.
 func (g *gate) note(op *history.Op) {
 	i, _ := slices.BinarySearchFunc(g.shown, op.Fence, byToken)
 	for ; i < len(g.shown) && g.shown[i].token == op.Fence && g.shown[i].call <= op.Call; i++ {
@@ -245,7 +246,7 @@ func (g *gate) explain(op *history.Op) (by []registered) {
 	return by
 }
 
-// enter adds a refusal to those that may be contradicted, unless another one demands as much.
+// enter adds a refusal to those that may be contradicted, unless whatever contradicts it contradicts another one, too.
 func (g *gate) enter(r explained) {
 	covers := func(strict, r *explained) bool { // whatever contradicts r contradicts strict, too
 		return !slices.ContainsFunc(strict.by, func(a registered) bool {

@@ -30,7 +30,7 @@ import (
 	"oversell/variant"
 )
 
-// ErrDiverged reports that a schedule took another course on a real server.
+// ErrDiverged reports that on a real server the code sent other commands, or got other answers, than the schedule says.
 var ErrDiverged = errors.New("the code or the server did not follow the schedule")
 
 // Search is the search that found the schedule.

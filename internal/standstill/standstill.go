@@ -36,7 +36,7 @@ func Begin(clients []redis.UniversalClient) *Watch {
 			case <-tick.C:
 			}
 			for _, c := range clients {
-				_ = c.Ping(ctx).Err() // an error is an answer, too, or comes late
+				_ = c.Ping(ctx).Err() // only the time until it returns matters
 			}
 			w.Longest()
 			w.looked()

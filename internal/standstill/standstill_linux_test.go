@@ -9,6 +9,23 @@ import (
 	"oversell/internal/servertest"
 )
 
+// TestNothingStandsStill checks that a watch over a server that answers reports less than the time since it began.
+func TestNothingStandsStill(t *testing.T) {
+	addr, _ := servertest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	defer client.Close()
+	began := time.Now()
+	w := Begin([]redis.UniversalClient{client})
+	defer w.End()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for w.Longest() > time.Since(began)/2 {
+		if <-tick.C; time.Since(began) > 1000*every {
+			t.Fatalf("a server that answers stood still for %v of %v", w.Longest(), time.Since(began))
+		}
+	}
+}
+
 // TestWatch checks that a watch notices that its server stands still, also while it does, and remembers it.
 func TestWatch(t *testing.T) {
 	addr, server := servertest.Start(t)

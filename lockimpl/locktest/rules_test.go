@@ -446,21 +446,40 @@ func (l perDay) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 	return lock, err
 }
 
-// TestTokensLater checks that a counter of tokens that begins anew each day is noticed.
-func TestTokensLater(t *testing.T) {
+// in32Bits tells the server a lease in milliseconds of 32 bits.
+type in32Bits struct{ lockimpl.Locker }
+
+func (l in32Bits) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	asked := o.TTL
+	o.TTL %= 1 << 32 * time.Millisecond
+	lock, err := l.Locker.Acquire(ctx, name, o)
+	lock.Until = lock.Until.Add(asked - o.TTL)
+	return lock, err
+}
+
+// TestLongTimes checks that two flaws are noticed that show only after a long time: fencing tokens from a counter that
+// begins anew each day, and leases of more than 49 days in a number that is too short for them.
+func TestLongTimes(t *testing.T) {
 	Process("single")(t) // skips the test if there is no server
-	for _, flawed := range []bool{false, true} {
-		v, _ := lockimpl.Find("fenced")
-		tt := row{"tokens of later hours, days and months", v.Name, ""}
-		if good := v.New; flawed {
-			v.New = func(env variant.Env) lockimpl.Locker { return perDay{good(env), env} }
-			tt.want = variant.Fencing
-		}
+	good, _ := lockimpl.Find("fenced")
+	const tokens, leases = "tokens of later hours, days and months", "long leases"
+	for _, tt := range []struct {
+		rule string
+		want variant.Property
+		with func(variant.Env) lockimpl.Locker
+	}{
+		{tokens, "", good.New},
+		{tokens, variant.Fencing, func(env variant.Env) lockimpl.Locker { return perDay{good.New(env), env} }},
+		{leases, "", good.New},
+		{leases, variant.MutualExclusion, func(env variant.Env) lockimpl.Locker { return in32Bits{good.New(env)} }},
+	} {
+		v := good
+		v.New = tt.with
 		r, end, err := trial(t, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tt.try(t, r)
+		row{tt.rule, v.Name, tt.want}.try(t, r)
 		end()
 	}
 }

@@ -296,6 +296,11 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"delays of a quarter of an hour at most", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
 			return q.EnqueueAfter(ctx, name, min(after, 15*time.Minute), ids...)
 		}}, "long delays", "not-early is broken"},
+		{"delays in milliseconds of 32 bits", hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) (tasks, error) {
+			return q.EnqueueAfter(ctx, name, after%(1<<32*time.Millisecond), ids...)
+		}}, "long delays", "not-early is broken"},
+		{"claims in milliseconds of 32 bits", hooks{options: func(o *queueimpl.Options) { o.Visibility %= 1 << 32 * time.Millisecond }},
+			"long claims", "no-duplicate-delivery is broken"},
 		{"claims of an hour at most", hooks{options: func(o *queueimpl.Options) { o.Visibility = min(o.Visibility, time.Hour) }},
 			"long claims", "no-duplicate-delivery is broken"},
 		{"the hundredth delivery is the last", hooks{pop: func(ctx context.Context, q full, name string, nth int, got tasks, err error) (tasks, error) {
