@@ -200,6 +200,8 @@ func TestInOrder(t *testing.T) {
 		{"the same, with a later due time", h, list(popped(2, 8, 5, 8), enqueued(1, 7, 7, 9, 4)), Holds, "loosely"},
 		{"the later one first, while the other was enqueued again without an answer", h, list(popped(2, 8, 5, 8), dueAt(unsaid(history.Enqueue, 1, 7, 7, 9), 2)), Violated, "while task 7 was there"},
 		{"the same, and nobody was told when it is due", h, list(popped(2, 8, 5, 8), unsaid(history.Enqueue, 1, 7, 7, 9)), Holds, "loosely"},
+		{"enqueued again to be due later, and handed out first", history.Header{Overwrite: true}, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 3, 4, 9), enqueued(1, 8, 5, 6, 5), popped(2, 7, 10, 11)}, Violated, "while task 8 was there"},
+		{"the same, where an enqueue may have been ignored", h, []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 3, 4, 9), enqueued(1, 8, 5, 6, 5), popped(2, 7, 10, 11)}, Holds, "loosely"},
 		{"a redelivery", h, list(popped(2, 7, 5, 6), popped(2, 8, 7, 8), attempt(popped(2, 7, 9, 10), 2)), Holds, "1 redelivery left out"},
 		{"an unanswered pop may have taken the other", h, list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 1), popped(2, 8, 7, 8)), Unknown, "may have taken that before"},
 		{"the journal says that it had", h, append(list(asRequest(unsaid(history.Pop, 3, 0, 5, 6), 1), popped(2, 8, 7, 8)), auditing(100, nil, [2]int64{1, 7})...), Holds, ""},

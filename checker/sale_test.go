@@ -168,6 +168,7 @@ func TestNoUndersell(t *testing.T) {
 		{"less than nothing was sold", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 1, 5), read("sold", -1, 7)}, Violated, "1 piece vanished"},
 		{"called sold, by an earlier attempt of its own, before a lost try", one, []history.Op{repeated(2, 2, 0, 9), soldOutTo(3, 3, 1, 2), lostBuyOp(4, 2, 3, 12), read("left", 0, 13)}, Holds, ""},
 		{"the same, and a lost try was called before both", one, []history.Op{repeated(2, 2, 4, 9), soldOutTo(3, 3, 5, 6), lostBuyOp(4, 2, 3, 12), read("left", 0, 13)}, Holds, ""},
+		{"called sold twice, the one called first last, and a lost try was called in between", one, []history.Op{soldOutTo(3, 3, 2, 3), lostBuyOp(4, 2, 4, 5), repeated(2, 2, 6, 7), repeated(5, 2, 1, 9), read("left", 0, 13)}, Holds, ""},
 		{"sold by a program that sent it again by itself", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 2, 3)}, Holds, ""},
 		{"called sold, and nobody sold it", history.Header{Stock: 3}, []history.Op{repeated(1, 7, 1, 2), read("left", 3, 3)}, Violated, "too many"},
 		{"returned by a program that refunded it again by itself", history.Header{Stock: 3}, []history.Op{bought(1, 7, 1, 2), saleOp(history.Refund, 1, 7, 3, 4, history.OK, history.Repeated), read("left", 3, 5)}, Holds, ""},

@@ -38,7 +38,7 @@ func TestKeyIsCanonical(t *testing.T) {
 		{"WATCH a b", "WATCH b a", "WATCH a|WATCH b|WATCH a"},
 		{"WATCH a|SET a 1", "SET a 1|WATCH a|SET a 1", "WATCH a b|SET a 1", "WATCH a|SET a 1|WATCH c"},
 		{"RPUSH l a b", "LPUSH l b a", "RPUSH l b|LPUSH l a"},
-		{"XADD x 5-1 f v|XDEL x 5-1", "XADD x 5-1 g w|XDEL x 5-1"},
+		{"XADD x 5-1 f v|XDEL x 5-1", "XADD x 5-1 g long|XDEL x 5-1"},
 		{"XADD x 5-1 f v", "XADD x 5-0 f v|DEL x|XADD x 5-1 f v"},
 	}
 	seen := map[string]string{}
