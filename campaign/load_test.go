@@ -1,8 +1,6 @@
 package campaign
 
 import (
-	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -54,12 +53,7 @@ func ranOnce(t *testing.T, o Options) reports.Document {
 	}
 	p.Dir = t.TempDir()
 	d, err := Run(t.Context(), p, silent{})
-	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	opentest.Check(t, err)
 	return d
 }
 

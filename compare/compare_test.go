@@ -23,6 +23,7 @@ import (
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -60,12 +61,7 @@ func planned(t *testing.T, args ...string) (*Plan, error) {
 func compared(t *testing.T, p *Plan) reports.Comparison {
 	t.Helper()
 	c, err := Run(t.Context(), p, quiet{})
-	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	opentest.Check(t, err)
 	return c
 }
 
@@ -743,11 +739,9 @@ func TestStoppedComparison(t *testing.T) {
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
 		d, err := Run(ctx, p, &stopping{cancel: cancel, after: 9}) // in the second round
-		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-			t.Skip(err)
-		}
-		if err != nil || !d.Interrupted || d.Rounds != 1 || len(d.Cells) != 2 || d.ExitCode() != c.want {
-			t.Errorf("planted %q: %v, interrupted %v, %d rounds, %d cells, exit code %d; want %d", c.planted, err, d.Interrupted, d.Rounds, len(d.Cells), d.ExitCode(), c.want)
+		opentest.Check(t, err)
+		if !d.Interrupted || d.Rounds != 1 || len(d.Cells) != 2 || d.ExitCode() != c.want {
+			t.Errorf("planted %q: interrupted %v, %d rounds, %d cells, exit code %d; want %d", c.planted, d.Interrupted, d.Rounds, len(d.Cells), d.ExitCode(), c.want)
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, campaign.ComparisonFile)); err != nil {
 			t.Error(err)

@@ -2,9 +2,7 @@ package idimpl
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,20 +13,13 @@ import (
 	"oversell/internal/stepped"
 	"oversell/lockimpl"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
 func openServer(t *testing.T, kind string) *server.Target {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: kind})
-	if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return opentest.Open(t, server.Spec{Target: kind})
 }
 
 func client(t *testing.T, s *server.Target) *redis.Client {

@@ -3,7 +3,6 @@ package queueimpl_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"oversell/queueimpl"
 	"oversell/queueimpl/queuetest"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -55,15 +55,7 @@ func conform(t *testing.T, variants []queueimpl.Variant, open func(*testing.T) q
 // startRedis starts a redis-server for this test.
 func startRedis(t *testing.T) *server.Target {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: "process"})
-	if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, server.ErrEnvironment) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return opentest.Open(t, server.Spec{Target: "process"})
 }
 
 // startEmbedded starts an emulation whose clock the test moves.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,21 +17,14 @@ import (
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
 
 func openServer(t *testing.T, kind, topology string) *server.Target {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: kind, Topology: topology})
-	if err != nil && kind == "process" && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return opentest.Open(t, server.Spec{Target: kind, Topology: topology})
 }
 
 // runOn completes and runs c and reads its history back.

@@ -15,6 +15,7 @@ import (
 
 	"oversell/reports"
 	"oversell/server"
+	"oversell/server/opentest"
 )
 
 // proxy is a running oversell proxy in front of a redis-server of its own.
@@ -29,11 +30,7 @@ type proxy struct {
 func startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	needRedis(t)
-	redisServer, err := server.Open(t.Context(), server.Spec{Target: string(server.Process)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { redisServer.Close() })
+	redisServer := opentest.Open(t, server.Spec{Target: string(server.Process)})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	out, in := io.Pipe()

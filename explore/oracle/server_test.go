@@ -3,7 +3,6 @@ package oracle
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"oversell/internal/coro"
 	"oversell/server"
+	"oversell/server/opentest"
 )
 
 // sent is a request that the server executed in a step.
@@ -34,14 +34,7 @@ func (s *situation) steps() (all []*situation) {
 // oracle expects. Time passes for real there, so only the long tests try schedules in which time passes.
 func TestSchedulesOnAServer(t *testing.T) {
 	t.Parallel()
-	target, err := server.Open(t.Context(), server.Spec{Target: "process"})
-	if err != nil {
-		if errors.Is(err, server.ErrEnvironment) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = target.Close() })
+	target := opentest.Open(t, server.Spec{Target: "process"})
 	admin := redis.NewClient(target.Options(0, server.ConnOptions{}))
 	defer admin.Close()
 	tried := 0

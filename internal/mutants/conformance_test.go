@@ -26,6 +26,7 @@ import (
 	"oversell/queueimpl/queuetest"
 	"oversell/reports"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/stockimpl/stocktest"
 	"oversell/variant"
 )
@@ -212,12 +213,7 @@ func lock(t *testing.T, l Lock, suite string) {
 
 func open(t *testing.T, topology string) *server.Target {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: topology})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return opentest.Open(t, server.Spec{Target: "process", Topology: topology})
 }
 
 // world returns the Env of one client of a queue or a sale.

@@ -8,6 +8,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -35,11 +36,7 @@ func (p plain) Release(ctx context.Context, l lockimpl.Lock) error {
 // TestClient checks that a client counts the commands that pass through its connection, that planned faults happen to
 // them, and that an answer that the suite itself lost leaves no doubt.
 func TestClient(t *testing.T) {
-	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})
 	doubts := 0
 	start := time.Now()
 	w := World{

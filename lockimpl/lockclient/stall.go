@@ -17,20 +17,36 @@ type Stall struct {
 // Stalled starts a call of the client and holds it up before its n-th command. It is nil, and the
 // call has returned, if the call has fewer. The command before may suffer something.
 func (c *Client) Stalled(n int, call func(), before ...wire.Action) *Stall {
-	s := &Stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
-	var once sync.Once
-	c.Plan(func(nth int, _ wire.Command) wire.Action {
+	return c.stalled(func(nth int, _ wire.Command) bool { return nth == n }, func(nth int) wire.Action {
 		if len(before) > 0 && nth == n-1 {
 			return before[0]
 		}
-		if nth == n {
+		return wire.Action{}
+	}, call)
+}
+
+// StalledWhen is Stalled before the commands that stands reports, which is called with one command at a time.
+func (c *Client) StalledWhen(stands func(wire.Command) bool, call func()) *Stall {
+	var mu sync.Mutex
+	return c.stalled(func(_ int, cmd wire.Command) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return stands(cmd)
+	}, func(int) wire.Action { return wire.Action{} }, call)
+}
+
+func (c *Client) stalled(stands func(nth int, cmd wire.Command) bool, act func(nth int) wire.Action, call func()) *Stall {
+	s := &Stall{c: c, reached: make(chan struct{}), resume: make(chan struct{}), done: make(chan struct{})}
+	var once sync.Once
+	c.Plan(func(nth int, cmd wire.Command) wire.Action {
+		if stands(nth, cmd) {
 			once.Do(func() { close(s.reached) })
 			select {
 			case <-s.resume:
 			case <-c.world.Ctx.Done():
 			}
 		}
-		return wire.Action{}
+		return act(nth)
 	})
 	go func() { call(); close(s.done) }()
 	select {

@@ -8,6 +8,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -26,11 +27,7 @@ func sound(t *testing.T) lockimpl.Variant {
 // world returns a World whose clients use a sound lock on the emulation until ctx ends.
 func world(t *testing.T, ctx context.Context) World {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: "embedded", Topology: "single"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})
 	start, lock := time.Now(), sound(t)
 	number := make(chan int, 1)
 	number <- 1

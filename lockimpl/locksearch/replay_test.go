@@ -11,6 +11,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/server"
+	"oversell/server/opentest"
 )
 
 // found returns an exploration of a shipped lock with a counterexample, as explore --out writes it.
@@ -102,10 +103,5 @@ func TestReplayRefusesOtherFiles(t *testing.T) {
 // single starts an empty redis-server for the test.
 func single(t *testing.T) *server.Target {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Spec{Target: "process", Topology: "single"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return opentest.Open(t, server.Spec{Target: "process", Topology: "single"})
 }

@@ -11,6 +11,7 @@ import (
 
 	"oversell/internal/keyname"
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockcalls"
 	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
 )
@@ -97,7 +98,9 @@ func (r *run) explore(b *bench) error {
 		c.forgetScripts()
 	}
 	r.scriptless = b.releasesLateWithoutScripts()
-	r.refused = b.grantsNothingOnARefusal()
+	own := b.with(b.name + "-refused")
+	r.refused = lockcalls.OutOfMemory(own.calls())
+	own.close()
 	c.Plan(nil)
 	l, err := c.Take(b.name, long, 0)
 	if err != nil {
@@ -190,29 +193,6 @@ func (b *bench) releaseLateWithoutScripts(over bool) error {
 	owner.forgetScripts()
 	_ = owner.Release(old)
 	return b.intact(next, l, "after a late release by an earlier holder, on a server that knew no scripts, as after a restart")
-}
-
-// grantsNothingOnARefusal has two clients ask while the servers refuse all writes (OOM).
-func (b *bench) grantsNothingOnARefusal() error {
-	own := b.with(b.name + "-refused")
-	defer own.close()
-	one, two := own.client(), own.client()
-	defer func() {
-		for _, rdb := range one.Env.Redis {
-			_ = rdb.ConfigSet(b.ctx, "maxmemory", "0").Err()
-		}
-	}()
-	for _, rdb := range one.Env.Redis {
-		if rdb.ConfigSet(b.ctx, "maxmemory", "1").Err() != nil {
-			return nil // it cannot be had
-		}
-	}
-	for _, c := range []*client{one, two} {
-		if _, err := c.Acquire(b.ctx, own.name, lockimpl.Options{TTL: long, RetryEvery: pace}); err != nil {
-			return nil
-		}
-	}
-	return broken(variant.MutualExclusion, "two clients were granted the lock while the server refused to write (OOM)")
 }
 
 // forgetScripts has the servers forget all scripts. It must not run beside a rule, whose commands are counted.

@@ -26,7 +26,7 @@ type run struct {
 	able   abilities
 	first  []string // locks whose holders died, taken when the server knew no scripts
 	// scriptless is the result of late releases on a server that knew no scripts; refused is the result of acquires on
-	// a server that refused to write.
+	// a server that was out of memory.
 	scriptless, refused error
 	clients             atomic.Int64 // how many were made
 	healthy             atomic.Int64 // for how long the machine and the servers have answered in time

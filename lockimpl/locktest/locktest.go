@@ -112,6 +112,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockfinding"
 	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -131,32 +132,13 @@ func Auto(t *testing.T) *server.Target { t.Helper(); return AutoOf("single")(t) 
 
 // AutoOf is Auto for a topology.
 func AutoOf(topology string) Open {
-	return func(t *testing.T) *server.Target {
-		t.Helper()
-		s := opener("auto", topology)(t)
-		if s.Kind != server.Embedded {
-			return s
-		}
-		if os.Getenv("OVERSELL_REQUIRE_SERVER") == "1" {
-			t.Fatalf("OVERSELL_REQUIRE_SERVER=1, but %s", s.Why)
-		}
-		t.Logf("%s: what only a real server does was not tested, such as its speed, its own scripts' time limits, and when exactly it lets keys expire. Install redis-server to test that", s.Why)
-		return s
-	}
+	return func(t *testing.T) *server.Target { t.Helper(); return opentest.Auto(t, topology) }
 }
 
 func opener(kind, topology string) Open {
 	return func(t *testing.T) *server.Target {
 		t.Helper()
-		s, err := server.Open(t.Context(), server.Spec{Target: kind, Topology: topology})
-		if err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" && errors.Is(err, server.ErrEnvironment) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		return s
+		return opentest.Open(t, server.Spec{Target: kind, Topology: topology})
 	}
 }
 

@@ -3,6 +3,7 @@ package locktest
 import (
 	"cmp"
 
+	"oversell/lockimpl/lockcalls"
 	"oversell/variant"
 )
 
@@ -39,6 +40,8 @@ var rules = []rule{
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
+	{variant.MutualExclusion, nil, "a client that may not write", nil, calling(lockcalls.WritesFail)},
+	{variant.MutualExclusion, nil, "calls with a context that is over", nil, calling(lockcalls.ContextOver)},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", renewed, renewalsSuffer},
 	{variant.MutualExclusion, frozen, "a holder is told when its lock is lost", loses, lossIsTold},
@@ -68,6 +71,7 @@ var rules = []rule{
 	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
 	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
+	{variant.Progress, crash, "a client that stops waiting as the lock is released", reached, calling(lockcalls.GivesUp)},
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},

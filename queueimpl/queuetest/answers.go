@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,23 +35,72 @@ var failures = []failure{
 	{io.EOF, interrupt.Refusal("CLUSTERDOWN The cluster is down")},
 }
 
-// failing is a client with a call of which a command fails.
+// failing is a client whose calls can be made to fail.
 type failing struct {
 	*client
-	line *interrupt.Line
-	n    int
-	a    interrupt.Action
-	// failed reports whether the last call had so many commands.
+	// kinds choose how they fail, one at a time, and say it.
+	kinds []func() string
+	// fail makes a call, and reports whether a command of it failed, or may have.
+	fail func(call func() error) (failed bool, err error)
+	// open makes another such client.
+	open func(...func(*queueimpl.Options)) (*failing, error)
+	// failed is what fail reported of the last call.
 	failed bool
+	end    func() // of the fault
 }
 
-// during runs a call of which the n-th command fails.
-func (f *failing) during(call func() error) error {
-	f.line.Arm(f.n, f.a)
-	err := call()
-	f.failed = f.line.Sent() >= f.n
-	f.line.Plan(nil)
+// during makes a call that fails.
+func (f *failing) during(call func() error) (err error) {
+	f.failed, err = f.fail(call)
 	return err
+}
+
+// failingAt returns a client with calls whose n-th command fails.
+func failingAt(ctx context.Context, b bench, n int, a interrupt.Action, change ...func(*queueimpl.Options)) *failing {
+	c, line := b.Interrupted(ctx, change...)
+	f := &failing{client: c, end: func() { line.Plan(nil) }}
+	f.open = func(change ...func(*queueimpl.Options)) (*failing, error) {
+		return failingAt(ctx, b, n, a, change...), nil
+	}
+	for _, e := range failures {
+		f.kinds = append(f.kinds, func() string {
+			line.Errors(e.lost, e.refused)
+			return fmt.Sprintf("with the error %q", map[bool]error{true: e.refused, false: e.lost}[a == interrupt.Refuse])
+		})
+	}
+	f.fail = func(call func() error) (bool, error) {
+		line.Arm(n, a)
+		err := call()
+		failed := line.Sent() >= n
+		line.Plan(nil)
+		return failed, err
+	}
+	return f
+}
+
+// unwritable returns a client with calls during which no command may write.
+func unwritable(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (*failing, error) {
+	env, writes, err := interrupt.WithUser(ctx, b.Env())
+	if err != nil {
+		return nil, &remark{fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+	}
+	own := b
+	own.Env = func() variant.Env { return env }
+	c, _ := own.Interrupted(ctx, change...)
+	c.Bench = b
+	return &failing{
+		client: c,
+		end:    writes.Close,
+		kinds:  []func() string{func() string { return "while the client had no right to write (ACL)" }},
+		open:   func(change ...func(*queueimpl.Options)) (*failing, error) { return unwritable(ctx, b, change...) },
+		fail: func(call func() error) (bool, error) {
+			var err error
+			if e := writes.During(ctx, func() { err = call() }); e != nil {
+				err = errors.Join(err, e)
+			}
+			return true, err
+		},
+	}, nil
 }
 
 // there is how many entries with this id another client sees.
@@ -63,44 +113,59 @@ func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _
 	return len(slices.DeleteFunc(s.Waiting, others)), len(slices.DeleteFunc(s.Claimed, others)), nil
 }
 
-// definiteAnswers fails each command of every call in each way, on a queue of its own.
-func definiteAnswers(ctx context.Context, b bench) error {
-	calls := []struct {
-		name string
-		on   func(queueimpl.Variant) bool
-		try  func(context.Context, *failing) error
-	}{
-		{"enqueue", nil, failingEnqueue},
-		{"pop", nil, failingPop},
-		{"ack", can[queueimpl.Acker], failingAck},
-		{"extend", both(lends, can[queueimpl.Extender]), failingExtend},
-		{"dequeue", can[queueimpl.Dequeuer], failingDequeue},
-		{"request", can[queueimpl.Journaler], failingRequest},
-		{"look", nil, failingLook},
-		{"reclaim", both(lends, can[queueimpl.Reclaimer]), failingReclaim},
-	}
-	return b.Each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
-		for _, call := range calls {
-			if call.on != nil && !call.on(b.Variant) {
-				continue
+// failingCalls are the calls that the rules in this file make.
+var failingCalls = []struct {
+	name string
+	on   func(queueimpl.Variant) bool
+	try  func(context.Context, *failing) error
+}{
+	{"enqueue", nil, failingEnqueue},
+	{"pop", nil, failingPop},
+	{"ack", can[queueimpl.Acker], failingAck},
+	{"extend", both(lends, can[queueimpl.Extender]), failingExtend},
+	{"dequeue", can[queueimpl.Dequeuer], failingDequeue},
+	{"request", can[queueimpl.Journaler], failingRequest},
+	{"look", nil, failingLook},
+	{"reclaim", both(lends, can[queueimpl.Reclaimer]), failingReclaim},
+}
+
+// failEach makes each call fail in each way, on a queue of its own.
+func failEach(ctx context.Context, b bench, open func(bench) (*failing, error)) error {
+	for _, call := range failingCalls {
+		if call.on != nil && !call.on(b.Variant) {
+			continue
+		}
+		own := b
+		own.Queue += "-" + call.name
+		f, err := open(own)
+		if err != nil {
+			return err
+		}
+		defer f.end()
+		for i, choose := range f.kinds {
+			f.Name = fmt.Sprintf("%s-%d", own.Queue, i)
+			said := choose()
+			if err := call.try(ctx, f); err != nil {
+				return fmt.Errorf("%s: %w", said, err)
 			}
-			own := b
-			own.Queue += "-" + call.name
-			c, line := own.Interrupted(ctx, long)
-			f := &failing{client: c, line: line, n: n, a: a}
-			for i, e := range failures {
-				f.Name = fmt.Sprintf("%s-%d", own.Queue, i)
-				line.Errors(e.lost, e.refused)
-				if err := call.try(ctx, f); err != nil {
-					return fmt.Errorf("with the error %q: %w", map[bool]error{true: e.refused, false: e.lost}[a == interrupt.Refuse], err)
-				}
-				if !f.failed {
-					break // the call has fewer commands
-				}
+			if !f.failed {
+				break // the call has fewer commands
 			}
 		}
-		return nil
+	}
+	return nil
+}
+
+// definiteAnswers fails each command of every call in each way.
+func definiteAnswers(ctx context.Context, b bench) error {
+	return b.Each(ctx, badly, func(ctx context.Context, b bench, n int, a interrupt.Action) error {
+		return failEach(ctx, b, func(b bench) (*failing, error) { return failingAt(ctx, b, n, a, long), nil })
 	})
+}
+
+// writesFail has every command that writes fail in each call. A script that ignores such an error goes on.
+func writesFail(ctx context.Context, b bench) error {
+	return failEach(ctx, b, func(b bench) (*failing, error) { return unwritable(ctx, b, long) })
 }
 
 func failingEnqueue(ctx context.Context, f *failing) error {
@@ -177,16 +242,21 @@ func failingExtend(ctx context.Context, f *failing) error {
 		return nil
 	}
 	// It is said to hold, so it must.
-	again, line := f.Bench.Interrupted(ctx, claims)
+	again, err := f.open(claims)
+	if err != nil {
+		return err
+	}
+	defer again.end()
 	again.Name = f.Name + "-held"
 	if had, err = again.Given(ctx, theInterface); err != nil {
 		return err
 	}
 	f.Bench.Passes(ctx, claim/2)
-	line.Arm(f.n, f.a)
-	longer, err := again.Queue.(queueimpl.Extender).Extend(ctx, again.Name, had[0])
-	line.Plan(nil)
-	if err != nil {
+	var longer queueimpl.Task
+	if again.during(func() (err error) {
+		longer, err = again.Queue.(queueimpl.Extender).Extend(ctx, again.Name, had[0])
+		return err
+	}) != nil {
 		return nil // a busy machine
 	}
 	other := f.Bench.Client(claims)
@@ -202,14 +272,17 @@ func failingExtend(ctx context.Context, f *failing) error {
 
 // failingReclaim fails as often as it is asked to, since only a reclaim that is executed ends the claim.
 func failingReclaim(ctx context.Context, f *failing) error {
-	c, line := f.Bench.Interrupted(ctx, claims)
-	own := &failing{client: c, line: line, n: f.n, a: f.a}
+	own, err := f.open(claims)
+	if err != nil {
+		return err
+	}
+	defer own.end()
 	if _, err := own.Given(ctx, theInterface); err != nil {
 		return err
 	}
 	f.Bench.Passes(ctx, claim*5/4)
-	for _, e := range failures {
-		line.Errors(e.lost, e.refused)
+	for _, choose := range own.kinds {
+		choose()
 		n := 0
 		err := own.during(func() (err error) { n, err = own.Queue.(queueimpl.Reclaimer).Reclaim(ctx, own.Name); return err })
 		_, claimed, e := own.there(ctx, "a")

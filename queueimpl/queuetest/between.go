@@ -325,125 +325,212 @@ func underContention(ctx context.Context, b bench) error {
 	return nil
 }
 
-// asNewAfterwards: an id that has left the queue, by whatever operation, counts as a new id.
+// departure is how a task leaves the queue, or waits in it, before its id is enqueued anew.
+type departure struct {
+	name string
+	on   func(queueimpl.Variant) bool // unless nil: whether the queue can do that
+	// out takes "a", which waits, out of the queue; or another id, which it returns. earlier are the deliveries that the task
+	// had. An empty id says that the queue does not show it.
+	out func(context.Context, bench) (id string, earlier []queueimpl.Task, err error)
+	// anew are the options of the client that enqueues the id.
+	anew []func(*queueimpl.Options)
+}
+
+var departures = []departure{
+	{name: "its ack", on: can[queueimpl.Acker], out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+		t, err := b.Client(long).Next(ctx)
+		return "a", []queueimpl.Task{t}, err
+	}},
+	{name: "a late ack", on: lends, out: lateOut},
+	{name: "its dequeue", on: can[queueimpl.Dequeuer], out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+		return "a", nil, dequeuedOut(ctx, b, "a")
+	}},
+	{name: "its dequeue after the end of a claim", on: both(lends, can[queueimpl.Dequeuer]), out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+		id, earlier, err := outAgain(ctx, b)
+		if err == nil && id != "" {
+			err = dequeuedOut(ctx, b, id)
+		}
+		return id, earlier, err
+	}},
+	{name: "the ack of an entry that overwrote it while it was claimed", on: both(lends, overwrites), out: overwrittenOut},
+	{name: "its end as a dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: deadOut},
+	{name: "it was claimed, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+		taken, err := b.Client(long).Takes(ctx, theInterface, 1, "a")
+		return "a", taken, err
+	}},
+	{name: "its claim had run out and it waited again, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: outAgain},
+}
+
+// asNewAfterwards: an id that has left the queue, by whatever operation, counts as a new id, and an entry that overwrites
+// another one counts as a new entry.
 func asNewAfterwards(ctx context.Context, b bench) error {
-	ways := []struct {
-		name string
-		on   func(queueimpl.Variant) bool
-		out  func(context.Context, bench) error // takes "a" out of the queue
-	}{
-		{"its ack", can[queueimpl.Acker], func(ctx context.Context, b bench) error {
-			_, err := b.Client(long).Next(ctx)
-			return err
-		}},
-		{"a late ack", lends, lateOut},
-		{"its dequeue", can[queueimpl.Dequeuer], dequeuedOut},
-		{"its dequeue after the end of a claim", both(lends, both(can[queueimpl.Dequeuer], can[queueimpl.Reclaimer])), dequeuedAfterClaim},
-		{"the ack of an entry that overwrote it while it was claimed", both(lends, overwrites), overwrittenOut},
-		{"its end as a dead letter", both(lends, can[queueimpl.DeadLetters]), deadOut},
-	}
-	for i, way := range ways {
-		if way.on != nil && !way.on(b.Variant) {
+	for i, d := range departures {
+		if d.on != nil && !d.on(b.Variant) {
 			continue
 		}
 		own := b
 		own.Queue = fmt.Sprintf("%s-%d", b.Queue, i)
-		c := own.Client()
-		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
+		if err := d.isForgotten(ctx, own); err != nil {
 			return err
-		}
-		if err := way.out(ctx, own); err != nil {
-			return err
-		}
-		in, err := c.Enqueue(ctx, c.Name, "a")
-		if err != nil {
-			return broken(variant.NoLostTask, "enqueue of an id after %s answered %q", way.name, err)
-		}
-		if len(in) == 0 {
-			if dead, ok := c.Queue.(queueimpl.DeadLetters); ok {
-				if letters, err := dead.Dead(ctx, c.Name); err == nil && slices.Contains(idsOf(letters), "a") {
-					continue // the id counts as there
-				}
-			}
-			return broken(variant.NoLostTask, "enqueue of an id after %s entered nothing", way.name)
-		}
-		t, err := c.Next(ctx)
-		if err != nil {
-			return fmt.Errorf("an id was enqueued after %s: %w", way.name, err)
-		}
-		if t.Attempt > 1 {
-			return broken(theInterface, "an id was enqueued after %s, and its first delivery is attempt %d", way.name, t.Attempt)
 		}
 	}
 	return nil
 }
 
-// ranOut takes "a", and waits until the claim is over.
-func ranOut(ctx context.Context, b bench) (*client, queueimpl.Task, error) {
-	c := b.Client(impatient)
-	tasks, err := c.Takes(ctx, theInterface, 1, "a")
-	if err != nil {
-		return nil, queueimpl.Task{}, err
-	}
-	return c, tasks[0], b.Ended(ctx, c, tasks[0].Until)
-}
-
-func lateOut(ctx context.Context, b bench) error {
-	c, t, err := ranOut(ctx, b)
-	if err != nil {
+// isForgotten enqueues an id anew: its deliveries are counted from 1, and the receipts of earlier ones are of no use.
+func (d departure) isForgotten(ctx context.Context, b bench) error {
+	if _, err := b.Client().Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
-	return c.Acks(ctx, theInterface, t, nil)
+	id, earlier, err := d.out(ctx, b)
+	if err != nil || id == "" {
+		return err
+	}
+	c := b.Client(d.anew...)
+	in, err := c.Enqueue(ctx, c.Name, id)
+	if err != nil {
+		return broken(variant.NoLostTask, "enqueue of an id after %s answered %q", d.name, err)
+	}
+	if len(in) == 0 {
+		if dead, ok := c.Queue.(queueimpl.DeadLetters); ok {
+			if letters, err := dead.Dead(ctx, c.Name); err == nil && slices.Contains(idsOf(letters), id) {
+				return nil // the id counts as there
+			}
+		}
+		return broken(variant.NoLostTask, "enqueue of an id after %s entered nothing", d.name)
+	}
+	if !lends(b.Variant) {
+		t, err := c.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("an id was enqueued after %s: %w", d.name, err)
+		}
+		return d.counts(t, 1)
+	}
+	if err := d.uselessReceipts(ctx, b, earlier, "while it waits"); err != nil {
+		return err
+	}
+	const most = 2
+	consumer := b.Client(impatient)
+	if can[queueimpl.DeadLetters](b.Variant) {
+		consumer = b.Client(impatient, func(o *queueimpl.Options) { o.MaxAttempts = most })
+	}
+	for n := 1; n <= most; n++ {
+		t, err := d.comes(ctx, consumer, id)
+		if err != nil {
+			return fmt.Errorf("an id was enqueued after %s, and delivered %d times since: %w", d.name, n-1, err)
+		}
+		if err := d.counts(t, n); err != nil {
+			return err
+		}
+		if err := d.uselessReceipts(ctx, b, earlier, "while another client has it"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func dequeuedOut(ctx context.Context, b bench) error {
+// comes is Comes for a queue in which another task may have been left.
+func (d departure) comes(ctx context.Context, c *client, id string) (got queueimpl.Task, _ error) {
+	err := c.Bench.Until(ctx, fmt.Sprintf("delivery of %q", id), func() (bool, error) {
+		tasks, err := c.Take(ctx, 1)
+		if err != nil || len(tasks) == 0 {
+			return false, err
+		}
+		if got = tasks[0]; got.ID != id {
+			return false, c.Done(ctx, got)
+		}
+		return true, nil
+	})
+	if n := new(never); errors.As(err, &n) && ctx.Err() == nil {
+		err = c.Lost(ctx, []string{id}, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
+	}
+	return got, err
+}
+
+// counts judges the number of a delivery.
+func (d departure) counts(t queueimpl.Task, n int) error {
+	if t.Attempt == n || t.Attempt == 0 {
+		return nil
+	}
+	return broken(theInterface, "an id was enqueued after %s, and delivery %d of the new entry is attempt %d", d.name, n, t.Attempt)
+}
+
+// uselessReceipts shows the receipts of an earlier entry.
+func (d departure) uselessReceipts(ctx context.Context, b bench, earlier []queueimpl.Task, when string) error {
+	c := b.Client()
+	for _, t := range earlier {
+		if a, ok := c.Queue.(queueimpl.Acker); ok {
+			if err := a.Ack(ctx, c.Name, t); err == nil {
+				return broken(variant.NoLostTask, "an id was enqueued after %s, and an ack with the receipt of its earlier entry, %s, was answered with success; want %q", d.name, when, queueimpl.ErrLost)
+			}
+		}
+		if x, ok := c.Queue.(queueimpl.Extender); ok {
+			if _, err := x.Extend(ctx, c.Name, t); err == nil {
+				return broken(variant.EffectOnce, "an id was enqueued after %s, and an extend with the receipt of its earlier entry, %s, was answered with success; want %q", d.name, when, queueimpl.ErrLost)
+			}
+		}
+	}
+	return nil
+}
+
+// outAgain has the claim of another task run out, and that task wait again.
+func outAgain(ctx context.Context, b bench) (id string, earlier []queueimpl.Task, _ error) {
+	if _, err := b.Client(long).Next(ctx); err != nil {
+		return "", nil, err
+	}
+	_, _, had, err := waitsAgain(ctx, b)
+	if err != nil || had == nil {
+		return "", nil, err
+	}
+	return had.ID, []queueimpl.Task{*had}, nil
+}
+
+func lateOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+	c := b.Client(impatient)
+	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	if err != nil {
+		return "", nil, err
+	}
+	if err := b.Ended(ctx, c, taken[0].Until); err != nil {
+		return "", nil, err
+	}
+	return "a", taken, c.Acks(ctx, theInterface, taken[0], nil)
+}
+
+// dequeuedOut withdraws a task that waits.
+func dequeuedOut(ctx context.Context, b bench, id string) error {
 	c := b.Client()
 	s, err := c.State(ctx, c.Name)
-	if err != nil || len(s.Waiting) != 1 {
-		return broken(theInterface, "state answered %+v and %s; want one task that waits", s, say(err))
+	i := slices.IndexFunc(s.Waiting, func(t queueimpl.Task) bool { return t.ID == id })
+	if err != nil || i < 0 {
+		return broken(theInterface, "state answered %+v and %s; want that %q waits", s, say(err), id)
 	}
-	if err := c.Queue.(queueimpl.Dequeuer).Dequeue(ctx, c.Name, "a", s.Waiting[0].Score); err != nil {
+	if err := c.Queue.(queueimpl.Dequeuer).Dequeue(ctx, c.Name, id, s.Waiting[i].Score); err != nil {
 		return broken(theInterface, "dequeue of a task that waits, with its score, answered %q; want success", err)
 	}
 	return nil
 }
 
-func dequeuedAfterClaim(ctx context.Context, b bench) error {
-	c, _, err := ranOut(ctx, b)
-	if err != nil {
-		return err
-	}
-	if err := b.Until(ctx, "the end of a claim", func() (bool, error) {
-		n, err := c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, c.Name)
-		return n > 0, err
-	}); err != nil {
-		return err
-	}
-	return dequeuedOut(ctx, b)
-}
-
-func overwrittenOut(ctx context.Context, b bench) error {
+func overwrittenOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 	c := b.Client(overwriting)
-	tasks, err := c.Takes(ctx, theInterface, 1, "a")
+	taken, err := c.Takes(ctx, theInterface, 1, "a")
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	if _, err := c.Overwrite(ctx, 0, tasks[0]); err != nil {
-		return err
+	if _, err := c.Overwrite(ctx, 0, taken[0]); err != nil {
+		return "", nil, err
 	}
 	t, err := c.Next(ctx)
-	if err == nil && t.Attempt > 1 {
-		err = broken(theInterface, "the first delivery of an entry that overwrote a claimed one is attempt %d", t.Attempt)
-	}
-	return err
+	return "a", append(taken, t), err
 }
 
-func deadOut(ctx context.Context, b bench) error {
+func deadOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 	c := b.Client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
-	if _, err := c.Takes(ctx, theInterface, 1, "a"); err != nil {
-		return err
+	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	if err != nil {
+		return "", nil, err
 	}
-	return b.Until(ctx, "the dead letter", func() (bool, error) {
+	return "a", taken, b.Until(ctx, "the dead letter", func() (bool, error) {
 		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
 			return false, err
 		}

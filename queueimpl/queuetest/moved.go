@@ -176,7 +176,7 @@ func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
 		}
-		if err := deadOut(ctx, b); err != nil {
+		if _, _, err := deadOut(ctx, b); err != nil {
 			return err
 		}
 	}

@@ -91,8 +91,10 @@ type Bench struct {
 // machine stands still for a second is tried once more, and is skipped as too slow if that happens again.
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
 	slots := make(chan struct{}, sideBySide)
-	var others sync.WaitGroup
+	var others, all sync.WaitGroup
+	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
 	var last sync.Mutex
 	type check struct {
 		rule
@@ -114,18 +116,20 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		result := make(chan standstill.Outcome, 1)
 		checks = append(checks, check{r, func() standstill.Outcome { return <-result }})
 		if slices.Contains(alone, r.name) {
-			go func() {
+			all.Go(func() {
 				others.Wait()
 				last.Lock()
 				defer last.Unlock()
-				result <- r.watched(t.Context(), b)
-			}()
+				result <- r.watched(ctx, b)
+			})
 			continue
 		}
-		others.Go(func() {
+		others.Add(1)
+		all.Go(func() {
+			defer others.Done()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			result <- r.watched(t.Context(), b)
+			result <- r.watched(ctx, b)
 		})
 	}
 	for _, c := range checks {
@@ -146,6 +150,9 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 
 // watched is try on a real clock.
 func (r rule) watched(ctx context.Context, b bench) standstill.Outcome {
+	if ctx.Err() != nil {
+		return standstill.Outcome{Err: context.Cause(ctx)}
+	}
 	return standstill.While(b.Env().Redis, func() error { return r.try(ctx, b) })
 }
 
@@ -200,10 +207,12 @@ func (r rule) try(ctx context.Context, b bench) error {
 // in one script answers nobody else meanwhile.
 var alone = []string{nineThousandTasks, tenThousandTasks, twentyThousandTasks}
 
+// The names of rules that are mentioned elsewhere.
 const (
 	nineThousandTasks   = "nine thousand tasks in one call"
 	tenThousandTasks    = "ten thousand tasks in one pop"
 	twentyThousandTasks = "twenty thousand tasks"
+	writesMayFail       = "answers of calls whose commands may not write"
 )
 
 // sideBySide is how many rules are tried at once.
@@ -350,6 +359,7 @@ var rules = []rule{
 	{"many requests", "", nil, can[queueimpl.Journaler], queueload.ManyRequests},
 	{"long ids", variant.NoLostTask, nil, once, queueload.LongIDs},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
+	{writesMayFail, "", nil, unlocked, writesFail},
 	{"an ack held up while others enqueue", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Acker]), whileOthersEnter},
 	{"a dequeue held up until its id is another entry's", variant.NoLostTask, nil, both(unlocked, both(once, can[queueimpl.Dequeuer])), dequeueOfEarlier},
 	{"a client held up until another has its task", variant.EffectOnce, nil, both(unlocked, lends), claimTakenMeanwhile},

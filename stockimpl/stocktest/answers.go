@@ -121,7 +121,7 @@ func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *tr
 				}
 			}
 			reached, err := try(own, t, n)
-			if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+			if reached && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
 				err = fmt.Errorf("at command %d: %w", n, err)
 			}
 			if err != nil {
@@ -205,6 +205,38 @@ func failedCommands(ctx context.Context, b bench) error {
 	}
 	all.Wait()
 	return firstBreach(errs)
+}
+
+// writesFail has every command that writes fail in a purchase, a refund or a look. A script that ignores such an error goes
+// on.
+func writesFail(ctx context.Context, b bench) error {
+	env, writes, err := interrupt.WithUser(ctx, b.Env())
+	if err != nil {
+		return &remark{fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+	}
+	defer writes.Close()
+	b.Env = func() variant.Env { return env }
+	return b.tryings(ctx, "writes", func(b bench, t *trying, _ int) (bool, error) {
+		const what = "during which the client had no right to write (ACL)"
+		var answer, seen error
+		var s stockimpl.State
+		if err := writes.During(ctx, func() {
+			answer = t.call(ctx)
+			s, seen = t.c.sale.State(ctx)
+		}); err != nil {
+			return false, err
+		}
+		if err := t.judge(ctx, what, answer); err != nil {
+			return false, err
+		}
+		if now, err := t.y.sale.State(ctx); err == nil && seen == nil && s != now {
+			return false, broken(theInterface, "State, %s, answered %+v, and no error; the server held %+v", what, s, now)
+		}
+		if answer == nil || !b.promises(variant.OncePerOrder) {
+			return false, nil
+		}
+		return false, t.again(ctx, what)
+	})
 }
 
 // failedLook has each command of State fail. It may answer with an error, or else with what is true.

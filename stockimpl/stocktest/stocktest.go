@@ -50,6 +50,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,7 +88,10 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	if noRefunds != nil {
 		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)
 	}
+	ctx, stop := context.WithCancel(t.Context())
 	slots := make(chan struct{}, sideBySide)
+	var all sync.WaitGroup
+	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
 	var checks []check
 	for _, r := range rules {
 		if !r.appliesTo(sale) {
@@ -98,14 +102,14 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		c := check{r, make(chan standstill.Outcome, 1)}
 		checks = append(checks, c)
 		if sale.Needs.SQL {
-			c.result <- r.watched(t.Context(), b)
+			c.result <- r.watched(ctx, b)
 			continue
 		}
-		go func() {
+		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			c.result <- r.watched(t.Context(), b)
-		}()
+			c.result <- r.watched(ctx, b)
+		})
 	}
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,6 +140,9 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 
 // watched is try, and watches the servers meanwhile.
 func (r rule) watched(ctx context.Context, b bench) standstill.Outcome {
+	if ctx.Err() != nil {
+		return standstill.Outcome{Err: context.Cause(ctx)}
+	}
 	return standstill.While(b.Env().Redis, func() error { return r.try(ctx, b) })
 }
 
@@ -261,6 +268,7 @@ var rules = []rule{
 	{"a buyer held up between two commands", "", held, true, nil, stalledBuyer},
 	{"a refund held up between two commands", variant.OncePerOrder, held, true, nil, stalledRefund},
 	{"an error of the server or the connection is no answer", "", lost, false, promisesUndersell, failedCommands},
+	{"a purchase or a refund whose commands may not write", "", nil, false, onRedis, writesFail},
 	{"a context that ends between two commands", "", lost, false, promisesUndersell, endedContexts},
 	{"a slow server", "", held, true, promisesUndersell, slowServer},
 	{"another buyer before every command", "", held, true, promisesUndersell, steadyConflict},

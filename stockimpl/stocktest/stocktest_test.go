@@ -230,6 +230,59 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 	}
 }
 
+// TestWritesFail checks that a sale is caught that answers success, or a declared answer, when a command within its script
+// has failed, as after redis.pcall.
+func TestWritesFail(t *testing.T) {
+	const rule = "a purchase or a refund whose commands may not write"
+	as := func(left int64, err, answer error) (int64, error) {
+		if err != nil && strings.Contains(err.Error(), "The user executing the script can't") {
+			err = answer
+		}
+		return left, err
+	}
+	for name, tt := range map[string]struct {
+		with saboteur
+		says string
+	}{
+		"sound": {},
+		"sold": {saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.Buy(ctx, o, l)
+			return as(left, err, nil)
+		}}, "no-oversell is broken: a purchase of 2 pieces of 6, during which the client had no right to write (ACL), was answered success"},
+		"sold out": {saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.Buy(ctx, o, l)
+			return as(left, err, stockimpl.ErrSoldOut)
+		}}, "no-undersell is broken"},
+		"refunded": {saboteur{refund: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.Refund(ctx, o, l)
+			return as(left, err, nil)
+		}}, "no-undersell is broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, _ := servertest.Start(t)
+			c := redis.NewClient(&redis.Options{Addr: addr})
+			t.Cleanup(func() { c.Close() })
+			good := saleNamed(t, "lua")
+			v := good
+			v.New = func(env variant.Env, product string) stockimpl.Sale {
+				s := tt.with
+				s.Sale = good.New(env, product)
+				return s
+			}
+			b := Bench{Product: "product", Env: func() variant.Env {
+				return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text}
+			}}
+			err := find(t, rule).try(t.Context(), newBenchOf(b, v))
+			if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("the rule says %v; want %q", err, tt.says)
+			}
+		})
+	}
+	if err := find(t, rule).try(t.Context(), newBenchOf(newBench(t), saleNamed(t, "lua"))); !errors.As(err, new(*remark)) {
+		t.Errorf("on a server without users the rule says %v; want a remark", err)
+	}
+}
+
 // TestSoundSalesPass checks that each of these sales passes: it is sound, but a careless version of the rule would accuse
 // it.
 func TestSoundSalesPass(t *testing.T) {

@@ -1,0 +1,293 @@
+// Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the call is
+// over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a grant, success
+// and ErrHeld do not.
+package lockcalls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/internal/interrupt"
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Bench is where one case is tried.
+type Bench struct {
+	Ctx context.Context
+	// Name is that of a lock that nobody has used.
+	Name string
+	// TTL is a lease that runs out within a case.
+	TTL time.Duration
+	// Extends says that the lock can be extended, and Renews that leases are renewed in the background.
+	Extends, Renews bool
+	// Client makes a client, with an Env that change has altered.
+	Client func(change func(*variant.Env)) (*lockclient.Client, error)
+	// Log tells what could not be tried.
+	Log func(format string, args ...any)
+}
+
+// Case is something that happens to a call.
+type Case struct {
+	Name string
+	Try  func(Bench) error
+}
+
+// long is a lease that does not run out within a case.
+const long = time.Minute
+
+// soon is within what time a lock that nobody holds is granted.
+const soon = 2 * time.Second
+
+// failing is a client whose calls can be made to fail.
+type failing struct {
+	*lockclient.Client
+	// during makes a call that fails. It returns false if it could not.
+	during func(call func(context.Context)) bool
+	what   string // of such a call
+	end    func() // unless nil: of the fault
+}
+
+// WritesFail has every command that writes fail, as on a replica, also within scripts: redis.pcall returns the error.
+var WritesFail = calls(func(b Bench) (*failing, error) {
+	var writes *interrupt.Writes
+	var unfit error
+	c, err := b.Client(func(env *variant.Env) { *env, writes, unfit = interrupt.WithUser(b.Ctx, *env) })
+	if err != nil {
+		return nil, err
+	}
+	if unfit != nil {
+		b.Log("it was not tried what happens when commands within a script fail: %v", unfit)
+		return nil, nil
+	}
+	practise(b, c)
+	return &failing{c, func(call func(context.Context)) bool {
+		return writes.During(b.Ctx, func() { call(b.Ctx) }) == nil
+	}, "while the client had no right to write (ACL)", writes.Close}, nil
+})
+
+// OutOfMemory has two clients ask for a lock while the servers refuse to store more (OOM). It changes a setting of the
+// servers, so nothing else may use them.
+func OutOfMemory(b Bench) error {
+	var clients []*lockclient.Client
+	for range 2 {
+		c, err := b.Client(func(*variant.Env) {})
+		if err != nil {
+			return err
+		}
+		clients = append(clients, c)
+	}
+	servers := clients[0].Env.Redis
+	defer func() {
+		for _, rdb := range servers {
+			_ = rdb.ConfigSet(b.Ctx, "maxmemory", "0").Err()
+		}
+	}()
+	for _, rdb := range servers {
+		if rdb.ConfigSet(b.Ctx, "maxmemory", "1").Err() != nil {
+			return nil // the emulation has no such limit
+		}
+	}
+	for _, c := range clients {
+		if _, err := c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: long, RetryEvery: lockclient.Pace}); err != nil {
+			return nil
+		}
+	}
+	return lockfinding.Broken(variant.MutualExclusion, "two clients were granted the lock while the server refused to write (OOM)")
+}
+
+// ContextOver makes calls with a context that is over.
+var ContextOver = append(calls(func(b Bench) (*failing, error) {
+	return over(b, "with a context that was cancelled", func() (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(b.Ctx)
+		cancel()
+		return ctx, cancel
+	})
+}), calls(func(b Bench) (*failing, error) {
+	return over(b, "with a context whose deadline had passed", func() (context.Context, context.CancelFunc) {
+		return context.WithDeadline(b.Ctx, time.Now().Add(-time.Second))
+	})
+})...)
+
+func over(b Bench, what string, ended func() (context.Context, context.CancelFunc)) (*failing, error) {
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return nil, err
+	}
+	practise(b, c)
+	return &failing{c, func(call func(context.Context)) bool {
+		ctx, cancel := ended()
+		defer cancel()
+		call(ctx)
+		return true
+	}, what, nil}, nil
+}
+
+// practise makes each call once, so that scripts are loaded.
+func practise(b Bench, c *lockclient.Client) {
+	l, err := c.Try(b.Name+"-practice", b.TTL)
+	if err != nil {
+		return
+	}
+	if b.Extends {
+		_, _ = c.Extend(l, b.TTL)
+	}
+	_ = c.Release(l)
+}
+
+// calls returns the cases of each call of a client. A nil client says that they cannot be tried.
+func calls(open func(Bench) (*failing, error)) []Case {
+	var cases []Case
+	for _, c := range []struct {
+		name string
+		try  func(Bench, *failing) error
+	}{{"acquire", acquire}, {"extend", extend}, {"release", release}} {
+		cases = append(cases, Case{c.name, func(b Bench) error {
+			f, err := open(b)
+			if err != nil || f == nil {
+				return err
+			}
+			if f.end != nil {
+				defer f.end()
+			}
+			return c.try(b, f)
+		}})
+	}
+	return cases
+}
+
+// acquire expects that a lock which was granted is held.
+func acquire(b Bench, f *failing) (err error) {
+	var l lockimpl.Lock
+	if !f.during(func(ctx context.Context) {
+		l, err = f.Acquire(ctx, b.Name, lockimpl.Options{TTL: long, RetryEvery: lockclient.Pace})
+	}) || err != nil {
+		return nil
+	}
+	return b.kept(f, l, "a free lock was granted "+f.what, 0)
+}
+
+// extend expects that a lease which was extended lasts.
+func extend(b Bench, f *failing) error {
+	if !b.Extends || b.Renews {
+		return nil
+	}
+	l, err := f.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	if !f.during(func(ctx context.Context) { l, err = f.Locker.Extend(ctx, l, 3*b.TTL) }) || err != nil {
+		return nil
+	}
+	if l.Until.IsZero() {
+		l.Until = time.Now().Add(2 * b.TTL) // it was called later than that
+	}
+	return b.kept(f, l, "an extend was answered with success "+f.what, 3*b.TTL)
+}
+
+// kept expects that nobody else gets the lock before the end of its lease, in one attempt or within a time.
+func (b Bench) kept(f *failing, l lockimpl.Lock, what string, within time.Duration) error {
+	other, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	var m lockimpl.Lock
+	if within == 0 {
+		m, err = other.Try(b.Name, b.TTL)
+	} else {
+		m, err = other.Take(b.Name, b.TTL, within)
+	}
+	if left := time.Until(f.Until(l)); err == nil && left > 0 {
+		return lockfinding.Broken(variant.MutualExclusion, "%s, and another client got the lock %v before the end of the lease", what, left.Round(time.Millisecond))
+	}
+	if err == nil {
+		_ = other.Release(m)
+	}
+	return nil
+}
+
+// release expects that a lock which was released, or is not the caller's any more, can be taken.
+func release(b Bench, f *failing) error {
+	l, err := f.Take(b.Name, long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	if !f.during(func(ctx context.Context) { err = f.Locker.Release(ctx, l) }) || err != nil && !errors.Is(err, lockimpl.ErrLost) {
+		return nil
+	}
+	said := "success"
+	if err != nil {
+		said = fmt.Sprintf("%q", err)
+	}
+	return b.free(fmt.Sprintf("a release %s was answered with %s", f.what, said))
+}
+
+// free expects that a lock can be taken.
+func (b Bench) free(what string) error {
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	l, err := c.TakeWithin(b.Name, b.TTL, soon)
+	if err != nil {
+		return lockfinding.Broken(variant.Progress, "%s, and others are still refused: %v", what, err)
+	}
+	_ = c.Release(l)
+	return nil
+}
+
+// GivesUp holds a client up before one of the commands that it sends when it stops waiting, until the holder has released
+// the lock. A lock with a line may then have been handed to it. If the client answers ErrHeld, it holds nothing.
+var GivesUp = func() (cases []Case) {
+	for _, wait := range []time.Duration{0, 300 * time.Millisecond} {
+		for n := 1; n <= 4; n++ {
+			cases = append(cases, Case{fmt.Sprintf("command %d of a client that has waited %v", n, wait), func(b Bench) error { return b.givesUp(n, wait) }})
+		}
+	}
+	return cases
+}()
+
+// givesUp holds the client up before the n-th command that it sends when its wait is over.
+func (b Bench) givesUp(n int, wait time.Duration) error {
+	holder, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	waiter, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	practise(b, waiter)
+	l, err := holder.Take(b.Name, long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	s := waiter.StalledWhen(after(wait, n), func() {
+		_, err = waiter.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: lockclient.Pace})
+	})
+	released := holder.Release(l)
+	if s == nil {
+		return nil // it has sent fewer
+	}
+	s.GoOn()
+	if released != nil || !errors.Is(err, lockimpl.ErrHeld) {
+		return nil
+	}
+	return b.free(fmt.Sprintf("a client that stopped waiting was told %q, its holder had released the lock before the client's last commands", err))
+}
+
+// after reports whether a command is the n-th of those sent when so much time has passed.
+func after(wait time.Duration, n int) func(wire.Command) bool {
+	start, late := time.Now(), 0
+	return func(wire.Command) bool {
+		if time.Since(start) >= wait {
+			late++
+		}
+		return late == n
+	}
+}

@@ -1,0 +1,31 @@
+package locktest
+
+import (
+	"oversell/lockimpl/lockcalls"
+	"oversell/lockimpl/lockclient"
+	"oversell/variant"
+)
+
+// calling makes a rule of cases of package lockcalls.
+func calling(cases []lockcalls.Case) func(*bench) error {
+	return func(b *bench) error {
+		var parts []part
+		for _, c := range cases {
+			parts = append(parts, part{c.Name, func(b *bench) error { return c.Try(b.calls()) }})
+		}
+		return b.together(8, parts)
+	}
+}
+
+func (b *bench) calls() lockcalls.Bench {
+	return lockcalls.Bench{
+		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Log: b.run.logf,
+		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
+			c, err := b.newClient(func(c *client) { change(&c.Env) })
+			if err != nil {
+				return nil, err
+			}
+			return c.Client, nil
+		},
+	}
+}
