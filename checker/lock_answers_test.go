@@ -62,6 +62,20 @@ func TestUnansweredExtensions(t *testing.T) {
 	})
 }
 
+// TestSharedSessions checks that answers are not judged by the order of their returns if two clients used one session at once.
+func TestSharedSessions(t *testing.T) {
+	const open = "overlapped, so their order is open"
+	runCases(t, newLockLinear, []verdictCase{
+		{"an extension that returns after the release", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), released(1, 1, 4, 6), extended(2, 1, 3, 9, 95)}, Unknown, open},
+		{"the same, one after the other", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), released(1, 1, 4, 6), extended(2, 1, 7, 9, 95)}, Violated, "which did not hold it"},
+		{"two releases", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), lostTo(history.Release, 2, 1, 3, 5), released(1, 1, 4, 6)}, Unknown, open},
+		{"the same, one after the other", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), lostTo(history.Release, 2, 1, 3, 4), released(1, 1, 5, 6)}, Violated, "was lost"},
+		{"an extension that is told that the lock is lost", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), lostTo(history.Extend, 2, 1, 3, 5), released(1, 1, 4, 6)}, Unknown, open},
+		{"an extension that returns before the release", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), extended(2, 1, 3, 5, 95), released(1, 1, 4, 6)}, Holds, ""},
+		{"another session", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 90), acquired(2, 2, 3, 4, 90)}, Violated, ""},
+	})
+}
+
 // TestSessionsAreTold checks that the monitors tell sessions apart when their names are texts, as they do when they
 // are numbers.
 func TestSessionsAreTold(t *testing.T) {

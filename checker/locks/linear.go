@@ -71,6 +71,9 @@ import (
 //	client 1  release  [3, 4]  ok
 //	client 2  acquire  [5, 6]  refused (held)
 //
+// The operations of one session are taken in the order of their returns. If some by two clients overlap, that may not be
+// the order in which they happened, and a violation becomes unknown.
+//
 // An opportunity is an answer (a grant, a refusal, an extension or a release) to an
 // operation that overlaps, in time, another client's operation with an answer or its
 // tenure: the answers of clients that never meet fit in the order in which they came. See
@@ -407,6 +410,9 @@ func (t *tryLock) advance(lowWater time.Duration) {
 // linearizable returns the verdict on linearizability.
 func (l *lock) linearizable(ls *locks) monitor.Verdict {
 	v := l.linear.verdict(ls.ended)
+	if u := l.shared; v.Result == monitor.Violated && u != nil {
+		v = monitor.Undecided(fmt.Sprintf("operations of session %s, by client %d and by another client, overlapped, so their order is open", strconv.Quote(u.session.String()), u.client))
+	}
 	v.Opportunities = l.meetings
 	if fits := v.Say; v.Result == monitor.Holds {
 		v.Say = func() string {

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -34,6 +35,8 @@ type lock struct {
 	sessions sessions
 	encounters
 	last     time.Duration // the latest return
+	ended    []use         // the last operations of sessions that are gone, as long as others may overlap with them
+	shared   *use          // the first session whose operations by two clients overlapped
 	seen     int           // operations
 	active   bool
 	advanced int // how many of locks.waters are applied
@@ -123,15 +126,44 @@ func (ls *locks) operation(op *history.Op) {
 	}
 	l.last = max(l.last, op.Return)
 	t := l.sessions.find(op.Arg)
+	l.use(op, t)
 	if t == nil && opens(op, l) {
 		t = ls.free.Take()
 		*t = lockSession{id: op.Arg, asked: t.asked[:0]}
 		l.sessions.add(t)
 	}
 	l.observe(op, t)
-	if t != nil && t.over() {
+	if t == nil {
+		return
+	}
+	t.used = use{op.Arg, op.Client, op.Return}
+	if t.over() {
+		l.ended = append(l.ended, t.used)
 		l.sessions.remove(t)
 		ls.free.Give(t)
+	}
+}
+
+// use is the last operation of a session so far.
+type use struct {
+	session history.Value
+	client  int32
+	ret     time.Duration
+}
+
+// use notes whether an operation overlaps with an earlier one of its session, by another client: then the order of their
+// returns does not say which came first.
+func (l *lock) use(op *history.Op, t *lockSession) {
+	earlier := l.ended
+	switch {
+	case l.shared != nil || t == nil && op.Kind != history.Extend && op.Kind != history.Release:
+		return
+	case t != nil:
+		earlier = []use{t.used}
+	}
+	if i := slices.IndexFunc(earlier, func(u use) bool { return u.session == op.Arg && u.client != op.Client && op.Call < u.ret }); i >= 0 {
+		u := earlier[i]
+		l.shared = &u
 	}
 }
 
@@ -221,6 +253,7 @@ func (l *lock) single() bool {
 }
 
 func (l *lock) advance(lowWater time.Duration) {
+	l.ended = slices.DeleteFunc(l.ended, func(u use) bool { return u.ret < lowWater })
 	l.encounters.advance(lowWater)
 	if l.cores != nil {
 		l.cores.spans.Advance(lowWater)
@@ -246,6 +279,7 @@ func (l *lock) advance(lowWater time.Duration) {
 type lockSession struct {
 	id    history.Value
 	index int // in sessions.all
+	used  use
 
 	// Of encounters: a tenure in the strict sense, while place is not 0.
 	client int32
