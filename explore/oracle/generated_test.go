@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -330,7 +331,7 @@ func (d *draft) within(r *rand.Rand) {
 	l := d.limits
 	d.bounds = reports.Bounds{
 		Clients: l.clients, Tries: l.rounds, Crashes: l.crashes, Lost: l.lost, Late: l.late,
-		Advances: 4 * l.jumps, Stalls: 2 * l.jumps, TimeMS: 20_000, MemoryMB: 300,
+		Advances: 4 * l.jumps, Stalls: 2 * l.jumps, TimeMS: 20_000, MemoryMB: 3000,
 	}
 	d.text += fmt.Sprintf("; rounds %d crashes %d lost %d late %d jumps %d extends %t", l.rounds, l.crashes, l.lost, l.late, l.jumps, l.extends)
 }
@@ -437,6 +438,7 @@ func TestTheOracleAgrees(t *testing.T) {
 	programs := uint64(2)
 	if long {
 		programs = 20_000
+		defer debug.SetGCPercent(debug.SetGCPercent(800)) // much garbage, and little else: twice as many programs in a minute
 	}
 	c := &tallies{agreed: map[string]int{}, reasons: map[string]int{}}
 	seeds := make(chan uint64)

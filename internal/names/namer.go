@@ -28,7 +28,11 @@ func NewNamer(n Naming, clients int) Namer {
 
 // Scheme returns the scheme of a client.
 func (n *Namer) Scheme(client int) Scheme {
-	return Scheme{Naming: n.Naming, Client: client, Clients: n.clients, Seen: n.seen}
+	s := Scheme{Naming: n.Naming, Client: client, Clients: n.clients, Seen: n.seen}
+	if client < len(n.known) {
+		s.known = &n.known[client]
+	}
+	return s
 }
 
 // Local is text in the names of client. If the naming is concrete, all clients have the same.

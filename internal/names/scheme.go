@@ -54,11 +54,15 @@ type Scheme struct {
 	Client, Clients int
 	// Seen are values that runs have drawn; nil: they are not kept.
 	Seen *Seen
+	// known, unless nil, are the client's first tokens, which take time to make.
+	known *[]string
 }
 
 // Token returns the n-th token of the client, from 0.
 func (s Scheme) Token(n int) string {
 	switch {
+	case s.known != nil && n < len(*s.known):
+		return (*s.known)[n]
 	case s.Naming >= Concrete:
 		return s.concrete(TokenPrefix, n, Width)
 	case s.Naming == Wide:
