@@ -23,7 +23,10 @@ var units = map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: tim
 
 // In reports whether a text holds a number of seconds, or of a smaller unit, since 1970 that is
 // near the real time.
-func In(text string) bool {
+func In(text string) bool { return Found(text) != "" }
+
+// Found returns the first such number in a text, or "".
+func Found(text string) string {
 	now := time.Now().UnixNano()
 	for i := 0; i < len(text); i++ {
 		end := i
@@ -33,12 +36,12 @@ func In(text string) bool {
 		if unit, is := units[end-i]; is {
 			n, err := strconv.ParseInt(text[i:end], 10, 64)
 			if at := time.Duration(n) * unit; err == nil && (at-time.Duration(now)).Abs() < near {
-				return true
+				return text[i:end]
 			}
 		}
 		i = max(i, end)
 	}
-	return false
+	return ""
 }
 
 // Of reports whether a time is one of the real clock, and not one of a clock that is ahead of it.

@@ -27,8 +27,8 @@ import (
 type moved struct {
 	*bench
 	clock *clock.Virtual
-	// own says that the lock wrote times of the real clock, which does not move.
-	own atomic.Bool
+	// own, unless nil, is a time of the real clock, which does not move, that the lock sent.
+	own atomic.Pointer[string]
 }
 
 // errUnfit says that a lock cannot be judged on a clock that is moved.
@@ -86,8 +86,10 @@ func (b *bench) alone(cases []part) []part {
 func (w *moved) client(changes ...change) *client {
 	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
-		if slices.ContainsFunc(cmd.Args, func(arg []byte) bool { return realtime.In(string(arg)) }) {
-			w.own.Store(true)
+		for _, arg := range cmd.Args {
+			if at := realtime.Found(string(arg)); at != "" {
+				w.own.Store(&at)
+			}
 		}
 		return wire.Action{}
 	})
@@ -303,8 +305,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	}
 	defer w.close()
 	err = f(w)
-	if err != nil && w.own.Load() {
-		return fmt.Errorf("%w: it tells the server what time it is by a clock of its own", errUnfit)
+	if at := w.own.Load(); err != nil && at != nil {
+		return fmt.Errorf("%w: it sends times of the real clock, such as %s, and not of Env.Clock", errUnfit, *at)
 	}
 	return err
 }

@@ -106,7 +106,7 @@ var (
 	draws     = needs(func(r *run) bool { return r.able.draws }, "the lock draws its tokens by itself")
 	loses     = needs(func(r *run) bool { return r.able.loses }, "the lock does not tell its holder when it is lost")
 	several   = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
-	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash")
+	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
 	renewed   = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
 	distinct  = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
 )

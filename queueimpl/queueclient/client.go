@@ -9,11 +9,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/phrase"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -468,10 +471,26 @@ func (c *Client) GetsAll(ctx context.Context, after string, ids ...string) error
 	}
 	for _, id := range ids {
 		if got[id] == 0 {
-			return c.Lost(ctx, []string{id}, "%s, %q was not delivered for %v, but %v (deliveries by id)", after, id, PatienceForClaims, got)
+			return c.Lost(ctx, []string{id}, "%s, %q was not delivered for %v; delivered were %s", after, id, PatienceForClaims, Deliveries(got))
 		}
 	}
 	return nil
+}
+
+// Deliveries says how often each id was delivered.
+func Deliveries(times map[string]int) string {
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(times)) {
+		if n := times[id]; n == 1 {
+			all = append(all, fmt.Sprintf("%q", id))
+		} else if n > 1 {
+			all = append(all, fmt.Sprintf("%q (%s)", id, phrase.Count(n, "time")))
+		}
+	}
+	if len(all) == 0 {
+		return "no others"
+	}
+	return strings.Join(all, ", ")
 }
 
 // Usable enqueues and pops a new task, and tasks with ids that were used before.

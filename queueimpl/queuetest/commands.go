@@ -9,6 +9,7 @@ import (
 
 	"oversell/internal/interrupt"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
 
@@ -75,7 +76,7 @@ func consumerDies(ctx context.Context, b bench) error {
 		// What a dead consumer was handed may be lost, but not what it would not have been handed.
 		for _, id := range ids[1:] {
 			if got[id] == 0 && keeps(b.Variant, variant.InOrder) {
-				return broken(variant.NoLostTask, "a consumer died in a pop of 1, which was to have %q, and %q was not delivered after that, but %v", ids[0], id, got)
+				return broken(variant.NoLostTask, "a consumer died in a pop of 1, which was to have %q, and %q was not delivered after that; delivered were %s", ids[0], id, queueclient.Deliveries(got))
 			}
 		}
 		for id, times := range got {
@@ -114,7 +115,7 @@ func lostRequest(ctx context.Context, b bench) error {
 		}
 		for _, id := range ids {
 			if got[id] == 0 {
-				return broken(variant.NoLostTask, "a pop of %d, of which a command was not executed, answered %q, and %q was never delivered, but %v (deliveries by id)", len(ids), err, id, got)
+				return broken(variant.NoLostTask, "a pop of %d, of which a command was not executed, answered %q, and %q was never delivered; delivered were %s", len(ids), err, id, queueclient.Deliveries(got))
 			}
 		}
 		return nil

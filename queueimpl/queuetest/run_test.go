@@ -94,6 +94,26 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
+// TestWorks checks that a queue whose calls all fail is told from one that answers, even if only with a declared error.
+func TestWorks(t *testing.T) {
+	good, _ := queueimpl.Find("reliable")
+	for answer, fails := range map[error]bool{nil: false, queueimpl.ErrLocked: false, errors.New("ERR Error compiling script"): true} {
+		v := good
+		v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+			return &saboteur{full: good.New(env, o).(full), hooks: hooks{enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
+				if answer != nil {
+					return nil, answer
+				}
+				return q.EnqueueAfter(ctx, name, after, ids...)
+			}}}
+		}
+		b := newBench(t)
+		if err := works(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); (err != nil) != fails || fails && !errors.Is(err, answer) {
+			t.Errorf("a queue that answers %v: %v", answer, err)
+		}
+	}
+}
+
 // TestOneRule tries a single rule, as a test run with -run does: the other rules, which were started as well, end with the
 // test.
 func TestOneRule(t *testing.T) {

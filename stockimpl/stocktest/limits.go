@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"oversell/internal/interrupt"
+	"oversell/stockimpl"
 )
 
 // A sale may not do everything that the interface has: it may sell for good, or take small orders only. It then answers
@@ -75,6 +76,24 @@ func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
 	}
 	buy := func(id int64, pieces int) error { _, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); return err }
 	return buy(1, 1) == nil && unsupported(func() error { return buy(2, quantity) })
+}
+
+// works reports why a sale cannot be opened, or does not answer a first purchase: then every rule would fail.
+func (b bench) works(ctx context.Context) error {
+	const tries = 3
+	var err error
+	for i := range tries {
+		ctx, cancel := context.WithTimeout(ctx, patience/tries)
+		var y *buyer
+		if y, err = opened(ctx, b, fmt.Sprintf("%s-works-%d", b.Product, i), 3); err == nil {
+			_, err = y.sale.Buy(ctx, order(1, 1), y.lock())
+		}
+		cancel()
+		if err == nil || errors.Is(err, stockimpl.ErrSoldOut) || errors.Is(err, stockimpl.ErrStale) || errors.Is(err, stockimpl.ErrRepeated) {
+			return nil
+		}
+	}
+	return fmt.Errorf("a sale of 3 pieces was opened, and one was bought, %d times, and the last answer was: %w", tries, err)
 }
 
 // withoutRefunds returns the error with which the sale refuses to refund what was bought just now; nil if it refunds.

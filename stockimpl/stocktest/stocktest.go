@@ -84,6 +84,9 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		rule
 		result chan standstill.Outcome
 	}
+	if err := newBenchOf(open(t), sale).works(t.Context()); err != nil {
+		t.Fatalf("sale %s: %v; no rule was tried", sale.Name, err)
+	}
 	noRefunds := newBenchOf(open(t), sale).withoutRefunds(t.Context())
 	if noRefunds != nil {
 		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)

@@ -283,6 +283,25 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
+// TestWorks checks that a sale whose purchases all fail is told from one that answers, even if only with a declared error.
+func TestWorks(t *testing.T) {
+	good := saleNamed(t, "lua")
+	for answer, fails := range map[error]bool{nil: false, stockimpl.ErrSoldOut: false, errors.New("ERR Error compiling script"): true} {
+		v := good
+		v.New = func(env variant.Env, product string) stockimpl.Sale {
+			return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+				if answer != nil {
+					return stockimpl.Unsaid, answer
+				}
+				return s.Buy(ctx, o, l)
+			}}
+		}
+		if err := newBenchOf(newBench(t), v).works(t.Context()); (err != nil) != fails || fails && !errors.Is(err, answer) {
+			t.Errorf("a sale that answers %v: %v", answer, err)
+		}
+	}
+}
+
 // TestSoundSalesPass checks that each of these sales passes: it is sound, but a careless version of the rule would accuse
 // it.
 func TestSoundSalesPass(t *testing.T) {
