@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -163,49 +164,51 @@ func leaseAfterWait(b *bench) error {
 	return b.together(len(cases), cases)
 }
 
-// renewalKeepsOut: the holder does nothing for several leases, alone or with another lock of its own beside.
+// renewalKeepsOut: the holder does nothing for several leases, alone or with other locks of its own beside.
 func renewalKeepsOut(b *bench) error {
 	const leases = 3
-	keeps := func(ttl, other time.Duration, back bool) func(*bench) error {
+	keeps := func(ttl time.Duration, others int, lease time.Duration, back bool) func(*bench) error {
 		return func(b *bench) error {
 			holder, l, err := b.holder(ttl)
 			if err != nil {
 				return err
 			}
 			after := fmt.Sprintf("%v after its grant", leases*b.ttl)
-			if other > 0 {
-				m, err := holder.Take(b.name+"-other", other, 0)
+			if others > 0 {
+				after += fmt.Sprintf(", with %s of the same client beside it, of which the lease is %v,", phrase.Count(others, "other lock"), lease)
+			}
+			kept := []lockimpl.Lock{l}
+			for i := range others {
+				m, err := holder.Take(fmt.Sprint(b.name, "-other-", i), lease, 0)
 				if err != nil {
 					return nil // other rules are about that
 				}
-				after += ", with another lock of the same client beside it"
-				if ttl != other {
-					after += fmt.Sprintf(", of which the lease is %v and not %v", other, ttl)
-				}
-				if back {
-					after += " that was released"
+				if kept = append(kept, m); back {
+					kept = kept[:1]
 					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
 						return err
 					}
+					after += " that was released,"
 				}
 			}
 			b.sleep(leases * b.ttl)
-			if time.Until(holder.Until(l)) > 0 {
-				return b.intact(holder, l, after)
+			for _, l := range kept {
+				if time.Until(holder.Until(l)) > 0 {
+					err = b.intact(holder, l, after)
+				} else if _, e := b.client().Try(l.Key, b.ttl); e == nil { // it says that its lease is over, or does not report renewals
+					err = broken(variant.MutualExclusion, "%s, another client got the lock %q: the lease was not renewed, though its holder was alive and had not released it", after, l.Key)
+				}
+				if _ = holder.Release(l); err != nil {
+					return err
+				}
 			}
-			// The lock itself says that its lease is over, or does not report renewals.
-			stranger := b.client()
-			if m, err := stranger.Try(l.Key, b.ttl); err == nil {
-				_ = stranger.Release(m)
-				return broken(variant.MutualExclusion, "%s, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", after)
-			}
-			_ = holder.Release(l)
 			return nil
 		}
 	}
 	return b.together(4, []part{
-		{"one lock", b.often(keeps(b.ttl, 0, false))}, {"beside another", b.often(keeps(b.ttl, b.ttl, false))}, {"when another was released", b.often(keeps(b.ttl, b.ttl, true))},
-		{"beside another with a short lease", b.often(keeps(4*b.ttl, b.ttl, false))}, // shorter than the pause between two renewals
+		{"one lock", b.often(keeps(b.ttl, 0, 0, false))}, {"beside another", b.often(keeps(b.ttl, 1, b.ttl, false))}, {"when another was released", b.often(keeps(b.ttl, 1, b.ttl, true))},
+		{"beside another with a short lease", b.often(keeps(4*b.ttl, 1, b.ttl, false))}, // shorter than the pause between two renewals
+		{"beside many", b.often(keeps(b.ttl, 40, b.ttl, false))},
 	})
 }
 
