@@ -42,6 +42,8 @@ SLOW_CLIENTS = '^TestStopOnViolation'
 # Of campaign, which mostly waits for runs, these run with the race detector: each engine, a run that is interrupted, and
 # several at a time. All of it runs without.
 RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops|TestSystemsAreJudged)$$'
+# Of gate these mostly search, or build programs, and run without the race detector.
+GATE_SEARCHES = '^(TestSystemsInAGate|TestRealBuilds)$$'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
@@ -66,9 +68,10 @@ test: check-format
 served: raced
 	$(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
-	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
+	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -skip $(GATE_SEARCHES) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
 	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
+	$(STATIC) $(GO) test -vet=off -timeout 15m -run $(GATE_SEARCHES) ./gate
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./campaign
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
