@@ -142,3 +142,37 @@ func withdrawerDies(ctx context.Context, b bench) error {
 		return b.Other().GetsAll(ctx, "after the death of a consumer in its extend", "a")
 	})
 }
+
+// besideDeadLetters: a pop that puts dead letters aside hands out what waits beside them. ErrEmpty would say that nothing
+// is due.
+func besideDeadLetters(ctx context.Context, b bench) error {
+	for _, letters := range []int{1, 3} {
+		own := b
+		own.Queue = fmt.Sprintf("%s-%d", b.Queue, letters)
+		c := own.Client(claims, func(o *queueimpl.Options) { o.MaxAttempts = 1 })
+		ids := numbered(letters)
+		if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
+			return err
+		}
+		had, err := c.Takes(ctx, variant.NoLostTask, letters, ids...)
+		if err != nil {
+			return err
+		}
+		for _, t := range had {
+			if err := own.Ended(ctx, c, t.Until); err != nil {
+				return err
+			}
+		}
+		if _, err := c.Enter(ctx, theInterface, "now"); err != nil {
+			return err
+		}
+		got, err := c.Take(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if len(got) == 0 {
+			return broken(theInterface, "a pop of 1 answered %q; %d tasks had had all their attempts, and another one was due", queueimpl.ErrEmpty, letters)
+		}
+	}
+	return nil
+}

@@ -374,6 +374,7 @@ var rules = []rule{
 	{"a producer that dies as it overwrites", variant.NoLostTask, crash, both(unlocked, overwrites), overwriterDies},
 	{"a consumer that dies beside a task that is not due", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Delayer]), popperDies},
 	{"a client that dies as it puts a dead letter aside", variant.NoLostTask, crash, both(lends, can[queueimpl.DeadLetters]), buryingDies},
+	{"tasks that become dead letters hide no other", "", nil, both(lends, can[queueimpl.DeadLetters]), besideDeadLetters},
 	{"a client that dies as it withdraws or extends", variant.NoLostTask, crash, unlocked, withdrawerDies},
 	{"the server forgets its scripts", variant.NoLostTask, nil, both(unlocked, once), scriptsForgotten},
 	{"what is in the queue lasts", variant.NoLostTask, nil, unlocked, everythingLasts},

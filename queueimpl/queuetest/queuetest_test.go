@@ -466,6 +466,17 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 			return in, err
 		}}, "a bad call is an error, and changes nothing", "contract"},
+		{"a pop that only puts dead letters aside", hooks{pop: func() func(context.Context, full, string, int, tasks, error) (tasks, error) {
+			seen := 0 // dead letters
+			return func(ctx context.Context, q full, name string, _ int, got tasks, err error) (tasks, error) {
+				dead, e := q.Dead(ctx, name)
+				if grew := len(dead) > seen; e == nil && grew && len(got) > 0 {
+					seen = len(dead)
+					return nil, queueimpl.ErrEmpty
+				}
+				return got, err
+			}
+		}()}, "tasks that become dead letters hide no other", "and another one was due"},
 		{"an old receipt removes what waits", hooks{ack: byID}, "an id that has left is as new", "while it waits, was answered with success"},
 		{"deliveries are counted by id", hooks{pop: counting(0)}, "an id that has left is as new", "of the new entry is attempt"},
 		{"two deliveries for an id", hooks{pop: counting(2)}, "an id that has left is as new", "no-lost-task is broken"},
