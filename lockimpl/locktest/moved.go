@@ -196,7 +196,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	if err != nil {
 		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
 	}
-	longest := ttl
+	length := ttl // of the lease
 	for i, x := range extensions {
 		w.clock.Advance(x.after)
 		m, then, err := w.extendBy(holder, l, x.by)
@@ -207,23 +207,23 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 		case err != nil:
 			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)
 		}
-		l, until, longest = m, then, max(longest, x.by)
+		l, until, length = m, then, x.by
 		if i == len(extensions)-1 {
 			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.by)
 		}
 	}
 	from := w.clock.Now()
-	length := until.Sub(from)
+	left := until.Sub(from)
 	stranger := w.client()
-	for _, at := range lockclient.Looks(length) {
+	for _, at := range lockclient.Looks(left) {
 		w.to(from.Add(at))
 		if err := w.refused(stranger, until, fmt.Sprintf("%s, %v later", what, at.Round(time.Millisecond))); err != nil {
 			return err
 		}
 	}
 	holder.Die()
-	w.to(until.Add(longest + afterLease))
-	return w.granted(longest, what)
+	w.to(until.Add(length + afterLease))
+	return w.granted(length, what)
 }
 
 // longLeases lets leases run out that are too long for a test on the real clock.
@@ -256,7 +256,7 @@ func longLeases(b *bench) error {
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
 			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
 			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}}},
-			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}},
+			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}}, {26 * time.Hour, []prolonging{{time.Minute, 20 * time.Second}}},
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
 			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/phrase"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -171,7 +172,7 @@ func besideDeadLetters(ctx context.Context, b bench) error {
 			return err
 		}
 		if len(got) == 0 {
-			return broken(theInterface, "a pop of 1 answered %q; %d tasks had had all their attempts, and another one was due", queueimpl.ErrEmpty, letters)
+			return broken(theInterface, "a pop of 1 answered %q; %s had had all attempts, and another one was due", queueimpl.ErrEmpty, phrase.Count(letters, "task"))
 		}
 	}
 	return nil
