@@ -41,7 +41,8 @@ func noOversell(p *product) monitor.Verdict {
 func (p *product) oversold() monitor.Verdict {
 	stock := p.h.Stock
 	net := p.net.final()
-	most := net.peak + p.mayHaveSold() + p.buys.undated
+	more := p.mayHaveSold() + p.buys.undated
+	most := net.peak + more
 	peak := net.peak
 	state := func() string {
 		state := fmt.Sprintf("sold %s of %s", say.Count(peak), say.Count(stock))
@@ -83,6 +84,8 @@ func (p *product) oversold() monitor.Verdict {
 		return monitor.Verdict{Why: "nothing was sold for certain"}
 	case most > stock:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
+	case more > 0 && most+p.vague+net.passing.most() > stock && p.demand > stock:
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer, and on when pieces were sold that were refunded before the answer to their purchase", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
 	case p.vague > 0 && peak+p.vague > stock && p.demand > stock:
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when refunded pieces were sold (%s, refunded before the answer to their purchase)", state(), say.Count(p.vague)))
 	}

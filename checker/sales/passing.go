@@ -29,9 +29,10 @@ type passing struct {
 
 // passage is one such purchase.
 type passage struct {
-	pieces int64
-	fits   bool
-	op     *history.Op // the operation that completed last of the two; nil when it fits
+	pieces   int64
+	fits     bool
+	from, to time.Duration // the first and the last time at which it may have had its moment
+	op       *history.Op   // the operation that completed last of the two; nil when it fits
 }
 
 // moment is a time at which a passage may have had its moment: from and to are included.
@@ -56,13 +57,15 @@ func (w *moments) Pop() any {
 
 // add enters a passage and returns its number.
 func (p *passing) add(op *history.Op, pieces int64) int {
-	p.list = append(p.list, passage{pieces: pieces, op: clone(op)})
+	p.list = append(p.list, passage{pieces: pieces, op: clone(op), from: history.Forever, to: -1 << 63})
 	return len(p.list) - 1
 }
 
 // allow enters another time at which a passage may have had its moment. It begins no earlier than the last low water.
 func (p *passing) allow(passage int, from, to time.Duration) {
-	p.windows = append(p.windows, moment{from, to, passage, p.list[passage].pieces})
+	own := &p.list[passage]
+	own.from, own.to = min(own.from, from), max(own.to, to)
+	p.windows = append(p.windows, moment{from, to, passage, own.pieces})
 	p.mixed = true
 }
 
@@ -104,6 +107,23 @@ func (p *passing) fit(i int) { p.list[i].fits, p.list[i].op = true, nil }
 
 func (p *passing) clone() passing {
 	return passing{slices.Clone(p.list), slices.Clone(p.windows), p.mixed, slices.Clone(p.begun)}
+}
+
+// most returns how many pieces of such purchases may have been sold at one time.
+func (p *passing) most() (most int64) {
+	var changes []change
+	for _, one := range p.list {
+		changes = append(changes, change{one.from, one.pieces, false}, change{one.to, -one.pieces, true})
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(b.pieces, a.pieces)) // both ends are included
+	})
+	net := int64(0)
+	for _, c := range changes {
+		net += c.pieces
+		most = max(most, net)
+	}
+	return most
 }
 
 // unfit returns how many passages found no room, and the first of them.

@@ -255,7 +255,7 @@ func longLeases(b *bench) error {
 		cases = append(cases, []lease{
 			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
 			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
-			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}}},
+			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}, {0, 20 * time.Second}}},
 			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}}, {26 * time.Hour, []prolonging{{time.Minute, 20 * time.Second}}},
 			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
 			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
