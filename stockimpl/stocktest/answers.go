@@ -101,11 +101,11 @@ type trying struct {
 	line          *interrupt.Line
 }
 
-// tryings runs a case for every command of a purchase and of a refund. A case reports whether the
+// tryings runs a case for every command of a purchase and, if the sale refunds, of a refund. A case reports whether the
 // call sends so many commands.
 func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *trying, n int) (reached bool, err error)) error {
 	for _, refund := range []bool{false, true} {
-		for n := 1; n <= most; n++ {
+		for n := 1; n <= most && (!refund || b.noRefunds == nil); n++ {
 			own := b
 			own.Product = fmt.Sprintf("%s-%s-%t-%d", b.Product, name, refund, n)
 			t := &trying{refund: refund, stock: 6, pieces: 2}

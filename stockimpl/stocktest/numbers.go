@@ -117,7 +117,7 @@ func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sol
 			return fmt.Errorf("after %s: %w", what, err)
 		}
 	}
-	if !y.b.promises(variant.OncePerOrder) {
+	if !y.b.promises(variant.OncePerOrder) || y.b.noRefunds != nil {
 		return nil
 	}
 	if _, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {

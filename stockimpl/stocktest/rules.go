@@ -210,18 +210,22 @@ func olderToken(ctx context.Context, b bench) error {
 			return expect(of, fmt.Sprintf("buy by order %d with token %d", id, fence), got, err, left, want)
 		}
 	}
-	return firstOf(
+	if err := firstOf(
 		buy(1, 4, nil, 4),
 		buy(2, 3, stockimpl.ErrStale, 4),
-		func() error { return y.state(ctx, of, 4, 1) },
-		func() error {
-			got, err := y.sale.Refund(ctx, order(1, 1), withFence(3))
-			return expect(of, "refund with token 3 after token 4", got, err, 4, stockimpl.ErrStale)
-		},
 		func() error { return y.state(ctx, of, 4, 1) },
 		buy(3, 4, nil, 3), // the same holder goes on
 		buy(4, 10, nil, 2),
 		buy(5, 9, stockimpl.ErrStale, 2), // newer as text, older as a number
+		func() error { return y.state(ctx, of, 2, 3) },
+	); err != nil || b.noRefunds != nil {
+		return err
+	}
+	return firstOf(
+		func() error {
+			got, err := y.sale.Refund(ctx, order(1, 1), withFence(9))
+			return expect(of, "refund with token 9 after token 10", got, err, 2, stockimpl.ErrStale)
+		},
 		func() error { return y.state(ctx, of, 2, 3) },
 		func() error {
 			got, err := y.sale.Refund(ctx, order(4, 1), withFence(20))

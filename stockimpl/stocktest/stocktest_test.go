@@ -363,6 +363,9 @@ func TestLimits(t *testing.T) {
 			return s.Buy(ctx, o, l)
 		}}), "orders of every size", ""},
 		{"300 calls a second", "lua", often(300), "", ""},
+		{"no refunds, and forgets orders after a day", "orders-kept-for-a-day", final(errors.New("all sales are final")), "a refund returns to the stock", "a year after a purchase: once-per-order is broken"},
+		{"no refunds, and forgets tokens", "fence-kept-for-a-second", final(errors.New("all sales are final")), "a refund returns to the stock", "fencing is broken"},
+		{"no refunds, and orders are floating-point numbers", "orders-as-floats", final(errors.New("all sales are final")), "a refund returns to the stock", "no-undersell is broken: buy of 1 by order"},
 		{"no refunds, and oversells", "reads-then-writes", final(errors.New("all sales are final")), "a refund returns to the stock", "no-oversell is broken"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
