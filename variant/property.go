@@ -85,7 +85,7 @@ var Properties = []PropertyInfo{
 	{Queue, InOrder, "tasks are first handed out in the order in which they are due"},
 	{Queue, OneEntryPerID, "an id stands in the queue once at most"},
 	{Queue, Progress, "while consumers look, a task that is due is handed out within a grace"},
-	{Queue, Linearizable, "every answer of the queue fits one legal order"},
+	{Queue, Linearizable, "every entry, delivery, withdrawal and empty answer of the queue fits one legal order; refused calls are not judged"},
 	{Dispatch, OneHolderPerTask, "no task is held by two users at once"},
 	{Dispatch, HolderCommits, "a task is submitted only by the user who holds it"},
 	{Dispatch, TaskReturns, "a task held longer than the limit returns to the pool"},
