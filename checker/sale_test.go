@@ -126,6 +126,7 @@ func TestNoOversell(t *testing.T) {
 		{"the same, and the refund has no answer", one, []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 3, 8), lostRefund(3, 2, 5, 6)}, Unknown, "oversell is possible"},
 		{"the same, and it was given up late", one, []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 3, 8), lostRefund(3, 2, 5, 60)}, Unknown, "oversell is possible"},
 		{"the same, and the one without an answer was not sold", one, []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 3, 8), refunded(3, 2, 5, 6), read("left", 1, 9)}, Holds, ""},
+		{"the same, and another was bought later", one, []history.Op{lostBuyOp(1, 1, 1, 2), bought(2, 2, 3, 8), refunded(3, 2, 5, 6), bought(4, 4, 9, 10), read("left", 0, 11)}, Holds, ""},
 		{"refunded while it was bought, before the other was", one, []history.Op{refunded(2, 1, 4, 5), bought(1, 1, 2, 6), bought(3, 3, 3, 7)}, Holds, ""},
 		{"refunded while it was bought, after the other was", one, []history.Op{bought(3, 3, 1, 3), refunded(2, 1, 4, 5), bought(1, 1, 2, 6)}, Violated, "order 1 of 1 piece"},
 		{"refunded while it was bought, when the other was refunded", one, []history.Op{bought(3, 3, 1, 3), refunded(2, 1, 4, 8), bought(1, 1, 2, 9), refunded(3, 3, 7, 10)}, Holds, ""},

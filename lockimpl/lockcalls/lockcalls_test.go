@@ -74,6 +74,16 @@ func (h hasty) Release(ctx context.Context, l lockimpl.Lock) error {
 	return h.Locker.Release(ctx, l)
 }
 
+// loser is a sound lock but for a release with a context that is over, which it answers with ErrLost.
+type loser struct{ lockimpl.Locker }
+
+func (h loser) Release(ctx context.Context, l lockimpl.Lock) error {
+	if ctx.Err() != nil {
+		return lockimpl.ErrLost
+	}
+	return h.Locker.Release(ctx, l)
+}
+
 // heir is a lock that hands itself to the first in its line. A client that stops waiting leaves the line. If it is checks, it
 // looks whether the lock was handed to it.
 type heir struct {
@@ -133,6 +143,7 @@ func TestCases(t *testing.T) {
 		"sound":    sound.New,
 		"careless": func(e variant.Env) lockimpl.Locker { return careless{e} },
 		"hasty":    func(e variant.Env) lockimpl.Locker { return hasty{sound.New(e)} },
+		"loser":    func(e variant.Env) lockimpl.Locker { return loser{sound.New(e)} },
 		"heir":     func(e variant.Env) lockimpl.Locker { return heir{careless{e}, false} },
 		"wary":     func(e variant.Env) lockimpl.Locker { return heir{careless{e}, true} },
 	}
@@ -149,6 +160,7 @@ func TestCases(t *testing.T) {
 		{"context over", ContextOver, "hasty", []string{
 			"a free lock was granted with a context that was cancelled", "an extend was answered with success", "a release with a context that was cancelled was answered with success",
 			"a free lock was granted with a context whose deadline had passed", "an extend was answered with success", "a release with a context whose deadline had passed was answered with success"}},
+		{"context over", ContextOver, "loser", []string{"", "", `was answered with "lock is lost", and others are still refused`, "", "", "with a context whose deadline had passed was answered with"}},
 		{"gives up", GivesUp, "sound", nil},
 		{"gives up", GivesUp, "heir", []string{"", `a client that stopped waiting was told "lock is held"`, "", "", "", `a client that stopped waiting was told "lock is held"`, "", ""}},
 		{"gives up", GivesUp, "wary", nil},

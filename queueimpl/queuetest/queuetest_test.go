@@ -478,6 +478,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 		}()}, "tasks that become dead letters hide no other", "and another one was due"},
 		{"an old receipt removes what waits", hooks{ack: byID}, "an id that has left is as new", "while it waits, was answered with success"},
+		{"acks that ask nobody", hooks{ack: asksNobody}, "an id that has left is as new", "while another client has it, was answered with success"},
 		{"deliveries are counted by id", hooks{pop: counting(0)}, "an id that has left is as new", "of the new entry is attempt"},
 		{"two deliveries for an id", hooks{pop: counting(2)}, "an id that has left is as new", "no-lost-task is broken"},
 		{"extends nothing", hooks{extend: extendsNothing}, "an extended claim lasts until its end", "no-duplicate-delivery is broken"},
