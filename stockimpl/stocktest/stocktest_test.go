@@ -364,6 +364,7 @@ func TestLimits(t *testing.T) {
 		}}), "orders of every size", ""},
 		{"300 calls a second", "lua", often(300), "", ""},
 		{"no refunds, and forgets orders after a day", "orders-kept-for-a-day", final(errors.New("all sales are final")), "a refund returns to the stock", "a year after a purchase: once-per-order is broken"},
+		{"no refunds, and forgets orders after an hour", "orders-by-the-hour", final(errors.New("all sales are final")), "a refund returns to the stock", "h0m0s after a purchase: once-per-order is broken"},
 		{"no refunds, and forgets tokens", "fence-kept-for-a-second", final(errors.New("all sales are final")), "a refund returns to the stock", "fencing is broken"},
 		{"no refunds, and orders are floating-point numbers", "orders-as-floats", final(errors.New("all sales are final")), "a refund returns to the stock", "no-undersell is broken: buy of 1 by order"},
 		{"no refunds, and oversells", "reads-then-writes", final(errors.New("all sales are final")), "a refund returns to the stock", "no-oversell is broken"},
@@ -401,6 +402,10 @@ func TestLimits(t *testing.T) {
 				})
 			}
 			rest.Wait()
+			const failing = "an error of the server or the connection is no answer"
+			if errors.As(said[failing], new(*notJudged)) {
+				t.Errorf("the rule %q is not judged: %v", failing, said[failing])
+			}
 			accused := false
 			for name, err := range said {
 				if !errors.As(err, new(*breach)) {
