@@ -71,8 +71,8 @@ import (
 //	client 1  release  [3, 4]  ok
 //	client 2  acquire  [5, 6]  refused (held)
 //
-// The operations of one session are taken in the order of their returns. If some by two clients overlap, that may not be
-// the order in which they happened, and a violation becomes unknown.
+// The operations of one session are assumed to take effect in the order of their returns. If two clients use a session at
+// once, that order is not known, and what would be a violation is unknown.
 //
 // An opportunity is an answer (a grant, a refusal, an extension or a release) to an
 // operation that overlaps, in time, another client's operation with an answer or its

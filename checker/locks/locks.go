@@ -253,7 +253,11 @@ func (l *lock) single() bool {
 }
 
 func (l *lock) advance(lowWater time.Duration) {
-	l.ended = slices.DeleteFunc(l.ended, func(u use) bool { return u.ret < lowWater })
+	gone := 0 // they are in the order of their returns
+	for gone < len(l.ended) && l.ended[gone].ret < lowWater {
+		gone++
+	}
+	l.ended = l.ended[gone:]
 	l.encounters.advance(lowWater)
 	if l.cores != nil {
 		l.cores.spans.Advance(lowWater)

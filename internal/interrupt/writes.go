@@ -23,7 +23,7 @@ type Writes struct {
 
 // WithUser returns the world of a client that logs in as a user of its own, which may do everything. The error says why
 // there cannot be one: a server has no users, like the emulation, or a client of env is not a *redis.Client. Close ends the
-// user and its clients.
+// user and its clients; a process that is killed before leaves the user on the server.
 func WithUser(ctx context.Context, env variant.Env) (variant.Env, *Writes, error) {
 	w := &Writes{user: "oversell-" + rand.Text(), servers: env.Redis}
 	password := rand.Text()
@@ -37,7 +37,7 @@ func WithUser(ctx context.Context, env variant.Env) (variant.Env, *Writes, error
 		if err := c.Do(ctx, "ACL", "SETUSER", w.user, "reset", "on", ">"+password, "~*", "&*", "+@all").Err(); err != nil {
 			w.Close()
 			why, _, _ := strings.Cut(err.Error(), ", with args") // which have the password
-			return env, nil, fmt.Errorf("the server makes no user (ACL SETUSER): %s", why)
+			return env, nil, fmt.Errorf("the server cannot create a user (ACL SETUSER): %s", why)
 		}
 		o := *one.Options()
 		o.Username, o.Password = w.user, password

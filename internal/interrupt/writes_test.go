@@ -59,7 +59,7 @@ func TestNoUsers(t *testing.T) {
 	s := miniredis.RunT(t)
 	c := redis.NewClient(&redis.Options{Addr: s.Addr()})
 	defer c.Close()
-	if _, _, err := WithUser(t.Context(), variant.Env{Redis: []redis.UniversalClient{c}}); err == nil || !strings.Contains(err.Error(), "makes no user") {
+	if _, _, err := WithUser(t.Context(), variant.Env{Redis: []redis.UniversalClient{c}}); err == nil || !strings.Contains(err.Error(), "cannot create a user") {
 		t.Errorf("the emulation is said to have users: %v", err)
 	}
 }

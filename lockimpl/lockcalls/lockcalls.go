@@ -26,7 +26,7 @@ type Bench struct {
 	TTL time.Duration
 	// Extends says that the lock can be extended, and Renews that leases are renewed in the background.
 	Extends, Renews bool
-	// Client makes a client, with an Env that change has altered.
+	// Client makes a client. It first calls change, which may alter the client's Env.
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
 	// Log tells what could not be tried.
 	Log func(format string, args ...any)
@@ -53,7 +53,7 @@ type failing struct {
 	end    func() // unless nil: of the fault
 }
 
-// WritesFail has every command that writes fail, as on a replica, also within scripts: redis.pcall returns the error.
+// WritesFail makes every command that writes fail during a call, as on a replica. In a script redis.pcall returns the error.
 var WritesFail = calls(func(b Bench) (*failing, error) {
 	var writes *interrupt.Writes
 	var unfit error
@@ -185,7 +185,7 @@ func extend(b Bench, f *failing) error {
 		return nil
 	}
 	if l.Until.IsZero() {
-		l.Until = time.Now().Add(2 * b.TTL) // it was called later than that
+		l.Until = time.Now().Add(2 * b.TTL) // no later than the end of the lease if the call took less than a TTL
 	}
 	return b.kept(f, l, "an extend was answered with success "+f.what, 3*b.TTL)
 }

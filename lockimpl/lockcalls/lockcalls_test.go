@@ -117,7 +117,7 @@ func (h heir) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 			return l, err
 		}
 		if !h.env.Clock.Now().Before(end) {
-			if err := h.run(ctx, heirLeave, errStillIts, key, l.Token, fmt.Sprint(h.checks)); errors.Is(err, errStillIts) {
+			if err := h.run(ctx, heirLeave, errHandedOver, key, l.Token, fmt.Sprint(h.checks)); errors.Is(err, errHandedOver) {
 				return l, nil
 			} else if err != nil {
 				return l, err
@@ -130,7 +130,7 @@ func (h heir) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 	}
 }
 
-var errStillIts = errors.New("the lock was handed to the client")
+var errHandedOver = errors.New("the lock was handed to the client")
 
 func (h heir) Release(ctx context.Context, l lockimpl.Lock) error {
 	return h.run(ctx, heirRelease, lockimpl.ErrLost, l.Key, l.Token)

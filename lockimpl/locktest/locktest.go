@@ -23,7 +23,7 @@
 //
 // Each client reaches the server through proxies, with which the suite loses answers, holds clients up between two
 // commands, and cuts them off. The clients in Env.Redis lead there; a lock with a Redis client of its own finds the
-// proxy in Env.Addr.
+// proxy in Env.Addr. For one rule the suite creates users on the server (ACL), and deletes them.
 //
 // # Every interleaving
 //

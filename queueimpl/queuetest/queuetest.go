@@ -40,6 +40,9 @@
 // key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
 // server of its own, or a number of its own for each run in [Bench.Queue].
 //
+// For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
+// afterwards.
+//
 // The longer a call to the server takes, the fewer tasks a rule uses. A rule ends after 12 s. If
 // it could not be completed because calls are slow, it is skipped; a failure is never the suite's
 // own time-out.

@@ -32,8 +32,8 @@ func startBench(t *testing.T) Bench {
 	}}
 }
 
-// TestWritesFail checks that a queue is caught that answers success, or a declared answer, when a command within its
-// script has failed, as after redis.pcall.
+// TestWritesFail checks that the rule finds a queue that answers with success, or with a declared error, although a command
+// in its script has failed, as with redis.pcall.
 func TestWritesFail(t *testing.T) {
 	good, _ := queueimpl.Find("reliable")
 	good.Promises = variant.PropertiesOf(variant.Queue)
@@ -109,7 +109,7 @@ func TestWorks(t *testing.T) {
 		}
 		b := newBench(t)
 		if err := works(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); (err != nil) != fails || fails && !errors.Is(err, answer) {
-			t.Errorf("a queue that answers %v: %v", answer, err)
+			t.Errorf("a queue whose enqueue answers %v: works says %v", answer, err)
 		}
 	}
 }

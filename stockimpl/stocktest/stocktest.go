@@ -24,6 +24,9 @@
 // product's name, the suite cannot have them expire, and does not try what is forgotten after an
 // hour or a month.
 //
+// For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
+// afterwards.
+//
 // There are limits. The suite sends some 20,000 orders and 6,000 refunds to one product, fewer to a slow
 // server: a sale that forgets only after more of them passes. With more than 2^53 pieces, beyond what a
 // number in a script in Lua holds exactly, it looks at what the server holds, and not at what an answer

@@ -230,8 +230,8 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 	}
 }
 
-// TestWritesFail checks that a sale is caught that answers success, or a declared answer, when a command within its script
-// has failed, as after redis.pcall.
+// TestWritesFail checks that the rule finds a sale that answers with success, or with a declared error, although a command in
+// its script has failed, as with redis.pcall.
 func TestWritesFail(t *testing.T) {
 	const rule = "a purchase or a refund whose commands may not write"
 	as := func(left int64, err, answer error) (int64, error) {
@@ -297,7 +297,7 @@ func TestWorks(t *testing.T) {
 			}}
 		}
 		if err := newBenchOf(newBench(t), v).works(t.Context()); (err != nil) != fails || fails && !errors.Is(err, answer) {
-			t.Errorf("a sale that answers %v: %v", answer, err)
+			t.Errorf("a sale whose purchases answer %v: works says %v", answer, err)
 		}
 	}
 }

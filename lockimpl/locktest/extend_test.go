@@ -1,0 +1,78 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/mark"
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// extending is a sound lock with an Extend of its own.
+type extending struct {
+	lockimpl.Locker
+	extend func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error)
+}
+
+func (e extending) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	return e.extend(ctx, l, ttl)
+}
+
+// TestExtends checks that the rule about long leases finds an Extend that cannot shorten a lease, and one that calls a
+// lease lost whose end does not change.
+func TestExtends(t *testing.T) {
+	sound, _ := lockimpl.Find("lua-release")
+	longer := redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 1`)
+	for name, tt := range map[string]struct {
+		extend func(env variant.Env, in lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error)
+		of     variant.Property
+		says   string
+	}{
+		"cannot shorten": {func(env variant.Env, _ lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+			return func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+				l.Until = env.Clock.Now().Add(ttl)
+				held, err := longer.Run(ctx, env.Redis[0], []string{lockimpl.Key(l.Key)}, l.Token, ttl.Milliseconds()).Bool()
+				if err == nil && !held {
+					err = lockimpl.ErrLost
+				}
+				return l, err
+			}
+		}, variant.Progress, "nobody could take the lock"},
+		"nothing changes": {func(env variant.Env, in lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+			return func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+				if env.Clock.Now().Add(ttl).UnixMilli() == l.Until.UnixMilli() {
+					return l, lockimpl.ErrLost
+				}
+				return in.Extend(ctx, l, ttl)
+			}
+		}, variant.MutualExclusion, "was told that its lock is lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := sound
+			v.New = func(env variant.Env) lockimpl.Locker {
+				in := sound.New(env)
+				return extending{in, tt.extend(env, in)}
+			}
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			for _, u := range rules {
+				if u.name != "long leases" {
+					continue
+				}
+				var b *breach
+				if err := r.try(t.Context(), u, mark.New()+"long"); !errors.As(err, &b) || b.Property != tt.of || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("the rule says %v; want that %s is broken: %s", err, tt.of, tt.says)
+				}
+			}
+		})
+	}
+}
