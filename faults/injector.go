@@ -62,6 +62,8 @@ type Count struct {
 	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time.
 	Vain    int64
 	VainWhy string
+	// Partly is how often an error, or the end of the run, ended an injection that had begun to take effect.
+	Partly int64
 	// Effects lists the known effects of the injections on the run.
 	Effects []Effect
 	// Failed is the first error of its injection or healing.
@@ -138,6 +140,7 @@ type armed struct {
 	mu      sync.Mutex
 	failed  error
 	vainly  int64
+	partly  int64
 	why     string
 	effects []Effect
 }
@@ -164,6 +167,13 @@ func (s *armed) vain(why string) {
 	if s.why == "" {
 		s.why = why
 	}
+}
+
+// inPart notes that an injection ended after it had begun to take effect.
+func (s *armed) inPart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partly++
 }
 
 // hit is one injection.
@@ -370,7 +380,7 @@ func (in *Injector) Counts() []Count {
 	for _, s := range in.all() {
 		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load()}
 		s.mu.Lock()
-		c.Vain, c.VainWhy, c.Effects = s.vainly, s.why, slices.Clone(s.effects)
+		c.Vain, c.VainWhy, c.Partly, c.Effects = s.vainly, s.why, s.partly, slices.Clone(s.effects)
 		if lost := s.ordered.Load() - c.Fired; lost > 0 && !in.active.Load() {
 			c.Vain += lost
 			c.VainWhy = cmp.Or(c.VainWhy, s.unread())

@@ -93,7 +93,8 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 		s.vain(*why)
 		return
 	}
-	if err != nil && heal != nil { // it was injected, at least in part
+	if err != nil && heal != nil {
+		s.inPart()
 		in.tell(Injection{Fault: s.fault, At: at, From: from, To: in.now(), Until: in.now()})
 	}
 	if err == nil {
@@ -127,6 +128,9 @@ func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Co
 	heal, err = s.fault.Kind.Inject(ctx, s.fault, site)
 	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 		err = errors.New("the run ended before it could fire")
+		if heal != nil {
+			err = errors.New("the run ended while it took effect")
+		}
 	}
 	return fmt.Sprintf("node %d", site.Chosen), heal, err
 }

@@ -289,7 +289,9 @@ type FaultCount struct {
 	// the effect of the injections on the run.
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
-	Effect  string `json:"effect,omitempty"`
+	// Partly is how often an error, or the end of the run, ended an injection that had begun to take effect.
+	Partly int64  `json:"partly,omitempty"`
+	Effect string `json:"effect,omitempty"`
 	// Failed is the error of its injection or healing.
 	Failed string `json:"failed,omitempty"`
 }

@@ -24,6 +24,8 @@ func (f Fault) Story() string {
 	switch {
 	case f.Fired == 0 && f.Vain > 0:
 		s = "never fired with an effect"
+	case f.Fired == 0 && f.Partly > 0:
+		s = "fired only in part"
 	case f.Fired == 0:
 		s = "never fired"
 	case len(hit) > 0:

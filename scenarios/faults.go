@@ -326,7 +326,7 @@ func (r *run) counts() (counts []history.FaultCount) {
 	for _, c := range r.injector.Counts() {
 		counts = append(counts, history.FaultCount{
 			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Holders: c.Holders, Waiters: c.Waiters,
-			Vain: c.Vain, VainWhy: c.VainWhy, Effect: c.Effect(), Failed: c.Failed,
+			Vain: c.Vain, VainWhy: c.VainWhy, Partly: c.Partly, Effect: c.Effect(), Failed: c.Failed,
 		})
 	}
 	return counts

@@ -163,6 +163,8 @@ func unlisted(h *history.History) string {
 func idle(t *history.Trailer) string {
 	for _, f := range t.Faults {
 		switch {
+		case f.Fired == 0 && f.Partly > 0:
+			return fmt.Sprintf("the fault %q fired only in part: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Failed != "":
 			return fmt.Sprintf("the fault %q never fired: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Vain > 0:

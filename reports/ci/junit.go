@@ -135,7 +135,7 @@ func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 		var error *junitReason
 		if c.Verdict == reports.Pass { // no injection was needed
 		} else if f.Fired == 0 {
-			error = undecidedCase(fmt.Sprintf("the fault %q never fired", f.Name))
+			error = undecidedCase(fmt.Sprintf("the fault %q %s", f.Name, f.Story()))
 		} else if f.Failed != "" {
 			error = undecidedCase(f.Failed)
 		}

@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"context"
+	"testing"
+
+	"oversell/clock"
+	"oversell/server"
+)
+
+// TestStoppedWhileItTakesEffect checks the count of an injection that the end of the run stops, before and after it has
+// begun to take effect.
+func TestStoppedWhileItTakesEffect(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		begun  bool
+		failed string
+		partly int64
+	}{
+		{"before", false, "the run ended before it could fire", 0},
+		{"within", true, "the run ended while it took effect", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tg, err := server.OpenEmbedded(clock.Real{}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tg.Close()
+			f, err := Parse("script-flush at 1ms")
+			if err != nil {
+				t.Fatal(err)
+			}
+			injecting, healed, told := make(chan struct{}), false, 0
+			f.Kind.Inject = func(ctx context.Context, _ Fault, _ Site) (func(context.Context) error, error) {
+				close(injecting)
+				<-ctx.Done()
+				if !tt.begun {
+					return nil, ctx.Err()
+				}
+				return func(context.Context) error { healed = true; return nil }, ctx.Err()
+			}
+			in, err := New(t.Context(), Options{Seed: 1, Target: tg, Faults: []Fault{f}, Record: func(Injection) { told++ }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Start()
+			<-injecting
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+			c := in.Counts()[0]
+			if c.Fired != 0 || c.Partly != tt.partly || c.Failed != tt.failed || told != int(tt.partly) || healed != tt.begun {
+				t.Errorf("%+v, told %d times, healed: %t; want it in part: %d, and %q", c, told, healed, tt.partly, tt.failed)
+			}
+		})
+	}
+}
