@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,16 +107,10 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 }
 
 func WriteFile(dir, name string, content func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := content(&b); err != nil {
+	if err := reports.ToFile(filepath.Join(dir, name), content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".part", b.Bytes(), 0o666); err != nil {
-		os.Remove(path + ".part")
-		return err
-	}
-	return os.Rename(path+".part", path)
+	return nil
 }
 
 // ErrNoHistory means that a path leads to no history.

@@ -1,10 +1,10 @@
 package campaign
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -220,16 +220,17 @@ func (r *Reading) export(read func(string) (*history.History, error), paths []st
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
 	form := history.WriteJSONL
 	if filepath.Ext(r.Export) == ".edn" {
 		form = foreign.WriteJepsen
 	}
-	if err := form(&b, h); err != nil {
-		return err
-	}
-	if err := os.WriteFile(r.Export, b.Bytes(), 0o666); err != nil {
+	var unfit error // what the format cannot express
+	err = reports.ToFile(r.Export, func(w io.Writer) error {
+		unfit = form(w, h)
+		return unfit
+	})
+	if err != nil && unfit == nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
-	return nil
+	return err
 }

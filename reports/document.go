@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"oversell/history"
@@ -324,9 +326,35 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// ToFile creates a file with the output of write.
+// ToFile writes the output of write to a file. If it fails, a file that was there before is unchanged, and there is no new
+// one. A device or a pipe, and a file in a directory where none can be created, is written in place.
 func ToFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
+	mode := fs.FileMode(0o666)
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return overwrite(path, mode, write)
+		}
+		mode = info.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
+	part := path + ".part"
+	err := overwrite(part, mode, write)
+	if errors.Is(err, fs.ErrPermission) {
+		return overwrite(path, mode, write)
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		_ = os.Remove(part)
+	}
+	return err
+}
+
+func overwrite(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,11 @@ func (r *runFlags) run(cmd *cobra.Command) error {
 	if err := show(cmd, d, r.asJSON); err != nil {
 		return err
 	}
-	tellf(cmd.ErrOrStderr(), "\npage: %s\njudge again: oversell check %s\nseed %d; histories in %s\n", plan.Page(), quoted(plan.Dir), r.o.Seed, plan.Dir)
+	tellf(cmd.ErrOrStderr(), "\n")
+	if campaign.Exists(plan.Page()) { // unless the disk was full
+		tellf(cmd.ErrOrStderr(), "page: %s\n", plan.Page())
+	}
+	tellf(cmd.ErrOrStderr(), "judge again: oversell check %s\nseed %d; histories in %s\n", quoted(plan.Dir), r.o.Seed, plan.Dir)
 	return whileRunning(runErr)
 }
 
