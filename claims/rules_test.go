@@ -127,6 +127,7 @@ func TestRules(t *testing.T) {
 		{"C15, always much", savesSpeed(slow, slow), no},
 		{"C15, no bandwidth", savesSpeed(costs{eval: 100, sha: 107, times: fast.times}, slow), no},
 		{"C15, no times", savesSpeed(costs{}, slow), unknown},
+		{"C15, a busy machine", savesSpeed(fast, costs{eval: 65603, sha: 107, times: often(0.4, 0.5, 0.95, 1.29, 1.9)}), unknown},
 		{"C15, too noisy", savesSpeed(costs{eval: 165, sha: 107, times: often(1, 1.9, 1.01, 1.8)}, slow), unknown},
 
 		{"C16", aThirdFaster([]float64{0.9, 1.4, 1.9}), maybe},

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -231,6 +232,11 @@ func (r *reader) duration(w word) (time.Duration, error) {
 		return d, nil
 	case number == nil:
 		return 0, r.errorAt(w, "is a number without a unit: a duration is like 80ms, 3s or 1m30s")
+	case durationForm.MatchString(w.text): // out of range; callers say what the range is
+		if strings.HasPrefix(w.text, "-") {
+			return math.MinInt64, nil
+		}
+		return math.MaxInt64, nil
 	}
 	return 0, r.errorAt(w, "is not a duration: one is like 80ms, 3s or 1m30s")
 }
@@ -247,6 +253,9 @@ func (r *reader) percentage(w word) (float64, error) {
 	}
 	return p, nil
 }
+
+// durationForm matches what time.ParseDuration accepts if the number is not too large.
+var durationForm = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+$`)
 
 var commandForm = regexp.MustCompile(`^[A-Z][A-Z0-9.|_-]*$`)
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"oversell/history"
 	"oversell/internal/yamlfile"
@@ -253,29 +252,20 @@ func (d *document) locate(plan string) {
 	}
 }
 
-// decode decodes a plan. The YAML library panics on some invalid texts.
+// decode decodes a plan.
 func decode(source []byte, d *document) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is not readable YAML: a tag (!…) or a list without items may be the reason")
-		}
-	}()
-	file, err := parser.ParseBytes(source, 0)
-	switch {
-	case err != nil:
-		return yamlfile.Positioned(err, planKeys(), docs)
-	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
-		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan is empty: it lists entries under safety and performance")
-	case len(file.Docs) > 1:
-		return yamlfile.Wrong(yamlfile.PositionOf(file.Docs[1].Body), "a second document begins here: a plan is a single document")
-	}
-	if err := yaml.NodeToValue(file.Docs[0].Body, d, yaml.Strict()); err != nil {
-		return yamlfile.Positioned(err, planKeys(), docs)
-	}
-	if err := empty(file.Docs[0].Body, "", yamlfile.Position{}); err != nil {
+	defer yamlfile.Recover(&err, "plan")
+	body, err := yamlfile.Parse(source, planKeys(), "plan", docs)
+	if err != nil {
 		return err
 	}
-	place(file.Docs[0].Body, d)
+	if err := yaml.NodeToValue(body, d, yaml.Strict()); err != nil {
+		return yamlfile.Positioned(err, planKeys(), docs)
+	}
+	if err := empty(body, "", yamlfile.Position{}); err != nil {
+		return err
+	}
+	place(body, d)
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Nearest returns up to three of names that are most like name, best first: those that contain it or are contained in
-// it, and those within a few edits (one for a short name, since all short names are alike). It serves hints about
+// it, and those within a few edits (one for a short name, since all short names are alike), whatever their case. It serves hints about
 // misspelt names.
 func Nearest(name string, names []string) []string {
 	type scored struct {
@@ -14,13 +14,15 @@ func Nearest(name string, names []string) []string {
 		cost int
 	}
 	var near []scored
-	for _, n := range names {
+	name = strings.ToLower(name)
+	for _, original := range names {
+		n := strings.ToLower(original)
 		cost := Edits(name, n)
 		if min(len(name), len(n)) >= 3 && (strings.Contains(n, name) || strings.Contains(name, n)) {
 			cost = min(cost, 1)
 		}
 		if cost <= slips(min(len(name), len(n))) {
-			near = append(near, scored{n, cost})
+			near = append(near, scored{original, cost})
 		}
 	}
 	slices.SortStableFunc(near, func(a, b scored) int { return a.cost - b.cost })

@@ -68,8 +68,12 @@ func After(t time.Duration, d ...time.Duration) time.Duration {
 // seem describes in half a sentence when and how a session came to hold the lock.
 func seem(s *Span) string {
 	verb := "held it since " + say.At(s.Start)
+	renewed := ""
+	if s.Rel.Kind == history.Release && s.Rel.Until > s.Until {
+		renewed = ", renewed until " + say.At(s.Rel.Until)
+	}
 	if s.Acq.Kind == history.Extend {
-		return verb + " (by extending its lease to " + say.At(s.Until) + ")"
+		return verb + " (by extending its lease to " + say.At(s.Until) + renewed + ")"
 	}
 	how := say.Via(&s.Acq)
 	if s.Acq.Until > 0 {
@@ -78,7 +82,7 @@ func seem(s *Span) string {
 		} else {
 			how = " "
 		}
-		how += "lease until " + say.At(s.Until)
+		how += "lease until " + say.At(s.Until) + renewed
 	}
 	if how == "" {
 		return verb

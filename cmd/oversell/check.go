@@ -47,7 +47,7 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
   oversell check --format jepsen-edn store/latest/history.edn
   oversell check --map orders.yaml orders.csv
   oversell check --export history.edn oversell-runs/20260102-150405/01-seckill-fenced-fenced`,
-		Args: cobra.MinimumNArgs(1),
+		Args: between(1, -1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			defer collectOften()()
 			d, err := campaign.CheckAs(cmd.Context(), how, paths...)

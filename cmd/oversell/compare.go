@@ -48,7 +48,7 @@ an environment error. A declared flaw that did not show is "declared, not seen".
   oversell compare --lock lua-release,fenced,watchdog --ttl 100ms --fault 'freeze holder 150ms 5%' --fault 'slow 150ms 5%'
   oversell compare --lock redlock --topology masters:5 --fault 'kill node 4 at 300ms for good; kill node 5 at 300ms for good'
   oversell compare --scenario queue --quick --target process,embedded`,
-		Args: cobra.NoArgs,
+		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = uint64(time.Now().UnixNano() % 1e9)

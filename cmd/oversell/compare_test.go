@@ -45,7 +45,7 @@ func TestCompareRefusesBadInput(t *testing.T) {
 		{[]string{"--target", "redis://192.0.2.1:6379"}, "--allow-remote"},
 		{[]string{"--waiting", "poll,pubsub"}, "poll, fixed, exponential, pubsub"},
 		{[]string{"--target", "embedded", "--lock", "lua-release", "--fault", "kill at 100ms"}, "in-memory emulation"}, // the target does not support it
-		{[]string{"all"}, "unknown command"},
+		{[]string{"all"}, "unexpected argument"},
 	} {
 		code, stdout, stderr := cli(t, append([]string{"compare", "--quick", "--out", filepath.Join(t.TempDir(), "out")}, c.args...)...)
 		lines := strings.Split(strings.TrimSpace(stderr), "\n")

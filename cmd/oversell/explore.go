@@ -55,7 +55,7 @@ while the schedule breaks the promise.`,
   oversell explore --lock set-nx-ex --emit-test lock_test.go
   oversell explore --replay trace.json --target process --times 20
   oversell explore --replay trace.json --emit-test lock_test.go`,
-		Args: cobra.NoArgs,
+		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return e.run(cmd) },
 	}
 	f := cmd.Flags()

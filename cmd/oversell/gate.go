@@ -49,7 +49,7 @@ several, 5 counts first, then 1, 3 and 4.`,
   oversell gate gate.yaml --junit gate.xml --markdown gate.md
   oversell gate gate.yaml --baseline baseline.json --write-baseline
   oversell gate gate.yaml --baseline baseline.json`,
-		Args: cobra.ExactArgs(1),
+		Args: between(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], code) },
 	}
 	flags := cmd.Flags()

@@ -48,7 +48,7 @@ func TestGateBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"gate"}, "accepts 1 arg"},
+		{[]string{"gate"}, "an argument is missing: the usage is"},
 		{[]string{"gate", filepath.Join(full, "none.yaml")}, "no such file"},
 		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
 		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},

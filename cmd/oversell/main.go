@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"oversell/campaign"
 	"oversell/database"
@@ -24,6 +26,7 @@ import (
 	"oversell/internal/phrase"
 	"oversell/reports"
 	"oversell/server"
+	"oversell/variant"
 )
 
 func main() {
@@ -83,7 +86,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return limits.Explain(err) })
+	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(runCommand(&code), compareCommand(&code), exploreCommand(&code), checkCommand(&code), reportCommand(), proxyCommand(&code), listCommand(), versionCommand())
 	root.AddCommand(claimsCommand(&code))
 	root.AddCommand(gateCommand(&code))
@@ -109,6 +112,37 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return weightier(code, exitCode(err))
 	}
 	return code
+}
+
+// explainFlag adds to an error about a flag what would be right.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return limits.Explain(err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := variant.Nearest(unknown.GetSpecifiedName(), names); len(near) > 0 {
+		return fmt.Errorf("%w: did you mean --%s?", err, strings.Join(near, " or --"))
+	}
+	return err
+}
+
+// between returns a check that a command has least to most arguments. A negative most means any number.
+func between(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < least:
+			return fmt.Errorf("an argument is missing: the usage is %q", cmd.UseLine())
+		case most >= 0 && n > most:
+			return fmt.Errorf("unexpected argument %q: the usage is %q", args[most], cmd.UseLine())
+		}
+		return nil
+	}
 }
 
 // output is stdout. It remembers the first write error, so that callers need not check each write and no lost

@@ -15,7 +15,7 @@ func manCommand() *cobra.Command {
 		Use:     "man DIR",
 		Short:   "Write a man page for each command to a directory",
 		Example: "  oversell man ~/.local/share/man/man1",
-		Args:    cobra.ExactArgs(1),
+		Args:    between(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			date, err := pageDate(time.Now())
 			if err != nil {

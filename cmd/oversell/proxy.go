@@ -38,7 +38,7 @@ refused. Times count from the start of the proxy. The exit code is 0 when every
 fault fired, and 3 when one never did.`,
 		Example: `  oversell proxy --listen 127.0.0.1:7000 --to 127.0.0.1:6379 --fault 'drop-reply DECR nth 7'
   oversell proxy --fault 'late EVALSHA key Lock:* 50ms 5%' --fault 'cut for 2s every 10s'`,
-		Args: cobra.NoArgs,
+		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Faults, err = parseFaults(sentences); err != nil {
 				return err

@@ -37,7 +37,7 @@ written, for use in a document.`,
 		Example: `  oversell report oversell-runs/20260102-150405
   oversell report before/01-seckill-lua-release-plain after/01-seckill-lua-release-plain
   oversell report trace.jsonl --out trace.html --open`,
-		Args: cobra.MinimumNArgs(1),
+		Args: between(1, -1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			written, err := campaign.Report(paths, out)
 			if errors.Is(err, campaign.ErrUnwritten) {

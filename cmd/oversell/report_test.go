@@ -24,7 +24,7 @@ func TestReportCommand(t *testing.T) {
 	}{
 		{[]string{"report", lines}, reports.ExitPass, filepath.Join(dir, "report.html") + "\n"},
 		{[]string{"report", lines, "--out", filepath.Join(dir, "a.html")}, reports.ExitPass, filepath.Join(dir, "a.html") + "\n"},
-		{[]string{"report"}, reports.ExitUsage, "requires at least 1 arg"},
+		{[]string{"report"}, reports.ExitUsage, "an argument is missing"},
 		{[]string{"report", dir}, reports.ExitUsage, "holds no history.bin"},
 		{[]string{"report", lines, "--out", lines}, reports.ExitUsage, "choose another --out"},
 		{[]string{"report", lines, "--out", filepath.Join(dir, "no", "a.html")}, reports.ExitEnvironment, "write the page"},

@@ -38,7 +38,7 @@ usage, and 5 for an environment error.`,
   oversell run --scenario queue --die 0.05
   oversell run --scenario mutex --lock redlock --topology masters:5
   oversell run --lock lua-release --target redis://127.0.0.1:6379/5`,
-		Args: cobra.NoArgs,
+		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd) },
 	}
 	f := cmd.Flags()

@@ -42,7 +42,7 @@ protocol. The exit code is 0 when a run can use every answer, 1 when it cannot u
 one, 2 when the file is wrong, 3 when the check was stopped early, and 5 when there is
 no server, or the system cannot start.`,
 		Example: `  oversell system check examples/python/lock.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    between(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := campaign.ReadSystem(args[0], spec)
 			if err != nil {

@@ -18,7 +18,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and the versions of file formats",
-		Args:  cobra.NoArgs,
+		Args:  between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oversell %s (commit %s, %s %s/%s), %s, %s\n",
 				buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, history.Schema, reports.Schema)

@@ -69,24 +69,40 @@ func Wrong(at Position, format string, a ...any) error {
 	return &Mistake{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
 }
 
-// Decode decodes the one document of a file. what is the name for it in errors, such as "plan", and docs the document
-// that explains it.
-func Decode(source []byte, into any, what, docs string) (err error) {
-	defer func() { // the library panics at some texts that are not YAML
-		if recover() != nil {
-			err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
-		}
-	}()
+// Recover turns a panic of the YAML library, which happens with some texts that are not YAML, into an error. Callers defer
+// it. what is the name for the document in errors, such as "plan".
+func Recover(err *error, what string) {
+	if recover() != nil {
+		*err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
+	}
+}
+
+// Parse returns the root of the one document of a file. known are the keys that it may have, and docs the document that
+// explains them.
+func Parse(source []byte, known []string, what, docs string) (ast.Node, error) {
 	file, err := parser.ParseBytes(bytes.TrimPrefix(source, byteOrderMark), 0)
 	switch {
 	case err != nil:
-		return Positioned(err, keysOf(reflect.TypeOf(into)), docs)
+		err = Positioned(err, known, docs)
+		if m := (*Mistake)(nil); errors.As(err, &m) {
+			err = &Mistake{At: m.At, Say: "this is not YAML: " + m.Say}
+		}
+		return nil, err
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
-		return Wrong(Position{1, 1}, "the %s is empty: %s says what it may hold", what, docs)
+		return nil, Wrong(Position{1, 1}, "the %s is empty: %s says what it may hold", what, docs)
 	case len(file.Docs) > 1:
-		return Wrong(PositionOf(file.Docs[1].Body), "a second document begins here: a %s is one", what)
+		return nil, Wrong(PositionOf(file.Docs[1].Body), "a second document begins here: a %s is one", what)
 	}
-	body := file.Docs[0].Body
+	return file.Docs[0].Body, nil
+}
+
+// Decode decodes the one document of a file.
+func Decode(source []byte, into any, what, docs string) (err error) {
+	defer Recover(&err, what)
+	body, err := Parse(source, keysOf(reflect.TypeOf(into)), what, docs)
+	if err != nil {
+		return err
+	}
 	if err := plain(body, "", Position{}); err != nil {
 		return err
 	}
