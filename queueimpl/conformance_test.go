@@ -1,12 +1,10 @@
 package queueimpl_test
 
 import (
-	"context"
 	"crypto/rand"
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,7 +23,7 @@ func TestConformance(t *testing.T) {
 		target := startRedis(t)
 		conform(t, queueimpl.Variants, func(t *testing.T) queuetest.Bench {
 			return queuetest.Bench{
-				Env:   func() variant.Env { return world(t, target, clock.Real{}) },
+				Env:   func() variant.Env { return opentest.World(t, target, clock.Real{}) },
 				Queue: newName(),
 			}
 		})
@@ -36,9 +34,9 @@ func TestConformance(t *testing.T) {
 			variants = slices.DeleteFunc(slices.Clone(variants), func(v queueimpl.Variant) bool { return v.Name != "reliable" }) // the test on a real server shows more
 		}
 		conform(t, variants, func(t *testing.T) queuetest.Bench {
-			clk, target := startEmbedded(t)
+			clk, target := opentest.Virtual(t)
 			return queuetest.Bench{
-				Env:   func() variant.Env { return world(t, target, clk) },
+				Env:   func() variant.Env { return opentest.World(t, target, clk) },
 				Queue: newName(),
 				Pass:  clk.Advance,
 			}
@@ -58,40 +56,10 @@ func startRedis(t *testing.T) *server.Target {
 	return opentest.Open(t, server.Spec{Target: "process"})
 }
 
-// startEmbedded starts an emulation whose clock the test moves.
-func startEmbedded(t *testing.T) (*clock.Virtual, *server.Target) {
-	t.Helper()
-	clk := clock.NewVirtual(time.Unix(1_700_000_000, 123_456_000))
-	s, err := server.OpenEmbedded(clk, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return clk, s
-}
-
-// connect returns a client with a single connection, which is already open.
+// connect returns a client with a single connection, which is open.
 func connect(t *testing.T, target *server.Target) *redis.Client {
 	t.Helper()
-	c := target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
-	t.Cleanup(func() { c.Close() })
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// world returns the Env of one client. A client that waits for a lock tries again after a short sleep by the real clock.
-func world(t *testing.T, target *server.Target, clk clock.Clock) variant.Env {
-	t.Helper()
-	return variant.Env{
-		Redis: []redis.UniversalClient{connect(t, target)},
-		Clock: clk,
-		Token: rand.Text,
-		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
-			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
-		},
-	}
+	return opentest.World(t, target, clock.Real{}).Redis[0].(*redis.Client)
 }
 
 // newName returns a new name for a queue.

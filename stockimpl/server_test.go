@@ -1,16 +1,8 @@
 package stockimpl_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,80 +11,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"oversell/clock"
+	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
 // startRedis starts a redis-server for this test and returns its address.
 func startRedis(t *testing.T) string {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
-			t.Fatalf("OVERSELL_REQUIRE_ALL=1, and there is no redis-server: %v", err)
-		}
-		t.Skipf("no redis-server: %v", err)
-	}
-	for try := range 3 {
-		addr, err := launch(t, program)
-		if err == nil {
-			return addr
-		}
-		t.Logf("redis-server, attempt %d: %v", try+1, err)
-	}
-	t.Fatal("redis-server did not start")
-	return ""
-}
-
-// launch runs a redis-server on a free port until the test ends.
-func launch(t *testing.T, program string) (addr string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	addr = l.Addr().String()
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-
-	cmd := exec.Command(program, "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1")
-	cmd.Dir = t.TempDir()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	var log strings.Builder
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		fmt.Fprintln(&log, lines.Text())
-		if !strings.Contains(lines.Text(), "Ready to accept connections") {
-			continue
-		}
-		go io.Copy(io.Discard, out)
-		return addr, ours(t, addr, cmd.Process.Pid)
-	}
-	return "", fmt.Errorf("it ended before it was ready:\n%s", log.String())
-}
-
-// ours checks that the server that answers is the child process, not another server on the same port.
-func ours(t *testing.T, addr string, pid int) error {
-	c := connect(t, addr)
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		return err
-	}
-	info, err := c.Info(t.Context(), "server").Result()
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", pid)) {
-		return fmt.Errorf("%s answers, but is not process %d", addr, pid)
-	}
-	return nil
+	return opentest.Open(t, server.Spec{Target: "process"}).Options(0, server.ConnOptions{}).Addr
 }
 
 // startMini starts a miniredis and returns it.

@@ -8,6 +8,7 @@ package stockimpl
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"oversell/lockimpl"
 	"oversell/variant"
@@ -44,8 +45,9 @@ type Sale interface {
 	// Buy takes o.Quantity pieces and returns how many are left according to this sale, or ErrSoldOut, ErrStale or
 	// ErrRepeated. l is the lock the caller holds, the zero Lock if it holds none.
 	Buy(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
-	// Refund returns the pieces of an accepted order. A sale that does not refund answers with an error that wraps
-	// errors.ErrUnsupported.
+	// Refund returns the pieces of an accepted order. ErrRepeated says that it was refunded before, ErrStale the same as
+	// from Buy; a sale that remembers its orders refuses one that was never bought with another error. A sale that does
+	// not refund answers with an error that wraps errors.ErrUnsupported.
 	Refund(ctx context.Context, o Order, l lockimpl.Lock) (left int64, err error)
 	// State reads what the server holds now.
 	State(ctx context.Context) (State, error)
@@ -70,6 +72,18 @@ type State struct {
 	Reserved int64 // set aside for orders that are not yet confirmed
 	// Sold is the server's own count of pieces sold and not refunded, Unsaid if it keeps none.
 	Sold int64
+}
+
+// String returns "3 left, 1 reserved, 6 sold", without what is not reserved or not counted.
+func (s State) String() string {
+	text := fmt.Sprintf("%d left", s.Left)
+	if s.Reserved != 0 {
+		text += fmt.Sprintf(", %d reserved", s.Reserved)
+	}
+	if s.Sold != Unsaid {
+		text += fmt.Sprintf(", %d sold", s.Sold)
+	}
+	return text
 }
 
 // Variant describes a sale under test.

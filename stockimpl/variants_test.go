@@ -3,6 +3,7 @@ package stockimpl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,18 @@ func TestFencedSalesNeedAToken(t *testing.T) {
 		_, err := s.Buy(t.Context(), stockimpl.Order{ID: 1, Quantity: 1}, lockimpl.Lock{})
 		if err == nil || errors.Is(err, stockimpl.ErrStale) {
 			t.Errorf("%s: buy without a token = %v; want an error that says so", v.Name, err)
+		}
+	}
+}
+
+func TestStateIsPrinted(t *testing.T) {
+	for want, s := range map[string]stockimpl.State{
+		"3 left, 7 sold":             {Left: 3, Sold: 7},
+		"3 left, 1 reserved, 6 sold": {Left: 3, Reserved: 1, Sold: 6},
+		"0 left":                     {Sold: stockimpl.Unsaid},
+	} {
+		if got := fmt.Sprintf("%v", s); got != want {
+			t.Errorf("a state is printed as %q; want %q", got, want)
 		}
 	}
 }

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"oversell/clock"
 	"oversell/lockimpl/locktest"
 	"oversell/queueimpl/queuetest"
@@ -186,14 +184,14 @@ func TestTrial(t *testing.T) {
 		i := slices.IndexFunc(all, func(q Queue) bool { return q.Name == entry })
 		target := open(t, "single")
 		queuetest.Run(t, all[i].Variant, func(t *testing.T) queuetest.Bench {
-			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return world(t, target) }}
+			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return opentest.World(t, target, clock.Real{}) }}
 		})
 	case "sale":
 		all := Sales()
 		i := slices.IndexFunc(all, func(s Sale) bool { return s.Name == entry })
 		target := open(t, "single")
 		stocktest.Run(t, all[i].Variant, func(t *testing.T) stocktest.Bench {
-			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return world(t, target) }}
+			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return opentest.World(t, target, clock.Real{}) }}
 		})
 	}
 }
@@ -214,22 +212,6 @@ func lock(t *testing.T, l Lock, suite string) {
 func open(t *testing.T, topology string) *server.Target {
 	t.Helper()
 	return opentest.Open(t, server.Spec{Target: "process", Topology: topology})
-}
-
-// world returns the Env of one client of a queue or a sale.
-func world(t *testing.T, target *server.Target) variant.Env {
-	t.Helper()
-	c := target.Client(0, server.ConnOptions{PoolSize: 1}).(*redis.Client)
-	t.Cleanup(func() { c.Close() })
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	return variant.Env{
-		Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text,
-		Wait: func(ctx context.Context, _ string, atMost time.Duration) error {
-			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
-		},
-	}
 }
 
 // notTried is the verdict of a trial for which the test's time limit left no time.

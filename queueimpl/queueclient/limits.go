@@ -3,6 +3,7 @@ package queueclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -53,4 +54,22 @@ func (c *Client) Pop(ctx context.Context, name string, count int) ([]queueimpl.T
 		tasks, err = c.Queue.Pop(ctx, name, count)
 	}
 	return tasks, err
+}
+
+// Works reports why a queue does not take a task, or hand out what it took: then every rule would fail.
+func (b Bench) Works(ctx context.Context) error {
+	const tries = 3
+	c := b.Client()
+	var err error
+	for range tries {
+		ctx, cancel := context.WithTimeout(ctx, Answer)
+		if _, err = c.Enqueue(ctx, c.Name, "works"); err == nil {
+			_, err = c.Pop(ctx, c.Name, 1)
+		}
+		cancel()
+		if err == nil || DeclaredAs(err) != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("enqueue of one id, and a pop, were tried %d times, and the last answer was: %w", tries, err)
 }

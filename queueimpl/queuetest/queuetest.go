@@ -3,13 +3,10 @@
 //
 //	func TestMyQueue(t *testing.T) {
 //		mine := queueimpl.Variant{Name: "mine", New: newMine, Promises: ...}
-//		queuetest.Run(t, mine, func(t *testing.T) queuetest.Bench {
-//			return queuetest.Bench{
-//				Queue: "{" + rand.Text() + "}mail",
-//				Env:   func() variant.Env { return variant.Env{Redis: ..., Clock: ..., ...} },
-//			}
-//		})
+//		queuetest.Run(t, mine, queuetest.Auto(t))
 //	}
+//
+// The example of [Run] has a whole queue. A test with servers of its own makes each [Bench] itself.
 //
 // Each rule is one subtest on a queue of its own. Some rules belong to a promise
 // and are tried only on queues that make it, some to a capability, which is
@@ -62,6 +59,7 @@ package queuetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -70,17 +68,21 @@ import (
 	"testing"
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/standstill"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueload"
+	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
 // Bench is where one rule is tried.
 type Bench struct {
 	// Env makes the world of one more client, with connections and tokens of its own. All lead
-	// to the same server. Only the suite writes to it. Wait must not depend on Pass.
+	// to the same server. Only the suite writes to it. The suite uses Redis and Clock; a queue may
+	// use these, and what else is set: Token, Wait, Go, Addr and SQL. Wait must not depend on Pass.
 	Env func() variant.Env
 	// Queue names a queue that has not been used yet. Rules may append to it.
 	Queue string
@@ -89,15 +91,32 @@ type Bench struct {
 	Pass func(time.Duration)
 }
 
+// Auto returns what Run needs to open a Bench for each rule: all on one redis-server child if there is one on PATH, and
+// otherwise each on an emulation of its own, with a virtual clock. Then the test's log says so, or the test fails if
+// OVERSELL_REQUIRE_SERVER=1.
+func Auto(t *testing.T) func(*testing.T) Bench {
+	t.Helper()
+	s := opentest.Auto(t, "single")
+	name := func() string { return "{" + rand.Text() + "}mail" }
+	if s.Kind != server.Embedded {
+		return func(*testing.T) Bench {
+			return Bench{Queue: name(), Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}
+		}
+	}
+	return func(t *testing.T) Bench {
+		clk, s := opentest.Virtual(t)
+		return Bench{Queue: name(), Env: func() variant.Env { return opentest.World(t, s, clk) }, Pass: clk.Advance}
+	}
+}
+
 // Run tries every rule that applies to the queue. It calls open once for each, and once to find out whether the queue works
-// at all. On a real
-// clock, most rules are tried side by side, since they wait for time to pass; a rule that fails while the server or the
-// machine stands still for a second is tried once more, and is skipped as too slow if that happens again.
+// at all. On a real clock, most rules are tried side by side, since they wait for time to pass; a rule that fails while the
+// server or the machine stands still for a second is tried once more, and is skipped as too slow if that happens again.
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	o := open(t)
-	if err := works(ctx, bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}); err != nil {
+	if err := (bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}).Works(ctx); err != nil {
 		stop()
 		t.Fatalf("queue %s: %v; no rule was tried", v.Name, err)
 	}
@@ -155,24 +174,6 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 			report(t, v, o.Err)
 		})
 	}
-}
-
-// works reports why a queue does not take a task, or hand out what it took: then every rule would fail.
-func works(ctx context.Context, b bench) error {
-	const tries = 3
-	c := b.Client()
-	var err error
-	for range tries {
-		ctx, cancel := context.WithTimeout(ctx, answer)
-		if _, err = c.Enqueue(ctx, c.Name, "works"); err == nil {
-			_, err = c.Pop(ctx, c.Name, 1)
-		}
-		cancel()
-		if err == nil || declaredAs(err) != nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("enqueue of one id, and a pop, were tried %d times, and the last answer was: %w", tries, err)
 }
 
 // watched is try on a real clock.

@@ -108,7 +108,7 @@ func TestWorks(t *testing.T) {
 			}}}
 		}
 		b := newBench(t)
-		if err := works(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); (err != nil) != fails || fails && !errors.Is(err, answer) {
+		if err := (bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}).Works(t.Context()); (err != nil) != fails || fails && !errors.Is(err, answer) {
 			t.Errorf("a queue whose enqueue answers %v: works says %v", answer, err)
 		}
 	}

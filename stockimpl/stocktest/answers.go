@@ -33,19 +33,19 @@ func (y *buyer) told(ctx context.Context, what string, answer error, stock, piec
 	what = fmt.Sprintf("a purchase of %d pieces of %d, %s, was answered %s", pieces, stock, what, say(answer))
 	switch {
 	case there > stock:
-		return broken(variant.NoOversell, "%s, and the server holds %+v: more than there was", what, s)
+		return broken(variant.NoOversell, "%s, and State says %v: more than there was", what, s)
 	case there < stock-pieces:
-		return broken(variant.NoUndersell, "%s, and the server holds %+v: pieces are gone that nobody bought", what, s)
+		return broken(variant.NoUndersell, "%s, and State says %v: pieces are gone that no answer accounts for", what, s)
 	case errors.Is(answer, stockimpl.ErrSoldOut):
-		return broken(variant.NoUndersell, "%s, though nobody else bought; the server holds %+v", what, s)
+		return broken(variant.NoUndersell, "%s, though nobody else bought; State says %v", what, s)
 	case errors.Is(answer, stockimpl.ErrStale) && there != stock:
-		return broken(variant.NoUndersell, "%s, which says that nothing changed, and the server holds %+v", what, s)
+		return broken(variant.NoUndersell, "%s, which says that nothing changed, and State says %v", what, s)
 	case errors.Is(answer, stockimpl.ErrRepeated) && there != stock-pieces:
-		return broken(variant.OncePerOrder, "%s, and the server holds %+v: the order had no effect", what, s)
+		return broken(variant.OncePerOrder, "%s, and State says %v: the order had no effect", what, s)
 	case answer == nil && there != stock-pieces:
-		return broken(variant.NoOversell, "%s, and the server holds %+v: the pieces are there to be sold again", what, s)
+		return broken(variant.NoOversell, "%s, and State says %v: the pieces are there to be sold again", what, s)
 	case s.Sold != stockimpl.Unsaid && there+s.Sold != stock && (answer == nil || !y.b.promises(variant.OncePerOrder)):
-		return broken(variant.NoUndersell, "%s, and the server holds %+v: its count of what is sold does not fit", what, s)
+		return broken(variant.NoUndersell, "%s, and State says %v: its count of what is sold does not fit", what, s)
 	}
 	return nil
 }
@@ -61,15 +61,15 @@ func (y *buyer) toldOfRefund(ctx context.Context, what string, answer error, sto
 	what = fmt.Sprintf("a refund of %d pieces of %d, %s, was answered %s", pieces, stock, what, say(answer))
 	switch {
 	case there > stock:
-		return broken(variant.NoOversell, "%s, and the server holds %+v: more than there was", what, s)
+		return broken(variant.NoOversell, "%s, and State says %v: more than there was", what, s)
 	case there < stock-pieces:
-		return broken(variant.NoUndersell, "%s, and the server holds %+v: pieces are gone that nobody bought", what, s)
+		return broken(variant.NoUndersell, "%s, and State says %v: pieces are gone that no answer accounts for", what, s)
 	case errors.Is(answer, stockimpl.ErrSoldOut):
 		return broken(theInterface, "%s, which is no answer to a refund", what)
 	case errors.Is(answer, stockimpl.ErrStale) && there != stock-pieces:
-		return broken(theInterface, "%s, which says that nothing changed, and the server holds %+v", what, s)
+		return broken(theInterface, "%s, which says that nothing changed, and State says %v", what, s)
 	case (answer == nil || errors.Is(answer, stockimpl.ErrRepeated)) && there != stock:
-		return broken(variant.NoUndersell, "%s, and the server holds %+v: the pieces have not come back", what, s)
+		return broken(variant.NoUndersell, "%s, and State says %v: the pieces have not come back", what, s)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func writesFail(ctx context.Context, b bench) error {
 			return false, err
 		}
 		if now, err := t.y.sale.State(ctx); err == nil && seen == nil && s != now {
-			return false, broken(theInterface, "State, %s, answered %+v, and no error; the server held %+v", what, s, now)
+			return false, broken(theInterface, "State, %s, answered %v, and no error; the server held %v", what, s, now)
 		}
 		if answer == nil || !b.promises(variant.OncePerOrder) {
 			return false, nil
@@ -266,7 +266,7 @@ func (b bench) failedLook(ctx context.Context, name string, a interrupt.Action, 
 			if s.Left+s.Reserved > stock-pieces {
 				of = variant.NoOversell
 			}
-			return broken(of, "State, during which %s, answered %+v, and no error; %d of %d pieces are left", f.name, s, stock-pieces, stock)
+			return broken(of, "State, during which %s, answered %v, and no error; %d of %d pieces are left", f.name, s, stock-pieces, stock)
 		}
 	}
 	return nil
@@ -408,7 +408,7 @@ func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
 		if there > want {
 			p = variant.NoOversell
 		}
-		return broken(p, "%s, %d in all of %d; it was answered %s, and the server holds %+v; want %d left", what, sold, stock, say(answer), s, want)
+		return broken(p, "%s, %d in all of %d; it was answered %s, and State says %v; want %d left", what, sold, stock, say(answer), s, want)
 	}
 	return nil
 }
@@ -546,7 +546,7 @@ func (b bench) refundBeside(ctx context.Context, n int, what string, stock int64
 		if there > want {
 			p = variant.NoOversell
 		}
-		return broken(p, "a refund of 2 pieces was held up while another client %s 1 piece, and was answered %s in the end; the server holds %+v; want %d left", strings.TrimSuffix(what, " another order back"), say(answer), state, want)
+		return broken(p, "a refund of 2 pieces was held up while another client %s 1 piece, and was answered %s in the end; State says %v; want %d left", strings.TrimSuffix(what, " another order back"), say(answer), state, want)
 	}
 	return nil
 }
@@ -582,7 +582,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 			return broken(theInterface, "state: %w", err)
 		}
 		if s.Left > stock-4 {
-			return broken(of, "order 1 bought %d pieces, another client asked for a refund of %d and was answered %s: the server holds %+v; want no more than %d left", bought, pieces, say(first), s, stock-4)
+			return broken(of, "order 1 bought %d pieces, another client asked for a refund of %d and was answered %s: State says %v; want no more than %d left", bought, pieces, say(first), s, stock-4)
 		}
 		// The rest, if there is one, comes back too.
 		for _, rest := range []int{bought - pieces, bought} {
@@ -594,7 +594,7 @@ func refundsByOthers(ctx context.Context, b bench) error {
 			}
 		}
 		if s.Left != stock-4 {
-			return broken(of, "order 1 bought %d pieces, and another client asked for a refund of %d, which was answered %s, and then of the rest: the server holds %+v; want %d left", bought, pieces, say(first), s, stock-4)
+			return broken(of, "order 1 bought %d pieces, and another client asked for a refund of %d, which was answered %s, and then of the rest: State says %v; want %d left", bought, pieces, say(first), s, stock-4)
 		}
 	}
 	return nil

@@ -234,7 +234,7 @@ func lostAnswer(ctx context.Context, b bench) error {
 			return fmt.Errorf("state: %w", look)
 		}
 		if s.Left+s.Reserved < stock-pieces {
-			return broken(variant.NoUndersell, "a purchase of %d that had lost an answer (%s) left %+v of %d: pieces are gone that nobody bought", pieces, say(err), s, stock)
+			return broken(variant.NoUndersell, "a purchase of %d that had lost an answer (%s) left %v of %d: pieces are gone that no answer accounts for", pieces, say(err), s, stock)
 		}
 		return y.told(ctx, "during which the connection was lost", err, stock, pieces)
 	})
@@ -271,7 +271,7 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 		return broken(theInterface, "state: %w", err)
 	}
 	if s.Left != 0 || (s.Sold != stockimpl.Unsaid && s.Sold != int64(stock)) {
-		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else the server holds %+v; want none left, and %d sold", s, stock)
+		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else State says %v; want none left, and %d sold", s, stock)
 	}
 	// The order of the dead comes again: it had its effect, or there is nothing left.
 	if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {

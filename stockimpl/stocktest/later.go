@@ -122,7 +122,7 @@ func (y *buyer) afterwards(ctx context.Context, token, left int64, when string) 
 		func() error {
 			_, err := y.sale.Refund(ctx, order(5, 2), y.lock())
 			if s, look := y.sale.State(ctx); err == nil || look == nil && s.Left != left {
-				return broken(of, "%s: the refund of order 5, which was carried out, was sent again and answered %s; the server holds %+v; want %d left", when, say(err), s, left)
+				return broken(of, "%s: the refund of order 5, which was carried out, was sent again and answered %s; State says %v; want %d left", when, say(err), s, left)
 			}
 			return nil
 		},

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"oversell/internal/interrupt"
-	"oversell/stockimpl"
+	"oversell/variant"
 )
 
 // A sale may not do everything that the interface has: it may sell for good, or take small orders only. It then answers
@@ -40,7 +40,7 @@ func (b bench) beyond(ctx context.Context, found error) string {
 	case !errors.As(found, new(*breach)):
 		return ""
 	case b.limits.refundAsked.Load():
-		return b.noRefunds.Error()
+		return b.noRefunds.Error() + "; what comes before the first refund was tried"
 	}
 	b.limits.mu.Lock()
 	orders := b.limits.orders
@@ -78,7 +78,7 @@ func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
 	return buy(1, 1) == nil && unsupported(func() error { return buy(2, quantity) })
 }
 
-// works reports why a sale cannot be opened, or does not answer a first purchase: then every rule would fail.
+// works reports why a sale cannot be opened, or does not accept a first purchase: then every rule would fail.
 func (b bench) works(ctx context.Context) error {
 	const tries = 3
 	var err error
@@ -86,14 +86,17 @@ func (b bench) works(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, patience/tries)
 		var y *buyer
 		if y, err = opened(ctx, b, fmt.Sprintf("%s-works-%d", b.Product, i), 3); err == nil {
-			_, err = y.sale.Buy(ctx, order(1, 1), y.lock())
+			_, err = y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(1, 1), y.lock()) })
 		}
 		cancel()
-		if err == nil || errors.Is(err, stockimpl.ErrSoldOut) || errors.Is(err, stockimpl.ErrStale) || errors.Is(err, stockimpl.ErrRepeated) {
+		if err == nil || declared(err) && !b.promises(variant.NoUndersell) {
 			return nil
 		}
 	}
-	return fmt.Errorf("a sale of 3 pieces was opened, and one was bought, %d times, and the last answer was: %w", tries, err)
+	if declared(err) {
+		return broken(variant.NoUndersell, "a sale of 3 pieces was opened, and one piece ordered, %d times, and the last answer was %s", tries, say(err))
+	}
+	return fmt.Errorf("a sale of 3 pieces was opened, and one piece ordered, %d times, and the last answer was: %w", tries, err)
 }
 
 // withoutRefunds returns the error with which the sale refuses to refund what was bought just now; nil if it refunds.
@@ -107,7 +110,7 @@ func (b bench) withoutRefunds(ctx context.Context) (why error) {
 			return nil
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(why, errors.ErrUnsupported) {
 		return nil
 	}
 	return fmt.Errorf("the sale does not refund (%w)", why)

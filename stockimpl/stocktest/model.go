@@ -230,7 +230,7 @@ func (m *model) several(calls []call, final stockimpl.State) error {
 	case m.fits(history{calls: calls, final: final, books: true, doubts: lefts}):
 		return broken(variant.Linearizable, "%s: no order of the calls explains the numbers of pieces that they said are left", of)
 	case m.fits(history{calls: calls, final: final, doubts: refusals}):
-		return broken(variant.NoUndersell, "%s: orders were refused as sold out, though pieces that nobody bought must be there; the server holds %+v in the end", of, final)
+		return broken(variant.NoUndersell, "%s: orders were refused as sold out, though pieces that nobody bought must be there; State says %v in the end", of, final)
 	case m.ids && m.fits(history{calls: calls, final: final, twice: true, doubts: lefts}):
 		return broken(variant.OncePerOrder, "%s: the answers can be explained only if an order had its effect more than once", of)
 	}
@@ -304,12 +304,12 @@ func (m *model) wrongBooks(calls []call, final stockimpl.State) error {
 		}
 	}
 	held := final.Left + final.Reserved
-	what := fmt.Sprintf("the server holds %+v in the end, of a stock of %d; the answers leave %v", final, m.stock, lefts)
+	what := fmt.Sprintf("State says %v in the end, of a stock of %d; the answers leave %v", final, m.stock, lefts)
 	switch {
 	case len(lefts) > 0 && held > slices.Max(lefts):
 		return broken(variant.NoOversell, "%s: pieces that are sold are there to be sold again", what)
 	case len(lefts) > 0 && held < slices.Min(lefts):
-		return broken(variant.NoUndersell, "%s: pieces are gone that nobody bought", what)
+		return broken(variant.NoUndersell, "%s: pieces are gone that no answer accounts for", what)
 	}
 	return broken(variant.NoUndersell, "%s: its count of what is sold does not fit", what)
 }

@@ -227,7 +227,7 @@ func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
 		return broken(theInterface, "state: %w", err)
 	}
 	if s.Reserved != 0 {
-		return broken(variant.NoUndersell, "the server holds %+v of %d: every order that has come is decided, and pieces are still set aside", s, stock)
+		return broken(variant.NoUndersell, "State says %v of %d: every order that has come is decided, and pieces are still set aside", s, stock)
 	}
 	more, err := y.sellsOut(ctx, 2000, stock)
 	if err != nil {

@@ -53,7 +53,7 @@ func manyDead(ctx context.Context, b bench) error {
 		}
 		if !b.promises(variant.OncePerOrder) {
 			if total < stock-dead {
-				return broken(variant.NoUndersell, "%s: pieces are gone that nobody bought", what)
+				return broken(variant.NoUndersell, "%s: pieces are gone that no answer accounts for", what)
 			}
 			return nil
 		}
@@ -72,7 +72,7 @@ func manyDead(ctx context.Context, b bench) error {
 		case total+stands > stock:
 			return broken(variant.NoOversell, "%s; sent again, %d orders of the dead were told that they stand", what, stands)
 		case total+stands < stock:
-			return broken(variant.NoUndersell, "%s; sent again, %d orders of the dead were told that they stand: pieces are gone that nobody bought", what, stands)
+			return broken(variant.NoUndersell, "%s; sent again, %d orders of the dead were told that they stand: pieces are gone that no answer accounts for", what, stands)
 		}
 		return nil
 	})
@@ -230,7 +230,7 @@ func thousands(ctx context.Context, b bench) error {
 		}
 		_, err = y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
 		if now, look := y.sale.State(ctx); err != nil || look == nil && now.Left+now.Reserved != was.Left+was.Reserved+1 {
-			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was refunded, which was answered %s; the server held %+v before, and holds %+v", made, id, say(err), was, now)
+			return broken(variant.NoUndersell, "after %d orders of 1 piece order %d was refunded, which was answered %s; State said %v before, and says %v", made, id, say(err), was, now)
 		}
 	}
 	return nil
@@ -266,7 +266,7 @@ func thousandsOfRefunds(ctx context.Context, b bench) error {
 		}
 	}
 	if now, err := y.sale.State(ctx); err != nil || now.Left+now.Reserved != was.Left+was.Reserved {
-		return broken(of, "after %d orders that were bought and refunded the server held %+v, and after copies of some of them it holds %+v (%s)", made, was, now, say(err))
+		return broken(of, "after %d orders that were bought and refunded State said %v, and after copies of some of them it says %v (%s)", made, was, now, say(err))
 	}
 	return nil
 }

@@ -3,13 +3,10 @@
 //
 //	func TestMySale(t *testing.T) {
 //		mine := stockimpl.Variant{Name: "mine", New: newMine, Promises: ...}
-//		stocktest.Run(t, mine, func(t *testing.T) stocktest.Bench {
-//			return stocktest.Bench{
-//				Product: "{" + rand.Text() + "}phone",
-//				Env:     func() variant.Env { return variant.Env{Redis: ...} },
-//			}
-//		})
+//		stocktest.Run(t, mine, stocktest.Auto(t))
 //	}
+//
+// The example of [Run] has a whole sale. A test with servers of its own makes each [Bench] itself.
 //
 // Each rule is one subtest on a bench of its own. Some rules belong to a
 // promise and are tried only on sales that make it; the others belong to the
@@ -49,6 +46,7 @@ package stocktest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -61,6 +59,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/standstill"
 	"oversell/lockimpl"
+	"oversell/server/opentest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -68,7 +67,8 @@ import (
 // Bench is where one rule is tried.
 type Bench struct {
 	// Env makes the world of one more client, with connections of its own. All lead to the same
-	// server. Only the suite writes to it.
+	// server. Only the suite writes to it. The suite uses Redis, or SQL if the sale needs that; a
+	// sale may use these, and what else is set: Clock, Token, Wait, Go and Addr.
 	Env func() variant.Env
 	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
@@ -76,6 +76,16 @@ type Bench struct {
 	// confirmed. The suite finds that out on an emulation, whose clock it moves. A sale that does not run
 	// on the emulation, or has its own clock, must set it: otherwise a rule that needs it fails.
 	Reserves time.Duration
+}
+
+// Auto returns what Run needs to open a Bench for each rule: all on one redis-server child if there is one on PATH, and
+// otherwise on one emulation. Then the test's log says so, or the test fails if OVERSELL_REQUIRE_SERVER=1.
+func Auto(t *testing.T) func(*testing.T) Bench {
+	t.Helper()
+	s := opentest.Auto(t, "single")
+	return func(*testing.T) Bench {
+		return Bench{Product: "{" + rand.Text() + "}phone", Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}
+	}
 }
 
 // Run tries every rule that applies to the sale. It calls open once for each, and once before. Most rules
@@ -539,9 +549,9 @@ func (y *buyer) expect(ctx context.Context, of variant.Property, what string, go
 	case look != nil || s.Left != got.left || s.Reserved != 0:
 		return err
 	case got.left < want.left && y.b.promises(variant.NoUndersell):
-		return broken(variant.NoUndersell, "after %s the server holds %+v; want %d left: pieces are gone that nobody bought", what, s, want.left)
+		return broken(variant.NoUndersell, "after %s State says %v; want %d left: pieces are gone that no answer accounts for", what, s, want.left)
 	case got.left > want.left && y.b.promises(variant.NoOversell):
-		return broken(variant.NoOversell, "after %s the server holds %+v; want %d left: pieces that are sold are there to be sold again", what, s, want.left)
+		return broken(variant.NoOversell, "after %s State says %v; want %d left: pieces that are sold are there to be sold again", what, s, want.left)
 	}
 	return err
 }
@@ -570,7 +580,7 @@ func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64
 	case err != nil:
 		return broken(of, "state: %w", err)
 	case s.Left+s.Reserved != left, s.Sold != sold && s.Sold != stockimpl.Unsaid:
-		return broken(of, "the server holds %+v; want %d left or reserved, %d sold", s, left, sold)
+		return broken(of, "State says %v; want %d left or reserved, %d sold", s, left, sold)
 	}
 	return nil
 }

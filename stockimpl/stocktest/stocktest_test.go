@@ -283,11 +283,25 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
-// TestWorks checks that a sale whose purchases all fail is told from one that answers, even if only with a declared error.
+// TestWorks checks that a sale whose purchases all fail, or are all refused although it promises to undersell nothing, is
+// told from one that sells.
 func TestWorks(t *testing.T) {
 	good := saleNamed(t, "lua")
-	for answer, fails := range map[error]bool{nil: false, stockimpl.ErrSoldOut: false, errors.New("ERR Error compiling script"): true} {
-		v := good
+	careless := good
+	careless.Promises = []variant.Property{variant.NoOversell}
+	for _, tt := range []struct {
+		sale   stockimpl.Variant
+		answer error
+		fails  string
+	}{
+		{good, nil, ""},
+		{good, errors.New("ERR Error compiling script"), "ERR Error compiling script"},
+		{good, stockimpl.ErrSoldOut, `no-undersell is broken: a sale of 3 pieces was opened, and one piece ordered, 3 times, and the last answer was "sold out"`},
+		{good, stockimpl.ErrStale, `no-undersell is broken: a sale of 3 pieces was opened, and one piece ordered, 3 times, and the last answer was "stale"`},
+		{careless, stockimpl.ErrSoldOut, ""},
+		{careless, errors.New("ERR Error compiling script"), "ERR Error compiling script"},
+	} {
+		answer, v := tt.answer, tt.sale
 		v.New = func(env variant.Env, product string) stockimpl.Sale {
 			return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 				if answer != nil {
@@ -296,8 +310,8 @@ func TestWorks(t *testing.T) {
 				return s.Buy(ctx, o, l)
 			}}
 		}
-		if err := newBenchOf(newBench(t), v).works(t.Context()); (err != nil) != fails || fails && !errors.Is(err, answer) {
-			t.Errorf("a sale whose purchases answer %v: works says %v", answer, err)
+		if err := newBenchOf(newBench(t), v).works(t.Context()); (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+			t.Errorf("a sale whose purchases answer %v: works says %v; want %q", answer, err, tt.fails)
 		}
 	}
 }
@@ -367,6 +381,13 @@ func TestLimits(t *testing.T) {
 		{"no refunds, and forgets orders after an hour", "orders-by-the-hour", final(errors.New("all sales are final")), "a refund returns to the stock", "h0m0s after a purchase: once-per-order is broken"},
 		{"no refunds, and forgets tokens", "fence-kept-for-a-second", final(errors.New("all sales are final")), "a refund returns to the stock", "fencing is broken"},
 		{"no refunds, and orders are floating-point numbers", "orders-as-floats", final(errors.New("all sales are final")), "a refund returns to the stock", "no-undersell is broken: buy of 1 by order"},
+		{"no refunds, and sells seven bits at most", "lua", always(saboteur{
+			refund: final(errors.New("all sales are final"))().refund,
+			buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+				o.Quantity = min(o.Quantity, 127)
+				return s.Buy(ctx, o, l)
+			},
+		}), "a refund returns to the stock", "with a stock of 200000000000000: no-oversell is broken: after buy of 128 by order 12"},
 		{"no refunds, and oversells", "reads-then-writes", final(errors.New("all sales are final")), "a refund returns to the stock", "no-oversell is broken"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
