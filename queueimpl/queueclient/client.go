@@ -17,24 +17,10 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/phrase"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
-
-// Broken reports that a promise, or a rule of the interface, was not kept.
-func Broken(promise variant.Property, format string, args ...any) error {
-	return &Breach{promise, fmt.Errorf(format, args...), time.Now()}
-}
-
-// Breach is a promise, or a rule of the interface, that was broken.
-type Breach struct {
-	Promise variant.Property
-	How     error
-	At      time.Time // when that was found
-}
-
-func (b *Breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.Promise, b.How) }
-func (b *Breach) Unwrap() error { return b.How }
 
 // TheInterface stands for what queueimpl.Queue and its companions demand.
 const TheInterface variant.Property = "the contract of queueimpl.Queue"
@@ -115,10 +101,10 @@ func (c *Client) EnterAfter(ctx context.Context, of variant.Property, after time
 func (c *Client) into(of variant.Property, ids []string) func([]queueimpl.Task, error) ([]queueimpl.Task, error) {
 	return func(tasks []queueimpl.Task, err error) ([]queueimpl.Task, error) {
 		if err != nil {
-			return nil, Broken(of, "enqueue of %q answered %q", ids, err)
+			return nil, suitetest.Broken(of, "enqueue of %q answered %q", ids, err)
 		}
 		if got := IDsOf(tasks); !sameIDs(got, ids) {
-			return nil, Broken(of, "enqueue of %q entered %q", ids, got)
+			return nil, suitetest.Broken(of, "enqueue of %q entered %q", ids, got)
 		}
 		return inOrderOf(ids, tasks), nil
 	}
@@ -153,21 +139,21 @@ func (c *Client) Overwrite(ctx context.Context, after time.Duration, was queueim
 		in, err = c.Enqueue(ctx, c.Name, was.ID)
 	}
 	if err != nil {
-		return queueimpl.Task{}, Broken(of, "enqueue of %q, to overwrite it, answered %q", was.ID, err)
+		return queueimpl.Task{}, suitetest.Broken(of, "enqueue of %q, to overwrite it, answered %q", was.ID, err)
 	}
 	if len(in) == 1 && in[0].ID == was.ID {
 		return in[0], nil
 	}
 	s, err := c.State(ctx, c.Name)
 	if err != nil {
-		return queueimpl.Task{}, Broken(TheInterface, "state answered %q", err)
+		return queueimpl.Task{}, suitetest.Broken(TheInterface, "state answered %q", err)
 	}
 	for _, t := range s.Waiting {
 		if t.ID == was.ID && t.Score != was.Score {
-			return queueimpl.Task{}, Broken(TheInterface, "enqueue of %q overwrote it, and said that it entered %q", was.ID, IDsOf(in))
+			return queueimpl.Task{}, suitetest.Broken(TheInterface, "enqueue of %q overwrote it, and said that it entered %q", was.ID, IDsOf(in))
 		}
 	}
-	return queueimpl.Task{}, Broken(of, "enqueue of %q, to overwrite it, entered %q, and the queue has it as before", was.ID, IDsOf(in))
+	return queueimpl.Task{}, suitetest.Broken(of, "enqueue of %q, to overwrite it, entered %q, and the queue has it as before", was.ID, IDsOf(in))
 }
 
 // Take takes up to count tasks, which may be none.
@@ -180,9 +166,9 @@ func (c *Client) Take(ctx context.Context, count int) ([]queueimpl.Task, error) 
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("pop of %d answered %v and %q", count, tasks, err)
 	case err != nil:
-		return nil, Broken(TheInterface, "pop of %d answered %v and %q", count, tasks, err)
+		return nil, suitetest.Broken(TheInterface, "pop of %d answered %v and %q", count, tasks, err)
 	case len(tasks) == 0 || len(tasks) > count:
-		return nil, Broken(TheInterface, "pop of %d answered %d tasks", count, len(tasks))
+		return nil, suitetest.Broken(TheInterface, "pop of %d answered %d tasks", count, len(tasks))
 	}
 	return tasks, nil
 }
@@ -218,7 +204,7 @@ func (c *Client) Takes(ctx context.Context, of variant.Property, count int, want
 		if of == variant.NoLostTask && len(missing) > 0 {
 			return nil, c.Lost(ctx, missing, "pop of %d answered %q, without %q", count, got, missing)
 		}
-		return nil, Broken(of, "pop of %d answered %q; want %q", count, got, want)
+		return nil, suitetest.Broken(of, "pop of %d answered %q; want %q", count, got, want)
 	}
 	return tasks, nil
 }
@@ -240,9 +226,9 @@ func (c *Client) Lost(ctx context.Context, ids []string, format string, args ...
 	waits := IDsOf(s.Waiting)
 	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(waits, id) })
 	if err != nil || len(waits) == 0 || gone || !Keeps(c.Bench.Variant, variant.Progress) {
-		return Broken(variant.NoLostTask, format, args...)
+		return suitetest.Broken(variant.NoLostTask, format, args...)
 	}
-	return Broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
+	return suitetest.Broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
 }
 
 // Done acknowledges tasks, where the queue wants that.
@@ -254,7 +240,7 @@ func (c *Client) Done(ctx context.Context, tasks ...queueimpl.Task) error {
 		}
 		c.Bench.Calls("ack of %.40q", t.ID)
 		if err := a.Ack(ctx, c.Name, t); err != nil {
-			return Broken(TheInterface, "ack of %+v by the one who has it answered %q", t, err)
+			return suitetest.Broken(TheInterface, "ack of %+v by the one who has it answered %q", t, err)
 		}
 	}
 	return nil
@@ -263,7 +249,7 @@ func (c *Client) Done(ctx context.Context, tasks ...queueimpl.Task) error {
 // Acks expects that an ack is answered so.
 func (c *Client) Acks(ctx context.Context, of variant.Property, t queueimpl.Task, want error) error {
 	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, t); !errors.Is(err, want) {
-		return Broken(of, "ack of %+v answered %s; want %s", t, Say(err), Say(want))
+		return suitetest.Broken(of, "ack of %+v answered %s; want %s", t, Say(err), Say(want))
 	}
 	return nil
 }
@@ -272,14 +258,14 @@ func (c *Client) Acks(ctx context.Context, of variant.Property, t queueimpl.Task
 func (c *Client) Holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
 	s, err := c.State(ctx, c.Name)
 	if err != nil {
-		return Broken(of, "state answered %q", err)
+		return suitetest.Broken(of, "state answered %q", err)
 	}
 	w, cl := IDsOf(s.Waiting), IDsOf(s.Claimed)
 	for _, ids := range [][]string{w, cl, waiting, claimed} {
 		slices.Sort(ids)
 	}
 	if !slices.Equal(w, waiting) || !slices.Equal(cl, claimed) {
-		return Broken(of, "the server holds %q waiting and %q claimed; want %q and %q", w, cl, waiting, claimed)
+		return suitetest.Broken(of, "the server holds %q waiting and %q claimed; want %q and %q", w, cl, waiting, claimed)
 	}
 	return nil
 }
@@ -347,7 +333,7 @@ func (c *Client) Comes(ctx context.Context, of variant.Property, id string) (que
 			return false, err
 		}
 		if got = tasks[0]; got.ID != id {
-			return false, Broken(of, "%q was delivered; want %q", got.ID, id)
+			return false, suitetest.Broken(of, "%q was delivered; want %q", got.ID, id)
 		}
 		return true, nil
 	})
@@ -358,7 +344,7 @@ func (c *Client) Comes(ctx context.Context, of variant.Property, id string) (que
 	if of == variant.NoLostTask {
 		err = c.Lost(ctx, []string{id}, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
 	} else {
-		err = Broken(of, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
+		err = suitetest.Broken(of, "%q was not delivered in %v", id, n.After.Round(time.Millisecond))
 	}
 	return got, err
 }
@@ -387,10 +373,10 @@ func DeclaredAs(err error) error {
 // the outcome.
 func Undeclared(what string, err error) error {
 	if err == nil {
-		return Broken(TheInterface, "%s answered success; want an error", what)
+		return suitetest.Broken(TheInterface, "%s answered success; want an error", what)
 	}
 	if DeclaredAs(err) != nil {
-		return Broken(TheInterface, "%s answered %q, a declared answer; want another error", what, err)
+		return suitetest.Broken(TheInterface, "%s answered %q, a declared answer; want another error", what, err)
 	}
 	return nil
 }
@@ -412,7 +398,7 @@ func (b Bench) Ended(ctx context.Context, c *Client, end time.Time) error {
 // end is counted by the client that has it, from before its call.
 func Early(c *Client, t queueimpl.Task, of variant.Property) error {
 	if by := t.Until.Sub(c.Env.Clock.Now()); by > Grain {
-		return Broken(of, "the task was given to another %v before the claim was over", by)
+		return suitetest.Broken(of, "the task was given to another %v before the claim was over", by)
 	}
 	return nil
 }
@@ -433,10 +419,10 @@ func (c *Client) Next(ctx context.Context) (queueimpl.Task, error) {
 func (c *Client) Journal(ctx context.Context, request string, want []queueimpl.Task) error {
 	got, err := c.Queue.(queueimpl.Journaler).Popped(ctx, c.Name, request)
 	if err != nil {
-		return Broken(TheInterface, "journal of %s answered %q", request, err)
+		return suitetest.Broken(TheInterface, "journal of %s answered %q", request, err)
 	}
 	if !slices.EqualFunc(got, want, Same) {
-		return Broken(TheInterface, "the journal says that %s took %+v; want %+v", request, got, want)
+		return suitetest.Broken(TheInterface, "the journal says that %s took %+v; want %+v", request, got, want)
 	}
 	return nil
 }
@@ -451,7 +437,7 @@ func Same(a, b queueimpl.Task) bool {
 func (c *Client) Found(ctx context.Context, id string) (bool, error) {
 	s, err := c.State(ctx, c.Name)
 	if err != nil {
-		return false, Broken(TheInterface, "state answered %q", err)
+		return false, suitetest.Broken(TheInterface, "state answered %q", err)
 	}
 	if slices.Contains(IDsOf(s.Waiting), id) || slices.Contains(IDsOf(s.Claimed), id) {
 		return true, nil
@@ -497,7 +483,7 @@ func Deliveries(times map[string]int) string {
 func (c *Client) Usable(ctx context.Context, after string, ids ...string) error {
 	ids = append(ids, "afterwards")
 	if _, err := c.Enqueue(ctx, c.Name, ids...); err != nil {
-		return Broken(variant.NoLostTask, "%s, enqueue of %q answered %q", after, ids, err)
+		return suitetest.Broken(variant.NoLostTask, "%s, enqueue of %q answered %q", after, ids, err)
 	}
 	return c.GetsAll(ctx, after+", and enqueued again", ids...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -37,7 +38,7 @@ func (b Bench) Accepted(ctx context.Context, ids []string) (accepted []string, _
 			continue
 		}
 		if err != nil {
-			return nil, Broken(variant.NoLostTask, "enqueue of %q answered %q; want success, or %q if the queue does not take such ids", id, err, queueimpl.ErrBadCall)
+			return nil, suitetest.Broken(variant.NoLostTask, "enqueue of %q answered %q; want success, or %q if the queue does not take such ids", id, err, queueimpl.ErrBadCall)
 		}
 		accepted = append(accepted, id)
 	}

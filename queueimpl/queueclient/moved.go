@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"oversell/internal/emulated"
+	"oversell/internal/suitetest"
 	"oversell/variant"
 )
 
@@ -36,6 +37,6 @@ func (b Bench) Moved(short, check func(Bench) error) error {
 
 // isEarly reports whether something came before its time.
 func isEarly(err error) bool {
-	b := new(Breach)
+	b := new(suitetest.Breach)
 	return errors.As(err, &b) && (b.Promise == variant.NotEarly || b.Promise == variant.NoDuplicateDelivery)
 }

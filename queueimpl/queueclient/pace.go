@@ -17,11 +17,6 @@ func (n *Never) Error() string {
 	return fmt.Sprintf("%s has not happened in %v", n.What, n.After.Round(time.Millisecond))
 }
 
-// TooSlow says that a rule could not be completed in time.
-type TooSlow struct{ Why string }
-
-func (s *TooSlow) Error() string { return "too slow to judge: " + s.Why }
-
 // Near: if reading a queue takes less than this, slow calls are not the reason why a rule ran
 // out of time.
 const Near = time.Millisecond

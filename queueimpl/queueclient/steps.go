@@ -10,6 +10,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -102,7 +103,7 @@ func (c *Client) Settled(ctx context.Context) (map[string]int, error) {
 		if idle >= Claim*3/2 {
 			s, err := c.State(ctx, c.Name)
 			if err != nil {
-				return got, Broken(TheInterface, "state answered %q", err)
+				return got, suitetest.Broken(TheInterface, "state answered %q", err)
 			}
 			if len(s.Waiting)+len(s.Claimed) == 0 || idle >= PatienceForClaims {
 				return got, nil
@@ -218,7 +219,7 @@ type Order struct{ last string }
 func (o *Order) Next(b Bench, tasks []queueimpl.Task) error {
 	for _, t := range tasks {
 		if t.ID < o.last && Keeps(b.Variant, variant.InOrder) {
-			return Broken(variant.InOrder, "%q was delivered after %q, which was enqueued later", t.ID, o.last)
+			return suitetest.Broken(variant.InOrder, "%q was delivered after %q, which was enqueued later", t.ID, o.last)
 		}
 		o.last = t.ID
 	}
@@ -230,7 +231,7 @@ func Sorted(tasks []queueimpl.Task) error {
 	for i := 1; i < len(tasks); i++ {
 		p, t := tasks[i-1], tasks[i]
 		if t.Score < p.Score {
-			return Broken(variant.InOrder, "%q (%f) was delivered after %q (%f)", t.ID, t.Score, p.ID, p.Score)
+			return suitetest.Broken(variant.InOrder, "%q (%f) was delivered after %q (%f)", t.ID, t.Score, p.ID, p.Score)
 		}
 	}
 	return nil

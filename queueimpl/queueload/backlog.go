@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
@@ -119,7 +120,7 @@ func comesInBacklog(ctx context.Context, c *queueclient.Client, id string, due t
 		if there, err := c.Found(ctx, id); err == nil && !there {
 			of = variant.NoLostTask
 		}
-		return queueclient.Broken(of, "%s, and it was not delivered for %v, while a consumer took one task after the other: all that waited %v after that time, and %d that were enqueued later",
+		return suitetest.Broken(of, "%s, and it was not delivered for %v, while a consumer took one task after the other: all that waited %v after that time, and %d that were enqueued later",
 			what, late.Round(time.Millisecond), queueclient.Lateness, more)
 	}
 	return nil // calls take their time

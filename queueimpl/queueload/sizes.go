@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
@@ -24,9 +25,9 @@ func entersMany(ctx context.Context, c *queueclient.Client, most int) (batch, n 
 	batch = b.Fits(ctx, 1000, 10, time.Second)
 	for start := time.Now(); n < most && time.Since(start) < toEnter && (b.Pass == nil || n == 0); n += batch {
 		if in, err := c.Enqueue(ctx, c.Name, queueclient.Numbered(n + batch)[n:]...); timedOut(err) {
-			return batch, n, &queueclient.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
+			return batch, n, &suitetest.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
 		} else if err != nil || len(in) != batch {
-			return batch, n, queueclient.Broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), queueclient.Say(err), n)
+			return batch, n, suitetest.Broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), queueclient.Say(err), n)
 		}
 	}
 	return batch, n, nil
@@ -46,16 +47,16 @@ func TenThousand(ctx context.Context, b queueclient.Bench) error {
 	}
 	switch {
 	case timedOut(err):
-		return &queueclient.TooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", n, err)}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", n, err)}
 	case errors.Is(err, queueimpl.ErrBadCall):
 		return nil
 	case err != nil:
-		return queueclient.Broken(of, "pop of %d tasks, which were all due, answered %q", n, err)
+		return suitetest.Broken(of, "pop of %d tasks, which were all due, answered %q", n, err)
 	}
 	seen := map[string]bool{}
 	for _, t := range got {
 		if seen[t.ID] {
-			return queueclient.Broken(variant.NoDuplicateDelivery, "a pop of %d tasks delivered %q twice", n, t.ID)
+			return suitetest.Broken(variant.NoDuplicateDelivery, "a pop of %d tasks delivered %q twice", n, t.ID)
 		}
 		seen[t.ID] = true
 	}
@@ -75,22 +76,22 @@ func AllInOneCall(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client()
 	ids := queueclient.Numbered(all)
 	if _, err := c.Enqueue(ctx, c.Name, ids...); timedOut(err) {
-		return &queueclient.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", all, err)}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", all, err)}
 	} else if err != nil {
 		for some := range slices.Chunk(ids, smaller) {
 			if _, again := c.Enqueue(ctx, c.Name, some...); errors.Is(again, queueimpl.ErrBadCall) {
 				return nil // it takes even fewer
 			} else if again != nil {
-				return queueclient.Broken(variant.NoLostTask, "enqueue of %d tasks answered %q; then enqueue of %d of them answered %q", all, err, smaller, again)
+				return suitetest.Broken(variant.NoLostTask, "enqueue of %d tasks answered %q; then enqueue of %d of them answered %q", all, err, smaller, again)
 			}
 		}
 	}
 	s, err := c.State(ctx, c.Name)
 	switch {
 	case timedOut(err):
-		return &queueclient.TooSlow{Why: fmt.Sprintf("state of %d tasks answered %q", all, err)}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("state of %d tasks answered %q", all, err)}
 	case err != nil || len(s.Waiting) < all:
-		return queueclient.Broken(variant.NoLostTask, "%d tasks were enqueued, at first in one call, and %d of them wait; state answered %s", all, len(s.Waiting), queueclient.Say(err))
+		return suitetest.Broken(variant.NoLostTask, "%d tasks were enqueued, at first in one call, and %d of them wait; state answered %s", all, len(s.Waiting), queueclient.Say(err))
 	}
 	return nil
 }
@@ -107,9 +108,9 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 	holds := func(want int, when string) error {
 		s, err := c.State(ctx, c.Name)
 		if timedOut(err) {
-			return &queueclient.TooSlow{Why: fmt.Sprintf("state of %d tasks answered %q", want, err)}
+			return &suitetest.TooSlow{Why: fmt.Sprintf("state of %d tasks answered %q", want, err)}
 		} else if all := len(s.Waiting) + len(s.Claimed); err != nil || all != want {
-			return queueclient.Broken(variant.NoLostTask, "%d tasks were enqueued, and %s the state has %d and answers %s", n, when, all, queueclient.Say(err))
+			return suitetest.Broken(variant.NoLostTask, "%d tasks were enqueued, and %s the state has %d and answers %s", n, when, all, queueclient.Say(err))
 		}
 		return nil
 	}
@@ -121,9 +122,9 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
 		got, err := c.Pop(ctx, c.Name, batch)
 		if timedOut(err) {
-			return &queueclient.TooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
+			return &suitetest.TooSlow{Why: fmt.Sprintf("pop of %d tasks answered %q", batch, err)}
 		} else if err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
-			return queueclient.Broken(queueclient.TheInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
+			return suitetest.Broken(queueclient.TheInterface, "pop of %d, of %d tasks, answered %q", batch, n, err)
 		}
 		if err := order.Next(b, got); err != nil {
 			return err
@@ -145,7 +146,7 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 	if err := b.Until(ctx, "the return of a task", func() (bool, error) {
 		got, err := c.Pop(ctx, c.Name, 1)
 		if err != nil && !timedOut(err) && !errors.Is(err, queueimpl.ErrEmpty) {
-			return false, queueclient.Broken(variant.NoLostTask, "%d claims had run out, and no task came back: pop of 1 answered %q", len(taken), err)
+			return false, suitetest.Broken(variant.NoLostTask, "%d claims had run out, and no task came back: pop of 1 answered %q", len(taken), err)
 		}
 		return len(got) > 0, nil
 	}); err != nil {
@@ -172,7 +173,7 @@ func ManyRequests(ctx context.Context, b queueclient.Bench) error {
 		}
 		got, err := j.PopAs(ctx, c.Name, fmt.Sprint("request-", i), 1)
 		if err != nil {
-			return queueclient.Broken(queueclient.TheInterface, "pop under a request answered %q", err)
+			return suitetest.Broken(queueclient.TheInterface, "pop under a request answered %q", err)
 		}
 		took = append(took, got)
 	}
@@ -195,7 +196,7 @@ func LongIDs(ctx context.Context, b queueclient.Bench) error {
 				return nil // it may refuse long ones
 			}
 			if err != nil || len(in) != 1 || in[0].ID != id {
-				return queueclient.Broken(variant.NoLostTask, "enqueue of an id of %d bytes entered %d tasks, and answered %s; a queue may refuse a long id by %q", size, len(in), queueclient.Say(err), queueimpl.ErrBadCall)
+				return suitetest.Broken(variant.NoLostTask, "enqueue of an id of %d bytes entered %d tasks, and answered %s; a queue may refuse a long id by %q", size, len(in), queueclient.Say(err), queueimpl.ErrBadCall)
 			}
 			if end == "a" {
 				continue
@@ -205,7 +206,7 @@ func LongIDs(ctx context.Context, b queueclient.Bench) error {
 				return err
 			}
 			if len(tasks) != 2 || len(tasks[0].ID) != size || len(tasks[1].ID) != size || tasks[0].ID == tasks[1].ID {
-				return queueclient.Broken(variant.NoLostTask, "two ids of %d bytes were enqueued that differ in the last one, and they were not delivered as they were", size)
+				return suitetest.Broken(variant.NoLostTask, "two ids of %d bytes were enqueued that differ in the last one, and they were not delivered as they were", size)
 			}
 			if err := c.Done(ctx, tasks...); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -82,7 +83,7 @@ func failingAt(ctx context.Context, b bench, n int, a interrupt.Action, change .
 func unwritable(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (*failing, error) {
 	env, writes, err := interrupt.WithUser(ctx, b.Env())
 	if err != nil {
-		return nil, &remark{fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+		return nil, &suitetest.Remark{Text: fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
 	}
 	own := b
 	own.Env = func() variant.Env { return env }

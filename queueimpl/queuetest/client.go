@@ -3,6 +3,7 @@ package queuetest
 import (
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
@@ -10,11 +11,9 @@ import (
 
 // The rules speak of what package queueclient has by these names.
 type (
-	bench   = queueclient.Bench
-	client  = queueclient.Client
-	breach  = queueclient.Breach
-	never   = queueclient.Never
-	tooSlow = queueclient.TooSlow
+	bench  = queueclient.Bench
+	client = queueclient.Client
+	never  = queueclient.Never
 )
 
 const (
@@ -51,7 +50,7 @@ var (
 func can[T any](v queueimpl.Variant) bool { return queueclient.Can[T](v) }
 
 func broken(promise variant.Property, format string, args ...any) error {
-	return queueclient.Broken(promise, format, args...)
+	return suitetest.Broken(promise, format, args...)
 }
 
 // visibility is the time-out in rules that let it run out; elsewhere it is the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -513,7 +514,7 @@ func manyDead(ctx context.Context, b bench) error {
 		}
 		if b.Pass == nil && time.Since(start) > lasting {
 			if n < 12 {
-				return &tooSlow{Why: fmt.Sprintf("%d tasks were not taken while a claim lasts", n)}
+				return &suitetest.TooSlow{Why: fmt.Sprintf("%d tasks were not taken while a claim lasts", n)}
 			}
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -137,7 +138,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 		for n := 1; n <= deliveries; n++ {
 			tasks, err := c.Takes(ctx, variant.NoLostTask, 1, "a")
 			if err != nil {
-				var w *breach
+				var w *suitetest.Breach
 				if n > 2 && errors.As(err, &w) {
 					return broken(w.Promise, "delivery %d of a task whose claims run out: %w", n, w.How)
 				}

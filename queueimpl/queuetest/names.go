@@ -10,6 +10,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/keyname"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
@@ -95,7 +96,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 			return err
 		}
 		if others := keyname.Collisions(found, first.Name, n); len(others) > 0 {
-			shared = &remark{keyname.Remark("queue", n, others)}
+			shared = &suitetest.Remark{Text: keyname.Remark("queue", n, others)}
 			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 		}
 	}
@@ -468,7 +469,7 @@ func extendedBeside(ctx context.Context, b bench) error {
 			return extendsBeside(ctx, c, first[0])
 		}
 	}
-	return &tooSlow{Why: fmt.Sprintf("two pops in a row take longer than a claim of %v, each time", claim)}
+	return &suitetest.TooSlow{Why: fmt.Sprintf("two pops in a row take longer than a claim of %v, each time", claim)}
 }
 
 // extendsBeside extends the claim of one task until another client is given "b".

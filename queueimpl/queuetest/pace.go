@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/variant"
 )
 
@@ -20,10 +21,10 @@ const nearly = 50 * time.Millisecond
 // true. Something that was waited for long enough did not happen. Anything else is an error of
 // the suite's own context, and says something about the queue only if its calls are quick.
 func outOfTime(b bench, r rule, end time.Time, err error) error {
-	if s := new(tooSlow); errors.As(err, &s) {
+	if s := new(suitetest.TooSlow); errors.As(err, &s) {
 		return err
 	}
-	if w := new(breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) {
+	if w := new(suitetest.Breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) {
 		return err
 	}
 	of := r.of()
@@ -31,14 +32,14 @@ func outOfTime(b bench, r rule, end time.Time, err error) error {
 		of = variant.Progress
 	}
 	if slices.Contains(alone, r.name) {
-		return &tooSlow{Why: fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the calls with many tasks took longer than %v", patience)}
 	}
 	if n := new(never); errors.As(err, &n) && n.After >= patience/3 {
 		return broken(of, "%w", err)
 	}
 	d, answered := b.RoundTrip()
 	if answered && d > near {
-		return &tooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
 	}
 	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.Last(), d.Round(time.Microsecond))
 }

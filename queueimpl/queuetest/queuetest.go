@@ -61,15 +61,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/clock"
-	"oversell/internal/standstill"
+	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueload"
@@ -114,101 +113,29 @@ func Auto(t *testing.T) func(*testing.T) Bench {
 // server or the machine stands still for a second is tried once more, and is skipped as too slow if that happens again.
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	o := open(t)
-	if err := (bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}).Works(ctx); err != nil {
-		stop()
+	bench := func(t *testing.T) bench {
+		o := open(t)
+		return bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}
+	}
+	if err := bench(t).Works(t.Context()); err != nil {
 		t.Fatalf("queue %s: %v; no rule was tried", v.Name, err)
 	}
-	slots := make(chan struct{}, sideBySide)
-	var others, all sync.WaitGroup
-	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
-	var last sync.Mutex
-	type check struct {
-		rule
-		result func() standstill.Outcome
-	}
-	var checks []check
+	var tried []suitetest.Rule
 	for _, r := range rules {
 		if !r.appliesTo(v) {
 			continue
 		}
-		o := open(t)
-		b := bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}
-		if b.Pass != nil {
-			t.Run(r.name, func(t *testing.T) {
-				report(t, v, r.try(t.Context(), b))
-			})
-			continue
-		}
-		result := make(chan standstill.Outcome, 1)
-		checks = append(checks, check{r, func() standstill.Outcome { return <-result }})
-		if slices.Contains(alone, r.name) {
-			all.Go(func() {
-				others.Wait()
-				last.Lock()
-				defer last.Unlock()
-				result <- r.watched(ctx, b)
-			})
-			continue
-		}
-		others.Add(1)
-		all.Go(func() {
-			defer others.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			result <- r.watched(ctx, b)
-		})
-	}
-	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
-			o := c.result()
-			if stoodStill(o) {
-				t.Logf("tried again, since the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)
-				again := open(t)
-				o = c.watched(t.Context(), bench{Env: again.Env, Queue: again.Queue, Pass: again.Pass, Variant: v})
+		tried = append(tried, suitetest.Rule{Name: r.name, Alone: slices.Contains(alone, r.name), Open: func(t *testing.T) suitetest.Trial {
+			b := bench(t)
+			return suitetest.Trial{
+				Try:     func(ctx context.Context) error { return r.try(ctx, b) },
+				Servers: func() []redis.UniversalClient { return b.Env().Redis },
+				Virtual: b.Pass != nil,
 			}
-			if stoodStill(o) {
-				o.Err = &tooSlow{Why: fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
-			}
-			report(t, v, o.Err)
-		})
+		}})
 	}
+	suitetest.Run(t, "queue "+v.Name, sideBySide, tried)
 }
-
-// watched is try on a real clock.
-func (r rule) watched(ctx context.Context, b bench) standstill.Outcome {
-	if ctx.Err() != nil {
-		return standstill.Outcome{Err: context.Cause(ctx)}
-	}
-	return standstill.While(b.Env().Redis, func() error { return r.try(ctx, b) })
-}
-
-// stoodStill reports whether a rule failed, perhaps because the server or the machine stood still.
-func stoodStill(o standstill.Outcome) bool {
-	return o.Err != nil && !errors.As(o.Err, new(*remark)) && o.Doubtful()
-}
-
-// report fails a rule that was broken, and skips one that could not be judged.
-func report(t *testing.T, v queueimpl.Variant, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if note := new(remark); errors.As(err, &note) {
-		t.Logf("queue %s: %v", v.Name, note)
-		return
-	}
-	if errors.As(err, new(*tooSlow)) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skipf("queue %s: %v", v.Name, err)
-	}
-	t.Errorf("queue %s: %v", v.Name, err)
-}
-
-// remark is returned by a rule that the queue passed, to have a text logged.
-type remark struct{ text string }
-
-func (r *remark) Error() string { return r.text }
 
 // try checks the rule, and returns an error if a call of the queue does not return.
 func (r rule) try(ctx context.Context, b bench) error {
@@ -222,7 +149,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
 			return outOfTime(b, r, end, err)
 		}
-		if errors.As(err, new(*never)) && !errors.As(err, new(*breach)) {
+		if errors.As(err, new(*never)) && !errors.As(err, new(*suitetest.Breach)) {
 			return broken(r.of(), "%w", err)
 		}
 		return err

@@ -16,8 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
-	"oversell/internal/servertest"
-	"oversell/internal/standstill"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/server"
@@ -592,7 +591,7 @@ func TestUnusualQueues(t *testing.T) {
 			t.Run(name+"/"+r.name, func(t *testing.T) {
 				t.Parallel()
 				b := newBench(t)
-				if err := r.try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); errors.As(err, new(*breach)) {
+				if err := r.try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: v}); errors.As(err, new(*suitetest.Breach)) {
 					t.Errorf("the rule accuses it: %v", err)
 				}
 			})
@@ -671,33 +670,5 @@ func newBench(t *testing.T) Bench {
 				},
 			}
 		},
-	}
-}
-
-// TestStandstill checks that a failure is doubted if the server stood still meanwhile, and only then.
-func TestStandstill(t *testing.T) {
-	addr, process := servertest.Start(t)
-	c := redis.NewClient(&redis.Options{Addr: addr})
-	defer c.Close()
-	b := bench{Env: func() variant.Env { return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}} }}
-	for _, still := range []bool{true, false} {
-		r := rule{name: "fails", check: func(ctx context.Context, b bench) error {
-			if still {
-				if err := process.Freeze(); err != nil {
-					return err
-				}
-				<-time.After(standstill.Limit + standstill.Limit/10)
-				if err := process.Thaw(); err != nil {
-					return err
-				}
-			}
-			return broken(theInterface, "pop of 1 answered %q", "i/o timeout")
-		}}
-		if o := r.watched(t.Context(), b); !errors.As(o.Err, new(*breach)) || stoodStill(o) != still {
-			t.Errorf("still %v: %v, after a standstill of %v", still, o.Err, o.Still)
-		}
-	}
-	if o := (standstill.Outcome{Err: &remark{"slow"}, Still: time.Hour}); stoodStill(o) || stoodStill(standstill.Outcome{Still: time.Hour}) {
-		t.Error("a rule that was passed is tried again")
 	}
 }

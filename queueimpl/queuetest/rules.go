@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oversell/internal/closed"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -506,7 +507,7 @@ func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, las
 			return c, []queueimpl.Task{byID["a"], byID["b"]}, lasts, nil
 		}
 	}
-	return nil, nil, nil, &tooSlow{Why: "of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
+	return nil, nil, nil, &suitetest.TooSlow{Why: "of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
 }
 
 // lateAckBeside makes one client pop one of two tasks after both claims have run out: the ack of the other task
@@ -700,7 +701,7 @@ func manyLent(ctx context.Context, b bench, most int) (c *client, ids []string, 
 	start := time.Now()
 	taken, err = c.Takes(ctx, theInterface, len(ids), slices.Clone(ids)...)
 	if took := time.Since(start); err != nil && b.Pass == nil && took > lasting {
-		err = &tooSlow{Why: fmt.Sprintf("%d tasks were taken in %v, longer than a claim lasts", len(ids), took)}
+		err = &suitetest.TooSlow{Why: fmt.Sprintf("%d tasks were taken in %v, longer than a claim lasts", len(ids), took)}
 	}
 	return c, ids, taken, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/servertest"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
@@ -89,7 +90,7 @@ func TestWritesFail(t *testing.T) {
 		})
 	}
 	b := newBench(t)
-	if err := find(t, writesMayFail).try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: good}); !errors.As(err, new(*remark)) {
+	if err := find(t, writesMayFail).try(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: good}); !errors.As(err, new(*suitetest.Remark)) {
 		t.Errorf("on a server without users the rule says %v; want a remark", err)
 	}
 }

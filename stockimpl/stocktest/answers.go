@@ -15,6 +15,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -121,7 +122,7 @@ func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *tr
 				}
 			}
 			reached, err := try(own, t, n)
-			if reached && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
+			if reached && (errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged))) {
 				err = fmt.Errorf("at command %d: %w", n, err)
 			}
 			if err != nil {
@@ -156,7 +157,7 @@ func (t *trying) judge(ctx context.Context, what string, answer error) error {
 func (t *trying) again(ctx context.Context, what string) error {
 	if !t.refund {
 		err := t.y.decided(ctx, 1, t.pieces)
-		if errors.As(err, new(*notJudged)) {
+		if errors.As(err, new(*suitetest.NotJudged)) {
 			return err
 		}
 		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
@@ -212,7 +213,7 @@ func failedCommands(ctx context.Context, b bench) error {
 func writesFail(ctx context.Context, b bench) error {
 	env, writes, err := interrupt.WithUser(ctx, b.Env())
 	if err != nil {
-		return &remark{fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+		return &suitetest.Remark{Text: fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
 	}
 	defer writes.Close()
 	b.Env = func() variant.Env { return env }
@@ -381,7 +382,7 @@ func (b bench) steadilyDisturbed(ctx context.Context, refund bool) error {
 	answer := call()
 	if waits != nil {
 		<-waits
-		return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
+		return &suitetest.NotJudged{Why: fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
 	}
 	commands := line.Sent()
 	line.Plan(nil)
@@ -465,7 +466,7 @@ func movingPiece(ctx context.Context, b bench) error {
 		line.Plan(nil)
 		if waits != nil {
 			<-waits
-			return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
+			return &suitetest.NotJudged{Why: fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
 		}
 		switch {
 		case other != nil:

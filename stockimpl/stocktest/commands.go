@@ -16,6 +16,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/interrupt"
 	"oversell/internal/keyname"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -94,7 +95,7 @@ func (b bench) each(ctx context.Context, actions []interrupt.Action, check func(
 			own.Product = fmt.Sprintf("%s-%d-%d", b.Product, n, a)
 			all.Go(func() {
 				err := check(own, n, a)
-				if !errors.As(err, new(*setUp)) && (errors.As(err, new(*breach)) || errors.As(err, new(*notJudged))) {
+				if !errors.As(err, new(*setUp)) && (errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged))) {
 					err = fmt.Errorf("at command %d%s: %w", n, said[a], err)
 				}
 				errs[(n-1)*len(actions)+i] = err
@@ -130,7 +131,7 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 		}
 		if time.Since(start) > undecided {
 			if s, err := y.sale.State(ctx); err == nil && s.Reserved > 0 && (y.b.Reserves == 0 || y.b.Reserves > undecided) {
-				return &notJudged{fmt.Sprintf("an order was answered with ErrStale for %v, and State says that %d pieces are still reserved: the suite does not wait longer for reservations to end; it tests that on a clock that it moves", undecided, s.Reserved)}
+				return &suitetest.NotJudged{Why: fmt.Sprintf("an order was answered with ErrStale for %v, and State says that %d pieces are still reserved: the suite does not wait longer for reservations to end; it tests that on a clock that it moves", undecided, s.Reserved)}
 			}
 			return broken(variant.NoUndersell, "an order for %d pieces was answered with ErrStale for %v, each time with a newer token, while nobody else bought: it is neither accepted nor refused as sold out", pieces, undecided)
 		}
@@ -147,7 +148,7 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 		switch {
 		case errors.Is(err, stockimpl.ErrSoldOut):
 			return n, nil
-		case errors.As(err, new(*breach)), errors.As(err, new(*notJudged)):
+		case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
 			return n, err
 		case err != nil:
 			return n, broken(theInterface, "buy of 1 by order %d answered %s", from+int64(n), say(err))
@@ -193,7 +194,7 @@ func lostOrder(ctx context.Context, b bench) error {
 			return broken(variant.NoUndersell, "%s was told that the stock is sold out, with %d pieces left", what, stock)
 		}
 		if err != nil {
-			if err := c.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
+			if err := c.decided(ctx, 1, pieces); errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			} else if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
 				return broken(variant.NoUndersell, "%s, sent again with %d pieces there, answered %s", what, stock, say(err))
@@ -274,7 +275,7 @@ func (b bench) deadBuyer(ctx context.Context, n int, a interrupt.Action, stock, 
 		return broken(variant.NoUndersell, "after the death of a buyer and the sale of all else State says %v; want none left, and %d sold", s, stock)
 	}
 	// The order of the dead comes again: it had its effect, or there is nothing left.
-	if err := y.decided(ctx, 1, pieces); errors.As(err, new(*notJudged)) {
+	if err := y.decided(ctx, 1, pieces); errors.As(err, new(*suitetest.NotJudged)) {
 		return err
 	} else if b.promises(variant.OncePerOrder) {
 		if sold == stock && errors.Is(err, stockimpl.ErrRepeated) {
@@ -365,7 +366,7 @@ func (b bench) stalledWhile(ctx context.Context, h stalling) error {
 	if blocked := s.beside(y, func() { sold, err = y.meanwhile(ctx, h) }); blocked != nil {
 		return blocked
 	}
-	if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+	if errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged)) {
 		return fmt.Errorf("beside a buyer that was held up, while %s: %w", h.what, err)
 	}
 	if err != nil && !errors.Is(err, stockimpl.ErrSoldOut) {
@@ -490,7 +491,7 @@ func (s *heldUp) beside(y *buyer, calls func()) error {
 		if since := y.sale.since.Load(); since != 0 && time.Since(time.Unix(0, since)) > blockedFor {
 			s.GoOn()
 			<-done
-			return &notJudged{fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
+			return &suitetest.NotJudged{Why: fmt.Sprintf("a call did not return for %v while the suite held another client up: it may wait for that client", blockedFor)}
 		}
 	}
 }
@@ -775,7 +776,7 @@ func similarProducts(ctx context.Context, b bench) error {
 			return err
 		}
 		if others := keyname.Collisions(found, first, p); len(others) > 0 {
-			shared = &remark{keyname.Remark("product", p, others)}
+			shared = &suitetest.Remark{Text: keyname.Remark("product", p, others)}
 			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -68,7 +69,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 			return broken(variant.NoOversell, "an order for %d pieces was accepted, of %d", stock+1, stock)
 		}
 		for i, err := range small {
-			if errors.As(err, new(*notJudged)) {
+			if errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			}
 			if err != nil {
@@ -118,7 +119,7 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 		}
 		c, line := b.buyerOf(ctx, b.Product, f)
 		for _, z := range []*buyer{y, c} {
-			if err := z.decided(ctx, 2, 1); errors.As(err, new(*notJudged)) {
+			if err := z.decided(ctx, 2, 1); errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			} else if !errors.Is(err, stockimpl.ErrSoldOut) {
 				return broken(variant.NoOversell, "buy of 1 with all pieces sold answered %s", say(err))
@@ -149,7 +150,7 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 			if s.Left == 0 {
 				break
 			}
-			if err := z.decided(ctx, 100+s.Left, 1); errors.As(err, new(*notJudged)) {
+			if err := z.decided(ctx, 100+s.Left, 1); errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			} else if err != nil {
 				return broken(variant.NoUndersell, "after a refund whose client had died, with %d pieces there, buy of 1 answered %s", s.Left, say(err))

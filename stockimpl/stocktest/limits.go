@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/variant"
 )
 
@@ -37,7 +38,7 @@ func (l *limits) failed(quantity int, err error) {
 // empty if that is not so.
 func (b bench) beyond(ctx context.Context, found error) string {
 	switch {
-	case !errors.As(found, new(*breach)):
+	case !errors.As(found, new(*suitetest.Breach)):
 		return ""
 	case b.limits.refundAsked.Load():
 		return b.noRefunds.Error() + "; what comes before the first refund was tried"

@@ -10,6 +10,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/emulated"
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -113,7 +114,7 @@ func reservationsEnd(ctx context.Context, b bench) error {
 	case b.Reserves == 0:
 		return fmt.Errorf("not judged: pieces are set aside by a clock that the suite cannot move. Say in Bench.Reserves for how long they are, at most %v in the test, so that it can wait until they have come back", undecided)
 	case b.Reserves > undecided:
-		return &notJudged{fmt.Sprintf("pieces are set aside for %v by a clock that the suite cannot move, and it does not wait for so long", b.Reserves)}
+		return &suitetest.NotJudged{Why: fmt.Sprintf("pieces are set aside for %v by a clock that the suite cannot move, and it does not wait for so long", b.Reserves)}
 	}
 	return b.reservedFor(ctx, func() error { return (clock.Real{}).Sleep(ctx, b.Reserves+time.Second/2) })
 }
@@ -198,7 +199,7 @@ func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interru
 		again()
 	}
 	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
-		if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+		if errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged)) {
 			return false, err
 		}
 		return false, broken(variant.NoUndersell, "an order that was sent again, with enough there, was answered %s", say(err))
@@ -216,7 +217,7 @@ func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
 	}
 	for id := int64(1000); id < 1002; id++ { // each may end some reservations that are over
 		if err := y.decided(ctx, id, 1); err != nil {
-			if errors.As(err, new(*breach)) || errors.As(err, new(*notJudged)) {
+			if errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			}
 			return broken(variant.NoUndersell, "buy of 1, with at least %d of %d there, answered %s", stock-pieces-int(id-1000), stock, say(err))

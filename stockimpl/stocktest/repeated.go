@@ -10,6 +10,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -62,7 +63,7 @@ func manyDead(ctx context.Context, b bench) error {
 			switch err := y.decided(ctx, id, 1); {
 			case err == nil, errors.Is(err, stockimpl.ErrRepeated):
 				stands++
-			case errors.As(err, new(*notJudged)):
+			case errors.As(err, new(*suitetest.NotJudged)):
 				return err
 			}
 		}

@@ -49,15 +49,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/clock"
-	"oversell/internal/standstill"
+	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/server/opentest"
 	"oversell/stockimpl"
@@ -93,10 +93,6 @@ func Auto(t *testing.T) func(*testing.T) Bench {
 // still for a second is tried once more, and is skipped as too slow if that happens again.
 func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
-	type check struct {
-		rule
-		result chan standstill.Outcome
-	}
 	if err := newBenchOf(open(t), sale).works(t.Context()); err != nil {
 		t.Fatalf("sale %s: %v; no rule was tried", sale.Name, err)
 	}
@@ -104,67 +100,25 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	if noRefunds != nil {
 		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	slots := make(chan struct{}, sideBySide)
-	var all sync.WaitGroup
-	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
-	var checks []check
+	var tried []suitetest.Rule
 	for _, r := range rules {
 		if !r.appliesTo(sale) {
 			continue
 		}
-		b := newBenchOf(open(t), sale)
-		b.noRefunds = noRefunds
-		c := check{r, make(chan standstill.Outcome, 1)}
-		checks = append(checks, c)
-		if sale.Needs.SQL {
-			c.result <- r.watched(ctx, b)
-			continue
-		}
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			c.result <- r.watched(ctx, b)
-		})
+		tried = append(tried, suitetest.Rule{Name: r.name, Open: func(t *testing.T) suitetest.Trial {
+			b := newBenchOf(open(t), sale)
+			b.noRefunds = noRefunds
+			return suitetest.Trial{
+				Try:     func(ctx context.Context) error { return r.try(ctx, b) },
+				Servers: func() []redis.UniversalClient { return b.Env().Redis },
+			}
+		}})
 	}
-	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
-			o := <-c.result
-			if stoodStill(o) {
-				t.Logf("tried again, since the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)
-				b := newBenchOf(open(t), sale)
-				b.noRefunds = noRefunds
-				o = c.watched(t.Context(), b)
-			}
-			err := o.Err
-			if stoodStill(o) {
-				err = &tooSlow{fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
-			}
-			if note := new(remark); errors.As(err, &note) {
-				t.Logf("sale %s: %v", sale.Name, note)
-				return
-			}
-			if errors.As(err, new(*notJudged)) || errors.As(err, new(*tooSlow)) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-				t.Skipf("sale %s: %v", sale.Name, err)
-			}
-			if err != nil {
-				t.Errorf("sale %s: %v", sale.Name, err)
-			}
-		})
+	atOnce := sideBySide
+	if sale.Needs.SQL {
+		atOnce = 1
 	}
-}
-
-// watched is try, and watches the servers meanwhile.
-func (r rule) watched(ctx context.Context, b bench) standstill.Outcome {
-	if ctx.Err() != nil {
-		return standstill.Outcome{Err: context.Cause(ctx)}
-	}
-	return standstill.While(b.Env().Redis, func() error { return r.try(ctx, b) })
-}
-
-// stoodStill reports whether a rule failed, perhaps because the server or the machine stood still.
-func stoodStill(o standstill.Outcome) bool {
-	return o.Err != nil && !errors.As(o.Err, new(*remark)) && !errors.As(o.Err, new(*notJudged)) && o.Doubtful()
+	suitetest.Run(t, "sale "+sale.Name, atOnce, tried)
 }
 
 // sideBySide is how many rules are tried at once.
@@ -179,7 +133,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 	select {
 	case err := <-result:
 		if why := b.beyond(context.WithoutCancel(ctx), err); why != "" {
-			return &notJudged{why}
+			return &suitetest.NotJudged{Why: why}
 		}
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
 			return b.outOfTime(r, end, err)
@@ -310,38 +264,13 @@ var rules = []rule{
 
 // broken reports that a promise, or a rule of the interface, was not kept.
 func broken(promise variant.Property, format string, args ...any) error {
-	return &breach{promise, fmt.Errorf(format, args...), time.Now()}
+	return suitetest.Broken(promise, format, args...)
 }
-
-// breach is a promise, or a rule of the interface, that was broken.
-type breach struct {
-	promise variant.Property
-	how     error
-	at      time.Time // when that was found
-}
-
-func (b *breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.promise, b.how) }
-func (b *breach) Unwrap() error { return b.how }
-
-// tooSlow says that a rule could not be completed in time.
-type tooSlow struct{ why string }
-
-func (s *tooSlow) Error() string { return "too slow to judge: " + s.why }
-
-// notJudged says why a rule cannot tell whether the sale keeps its promise.
-type notJudged struct{ why string }
-
-func (n *notJudged) Error() string { return "not judged: " + n.why }
-
-// remark is returned by a rule that the sale passed, to have a text logged.
-type remark struct{ text string }
-
-func (r *remark) Error() string { return r.text }
 
 // firstBreach returns the first error that accuses the sale, or else the first error.
 func firstBreach(errs []error) (first error) {
 	for _, err := range errs {
-		if err != nil && !errors.As(err, new(*notJudged)) {
+		if err != nil && !errors.As(err, new(*suitetest.NotJudged)) {
 			return err
 		}
 		if first == nil {
@@ -362,7 +291,7 @@ const nearly = 50 * time.Millisecond
 // true. Anything else is an error of the suite's own context, and says something about the sale
 // only if its calls are quick.
 func (b bench) outOfTime(r rule, end time.Time, err error) error {
-	if w := new(breach); errors.As(err, &w) && w.at.Before(end.Add(-nearly)) || errors.As(err, new(*notJudged)) {
+	if w := new(suitetest.Breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) || errors.As(err, new(*suitetest.NotJudged)) {
 		return err
 	}
 	of := r.promise
@@ -371,7 +300,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	}
 	d := b.roundTrip()
 	if d > near {
-		return &tooSlow{fmt.Sprintf("the rule has not come to its end in %v, and a look at the sale takes %v", patience, d.Round(time.Microsecond))}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the sale takes %v", patience, d.Round(time.Microsecond))}
 	}
 	return broken(of, "some call, or a series of them, had not come to an end after %v, though a look at the sale takes %v", patience, d.Round(time.Microsecond))
 }

@@ -17,7 +17,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/mutants/sales"
 	"oversell/internal/servertest"
-	"oversell/internal/standstill"
+	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -278,7 +278,7 @@ func TestWritesFail(t *testing.T) {
 			}
 		})
 	}
-	if err := find(t, rule).try(t.Context(), newBenchOf(newBench(t), saleNamed(t, "lua"))); !errors.As(err, new(*remark)) {
+	if err := find(t, rule).try(t.Context(), newBenchOf(newBench(t), saleNamed(t, "lua"))); !errors.As(err, new(*suitetest.Remark)) {
 		t.Errorf("on a server without users the rule says %v; want a remark", err)
 	}
 }
@@ -424,12 +424,12 @@ func TestLimits(t *testing.T) {
 			}
 			rest.Wait()
 			const failing = "an error of the server or the connection is no answer"
-			if errors.As(said[failing], new(*notJudged)) {
+			if errors.As(said[failing], new(*suitetest.NotJudged)) {
 				t.Errorf("the rule %q is not judged: %v", failing, said[failing])
 			}
 			accused := false
 			for name, err := range said {
-				if !errors.As(err, new(*breach)) {
+				if !errors.As(err, new(*suitetest.Breach)) {
 					continue
 				}
 				accused = accused || strings.Contains(err.Error(), tt.says)
@@ -440,7 +440,7 @@ func TestLimits(t *testing.T) {
 			if !accused && tt.says != "" {
 				t.Errorf("no rule says %q", tt.says)
 			}
-			if tt.skipped != "" && !errors.As(said[tt.skipped], new(*notJudged)) {
+			if tt.skipped != "" && !errors.As(said[tt.skipped], new(*suitetest.NotJudged)) {
 				t.Errorf("the rule %q says %v; want that it cannot judge the sale", tt.skipped, said[tt.skipped])
 			}
 		})
@@ -502,7 +502,7 @@ func TestUnsaidReservations(t *testing.T) {
 	}
 	r := find(t, "reservations end")
 	b := newBenchOf(newBench(t), own)
-	if err := r.check(t.Context(), b); err == nil || errors.As(err, new(*notJudged)) || !strings.Contains(err.Error(), "Bench.Reserves") {
+	if err := r.check(t.Context(), b); err == nil || errors.As(err, new(*suitetest.NotJudged)) || !strings.Contains(err.Error(), "Bench.Reserves") {
 		t.Errorf("the rule says %v; want that it asks for Bench.Reserves", err)
 	}
 	b.Product += "-said"
@@ -548,35 +548,5 @@ func newBench(t *testing.T) Bench {
 			t.Cleanup(func() { c.Close() })
 			return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text}
 		},
-	}
-}
-
-// TestStandstill checks that a failure is doubted if the server stood still meanwhile, and only then.
-func TestStandstill(t *testing.T) {
-	addr, process := servertest.Start(t)
-	c := redis.NewClient(&redis.Options{Addr: addr})
-	defer c.Close()
-	b := newBenchOf(Bench{Product: "phone", Env: func() variant.Env { return variant.Env{Redis: []redis.UniversalClient{c}, Clock: clock.Real{}} }}, saleNamed(t, "lua"))
-	for _, still := range []bool{true, false} {
-		r := rule{name: "fails", check: func(ctx context.Context, b bench) error {
-			if still {
-				if err := process.Freeze(); err != nil {
-					return err
-				}
-				<-time.After(standstill.Limit + standstill.Limit/10)
-				if err := process.Thaw(); err != nil {
-					return err
-				}
-			}
-			return broken(theInterface, "buy of 1 answered %q", "i/o timeout")
-		}}
-		if o := r.watched(t.Context(), b); !errors.As(o.Err, new(*breach)) || stoodStill(o) != still {
-			t.Errorf("still %v: %v, after a standstill of %v", still, o.Err, o.Still)
-		}
-	}
-	for _, err := range []error{nil, &remark{"slow"}, &notJudged{"too small"}} {
-		if stoodStill(standstill.Outcome{Err: err, Still: time.Hour}) {
-			t.Errorf("a rule with the result %v is tried again", err)
-		}
 	}
 }

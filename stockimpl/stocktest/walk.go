@@ -15,6 +15,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -75,7 +76,7 @@ func randomWalks(ctx context.Context, b bench) error {
 				w := newWalk(b, envs, next.Add(1)-1)
 				w.model.tellsLeft = b.promises(variant.Linearizable) && !setsAside
 				err := w.run(ctx)
-				if ctx.Err() != nil && !errors.As(err, new(*breach)) {
+				if ctx.Err() != nil && !errors.As(err, new(*suitetest.Breach)) {
 					return // another walk found something, or time is over
 				}
 				if errs[i] = err; err != nil {
@@ -249,7 +250,7 @@ func (w *walk) run(ctx context.Context) error {
 		return err
 	}
 	err = w.model.verdict(w.calls, final)
-	if v := new(breach); errors.As(err, &v) {
+	if v := new(suitetest.Breach); errors.As(err, &v) {
 		return w.shown(v)
 	}
 	return err
@@ -389,11 +390,11 @@ func (b bench) hasFlaw(f variant.Fault) bool {
 }
 
 // shown tells how the walk went.
-func (w *walk) shown(v *breach) error {
+func (w *walk) shown(v *suitetest.Breach) error {
 	var text strings.Builder
 	for i, e := range w.events {
 		fmt.Fprintf(&text, "\n  %3d. %s", i+1, e)
 	}
-	v.how = fmt.Errorf("%w. What happened, with a stock of %d (client 0 opens the sale, and sells what is left in the end; OVERSELL_SEED=%d tries this walk first):%s", v.how, w.model.stock, w.seed, text.String())
+	v.How = fmt.Errorf("%w. What happened, with a stock of %d (client 0 opens the sale, and sells what is left in the end; OVERSELL_SEED=%d tries this walk first):%s", v.How, w.model.stock, w.seed, text.String())
 	return v
 }

@@ -1,0 +1,147 @@
+// Package suitetest runs the rules of a conformance suite, each as a subtest, and has the errors that a rule may return.
+package suitetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/standstill"
+	"oversell/variant"
+)
+
+// Breach is a promise, or a rule of the interface, that was broken.
+type Breach struct {
+	Promise variant.Property
+	How     error
+	At      time.Time // when that was found
+}
+
+func (b *Breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.Promise, b.How) }
+func (b *Breach) Unwrap() error { return b.How }
+
+// Broken reports that a promise, or a rule of the interface, was not kept.
+func Broken(promise variant.Property, format string, args ...any) error {
+	return &Breach{promise, fmt.Errorf(format, args...), time.Now()}
+}
+
+// TooSlow says that a rule could not be completed in time. Its subtest is skipped, or fails if OVERSELL_REQUIRE_ALL=1.
+type TooSlow struct{ Why string }
+
+func (s *TooSlow) Error() string { return "too slow to judge: " + s.Why }
+
+// NotJudged says why a rule cannot tell whether a promise is kept. Its subtest is skipped.
+type NotJudged struct{ Why string }
+
+func (n *NotJudged) Error() string { return "not judged: " + n.Why }
+
+// Remark is returned by a rule that was kept, to have a text logged.
+type Remark struct{ Text string }
+
+func (r *Remark) Error() string { return r.Text }
+
+// Rule is one subtest.
+type Rule struct {
+	Name string
+	// Alone says that the rule is tried when all others have ended.
+	Alone bool
+	// Open opens what one trial needs. It may be called twice.
+	Open func(t *testing.T) Trial
+}
+
+// Trial is one try of a rule.
+type Trial struct {
+	Try func(context.Context) error
+	// Servers returns clients of the servers that are watched meanwhile.
+	Servers func() []redis.UniversalClient
+	// Virtual says that the trial has a clock of its own, which it moves. It is then made within its subtest.
+	Virtual bool
+}
+
+// Run tries rules on a subject, such as "queue mine": at most so many side by side, since most wait for time to pass. A rule
+// that fails while the servers or the machine stand still for a second is tried once more, and is skipped as too slow if that
+// happens again.
+func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	slots := make(chan struct{}, sideBySide)
+	var others, all sync.WaitGroup
+	var last sync.Mutex
+	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
+	type check struct {
+		Rule
+		result func(context.Context) standstill.Outcome
+	}
+	var checks []check
+	for _, r := range rules {
+		trial := r.Open(t)
+		if trial.Virtual {
+			checks = append(checks, check{r, func(ctx context.Context) standstill.Outcome { return standstill.Outcome{Err: trial.Try(ctx)} }})
+			continue
+		}
+		result := make(chan standstill.Outcome, 1)
+		checks = append(checks, check{r, func(context.Context) standstill.Outcome { return <-result }})
+		if r.Alone {
+			all.Go(func() {
+				others.Wait()
+				last.Lock()
+				defer last.Unlock()
+				result <- trial.watched(ctx)
+			})
+			continue
+		}
+		others.Add(1)
+		all.Go(func() {
+			defer others.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			result <- trial.watched(ctx)
+		})
+	}
+	for _, c := range checks {
+		t.Run(c.Name, func(t *testing.T) {
+			o := c.result(t.Context())
+			if doubtful(o) {
+				t.Logf("tried again, since the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)
+				o = c.Open(t).watched(t.Context())
+			}
+			if doubtful(o) {
+				o.Err = &TooSlow{fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
+			}
+			report(t, subject, o.Err)
+		})
+	}
+}
+
+// watched tries the rule, and watches the servers meanwhile.
+func (x Trial) watched(ctx context.Context) standstill.Outcome {
+	if ctx.Err() != nil {
+		return standstill.Outcome{Err: context.Cause(ctx)}
+	}
+	return standstill.While(x.Servers(), func() error { return x.Try(ctx) })
+}
+
+// doubtful reports whether a rule failed, perhaps because the servers or the machine stood still.
+func doubtful(o standstill.Outcome) bool {
+	return o.Err != nil && !errors.As(o.Err, new(*Remark)) && !errors.As(o.Err, new(*NotJudged)) && o.Doubtful()
+}
+
+// report fails a rule that was broken, and skips one that could not be judged.
+func report(t *testing.T, subject string, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case errors.As(err, new(*Remark)):
+		t.Logf("%s: %v", subject, err)
+	case errors.As(err, new(*NotJudged)), errors.As(err, new(*TooSlow)) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
+		t.Skipf("%s: %v", subject, err)
+	default:
+		t.Errorf("%s: %v", subject, err)
+	}
+}
