@@ -161,6 +161,9 @@ func (q *queue) fate(t *task) string {
 	r, told := q.lastPop(t)
 	switch {
 	case r == nil:
+		if n := q.unsettledPops(); n > 0 {
+			return "handed to nobody, unless by " + say.Many(n, "pop") + " without an answer"
+		}
 		return "handed to nobody"
 	case !told:
 		return fmt.Sprintf("taken for %s, which asked at %s and had no answer", who(r), say.At(r.call))
@@ -170,6 +173,16 @@ func (q *queue) fate(t *task) string {
 		return s + ", which died at " + say.At(c.Return)
 	}
 	return s + ", which did not do it"
+}
+
+// unsettledPops is how many pops got no answer, so that nobody knows what they took; 0 if there is a journal.
+func (q *queue) unsettledPops() (n int) {
+	for i := int32(0); i < q.records.Len() && len(q.journal) == 0; i++ {
+		if r := q.record(i); r.kind == history.Pop && r.outcome == history.Unknown {
+			n++
+		}
+	}
+	return n
 }
 
 // trace holds the known facts about a lost task.
