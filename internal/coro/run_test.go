@@ -129,7 +129,7 @@ func TestCommandsOfEveryType(t *testing.T) {
 		{"xrange s - +", "*1\r\n*2\r\n$3\r\n1-1\r\n" + bulk("id", "x"), "[{1-1 map[id:x] 0 0}] <nil>", one(func(ctx context.Context, c redis.UniversalClient) ([]redis.XMessage, error) {
 			return c.XRange(ctx, "s", "-", "+").Result()
 		})},
-		{"blpop k 1", bulk("k", "v"), "[k v] <nil>", one(func(ctx context.Context, c redis.UniversalClient) ([]string, error) {
+		{"lpop k", "$1\r\nv\r\n", "[k v] <nil>", one(func(ctx context.Context, c redis.UniversalClient) ([]string, error) {
 			return c.BLPop(ctx, time.Second, "k").Result()
 		})},
 		{"time", bulk("5", "7"), "5000007 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (int64, error) {
