@@ -288,12 +288,17 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 			// If the order of names shows, clients cannot be exchanged.
 			r, again, err = c.search(ctx, began, 1, naming, false)
 		}
+		if again == nil && errors.Is(err, coro.ErrPanicked) {
+			again = err // perhaps because tokens are longer, or other texts
+		}
 		if again == nil {
 			r.Bounds = c.Bounds
-			if err == nil {
-				r = c.inLeases(ctx, began, r, naming)
+			if err != nil {
+				return r, err
 			}
-			return r, err
+			if r, again = c.inLeases(ctx, began, r, naming); again == nil {
+				return r, nil
+			}
 		}
 		why = again
 	}
@@ -302,10 +307,11 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 
 // inLeases searches again for the promises that hold, in the time that is left, without crashes and late messages: time
 // also passes to moments at which nothing ends. A client that is held up there may count a lease from then, or send a
-// value computed from the rest of a lease.
-func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) reports.Exploration {
+// value computed from the rest of a lease. again is as for search: it tells of a program that does more with names than
+// compare them.
+func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) (_ reports.Exploration, again error) {
 	if !held(r) || c.Exhaustive || r.Bounds.Advances == 0 || c.Run.Scenario.Uses(variant.Queue) {
-		return r
+		return r, nil
 	}
 	inside := c
 	inside.inside = true
@@ -316,20 +322,22 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 	}
 	r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
 	switch {
-	case err == nil && again == nil && s.Verdict == reports.Violated:
+	case again != nil:
+		return r, again
+	case err == nil && s.Verdict == reports.Violated:
 		s.Bounds = c.Bounds
 		s.Stats = sum(r.Stats, s.Stats)
-		return s
-	case err == nil && again == nil && held(s):
+		return s, nil
+	case err == nil && held(s):
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside a lease, other than its middle and its last millisecond, and all of them after a crash or a late message (%d more states)", s.Stats.States))
 	default:
 		why := "the time was over"
-		if err := errors.Join(err, again); err != nil {
+		if err != nil {
 			why = phrase.OneLine(err.Error())
 		}
 		r.NotChecked = append(r.NotChecked, "moments inside a lease at which nothing ends: "+why)
 	}
-	return r
+	return r, nil
 }
 
 // search runs one search in 1/parts of the remaining time. If again is not nil, it is the reason why the search must be

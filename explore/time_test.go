@@ -565,7 +565,7 @@ func TestWaitingThatIsUnknown(t *testing.T) {
 			until, token := env.Clock.Now().Add(o.TTL), env.Token()
 			err := put(ctx, env, lockKey, token, o.TTL)
 			if errors.Is(err, lockimpl.ErrHeld) && o.MaxTries != 1 {
-				if err := env.Redis[0].BLPop(ctx, time.Second, "released").Err(); err != nil {
+				if err := env.Redis[0].BZPopMin(ctx, time.Second, "released").Err(); err != nil {
 					return time.Time{}, "", err
 				}
 			}
@@ -573,7 +573,7 @@ func TestWaitingThatIsUnknown(t *testing.T) {
 		}}
 	}}}
 	r, err := Run(t.Context(), c)
-	if err != nil || r.Verdict != reports.Inconclusive || !strings.HasPrefix(r.Why, unwaited) || !strings.Contains(r.Why, "blpop") {
+	if err != nil || r.Verdict != reports.Inconclusive || !strings.HasPrefix(r.Why, unwaited) || !strings.Contains(r.Why, "bzpopmin") {
 		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
 	}
 	for _, p := range r.Properties {

@@ -61,7 +61,13 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 		}
 		b = broken(variant.Lock, variant.MutualExclusion, "client %d was granted the lock%s while client %d held it %s", client, by, o, p.heldUntil(o, d.inner))
 	}
-	if !r.lock.fencing || op.Fence <= 0 {
+	if !r.lock.fencing {
+		return b
+	}
+	if op.Fence <= 0 {
+		if b == nil {
+			b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the fencing token %d: tokens begin with 1", client, op.Fence)
+		}
 		return b
 	}
 	grants := &p.grants[d.inner]

@@ -122,6 +122,9 @@ func (c *Client) look() {
 	c.watch.Reset(c.options.Patience)
 }
 
+// ErrPanicked is the error of a client whose code panicked.
+var ErrPanicked = errors.New("the program panicked")
+
 // main is a thread's goroutine.
 func (t *thread) main() {
 	Mark()
@@ -131,7 +134,7 @@ func (t *thread) main() {
 		switch r := recover(); {
 		case t.c.dead.Load():
 		case r != nil:
-			t.c.fail(fmt.Errorf("the program panicked: %v%s", r, where()))
+			t.c.fail(fmt.Errorf("%w: %v%s", ErrPanicked, r, where()))
 		case !returned:
 			t.c.fail(errors.New("the program ended its goroutine"))
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -28,7 +30,10 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan result, 1)
+	own := make(chan string, 1) // the search's goroutine
 	go func() {
+		id, _, _ := strings.Cut(string(debug.Stack()), " [")
+		own <- id
 		r, err := explore.Run(ctx, c)
 		over <- result{r, err}
 	}()
@@ -38,8 +43,8 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	if limit := time.Duration(c.Bounds.TimeMS * float64(time.Millisecond)); limit > 0 {
 		end = time.After(limit + overtime)
 	}
-	before := map[string]int{}  // for how many checks a goroutine has stood there
-	others := atMutex(stacks()) // of an earlier search that was ended
+	search := <-own
+	before := map[string]int{} // for how many checks a goroutine has stood there
 	for {
 		select {
 		case r := <-over:
@@ -49,10 +54,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 		case <-look.C:
 		}
 		now := map[string]int{}
-		for id, at := range atMutex(stacks()) {
-			if _, is := others[id]; is {
-				continue
-			}
+		for id, at := range atMutex(stacks(), search) {
 			if now[id] = before[id] + 1; now[id] > 2 {
 				return reports.Exploration{}, fmt.Errorf("%w: one client waits for a mutex at %s", errMutex, at)
 			}
@@ -74,13 +76,17 @@ func stacks() string {
 // threadOf marks the stack of a client's thread in a search.
 const threadOf = "oversell/internal/coro.(*thread).main("
 
-// atMutex returns the clients' threads that wait for a mutex, by the heads of their goroutines, with the places where
-// they wait.
-func atMutex(stacks string) map[string]string {
-	found := map[string]string{}
+// atMutex returns the clients' threads of a search that wait for a mutex, by the heads of their goroutines, with the places
+// where they wait. A search that was ended may have left others.
+func atMutex(stacks, search string) map[string]string {
+	found, creators := map[string]string{}, map[string]string{}
 	for one := range strings.SplitSeq(stacks, "\n\n") {
 		head, frames, _ := strings.Cut(one, "\n")
 		id, state, _ := strings.Cut(head, " [")
+		if _, creator, ok := strings.Cut(frames, " in goroutine "); ok {
+			number, _, _ := strings.Cut(creator, "\n")
+			creators[id] = "goroutine " + number
+		}
 		if !strings.HasPrefix(state, "sync.Mutex.") && !strings.HasPrefix(state, "sync.RWMutex.") || !strings.Contains(frames, threadOf) {
 			continue
 		}
@@ -93,5 +99,11 @@ func atMutex(stacks string) map[string]string {
 			}
 		}
 	}
+	maps.DeleteFunc(found, func(id, _ string) bool {
+		for id != search && id != "" {
+			id = creators[id]
+		}
+		return id != search
+	})
 	return found
 }

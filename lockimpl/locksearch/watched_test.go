@@ -3,6 +3,7 @@ package locksearch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -74,5 +75,25 @@ func TestAdvice(t *testing.T) {
 	r.Why, r.NotChecked = "the search was interrupted", nil
 	if got := advice(r); got != "" {
 		t.Errorf("the advice is %q where nothing is to be done", got)
+	}
+}
+
+// TestAtMutex checks that only threads of the given search are found, however deep in it they began.
+func TestAtMutex(t *testing.T) {
+	waits := func(id, creator int) string {
+		return fmt.Sprintf("goroutine %d [sync.Mutex.Lock, 1 minutes]:\nsync.(*Mutex).Lock(...)\n\t/go/mutex.go:1\nmine.(*lock).Acquire(0x1)\n\t/mine/lock.go:%d +0x2\n%s0x1)\n\t/coro/thread.go:3\ncreated by oversell/internal/coro.Start in goroutine %d\n\t/coro/client.go:4", id, id, threadOf, creator)
+	}
+	other := func(id, creator int) string {
+		return fmt.Sprintf("goroutine %d [chan receive]:\nmain.f(...)\n\t/f.go:1\ncreated by sync.(*WaitGroup).Go in goroutine %d\n\t/go/waitgroup.go:1", id, creator)
+	}
+	all := strings.Join([]string{other(10, 1), other(11, 10), waits(12, 11), waits(13, 10), other(20, 1), other(21, 20), waits(22, 21), waits(30, 29)}, "\n\n")
+	for search, want := range map[string]string{
+		"goroutine 10": "map[goroutine 12:/mine/lock.go:12 goroutine 13:/mine/lock.go:13]",
+		"goroutine 20": "map[goroutine 22:/mine/lock.go:22]",
+		"goroutine 40": "map[]",
+	} {
+		if got := fmt.Sprint(atMutex(all, search)); got != want {
+			t.Errorf("of %s these wait: %s; want %s", search, got, want)
+		}
 	}
 }
