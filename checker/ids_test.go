@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -73,6 +74,7 @@ func TestNoGaps(t *testing.T) {
 		{"the server knows more, and an answer got lost", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(2, 9)}, Unknown, "2"},
 		{"the server knows no more", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(1, 9)}, Holds, ""},
 		{"read too early", h, []history.Op{lastNumber(2, 0), gave(1, 1, 2, 3)}, Holds, ""},
+		{"the largest number there is, twice", h, []history.Op{gave(1, math.MaxInt64, 1, 2), gave(1, math.MaxInt64, 3, 4)}, Violated, "9,223,372,036,854,775,806 of the numbers from 1 to 9,223,372,036,854,775,807: 1 to 9,223,372,036,854,775,806"},
 		{"a long way", h, []history.Op{gave(1, 1, 1, 2), gave(1, 1<<40, 3, 4), gave(1, 5, 5, 6)}, Violated, "2 to 4, 6 to "},
 		{"no number", h, []history.Op{gave(1, 1, 1, 2), gave(1, 0, 3, 4)}, Unknown, "no numbers"},
 		{"nothing", h, []history.Op{unnumbered(1, 1, 2)}, Unknown, "nobody obtained a number"},
@@ -99,6 +101,7 @@ func TestIDLinear(t *testing.T) {
 	h := history.Header{}
 	runCases(t, monitorOf(variant.IDs, variant.Linearizable), []verdictCase{
 		{"a number left out", h, []history.Op{gave(1, 2, 1, 2)}, Violated, "nobody can have been given 1"},
+		{"the largest number there is was read", h, []history.Op{gave(1, 1, 1, 2), lastNumber(math.MaxInt64, 9)}, Violated, "nobody can have been given it by then"},
 		{"filled by a lost answer", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 2, 3)}, Holds, "1 number"},
 		{"by one called too late", h, []history.Op{gave(1, 2, 1, 2), unnumbered(2, 3, 4)}, Violated, ""},
 		{"by one called too late for the next", h, []history.Op{gave(1, 1, 5, 6), gave(3, 3, 1, 4), unnumbered(2, 2, 3)}, Violated, ""},

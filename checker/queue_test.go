@@ -189,6 +189,8 @@ func TestInOrder(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), two...), ops...) }
 	runCases(t, openQueue(variant.InOrder), []verdictCase{
 		{"the later one first", h, list(popped(2, 8, 5, 6)), Violated, "while task 7 was there"},
+		{"a pop without an answer took nothing that waits at the end", h, withAudit(list(unsaid(history.Pop, 3, 0, 5, 6), popped(2, 8, 7, 8)), 7), Violated, "while task 7 was there"},
+		{"a pop without an answer may have taken it, and it came back", history.Header{Visibility: 20}, withAudit(list(unsaid(history.Pop, 3, 0, 5, 6), popped(2, 8, 7, 8)), 7), Unknown, "may have taken that before"},
 		{"the later one before the other was there", h, []history.Op{enqueued(1, 8, 1, 2, 3), popped(2, 8, 3, 4), enqueued(1, 7, 3, 4, 1), popped(2, 7, 5, 6)}, Holds, "2 first deliveries"},
 		{"while the other may have been taken", h, list(popped(3, 7, 5, 7), popped(2, 8, 5, 6)), Holds, ""},
 		{"due at the same time", h, []history.Op{enqueued(1, 7, 1, 2, 3), enqueued(1, 8, 3, 4, 3), popped(2, 8, 5, 6)}, Holds, ""},
@@ -245,8 +247,15 @@ func TestQueueLinear(t *testing.T) {
 	list := func(ops ...history.Op) []history.Op { return ops }
 	put := enqueued(1, 7, 1, 2, 1)
 	ms := time.Millisecond
+	leases := history.Header{Visibility: 20}
+	uncounted := func(op history.Op) history.Op { op.Amount = 0; return op }
 	runCases(t, openQueue(variant.Linearizable), []verdictCase{
 		{"waiting in the end, and nobody had enqueued it", h, withAudit(list(put), 7, 8), Violated, "which nobody had enqueued"},
+		{"withdrawn when its claim had ended", leases, list(put, popped(2, 7, 3, 4), withdrawn(1, 7, 50, 51)), Holds, ""},
+		{"withdrawn, and nobody had enqueued it", leases, list(withdrawn(1, 7, 50, 51)), Violated, "which nobody had enqueued"},
+		{"delivered again without a number", leases, list(put, uncounted(popped(2, 7, 3, 4)), uncounted(popped(2, 7, 50, 51))), Holds, ""},
+		{"delivered again as if it were the first time", leases, list(put, popped(2, 7, 3, 4), popped(2, 7, 50, 51)), Violated, "not been enqueued since"},
+		{"nothing to do, after a pop without an answer", leases, withAudit(list(put, unsaid(history.Pop, 3, 0, 3, 4), nothingFor(2, 5, 6)), 7), Unknown, "1 pop without an answer may have taken tasks"},
 		{"waiting in the end, and perhaps enqueued", h, withAudit(list(put, unsaid(history.Enqueue, 1, 8, 3, 4)), 7, 8), Holds, ""},
 		{"waiting in the end, and it had been taken", h, withAudit(list(put, popped(2, 7, 3, 4), done(2, 7, 5, 6)), 7), Violated, "had taken it and nobody can have enqueued it since"},
 		{"waiting in the end, and it had been withdrawn", h, withAudit(list(put, withdrawn(2, 7, 3, 4)), 7), Violated, ""},

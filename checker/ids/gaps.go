@@ -69,9 +69,15 @@ func (c *counter) gaps(end int64) string {
 	}
 	for _, r := range c.given() {
 		gap(next, r.from-1)
+		if r.to >= end {
+			next = 0
+			break
+		}
 		next = r.to + 1
 	}
-	gap(next, end)
+	if next > 0 {
+		gap(next, end)
+	}
 	if hidden > 0 {
 		out = append(out, "and "+say.Many(int64(hidden), "gap")+" more")
 	}

@@ -2,6 +2,7 @@ package ids
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -161,7 +162,7 @@ func (l *ladder) above() (rung, bool) {
 	read, reads := rung{}, l.read < len(l.reads)
 	if reads {
 		read = l.reads[l.read]
-		read.number++ // it comes after that number, and before this
+		read.number = min(read.number, math.MaxInt64-1) + 1 // it comes after that number, and before this
 	}
 	for v := l.next + 1; v <= l.c.top.number; v++ {
 		if reads && v >= read.number {

@@ -83,7 +83,7 @@ func (q *queue) linear() monitor.Verdict {
 // leftOver finds a task that the final audit lists as waiting although no client had enqueued it, or although it was
 // taken after its every enqueue. A queue that hands a task out again may have put it back itself.
 func (q *queue) leftOver() (why string, witness []history.Op) {
-	if q.Ended || q.redelivered > 0 || q.h.Visibility > 0 {
+	if q.Ended || q.handsOutAgain() {
 		return "", nil
 	}
 	journal := q.journaled()
@@ -113,6 +113,9 @@ func (q *queue) leftOver() (why string, witness []history.Op) {
 	}
 	return "", nil
 }
+
+// handsOutAgain reports whether tasks come back when a claim ends.
+func (q *queue) handsOutAgain() bool { return q.redelivered > 0 || q.h.Visibility > 0 }
 
 // journaled finds, for a task that was read as waiting, the pops without an answer that had
 // taken it before, as the journal told by then.

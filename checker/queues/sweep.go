@@ -449,9 +449,13 @@ func (s *sweep) ask() {
 	}
 }
 
-// doubtful reports whether a pop without an answer can have taken a task.
+// doubtful reports whether a pop without an answer can have taken a task. In a queue that hands tasks out again it can have
+// taken any, which came back afterwards.
 func (s *sweep) doubtful(task int32) bool {
 	t := s.q.tasks.At(task)
+	if s.q.handsOutAgain() {
+		return true
+	}
 	known := t.takes + t.drops
 	if s.q.audited() {
 		known += t.waiting
@@ -514,7 +518,9 @@ func (s *sweep) left(st *state, r *record) {
 	st.flying--
 	if st.credit--; st.credit < 0 {
 		st.credit = 0
-		s.nowhere(r)
+		if !s.cameBack(r) {
+			s.nowhere(r)
+		}
 		if !st.tangled {
 			st.phase, st.taking = absent, false
 		}
@@ -524,6 +530,18 @@ func (s *sweep) left(st *state, r *record) {
 	if st.tangled {
 		s.settle(st)
 	}
+}
+
+// cameBack reports whether what was taken may have come back when an earlier claim ended: a delivery that has no number may
+// be a later one.
+func (s *sweep) cameBack(r *record) (back bool) {
+	if !s.q.handsOutAgain() || r.kind == history.Pop && r.attempt > 0 {
+		return false
+	}
+	s.q.each(s.q.tasks.At(r.task), func(o *record) {
+		back = back || o.kind == history.Pop && o.outcome == history.OK && o != r && o.call <= r.ret
+	})
+	return back
 }
 
 // taken judges the order.
