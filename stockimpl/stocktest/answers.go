@@ -109,7 +109,7 @@ func (b bench) tryings(ctx context.Context, name string, try func(b bench, t *tr
 		for n := 1; n <= most && (!refund || b.noRefunds == nil); n++ {
 			own := b
 			own.Product = fmt.Sprintf("%s-%s-%t-%d", b.Product, name, refund, n)
-			t := &trying{refund: refund, stock: 6, pieces: 2}
+			t := &trying{refund: refund, stock: 6, pieces: b.several(2)}
 			f := &fences{}
 			var err error
 			if t.y, err = openedWith(ctx, own, own.Product, int64(t.stock), f); err != nil {
@@ -242,14 +242,15 @@ func writesFail(ctx context.Context, b bench) error {
 
 // failedLook has each command of State fail. It may answer with an error, or else with what is true.
 func (b bench) failedLook(ctx context.Context, name string, a interrupt.Action, f failure) error {
-	const stock, pieces = 6, 2
+	const stock = 6
+	pieces := int64(b.several(2))
 	b.Product += "-" + name
 	fences := &fences{}
 	y, err := openedWith(ctx, b, b.Product, stock, fences)
 	if err != nil {
 		return err
 	}
-	if err := y.buy(ctx, variant.NoUndersell, 1, pieces, nil, stock-pieces); err != nil {
+	if err := y.buy(ctx, variant.NoUndersell, 1, int(pieces), nil, stock-pieces); err != nil {
 		return err
 	}
 	c, line := b.buyerOf(ctx, b.Product, fences)

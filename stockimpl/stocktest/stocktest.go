@@ -100,6 +100,10 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	if noRefunds != nil {
 		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)
 	}
+	single := newBenchOf(open(t), sale).refusesOrders(t.Context(), 2)
+	if single {
+		t.Logf("sale %s: it takes one piece per order: rules that need larger orders are skipped, or have several orders for one", sale.Name)
+	}
 	var tried []suitetest.Rule
 	for _, r := range rules {
 		if !r.appliesTo(sale) {
@@ -108,6 +112,7 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		tried = append(tried, suitetest.Rule{Name: r.name, Open: func(t *testing.T) suitetest.Trial {
 			b := newBenchOf(open(t), sale)
 			b.noRefunds = noRefunds
+			b.single, b.split = single, single && slices.Contains(oneAfterTheOther, r.name)
 			return suitetest.Trial{
 				Try:     func(ctx context.Context) error { return r.try(ctx, b) },
 				Servers: func() []redis.UniversalClient { return b.Env().Redis },
@@ -185,10 +190,13 @@ type bench struct {
 	limits *limits
 	// noRefunds, unless nil, says why the sale does not refund.
 	noRefunds error
+	// single says that the sale takes one piece per order. Then split says that the rule has several orders for one.
+	single, split bool
+	accepted      *accepted
 }
 
 func newBenchOf(b Bench, sale stockimpl.Variant) bench {
-	return bench{Bench: b, sale: sale, limits: &limits{}}
+	return bench{Bench: b, sale: sale, limits: &limits{}, accepted: &accepted{}}
 }
 
 // The faults of rules.
@@ -376,7 +384,11 @@ func (s *timedSale) State(ctx context.Context) (stockimpl.State, error) {
 
 // newSale is one client of a product.
 func (b bench) newSale(env variant.Env, product string) *timedSale {
-	return &timedSale{Sale: b.sale.New(env, product), limits: b.limits, noRefunds: b.noRefunds}
+	s := b.sale.New(env, product)
+	if b.split {
+		s = &inPieces{s, product, b.accepted}
+	}
+	return &timedSale{Sale: s, limits: b.limits, noRefunds: b.noRefunds}
 }
 
 // client is one more client of a product, with connections of its own.

@@ -362,6 +362,12 @@ func TestLimits(t *testing.T) {
 			}}
 		}
 	}
+	single := always(saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+		if o.Quantity > 1 {
+			return stockimpl.Unsaid, errors.New("one for each customer")
+		}
+		return s.Buy(ctx, o, l)
+	}})
 	for _, tt := range []struct {
 		what, base string
 		with       func() saboteur
@@ -376,6 +382,15 @@ func TestLimits(t *testing.T) {
 			}
 			return s.Buy(ctx, o, l)
 		}}), "orders of every size", ""},
+		{"one piece", "lua", single, "orders of every size", ""},
+		{"one piece, and forgets orders after a day", "orders-kept-for-a-day", single, "orders of every size", "a year after a purchase: once-per-order is broken"},
+		{"one piece, and an error is sold out", "lua", always(saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := single().buy(ctx, s, o, l)
+			if err != nil && o.Quantity == 1 && ctx.Err() == nil && !declared(err) {
+				err = stockimpl.ErrSoldOut
+			}
+			return left, err
+		}}), "orders of every size", "no-undersell is broken: a purchase of 1 pieces of 6"},
 		{"300 calls a second", "lua", often(300), "", ""},
 		{"no refunds, and forgets orders after a day", "orders-kept-for-a-day", final(errors.New("all sales are final")), "a refund returns to the stock", "a year after a purchase: once-per-order is broken"},
 		{"no refunds, and forgets orders after an hour", "orders-by-the-hour", final(errors.New("all sales are final")), "a refund returns to the stock", "h0m0s after a purchase: once-per-order is broken"},
@@ -403,6 +418,7 @@ func TestLimits(t *testing.T) {
 			if (noRefunds == nil) == (tt.with().refund != nil) {
 				t.Fatalf("the suite takes the sale for one without refunds: %v", noRefunds)
 			}
+			one := newBenchOf(newBench(t), limited).refusesOrders(t.Context(), 2)
 			var mu sync.Mutex
 			said := map[string]error{}
 			slots := make(chan struct{}, sideBySide)
@@ -412,7 +428,7 @@ func TestLimits(t *testing.T) {
 					continue
 				}
 				b := newBenchOf(newBench(t), limited)
-				b.noRefunds = noRefunds
+				b.noRefunds, b.single, b.split = noRefunds, one, one && slices.Contains(oneAfterTheOther, r.name)
 				rest.Go(func() {
 					slots <- struct{}{}
 					defer func() { <-slots }()
