@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -195,6 +196,97 @@ func TestGivesUp(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		if !strings.Contains(says[waits], `a client that stopped waiting was told "lock is held"`) {
 			t.Errorf("of a client that waits (%t) the cases say %q", waits, says[waits])
+		}
+	}
+}
+
+// dog renews its leases in the background. It has one of several flaws, or none.
+type dog struct {
+	careless
+	flaw     string
+	renewals map[string]*renewal
+}
+
+type renewal struct {
+	mu   sync.Mutex
+	last lockimpl.Lock
+	stop context.CancelFunc
+	join func(context.Context) error
+}
+
+// slot is what renewals are kept by.
+func (d *dog) slot(l lockimpl.Lock) string {
+	switch d.flaw {
+	case "by name":
+		return l.Key
+	case "one slot":
+		return ""
+	}
+	return l.Token
+}
+
+func (d *dog) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := d.careless.Acquire(ctx, key, o)
+	if err != nil {
+		return l, err
+	}
+	r := &renewal{last: l}
+	beside, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.join = d.env.Go(func(ctx context.Context) {
+		for n := 0; beside.Err() == nil && d.env.Clock.Sleep(ctx, o.TTL/3) == nil && beside.Err() == nil; n++ {
+			if d.flaw == "twenty times" && n == 20 {
+				return
+			}
+			r.mu.Lock()
+			ttl := o.TTL
+			if left := time.Until(r.last.Until); d.flaw != "shortens" {
+				ttl = max(ttl, left)
+			}
+			if renewed, err := d.careless.Extend(ctx, r.last, ttl); err == nil {
+				r.last = renewed
+			}
+			r.mu.Unlock()
+		}
+	})
+	d.renewals[d.slot(l)] = r
+	return l, nil
+}
+
+func (d *dog) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	r := d.renewals[d.slot(l)]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	extended, err := d.careless.Extend(ctx, l, ttl)
+	if err == nil {
+		r.last = extended
+	}
+	return extended, err
+}
+
+func (d *dog) Release(ctx context.Context, l lockimpl.Lock) error {
+	if r := d.renewals[d.slot(l)]; r != nil {
+		r.stop()
+	}
+	return d.careless.Release(ctx, l)
+}
+
+// TestRenewals checks that each case catches a lock whose renewals end too early, or shorten a lease, and passes one whose
+// renewals go on.
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	s := opentest.Open(t, server.Spec{Target: "process"})
+	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3}, "by name": {0}, "one slot": {0, 1}, "twenty times": {2}, "shortens": {3}} {
+		for _, i := range cases {
+			c := Renewals[i]
+			t.Run(fmt.Sprintf("%s/%s", flaw, c.Name), func(t *testing.T) {
+				t.Parallel()
+				b := bench(t, s, fmt.Sprintf("dog-%s-%d", flaw, i), func(e variant.Env) lockimpl.Locker { return &dog{careless{e}, flaw, map[string]*renewal{}} })
+				b.Renews = true
+				if err := c.Try(b); (err != nil) != (flaw != "") {
+					t.Errorf("the case says %v; want that it catches it: %t", err, flaw != "")
+				}
+			})
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package locktest is the conformance suite for locks: it tests the locks of this repository, and any other that
-// implements lockimpl.Locker.
+// Package locktest is the conformance suite for locks: it tests any that implements lockimpl.Locker.
 //
 //	func TestMyLock(t *testing.T) {
 //		locktest.Run(t, lockimpl.Variant{

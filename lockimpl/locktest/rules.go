@@ -30,6 +30,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease counts from the call", reached, leaseFromCall},
 	{variant.MutualExclusion, overrun, "the lease of a lock that was waited for", canWait, leaseAfterWait},
 	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
+	{variant.MutualExclusion, nil, "a lock that renews goes on, whatever else its client does", renews, calling(lockcalls.Renewals)},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a long lease beside a short one of another name", nil, twoLengths},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
