@@ -327,7 +327,7 @@ func WriteJSON(w io.Writer, v any) error {
 }
 
 // ToFile writes the output of write to a file. If it fails, a file that was there before is unchanged, and there is no new
-// one. A device or a pipe, and a file in a directory where none can be created, is written in place.
+// one; but a device or a pipe, and a file in a directory where none can be created, is written in place.
 func ToFile(path string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o666)
 	if info, err := os.Stat(path); err == nil {

@@ -13,8 +13,7 @@ import (
 
 // A command that waits at the server for an element of one list is parked as the command that does not wait, up to three
 // times: at once, after a Pause in which others may act, and when its time-out is over. So it gets an element at any moment
-// at which there is one, or none when its time-out is over. As with a real server, a client that waits with a time-out and
-// crashes leaves nothing behind.
+// at which there is one, or none when its time-out is over.
 
 // unwaiting returns the command that does the same and does not wait, its time-out, and the answer to the command if the
 // other one took an element. It returns nil if the command does not wait, waits for several keys, or for ever.
