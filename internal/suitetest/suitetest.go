@@ -73,6 +73,7 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 	slots := make(chan struct{}, sideBySide)
 	var others, all sync.WaitGroup
 	var last sync.Mutex
+	begun := make(chan struct{}) // closed when others has them all
 	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
 	type check struct {
 		Rule
@@ -89,6 +90,7 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 		checks = append(checks, check{r, func(context.Context) standstill.Outcome { return <-result }})
 		if r.Alone {
 			all.Go(func() {
+				<-begun
 				others.Wait()
 				last.Lock()
 				defer last.Unlock()
@@ -104,6 +106,7 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 			result <- trial.watched(ctx)
 		})
 	}
+	close(begun)
 	for _, c := range checks {
 		t.Run(c.Name, func(t *testing.T) {
 			o := c.result(t.Context())
