@@ -90,7 +90,10 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 		checks = append(checks, check{r, func(context.Context) standstill.Outcome { return <-result }})
 		if r.Alone {
 			all.Go(func() {
-				<-begun
+				select {
+				case <-begun:
+				case <-ctx.Done(): // the test ended while it opened a rule
+				}
 				others.Wait()
 				last.Lock()
 				defer last.Unlock()
