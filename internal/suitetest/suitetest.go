@@ -73,7 +73,7 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 	slots := make(chan struct{}, sideBySide)
 	var others, all sync.WaitGroup
 	var last sync.Mutex
-	begun := make(chan struct{}) // closed when others has them all
+	begun := make(chan struct{})          // closed when others has them all
 	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
 	type check struct {
 		Rule
