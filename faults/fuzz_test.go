@@ -62,6 +62,8 @@ func TestNumbersOfASentenceHaveLimits(t *testing.T) {
 		"kill node 1000 at 1s for good":  "must be 1 to 192",
 		"pause holder 48h":               `"48h" (at position 14) must be 0 to 24h`,
 		"kill node 1 at 1000h for good":  "must be 0 to 24h",
+		"pause 99999999999999h":          `"99999999999999h" (at position 7) must be 0 to 24h`,
+		"clock -9999999h":                "must be -87840h to 87840h",
 		"kill node 1 at 1s for 25h":      "must be 0 to 24h",
 		"clock +999999h on node 1 at 1s": "must be -87840h to 87840h",
 		"clock -999999h on node 1 at 1s": "must be -87840h to 87840h",

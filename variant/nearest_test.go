@@ -16,6 +16,8 @@ func TestNearest(t *testing.T) {
 		{"chek", []string{"check"}, []string{"check"}},
 		{"lua-relase", []string{"lua-release", "redlock"}, []string{"lua-release"}},
 		{"release", []string{"lua-release"}, []string{"lua-release"}},
+		{"LUA-RELASE", []string{"lua-release", "Redlock"}, []string{"lua-release"}},
+		{"redlok", []string{"lua-release", "Redlock"}, []string{"Redlock"}},
 		{"", []string{"ok", "check"}, nil},
 	} {
 		if got := Nearest(c.name, c.of); !slices.Equal(got, c.want) {
