@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/errclass"
 	"oversell/internal/printable"
 	"oversell/internal/remote"
@@ -44,8 +45,8 @@ func (s *System) step(env variant.Env) *stepped {
 	return w
 }
 
-// epoch is the start time of every search: see explore.Epoch.
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// epoch is the start time of every search.
+var epoch = clock.SearchEpoch
 
 // CannotStep explains why a search cannot step the system; nil if it can.
 func (s *System) CannotStep() error {

@@ -1,10 +1,13 @@
 package servers
 
-import "time"
+import (
+	"time"
 
-// Epoch is the time 0 of every search: a whole second, so that leases of whole seconds end on whole seconds. The hour with
-// which it begins is the last of a day, a week, a month and a year.
-var Epoch = time.Date(2028, 12, 31, 23, 0, 0, 0, time.UTC)
+	"oversell/clock"
+)
+
+// Epoch is [clock.SearchEpoch].
+var Epoch = clock.SearchEpoch
 
 // TickUnit is the resolution of the search's clock.
 const TickUnit = time.Microsecond
