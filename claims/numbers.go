@@ -52,12 +52,12 @@ func (c contest) quantity(name string) reports.Quantity {
 	return reports.Quantity{Name: name, Value: c.ratio(), Spread: &reports.Spread{Median: stats.Median(rs), Low: rs[len(rs)/4], High: rs[(3*len(rs)-1)/4]}}
 }
 
-// wide is from which ratio of the ends of the middle half measurements are too noisy.
+// wide is the ratio of the upper to the lower end of the middle half above which measurements are too noisy.
 const wide = 2.5
 
 // swayed reports whether the rounds leave open on which side of a bound the median of their ratios lies. The 95 %
-// interval of a median of n values is about the order statistics n/2 ± √n, so at least n/2 + √n must be on one side. They
-// also do if the middle half of the ratios is wide: what then disturbs both sides draws the median towards 1.
+// interval of a median of n values is about the order statistics n/2 ± √n, so at least n/2 + √n must be on one side. It
+// is open, too, if the middle half is wide: what disturbs both measurements that much draws the median towards 1.
 func (c contest) swayed(bound float64) bool {
 	rs := slices.Sorted(slices.Values(ratios(c.a, c.b)))
 	if len(rs) > 0 && rs[(3*len(rs)-1)/4] > wide*rs[len(rs)/4] {

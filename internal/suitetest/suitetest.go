@@ -64,7 +64,7 @@ type Trial struct {
 	Virtual bool
 }
 
-// Run tries rules on a subject, such as "queue mine": at most so many side by side, since most wait for time to pass. A rule
+// Run tries rules on a subject, such as "queue mine", at most sideBySide of them at a time. A rule
 // that fails while the servers or the machine stand still for a second is tried once more, and is skipped as too slow if that
 // happens again.
 func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {

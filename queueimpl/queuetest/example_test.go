@@ -54,7 +54,7 @@ func tasks(found []redis.Z) (all []queueimpl.Task) {
 	return all
 }
 
-// mine describes the queue. It takes a task along if a consumer dies, or if the answer of a pop is lost, and declares that.
+// mine describes the queue. A task is lost if its consumer dies, or if the answer to the pop is lost; the flaws declare that.
 var mine = queueimpl.Variant{
 	Name:     "mine",
 	Promises: []variant.Property{variant.NoLostTask, variant.NoDuplicateDelivery, variant.OneEntryPerID},

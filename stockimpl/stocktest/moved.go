@@ -50,7 +50,7 @@ func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func
 	return true, err
 }
 
-// sellsAtAll buys and, if the sale refunds, refunds. Other rules judge that.
+// sellsAtAll returns an error if two purchases and, if the sale refunds, a refund do not succeed.
 func (b bench) sellsAtAll(ctx context.Context) error {
 	y, err := opened(ctx, b, b.Product, 5)
 	if err != nil {

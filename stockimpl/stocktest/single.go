@@ -15,11 +15,11 @@ import (
 // oneAfterTheOther are the rules that make one call after the other, with small numbers of orders and pieces.
 var oneAfterTheOther = []string{
 	"refuses more than is left", "a refund returns to the stock", "the books add up", "a resent order has one effect",
-	"a refunded order stays used up", "two products do not mix", "what other clients do counts", "an hour later", "a year later",
+	"a refunded order stays used up", "two products do not mix", "what other clients do counts", "an hour later", "a year later", "minutes, hours and days of the server's clock later",
 	"products with similar names do not mix", "products with unlike names do not mix",
 }
 
-// several is how many pieces an order has where a rule would like it to be n.
+// several returns how many pieces an order of a rule has: n, or 1 if the sale takes one piece per order.
 func (b bench) several(n int) int {
 	if b.single {
 		return 1

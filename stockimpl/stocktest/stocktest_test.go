@@ -384,6 +384,7 @@ func TestLimits(t *testing.T) {
 		}}), "orders of every size", ""},
 		{"one piece", "lua", single, "orders of every size", ""},
 		{"one piece, and forgets orders after a day", "orders-kept-for-a-day", single, "orders of every size", "a year after a purchase: once-per-order is broken"},
+		{"one piece, and forgets orders after an hour", "orders-by-the-hour", single, "orders of every size", "h0m0s after a purchase: once-per-order is broken"},
 		{"one piece, and an error is sold out", "lua", always(saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 			left, err := single().buy(ctx, s, o, l)
 			if err != nil && o.Quantity == 1 && ctx.Err() == nil && !declared(err) {
