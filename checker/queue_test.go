@@ -78,6 +78,7 @@ func TestNoLostTask(t *testing.T) {
 		{"taken by one that died", h, withAudit(list(put, pop, crashed(2, 5))), Violated, "task is lost: 7 (handed to client 2 by 0.000 ms, which died"},
 		{"handed to nobody", h, withAudit(list(put)), Violated, "handed to nobody"},
 		{"handed to nobody, as far as is known", h, withAudit(list(put, unsaid(history.Pop, 2, 0, 3, 4))), Violated, "handed to nobody, unless by 1 pop without an answer"},
+		{"handed to nobody, by a journal", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5), enqueued(1, 8, 5, 6, 1)), auditing(100, nil, [2]int64{5, 8})...), Violated, "7 (handed to nobody)"},
 		{"not done", h, withAudit(list(put, pop)), Violated, "which did not do it"},
 		{"in hand when the run ended", h, withAudit(list(put, pop, inHand(7))), Holds, "1 in a client's hands when the run ended"},
 		{"another one in hand when the run ended", h, withAudit(list(put, pop, enqueued(1, 8, 3, 4, 1), popped(2, 8, 5, 6), inHand(8))), Violated, "lost: 7"},
