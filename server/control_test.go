@@ -74,12 +74,14 @@ func TestADeathAfterARestartIsNoticed(t *testing.T) {
 func TestFreezeAndThaw(t *testing.T) {
 	t.Parallel()
 	tg := mustOpen(t, Spec{Target: "process"})
-	client := tg.Client(0, ConnOptions{Timeout: 50 * time.Millisecond})
+	client := tg.Client(0, ConnOptions{})
 	defer client.Close()
+	hasty := tg.Client(0, ConnOptions{Timeout: 50 * time.Millisecond})
+	defer hasty.Close()
 	noError(t, client.Set(t.Context(), "k", "v", 0).Err())
 	noError(t, tg.Thaw(1))
 	noError(t, tg.Freeze(1))
-	if err := client.Get(t.Context(), "k").Err(); err == nil {
+	if err := hasty.Get(t.Context(), "k").Err(); err == nil {
 		t.Error("a frozen server answers")
 	}
 	servertest.WantError(t, tg.Freeze(1), ErrUsage, "frozen already")

@@ -132,7 +132,7 @@ func (g *generator) expr(depth int) string {
 	case 19:
 		return "table.concat({" + e() + ", " + e() + "}, " + pick(g, "','", "1", "''") + ")"
 	case 20:
-		return pick(g, "select('#', "+e()+", 1)", "(select(2, 1, "+e()+"))", "unpack({"+e()+", 2})", "redis.status_reply("+e()+")", "redis.error_reply("+e()+")",
+		return pick(g, "select('#', "+e()+", 1)", "(select(2, 1, "+e()+"))", "(type("+e()+")).err", "unpack({"+e()+", 2})", "redis.status_reply("+e()+")", "redis.error_reply("+e()+")",
 			"redis.call('TIME')[1]", "error("+e()+")", "assert("+e()+", 'no')", "nosuch", "next({})", "("+e()+"):rep(2)")
 	}
 	return g.redisCall()

@@ -65,7 +65,7 @@ var WritesFail = calls(func(b Bench) (*failing, error) {
 		b.Log("it was not tried what happens when commands within a script fail: %v", unfit)
 		return nil, nil
 	}
-	practise(b, c)
+	c.Practise(b.Name, b.TTL, b.Extends)
 	return &failing{c, func(call func(context.Context)) bool {
 		return writes.During(b.Ctx, func() { call(b.Ctx) }) == nil
 	}, "while the client had no right to write (ACL)", writes.Close}, nil
@@ -119,25 +119,13 @@ func over(b Bench, what string, ended func() (context.Context, context.CancelFun
 	if err != nil {
 		return nil, err
 	}
-	practise(b, c)
+	c.Practise(b.Name, b.TTL, b.Extends)
 	return &failing{c, func(call func(context.Context)) bool {
 		ctx, cancel := ended()
 		defer cancel()
 		call(ctx)
 		return true
 	}, what, nil}, nil
-}
-
-// practise makes each call once, so that scripts are loaded.
-func practise(b Bench, c *lockclient.Client) {
-	l, err := c.Try(b.Name+"-practice", b.TTL)
-	if err != nil {
-		return
-	}
-	if b.Extends {
-		_, _ = c.Extend(l, b.TTL)
-	}
-	_ = c.Release(l)
 }
 
 // calls returns the cases of each call of a client. A nil client says that they cannot be tried.
@@ -262,7 +250,7 @@ func (b Bench) givesUp(n int, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	practise(b, waiter)
+	waiter.Practise(b.Name, b.TTL, b.Extends)
 	l, err := holder.Take(b.Name, long, 0)
 	if err != nil {
 		return nil // another rule's business

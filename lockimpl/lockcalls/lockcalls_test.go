@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -243,10 +244,14 @@ func (d *dog) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 			if left := time.Until(r.last.Until); d.flaw != "shortens" {
 				ttl = max(ttl, left)
 			}
-			if renewed, err := d.careless.Extend(ctx, r.last, ttl); err == nil {
+			renewed, err := d.careless.Extend(ctx, r.last, ttl)
+			if err == nil {
 				r.last = renewed
 			}
 			r.mu.Unlock()
+			if err != nil && d.flaw == "gives up" {
+				return
+			}
 		}
 	})
 	d.renewals[d.slot(l)] = r
@@ -276,9 +281,10 @@ func (d *dog) Release(ctx context.Context, l lockimpl.Lock) error {
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	s := opentest.Open(t, server.Spec{Target: "process"})
-	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3}, "by name": {0}, "one slot": {0, 1}, "twenty times": {2}, "shortens": {3}} {
+	all := append(slices.Clone(Renewals), LostRenewal...)
+	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3, 4}, "by name": {0}, "one slot": {0, 1}, "twenty times": {2}, "shortens": {3}, "gives up": {4}} {
 		for _, i := range cases {
-			c := Renewals[i]
+			c := all[i]
 			t.Run(fmt.Sprintf("%s/%s", flaw, c.Name), func(t *testing.T) {
 				t.Parallel()
 				b := bench(t, s, fmt.Sprintf("dog-%s-%d", flaw, i), func(e variant.Env) lockimpl.Locker { return &dog{careless{e}, flaw, map[string]*renewal{}} })

@@ -8,6 +8,7 @@ import (
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
+	"oversell/wire"
 )
 
 // Renewals are cases in which a client holds a lock that is renewed in the background for longer than its lease. Others must
@@ -64,6 +65,18 @@ var Renewals = []Case{
 		return b.kept(f, l, "a lease was extended for longer, and renewed in the background before its client died", 6*b.TTL)
 	}},
 }
+
+// LostRenewal loses the answer to one renewal, which the server carried out. It is for locks that tell their holders neither
+// of renewals nor of a loss: they have to go on with the renewals.
+var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error {
+	return b.renewed(5, "after the answer to one renewal was lost, of which its holder was told nothing", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+		l, err := c.Take(name, b.TTL, 0)
+		if err == nil && b.pass(b.TTL) { // by then its script is loaded
+			c.Arm(1, wire.DropReply)
+		}
+		return l, err
+	})
+}}}
 
 // renewed holds a lock for so many leases. A machine that is busy may hold up a renewal once, but hardly each time.
 func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {

@@ -352,6 +352,18 @@ func (c *Client) Try(name string, ttl time.Duration) (l lockimpl.Lock, err error
 	return l, err
 }
 
+// Practise makes each call once on a lock that nobody else uses, so that scripts are loaded and set-up is complete.
+func (c *Client) Practise(name string, ttl time.Duration, extends bool) {
+	l, err := c.Try(name+"-practice", ttl)
+	if err != nil {
+		return
+	}
+	if extends {
+		_, _ = c.Extend(l, ttl)
+	}
+	_ = c.Release(l)
+}
+
 func (c *Client) sleep(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

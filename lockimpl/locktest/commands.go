@@ -36,12 +36,7 @@ func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *l
 // complete.
 func (b *bench) practised() *client {
 	c := b.client()
-	if l, err := c.Take(b.name+"-practice", b.ttl, 0); err == nil {
-		if b.run.able.extends {
-			_, _ = c.Extend(l, b.ttl)
-		}
-		_ = c.Release(l)
-	}
+	c.Practise(b.name, b.ttl, b.run.able.extends)
 	c.Plan(nil)
 	return c
 }

@@ -277,14 +277,14 @@ func grantsAtOneTime(b *bench) error {
 			at := func(c *client) { c.Env.Clock = lockclient.Standing{At: time.Now()} }
 			owner := b.client(at)
 			clock := owner.Env.Clock
-			owner.practise()
+			owner.Practise(b.name, b.ttl, false)
 			l, err := owner.Try(b.name, b.ttl)
 			if err != nil {
 				return nil // a lock that waits by its clock
 			}
 			b.sleepUntil(time.Now().Add(b.ttl + 50*time.Millisecond))
 			next := b.client(func(c *client) { c.Env.Clock = clock })
-			next.practise()
+			next.Practise(b.name, b.ttl, false)
 			called := time.Now()
 			m, err := next.Try(b.name, long)
 			if err != nil {
@@ -305,11 +305,4 @@ func grantsAtOneTime(b *bench) error {
 		cases = append(cases, part{"extend", late("extend")})
 	}
 	return b.together(2, cases)
-}
-
-// practise gives each client of a rule the same past.
-func (c *client) practise() {
-	if l, err := c.Try(c.b.name+"-practice", c.b.ttl); err == nil {
-		_ = c.Release(l)
-	}
 }

@@ -31,6 +31,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease of a lock that was waited for", canWait, leaseAfterWait},
 	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
 	{variant.MutualExclusion, nil, "a lock that renews goes on, whatever else its client does", renews, calling(lockcalls.Renewals)},
+	{variant.MutualExclusion, noAnswer, "a lock that renews goes on after an answer was lost", silent, calling(lockcalls.LostRenewal)},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a long lease beside a short one of another name", nil, twoLengths},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
@@ -109,5 +110,6 @@ var (
 	several   = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
 	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
 	renewed   = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
+	silent    = onWire(func(r *run) bool { return r.lock.Renews && !r.able.renewed && !r.able.loses }, "the lock does not renew its leases, or tells of it")
 	distinct  = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
 )

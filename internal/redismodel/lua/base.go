@@ -232,6 +232,9 @@ func (m *Machine) base() map[string]lua.LGFunction {
 					return m.unknown("a Lua error")
 				}
 				m.ownLimit(thrown)
+				if m.raised != thrown.Object {
+					return m.unknown("the text of a Lua error that a script catches") // the interpreters word it differently
+				}
 				l.Push(lua.LFalse)
 				l.Push(errorOrText(thrown.Object))
 				return 2

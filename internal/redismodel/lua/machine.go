@@ -82,7 +82,13 @@ func New() *Machine {
 				t.RawSetString(level, lua.LNumber(i))
 			}
 		}
-		t.Metatable = m.behind(func(l *lua.LState) int { return m.missing(name+".", l.Get(2)) })
+		t.Metatable = m.behind(func(l *lua.LState) int {
+			if name == "string" && !strings.Contains(stringLibrary, " "+l.Get(2).String()+" ") {
+				l.Push(lua.LNil) // such as the field err of a text
+				return 1
+			}
+			return m.missing(name+".", l.Get(2))
+		})
 		m.globals.RawSetString(name, m.front(t))
 		if name == "string" {
 			mt := m.l.NewTable()
@@ -115,6 +121,9 @@ func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	front.Metatable = mt
 	return front
 }
+
+// stringLibrary are the names in the string library of Lua 5.1.
+const stringLibrary = " byte char dump find format gfind gmatch gsub len lower match rep reverse sub upper "
 
 // globalsOfRedis are names that a script may use, and that the model does not have.
 const globalsOfRedis = " bit struct cmsgpack coroutine os getmetatable setmetatable load loadstring rawequal rawget rawset" +
