@@ -24,6 +24,7 @@ var keyCommands = []command{
 	{name: "persist", run: persist},
 	{name: "rename", run: rename(false)},
 	{name: "renamenx", run: rename(true)},
+	{name: "copy", run: copyKey},
 	{name: "time", run: timeOf},
 	{name: "ping", run: ping},
 	{name: "echo", run: func(x *exec, a []string) { x.Bulk(a[1]) }},
@@ -245,4 +246,35 @@ func rename(onlyNew bool) func(x *exec, a []string) {
 		}
 		x.ok()
 	}
+}
+
+// copyKey supports the option REPLACE.
+func copyKey(x *exec, a []string) {
+	replace := false
+	for _, option := range a[3:] {
+		switch {
+		case strings.EqualFold(option, "replace"):
+			replace = true
+		case strings.EqualFold(option, "db"):
+			x.Unknown("COPY to another database")
+			return
+		default:
+			x.syntax()
+			return
+		}
+	}
+	from, to := a[1], a[2]
+	if from == to {
+		x.Err("ERR source and destination objects are the same")
+		return
+	}
+	i, found := find(x.entries, from)
+	if !found || !replace && x.get(to) != nil {
+		x.Int(0)
+		return
+	}
+	e := x.entries[i]
+	x.delete(to)
+	x.replace(to, e.val, e.left)
+	x.Int(1)
 }

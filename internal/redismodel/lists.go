@@ -18,6 +18,9 @@ var listCommands = []command{
 	{name: "lindex", run: on(lindex)},
 	{name: "lpos", run: lpos},
 	{name: "lrem", run: lrem},
+	{name: "ltrim", run: ltrim},
+	{name: "lset", run: lset},
+	{name: "linsert", run: linsert},
 	{name: "lmove", run: lmove},
 	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
 }
@@ -161,6 +164,74 @@ func lrem(x *exec, a []string) {
 		putOrDelete(x, a[1], rest)
 	}
 	x.Int(removed)
+}
+
+func ltrim(x *exec, a []string) {
+	s, ok := x.span(a[2], a[3], false)
+	if !ok {
+		return
+	}
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	if l != nil {
+		i, j := ranks(s.start, s.end, len(l))
+		putOrDelete(x, a[1], l[i:j:j])
+	}
+	x.ok()
+}
+
+func lset(x *exec, a []string) {
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	if l == nil {
+		x.Err("ERR no such key")
+		return
+	}
+	n, ok := x.int64Arg(a[2])
+	if !ok {
+		return
+	}
+	if n < 0 {
+		n += int64(len(l))
+	}
+	if n < 0 || n >= int64(len(l)) {
+		x.Err("ERR index out of range")
+		return
+	}
+	l = slices.Clone(l)
+	l[n] = a[3]
+	x.put(a[1], l)
+	x.ok()
+}
+
+func linsert(x *exec, a []string) {
+	after := strings.EqualFold(a[2], "after")
+	if !after && !strings.EqualFold(a[2], "before") {
+		x.syntax()
+		return
+	}
+	l, ok := typed[list](x, a[1])
+	if !ok {
+		return
+	}
+	i := slices.Index(l, a[3])
+	switch {
+	case l == nil:
+		x.Int(0)
+		return
+	case i < 0:
+		x.Int(-1)
+		return
+	case after:
+		i++
+	}
+	l = insert(l, i, a[4])
+	x.put(a[1], l)
+	x.Int(int64(len(l)))
 }
 
 func lmove(x *exec, a []string) {

@@ -37,6 +37,7 @@ GETEX K
 GETEX K GO
 GETEX K GO GO
 APPEND K V
+SETRANGE K I V
 STRLEN K
 SETBIT K BO I
 SETBIT K BO 1
@@ -73,6 +74,8 @@ PEXPIRETIME K
 PERSIST K
 RENAME K K
 RENAMENX K K
+COPY K K
+COPY K K CO
 TIME
 PING
 PING V
@@ -141,6 +144,9 @@ LRANGE L I I
 LINDEX L I
 LPOS L V
 LREM L I V
+LTRIM L I I
+LSET L I V
+LINSERT L WH V V
 LMOVE L L LR LR
 RPOPLPUSH L L
 SADD T M
@@ -148,6 +154,8 @@ SADD T M M
 SREM T M
 SREM T M M
 SISMEMBER T M
+SMISMEMBER T M M
+SMOVE T T M
 SMEMBERS T
 SCARD T
 XADD X * F V
@@ -247,6 +255,10 @@ func (g *generator) word(w string) []string {
 		return one(pick(g, "-", "+", "0", "(", "") + pick(g, "", g.id()))
 	case "LR":
 		return one(pick(g, "left", "RIGHT", "left", "right", "up"))
+	case "WH":
+		return one(pick(g, "before", "AFTER", "beside"))
+	case "CO":
+		return one(pick(g, "REPLACE", "replace", "nx"))
 	case "SO":
 		return g.option("nx", "XX", "get", "keepttl", "ex N", "px E", "exat S", "pxat A", "persist")
 	case "GO":

@@ -61,6 +61,7 @@ var shippedScripts = []shipped{
 	{files: []string{"queueimpl/common.lua", "queueimpl/reliable_common.lua", "queueimpl/reliable_pop.lua"}, keys: claimKeys, args: "nu3nr"},
 	{files: []string{"queueimpl/common.lua", "queueimpl/reliable_common.lua", "queueimpl/reliable_ack.lua"}, keys: claimKeys, args: "nR"},
 	{files: []string{"queueimpl/common.lua", "queueimpl/reliable_common.lua", "queueimpl/reliable_extend.lua"}, keys: claimKeys, args: "nRu"},
+	{files: []string{"queueimpl/common.lua", "queueimpl/reliable_common.lua", "queueimpl/reliable_extend.lua"}, keys: claimKeys, args: "nRu"},
 	{files: []string{"queueimpl/common.lua", "queueimpl/reliable_common.lua", "queueimpl/reliable_reclaim.lua"}, keys: claimKeys, args: "n3"},
 	{files: []string{"queueimpl/streams_ack.lua"}, keys: streamKeys[:1], args: "gicn"},
 	{files: []string{"queueimpl/streams_bury.lua"}, keys: streamKeys, args: "gicnn"},

@@ -17,6 +17,7 @@ var stringCommands = []command{
 	{name: "getdel", run: getdel},
 	{name: "getex", run: getex},
 	{name: "append", run: on(appendTo)},
+	{name: "setrange", run: setrange},
 	{name: "strlen", run: on(strlen)},
 	{name: "setbit", run: setbit},
 	{name: "getbit", run: getbit},
@@ -223,6 +224,34 @@ func appendTo(x *exec, v str, a []string) {
 	x.Int(int64(len(v) + len(a[2])))
 }
 
+func setrange(x *exec, a []string) {
+	at, ok := x.int64Arg(a[2])
+	if !ok {
+		return
+	}
+	if at < 0 {
+		x.Err("ERR offset is out of range")
+		return
+	}
+	v, ok := typed[str](x, a[1])
+	if !ok {
+		return
+	}
+	switch {
+	case a[3] == "":
+	case at > longestFilled:
+		x.Unknown("SETRANGE with this offset")
+		return
+	default:
+		next := make([]byte, max(len(v), int(at)+len(a[3])))
+		copy(next, v)
+		copy(next[at:], a[3])
+		v = str(next)
+		x.put(a[1], v)
+	}
+	x.Int(int64(len(v)))
+}
+
 func strlen(x *exec, v str, _ []string) { x.Int(int64(len(v))) }
 
 // bitOffset parses the offset of a bit in a string, which is of at most 512 MB.
@@ -243,8 +272,8 @@ func (v str) bit(at int64) int64 {
 	return int64(v[at>>3] >> (7 - at&7) & 1)
 }
 
-// longestBitmap is the size in bytes up to which the model sets bits.
-const longestBitmap = 4096
+// longestFilled is the size in bytes up to which the model fills strings with zeros, for SETBIT and SETRANGE.
+const longestFilled = 4096
 
 func setbit(x *exec, a []string) {
 	at, ok := x.bitOffset(a[2])
@@ -263,7 +292,7 @@ func setbit(x *exec, a []string) {
 	old := v.bit(at)
 	size := max(int64(len(v)), at>>3+1)
 	switch {
-	case size > longestBitmap:
+	case size > longestFilled:
 		x.Unknown("a string of bits this long")
 		return
 	case old != bit || size > int64(len(v)):
