@@ -104,18 +104,25 @@ func lindex(x *exec, l list, a []string) {
 		x.Null()
 		return
 	}
-	n, ok := x.int64Arg(a[2])
-	if !ok {
-		return
-	}
-	if n < 0 {
-		n += int64(len(l))
-	}
-	if n < 0 || n >= int64(len(l)) {
+	switch i, ok := x.index(a[2], len(l)); {
+	case !ok:
+	case i < 0:
 		x.Null()
-		return
+	default:
+		x.Bulk(l[i])
 	}
-	x.Bulk(l[n])
+}
+
+// index parses the index of an element of a list; a negative one counts from the end. It is -1 outside of the list.
+func (x *exec) index(text string, length int) (int, bool) {
+	n, ok := x.int64Arg(text)
+	if n < 0 {
+		n += int64(length)
+	}
+	if n < 0 || n >= int64(length) {
+		n = -1
+	}
+	return int(n), ok
 }
 
 // lpos supports no options.
@@ -191,21 +198,16 @@ func lset(x *exec, a []string) {
 		x.Err("ERR no such key")
 		return
 	}
-	n, ok := x.int64Arg(a[2])
-	if !ok {
-		return
-	}
-	if n < 0 {
-		n += int64(len(l))
-	}
-	if n < 0 || n >= int64(len(l)) {
+	switch i, ok := x.index(a[2], len(l)); {
+	case !ok:
+	case i < 0:
 		x.Err("ERR index out of range")
-		return
+	default:
+		l = slices.Clone(l)
+		l[i] = a[3]
+		x.put(a[1], l)
+		x.ok()
 	}
-	l = slices.Clone(l)
-	l[n] = a[3]
-	x.put(a[1], l)
-	x.ok()
 }
 
 func linsert(x *exec, a []string) {
