@@ -79,7 +79,7 @@ func (o outcome) cell() string {
 
 const sabotaged = `## Controls
 
-redis-py's Lock in an adapter that breaks it on purpose, when ` + "`SABOTAGE=…`" + ` stands before the commands of redis-py below. The cases differ in
+These runs use redis-py's Lock with an adapter that breaks it on purpose: put ` + "`SABOTAGE=…`" + ` before the commands of redis-py below. The cases differ in
 what they can catch: overrun catches what a release does wrong and a lease that is told too long, crash and lost replies catch a lock without
 an expiry, and load catches none of these. A case that is not decided does not count as one that holds. Data loss is left out, since the whole
 lock breaks, too.

@@ -35,8 +35,8 @@ func told(all, controls []outcome, times int) string {
 }
 
 const explained = `The libraries run as they are. Each [adapter](../adapters) uses its library as its documentation shows; the last table lists where it does
-not. The clients of the locks, but for rueidislock's own, wait two seconds for an answer and do not send a command again (go-redis does up to three times,
-unless told otherwise); the queues run with the defaults of their clients. A lock is judged by mutual-exclusion within the lease that the
+not. The clients of the locks wait two seconds for an answer and do not send a command again (by default go-redis sends one up to three more
+times); rueidislock has a client of its own. The queues run with the defaults of their clients. A lock is judged by mutual-exclusion within the lease that the
 library granted, owner-only-release and progress ([properties.md](properties.md)). A queue is judged by no-lost-task: what was enqueued is
 done, or the library still knows of it.
 

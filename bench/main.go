@@ -37,7 +37,7 @@ var groups = []group{
 		pkg: "./load/mux", pattern: "^BenchmarkCycle$", length: "200000x", quick: "20000x", profiled: "^BenchmarkCycle$/^(redis-benchmark|mux)$/^(50-connections-pipeline-1|10000)$",
 	},
 	{title: "The goroutine engine", about: "A sale by 1,000 clients on a pool of 100 connections: on bare go-redis, and in a run of oversell, recorded.", pkg: "./campaign", pattern: "^BenchmarkGoroutineEngine$", length: "1x"},
-	{title: "Recording", about: "Noting one operation in memory, and with the file.", pkg: "./history", pattern: "^BenchmarkRecord", length: "1s", quick: "100ms"},
+	{title: "Recording", about: "Recording one operation in memory: Record by several clients while the log is swept, RecordAlone by one client.", pkg: "./history", pattern: "^BenchmarkRecord", length: "1s", quick: "100ms"},
 	{title: "Judging while a run goes on", about: "What the monitors cost beside the load of 1,000 clients of mux.", pkg: "./watch", pattern: "^BenchmarkJudging$", length: "3x", quick: "1x"},
 	{title: "Judging from disk", about: "oversell check of ten million operations.", pkg: "./campaign", pattern: "^BenchmarkCheckFromDisk$", length: "1x"},
 	{title: "Judging a lock", about: "Histories of a million operations; porcupine decides the same question of smaller ones.", pkg: "./checker", pattern: "^BenchmarkLock$", length: "3x", quick: "1x"},

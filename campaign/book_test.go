@@ -32,7 +32,7 @@ func (b *book) write(t *testing.T, path string) {
 	text.WriteString(preface)
 	for i, f := range Failures {
 		fmt.Fprintf(&text, "\n## %s\n\nTrigger: %s.\n\n", f.Mode, f.Trigger)
-		text.WriteString("| command | looked at | result | faults fired |\n|---|---|---|---|\n")
+		text.WriteString("| command | promise | result | faults fired |\n|---|---|---|---|\n")
 		for j, c := range f.Cells {
 			if len(b.runs[[2]int{i, j}]) == 0 {
 				continue // not run, because of -run
@@ -56,9 +56,9 @@ func (b *book) write(t *testing.T, path string) {
 
 const preface = `# Faults and failures
 
-Every row is a way in which locks, sales and queues on Redis fail, with the smallest
-trigger that brings it about, a command for each variant that must break, and for
-variants that must not. The results are those of the last ` + "`make matrix`" + `: ten seeds a
+Each section is a way in which locks, sales and queues on Redis fail: the smallest
+trigger, a command for each variant that must break, and commands for variants
+that must not. The results are those of the last ` + "`make matrix`" + `: ten seeds a
 command, each on servers of its own. ` + "`oversell list faults`" + ` shows the language of the
 faults.
 `

@@ -29,7 +29,7 @@ func CheckTest(path string) error {
 		return fmt.Errorf("%w to %s: the name of a Go test ends in _test.go", ErrEmit, path)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%w to %s: it is there already", ErrEmit, path)
+		return fmt.Errorf("%w to %s: the file exists already", ErrEmit, path)
 	}
 	if _, err := packageIn(filepath.Dir(path)); err != nil {
 		return err
@@ -77,7 +77,7 @@ func packageIn(dir string) (string, error) {
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f.Name()), nil, parser.PackageClauseOnly)
 		if err != nil {
-			return "", fmt.Errorf("%w beside a file that is no Go: %w", ErrEmit, err)
+			return "", fmt.Errorf("%w beside a file that is not valid Go: %w", ErrEmit, err)
 		}
 		return strings.TrimSuffix(parsed.Name.Name, "_test") + "_test", nil
 	}

@@ -268,7 +268,7 @@ func TestExploreRefuses(t *testing.T) {
 var misbehaviours = map[string]string{
 	"garbage": "is not an answer", "half": "is not an answer", "dies": "out of luck", "killed": "ended", "closes": "did nothing", "hangs": "did nothing",
 	"twice": "twice", "two": "more after the first value", "stranger": "never asked", "huge": "a line of more than", "no-newline": "did nothing", "bytes": "is not an answer",
-	"empty": "is not an answer", "types": "is not an answer", "says-nothing": "not part of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "no Redis command",
+	"empty": "is not an answer", "types": "is not an answer", "says-nothing": "not part of the protocol", "elsewhere": "127.0.0.1:1", "no-redis": "not a Redis command",
 	"unknown-command": "geoadd", "another-clock": "does not read its clock", "sleeps": "", "spins": "must wait by a sleep", "spams": "twice", "beside": "", "second-connection": "",
 }
 

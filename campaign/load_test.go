@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// onRealRedis returns the options of the measurements in the README.
+// onRealRedis returns the options of the measurements in docs/performance.md.
 func onRealRedis(locks ...string) Options {
 	o := options(locks...)
 	o.Target = server.Spec{Target: "process"}
@@ -66,8 +66,8 @@ func broken(r reports.Run) (names []variant.Property) {
 	return names
 }
 
-// TestFlawedLocksAreCaughtByLoadAlone checks that each flaw that needs no fault shows with one of a few seeds. The
-// README measures how often.
+// TestFlawedLocksAreCaughtByLoadAlone checks that each flaw that needs no fault shows with one of a few seeds.
+// docs/performance.md says how often.
 func TestFlawedLocksAreCaughtByLoadAlone(t *testing.T) {
 	const seeds = 5
 	for _, lock := range []string{"none", "php-lock-printed", "php-lock", "incr-max"} {

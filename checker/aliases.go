@@ -2,8 +2,8 @@ package checker
 
 import "oversell/checker/monitor"
 
-// Package monitor defines the parts of a monitor and its verdicts. With these aliases a caller that only needs a
-// judgement imports only package checker.
+// These aliases name types of package monitor, so that a caller that only needs a judgement imports only package
+// checker.
 type (
 	Result  = monitor.Result
 	Verdict = monitor.Verdict

@@ -97,7 +97,7 @@ func dispatching(ctx context.Context, b *bench) (a answer, err error) {
 		a.says += fmt.Sprintf("Under %s: %s. ", lock, own[i].told())
 	}
 	for _, lock := range besides {
-		a.says += fmt.Sprintf("Beside them, under %s: %s. ", lock, by[lock].told())
+		a.says += fmt.Sprintf("For comparison, under %s: %s. ", lock, by[lock].told())
 	}
 	a.says, a.plain = strings.TrimSpace(a.says), true
 	a.is = oneHolder(by["none"], own, by["fenced"])

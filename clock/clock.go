@@ -12,7 +12,7 @@ import (
 
 // Clock tells the time and waits. Implementations are safe for concurrent use.
 type Clock interface {
-	// Now returns the current time. Readings of one clock never go backwards.
+	// Now returns the current time. Readings of one clock never go backwards, unless a fault moves the clock.
 	Now() time.Time
 	// Sleep waits for d, or until ctx is done, in which case it returns the
 	// cause. A sleep of d <= 0 returns at once.

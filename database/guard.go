@@ -69,7 +69,7 @@ func (db *DB) unclaim(prefix string) {
 	}
 }
 
-// Log sets the folder in which the guard process logs what it had to undo.
+// Log sets the directory in which the guard process logs what it had to undo.
 func (db *DB) Log(dir string) { db.guard.Log(dir) }
 
 // hold is a lock on the server, on a connection of its own, with which it ends.

@@ -100,8 +100,8 @@ type Config struct {
 	scripts *coro.Scripts
 	// stopped is called when Bounds.Waits ends a client's waiting.
 	stopped func()
-	// Exhaustive ends a search that runs out of time or memory there and then; otherwise it goes
-	// on at random until its time is up, for which it has the last fifth at least.
+	// Exhaustive ends a search when it runs out of time or memory. Otherwise it tries random schedules until its
+	// time is up: for at least the last fifth of it.
 	Exhaustive bool
 	// Progress, unless nil, is called from time to time with the progress of the search.
 	Progress func(reports.Effort)

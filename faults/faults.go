@@ -9,7 +9,7 @@
 //
 // [Parse] reads it; [Kinds] lists the kinds of faults, one file each. A kind fires at one of three levels: a client,
 // between two of its commands ([Client], a hook on its connections); the wire, in a proxy that knows the protocol
-// (package wire); or a server, which needs a target that this program controls.
+// (package wire); or a server, where many kinds need servers that this program started.
 //
 // An [Injector] carries out the faults of one run. It counts how often each fault fired and whom it hit, because a
 // fault that never fired has shown nothing; it heals the faults, and reports a system that did not recover.

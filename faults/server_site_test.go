@@ -239,7 +239,7 @@ func TestNeeds(t *testing.T) {
 		noClock  = "the clock of a server of kind embedded cannot be moved: that needs --target process"
 		noShim   = "the clocks of these servers cannot be moved, because they were started without preparing for it (Spec.Clocks)"
 		noOther  = "the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster"
-		noFollow = "a failover needs a replica, which topology single has not: use --topology replica, sentinel or cluster"
+		noFollow = "a failover needs a replica, which topology single does not have: use --topology replica, sentinel or cluster"
 	)
 	for _, c := range []struct {
 		sentence         string

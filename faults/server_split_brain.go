@@ -29,7 +29,7 @@ import (
 var kindSplitBrain = Kind{
 	Name: "split-brain", Level: OnServer,
 	Syntax:   "split-brain [for D]" + timedSyntax,
-	Summary:  "a replica that lacks the last lock is promoted, and the old primary also goes on as a master for D (2s)",
+	Summary:  "a replica that lacks the last lock is promoted, and the old master also goes on as a master for D (2s)",
 	Takes:    []Part{TakesNode, TakesFor},
 	Provokes: failoverProvokes,
 	Replica:  true,

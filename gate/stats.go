@@ -142,8 +142,8 @@ const (
 	falsePasses = 0.05
 )
 
-// procedure determines when to look at the rounds, and the error rate of each look. The rates of all looks add up
-// to the guaranteed rates.
+// procedure determines when to look at the rounds, and the error rate of each look. The rates of all looks add up to
+// at most the guaranteed rates.
 type procedure struct {
 	// looks are numbers of rounds. The last one is the retry of an inconclusive comparison.
 	looks []int

@@ -130,8 +130,8 @@
 //
 //   - No time is negative, and none is later than some 73 years.
 //   - The times of one client strictly rise: it calls an operation after the one before has
-//     returned, or in the midst of one on another object, as a consumer takes a lock inside
-//     its queue. Work at the same time is recorded under another client number.
+//     returned, or during one on another object, as a consumer takes the lock of its queue
+//     during a pop. Work at the same time is recorded under another client number.
 //   - A grant of a lock (an acquire that is not refused) has a session in its arg
 //     that no other grant of that lock has; neither 0 nor an empty text. The hold
 //     of a take and the request of a pop, in session, are unique in the same way. Operations that refer to a grant are

@@ -18,7 +18,7 @@ var all = []variant.Property{variant.UniqueIDs, variant.NoGaps, variant.RealTime
 var Variants = []Variant{
 	{
 		Name: "get-set", Source: "ours: numbers as the listings write their sale",
-		Summary:  "GET the last number, SET the next; leans on the lock entirely",
+		Summary:  "GET the last number, SET the next; relies entirely on the lock",
 		Promises: all,
 		Flaws: []variant.Flaw{
 			{Property: variant.UniqueIDs, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyLostUpdate},

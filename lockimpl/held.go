@@ -9,8 +9,8 @@ import (
 	"oversell/variant"
 )
 
-// held is the memory of the documents' lock object: the value it wrote under each name. L1 and L2 differ in three
-// places, which are fields here.
+// held is the memory of the documents' lock object: the value it wrote under each name. The two listings differ in
+// three places, which are fields here.
 type held struct {
 	env    variant.Env
 	values map[string]string

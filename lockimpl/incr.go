@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// incr is L4: the first client to count holds the lock. With maxTimes > 0, a client that counts that far and finds no
+// incr gives the lock to the first client to count. With maxTimes > 0, a client that counts that far and finds no
 // expiry forces the lock open. The document's comment says this takes more than maxTimes tries; its code compares with
 // >=: at least maxTimes. This follows the code.
 type incr struct {

@@ -2,7 +2,7 @@ package lockimpl
 
 import "oversell/variant"
 
-// newIncrAtomic is L4 with count, owner and expiry set in one script.
+// newIncrAtomic returns incr with count, owner and expiry set in one script.
 func newIncrAtomic(env variant.Env) Locker {
 	return scripted{
 		env:       env,

@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// luaRelease is L8, the corrected lock of [variant.TextScripts]: comparing the token and
-// deleting are one script.
+// luaRelease is the corrected lock of [variant.TextScripts]: one script compares the token and
+// deletes the key.
 type luaRelease struct{ token }
 
 func newLuaRelease(env variant.Env) Locker { return luaRelease{token{env}} }

@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// newPHPLock is L2, the code of [variant.TextLease]: the lease is the right number,
+// newPHPLock returns the lock of [variant.TextLease]: the lease is the right number,
 // the takeover sets an expiry, and isLocking compares. The value is still a whole-second time fixed at the call, so it
 // does not identify its owner.
 func newPHPLock(env variant.Env) Locker {

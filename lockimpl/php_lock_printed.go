@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// newPHPLockPrinted is L1, the code of [variant.TextListing] exactly as printed,
+// newPHPLockPrinted returns the lock of [variant.TextListing] exactly as printed,
 // with its three slips: EXPIRE is given an absolute time as a number of seconds
 // (a lease of some 55 years), the takeover sets no expiry, and isLocking
 // assigns where a comparison was meant.

@@ -11,8 +11,8 @@ import (
 	"oversell/variant"
 )
 
-// redlock is L9: the lock of a majority of independent masters, as [variant.TextScripts]
-// and https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ have it.
+// redlock is the lock of a majority of independent masters, as described in [variant.TextScripts]
+// and https://redis.io/docs/latest/develop/use/patterns/distributed-locks/.
 type redlock struct{ env variant.Env }
 
 func newRedlock(env variant.Env) Locker { return redlock{env} }

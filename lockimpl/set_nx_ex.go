@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// setNXEX is L5: one command sets the key and its expiry. The value does not name the owner.
+// setNXEX sets the key and its expiry by one command. The value does not name the owner.
 type setNXEX struct{ env variant.Env }
 
 func newSetNXEX(env variant.Env) Locker { return setNXEX{env} }

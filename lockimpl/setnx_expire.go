@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// setnxExpire is L3: SETNX, then EXPIRE, as two commands. The value does not name the owner.
+// setnxExpire sends SETNX, and then EXPIRE, as two commands. The value does not name the owner.
 type setnxExpire struct{ env variant.Env }
 
 func newSetnxExpire(env variant.Env) Locker { return setnxExpire{env} }

@@ -2,7 +2,7 @@ package lockimpl
 
 import "oversell/variant"
 
-// newSetnxExpireAtomic returns L3 with both steps in one script, a token, and
+// newSetnxExpireAtomic returns setnxExpire with both steps in one script, a token, and
 // compare-and-delete.
 func newSetnxExpireAtomic(env variant.Env) Locker {
 	return scripted{

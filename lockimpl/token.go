@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// token is the acquiring half of L6 to L8: SET key token NX EX ttl, with a
+// token is the acquiring half of tokenDel, tokenGetDel and luaRelease: SET key token NX EX ttl, with a
 // fresh token for every attempt, so that a late request of an earlier attempt is never taken for the present one.
 type token struct{ env variant.Env }
 

@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// tokenDel is L6, the first mistake in [variant.TextScripts]: a unique token, released by DEL without reading it. Extending, which the
-// document does not print, does not read it either.
+// tokenDel is the first mistake in [variant.TextScripts]: a unique token, and a release by DEL that does not read it.
+// Extending, which the text does not print, does not read it either.
 type tokenDel struct{ token }
 
 func newTokenDel(env variant.Env) Locker { return tokenDel{token{env}} }

@@ -7,7 +7,7 @@ import (
 	"oversell/variant"
 )
 
-// tokenGetDel is L7, the second mistake in [variant.TextScripts]: the token is compared in the
+// tokenGetDel is the second mistake in [variant.TextScripts]: the token is compared in the
 // client, and the DEL comes a round trip later. Extending, which the document
 // does not print, has the same gap.
 type tokenGetDel struct{ token }

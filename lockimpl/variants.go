@@ -160,7 +160,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "token-del", Source: doc3 + ", first releasing mistake",
-		Summary:  "SET token NX EX; released by DEL without a look at the token",
+		Summary:  "SET token NX EX; released by DEL without checking the token",
 		Promises: sound,
 		Flaws:    slices.Concat(releasedByDel, expiring),
 		New:      newTokenDel,

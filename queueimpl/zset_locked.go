@@ -14,7 +14,7 @@ import (
 	"oversell/variant"
 )
 
-// zsetLocked is Q1, the documents' queue: a sorted set of task ids by due time,
+// zsetLocked is the queue of [variant.TextListing]: a sorted set of task ids by due time,
 // in which every change is several commands under a lock. The clock is the
 // client's own.
 //

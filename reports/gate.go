@@ -251,8 +251,8 @@ func (p GatePerformance) Outcome() string {
 	return p.Verdict
 }
 
-// Estimate is a measured ratio with an interval that contains it in 99 of 100 cases; its ends are nil if there is
-// too little data.
+// Estimate is a measured ratio with an interval that contains it in at least 99 of 100 cases; its ends are nil if
+// there is too little data.
 type Estimate struct {
 	Middle float64  `json:"middle"`
 	Low    *float64 `json:"low"`

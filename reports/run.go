@@ -106,8 +106,8 @@ func (r Run) unpromised() (names []string) {
 	return names
 }
 
-// PromisesOf reports whether anything was promised about an object. For one without promises, such as no lock,
-// violations go without saying.
+// PromisesOf reports whether anything was promised about an object. For one without promises, such as the lock
+// none, reports do not mention violations.
 func (r Run) PromisesOf(o variant.Object) bool {
 	return slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Of == o && p.Result != NotClaimed })
 }

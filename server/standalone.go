@@ -34,7 +34,7 @@ func noReplica(kind Kind, topology string) error {
 	if kind == Embedded {
 		return errclass.Usagef("the in-memory emulation has no replicas to fail over to: use --target process or container, with --topology replica, sentinel or cluster")
 	}
-	return errclass.Usagef("a failover needs a replica, which topology %s has not: use --topology replica, sentinel or cluster", topology)
+	return errclass.Usagef("a failover needs a replica, which topology %s does not have: use --topology replica, sentinel or cluster", topology)
 }
 
 func (s *standalone) Primary(_ context.Context, master *instance.Server) (*instance.Server, error) {

@@ -60,7 +60,7 @@ const Nobody = "127.0.0.1:1"
 // undo it if this process dies. Servers that we started need no guard: they end with us.
 func (t *Target) Intend(u Undo) (done func(), err error) { return t.guard.Intend(u) }
 
-// Log sets the folder in which the guard process reports what it had to undo.
+// Log sets the directory in which the guard process reports what it had to undo.
 func (t *Target) Log(dir string) { t.guard.Log(dir) }
 
 // Following returns the address of the master that a server follows; empty: it is a master itself.

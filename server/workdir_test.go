@@ -14,14 +14,14 @@ import (
 	"oversell/server/instance"
 )
 
-// TestAFolderThatIsNotOursIsRefused checks that Open refuses a folder that another user may have made first, in a folder
+// TestADirectoryThatIsNotOursIsRefused checks that Open refuses a directory that another user may have made first, in a directory
 // to which everybody can write.
-func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
+func TestADirectoryThatIsNotOursIsRefused(t *testing.T) {
 	servertest.NeedServer(t)
 	for name, prepare := range map[string]func(root string) error{
 		"a link":               func(root string) error { return os.Symlink(t.TempDir(), root) },
 		"open to others":       func(root string) error { return errors.Join(os.Mkdir(root, 0o700), os.Chmod(root, 0o777)) },
-		"a file and no folder": func(root string) error { return os.WriteFile(root, nil, 0o600) },
+		"a file and no directory": func(root string) error { return os.WriteFile(root, nil, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
@@ -32,7 +32,7 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 			noError(t, os.RemoveAll(root))
 			noError(t, prepare(root))
 			_, err = Open(t.Context(), Spec{Target: "process"})
-			servertest.WantError(t, err, ErrEnvironment, root+" is not a folder that belongs to us alone", "TMPDIR")
+			servertest.WantError(t, err, ErrEnvironment, root+" is not a directory that belongs to us alone", "TMPDIR")
 		})
 	}
 }

@@ -92,7 +92,7 @@ var Variants = []Variant{
 	{
 		Name:     "plain",
 		Source:   variant.TextListing + ", " + variant.TextLease,
-		Summary:  "GET the stock, subtract in the client, SET it; leans on the lock entirely",
+		Summary:  "GET the stock, subtract in the client, SET it; relies entirely on the lock",
 		Promises: demands,
 		Flaws:    slices.Concat(onOneMaster(), readsThenWrites(whyLostUpdate, whyOverrun, whyLateSet), paidForTwo),
 		New:      newPlain,
@@ -217,7 +217,7 @@ var Variants = []Variant{
 	{
 		Name:     "sql-plain",
 		Source:   "ours",
-		Summary:  "SELECT the stock, subtract in the client, UPDATE it to that; leans on the lock entirely",
+		Summary:  "SELECT the stock, subtract in the client, UPDATE it to that; relies entirely on the lock",
 		Promises: demands,
 		Flaws: slices.Concat(
 			undone(variant.NoFault, variant.Unserialized, whyLostUpdate),

@@ -72,7 +72,7 @@ func contents(path string) ([]byte, error) {
 	}
 	source, err := os.ReadFile(path)
 	if err == nil && depth(source) > deepest {
-		err = fmt.Errorf("%s: want at most %d lists or objects in each other", path, deepest)
+		err = fmt.Errorf("%s: want at most %d levels of lists and objects", path, deepest)
 	}
 	return source, err
 }

@@ -41,7 +41,7 @@ type request struct {
 	Count int      `json:"count,omitempty"`
 	Task  *task    `json:"task,omitempty"`
 
-	// next, last of a number generator
+	// next, last of a id generator
 	Counter string `json:"counter,omitempty"`
 	Request string `json:"request,omitempty"`
 }

@@ -1,5 +1,5 @@
 // Package system makes variants of systems that are not written in Go or run elsewhere: a lock, a sale, a queue or
-// a number generator behind a process that speaks JSON lines, or behind an HTTP service. A file describes the
+// an id generator behind a process that speaks JSON lines, or a sale behind an HTTP service. A file describes the
 // system (see [Read]); docs/systems.md explains the file and the protocol.
 //
 // A system is a variant like any other: its operations are recorded and judged, and its file lists its promises.

@@ -501,7 +501,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/dev/zero": "/dev/zero: want a regular file", t.TempDir(): "want a regular file",
-		long: "long.yaml: want at most 1048576 bytes", nested: "nested.yaml: want at most 100 lists or objects in each other",
+		long: "long.yaml: want at most 1048576 bytes", nested: "nested.yaml: want at most 100 levels of lists and objects",
 	} {
 		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", path, err, want)

@@ -83,7 +83,7 @@ var Properties = []PropertyInfo{
 	{Queue, EffectOnce, "every task has its effect once, however often it is handed out"},
 	{Queue, NotEarly, "no task is handed out before it is due"},
 	{Queue, InOrder, "tasks are first handed out in the order in which they are due"},
-	{Queue, OneEntryPerID, "an id stands in the queue once at most"},
+	{Queue, OneEntryPerID, "an id is in the queue at most once"},
 	{Queue, Progress, "while consumers look, a task that is due is handed out within a grace"},
 	{Queue, Linearizable, "every entry, delivery, withdrawal and empty answer of the queue fits one legal order; refused calls are not judged"},
 	{Dispatch, OneHolderPerTask, "no task is held by two users at once"},

@@ -76,7 +76,7 @@ const (
 	// ResetAfter is Reset after the server has executed the command.
 	ResetAfter Verb = "reset-after"
 	// HalfOpen leaves the connection open, and nothing passes on it any more in
-	// either direction, this command included, for a time; 0: ever. With a
+	// either direction, this command included, for a time; 0: forever. With a
 	// direction, HalfOpen stops that direction only: with Replies the server
 	// executes this command and the next ones, and the client gets no answer.
 	// After the time, the held bytes are sent on.

@@ -115,7 +115,7 @@ func TestExploreRefusesInOneLine(t *testing.T) {
 		{"--times 2", "--times goes with --replay"},
 		{"--target embedded", "--target goes with --replay"},
 		{"--lock lua-release --emit-test lock.go", "ends in _test.go"},
-		{"--lock lua-release --emit-test " + taken, "it is there already"},
+		{"--lock lua-release --emit-test " + taken, "the file exists already"},
 		{"--emit-test " + filepath.Join(dir, "new_test.go"), "name one lock or queue"},
 		{"--replay " + filepath.Join(dir, "missing.json"), "no such file"},
 		{"--replay " + dir, "is a directory"},

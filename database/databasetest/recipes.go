@@ -23,11 +23,11 @@ var recipes = map[string]recipe{
 	},
 }
 
-// postgresFolders is where Debian installs the programs that are not on the PATH.
-const postgresFolders = "/usr/lib/postgresql/*/bin"
+// postgresDirectories is where Debian installs the programs that are not on the PATH.
+const postgresDirectories = "/usr/lib/postgresql/*/bin"
 
 func installPostgres(ctx context.Context, as account, dir string) error {
-	initdb, err := find(postgresFolders, "initdb")
+	initdb, err := find(postgresDirectories, "initdb")
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func installPostgres(ctx context.Context, as account, dir string) error {
 }
 
 func commandPostgres(dir string, port int) (string, []string, error) {
-	binary, err := find(postgresFolders, "postgres")
+	binary, err := find(postgresDirectories, "postgres")
 	return binary, []string{
 		"-D", filepath.Join(dir, "data"), "-h", "127.0.0.1", "-p", strconv.Itoa(port),
 		"-c", "unix_socket_directories=" + dir, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=32MB",

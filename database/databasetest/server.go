@@ -115,14 +115,14 @@ func (r recipe) start(ctx context.Context, as account, dir string) (*server, err
 	return s, nil
 }
 
-// find returns the first of these programs that is on the PATH or in one of the folders, the last of which is the
+// find returns the first of these programs that is on the PATH or in one of the directories, the last of which is the
 // newest.
-func find(folders string, names ...string) (string, error) {
+func find(directories string, names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return filepath.EvalSymlinks(path)
 		}
-		found, err := filepath.Glob(filepath.Join(folders, name))
+		found, err := filepath.Glob(filepath.Join(directories, name))
 		if err != nil {
 			return "", err
 		}

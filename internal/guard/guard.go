@@ -127,7 +127,7 @@ func (g *Guard) Intend(duty any) (done func(), err error) {
 	return sync.OnceFunc(func() { _, _ = g.say(message{Do: "end", ID: id}, nil) }), nil
 }
 
-// Log sets the folder in which the guard reports what it had to undo, and what it could not.
+// Log sets the directory in which the guard reports what it had to undo, and what it could not.
 func (g *Guard) Log(dir string) {
 	if g == nil {
 		return

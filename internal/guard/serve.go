@@ -111,7 +111,7 @@ const (
 	trying  = 2 * time.Second
 )
 
-// undoAll undoes the remaining duties, and reports them in a file if there is a folder for it.
+// undoAll undoes the remaining duties, and reports them in a file if there is a directory for it.
 func (s *service) undoAll() (code int) {
 	if len(s.duties) == 0 {
 		return 0
@@ -148,7 +148,7 @@ func (s *service) undo(ctx context.Context, id int64) (line string, failed bool)
 	}
 }
 
-// log adds lines to a file in the folder, which may be gone.
+// log adds lines to a file in the directory, which may be gone.
 func (s *service) log(lines []string) {
 	if s.dir == "" {
 		return

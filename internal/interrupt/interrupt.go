@@ -220,8 +220,8 @@ func (o Outage) On(l *Line) {
 	})
 }
 
-// TakeApart has the commands of a pipeline that is no transaction count one by one: a server may
-// execute commands of others between them.
+// TakeApart counts each command of a pipeline that is not a transaction: a server may execute
+// commands of other clients between them.
 func (l *Line) TakeApart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package layout lists the packages of this module by level. Its test fails if an import does not go strictly downward.
+// Package layout lists the packages of this module by level. Its test fails if an import does not go strictly downward;
+// the one exception is that variant imports clock.
 package layout
 
 // Levels lists the packages by level, from the bottom. A package may import only packages of lower levels, so packages

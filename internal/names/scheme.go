@@ -231,8 +231,8 @@ func unfilled(text string) string {
 // characters of a name shows that with some seeds only: so each run has others.
 const Others = 2
 
-// OthersAfter is how many other spellings a run begins with when so many seeds are used up: a program that
-// hardly says anything is shown some dozens, too.
+// OthersAfter returns how many other spellings a run starts with after this many seeds have been used. So a program
+// with little output is also tried with several dozen.
 func OthersAfter(seed uint64) int {
 	if seed < 40 {
 		return 4 * Others

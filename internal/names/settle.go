@@ -34,8 +34,8 @@ func ShownBy(err error) (seed uint64, ok bool) {
 	return s.seed, true
 }
 
-// ErrChance tells that a program did something else when it was shown the same again,
-// and that the difference is no name.
+// ErrChance reports that a program behaved differently after the same observations, and
+// that the difference is not a name.
 var ErrChance = errors.New("it did not do the same again")
 
 // ErrTaken tells that a program makes up a text that is spelled like the names that it is given.

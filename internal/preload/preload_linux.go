@@ -34,8 +34,8 @@ func Library(ctx context.Context, name, what string, source []byte) (string, err
 	return path, nil
 }
 
-// cache returns a folder in the user's cache or, if there is none, in the folder for temporary files. Everyone may
-// write to the latter, and these files are loaded into programs: so only we may own the folder.
+// cache returns a directory in the user's cache or, if there is none, in the directory for temporary files. Everyone may
+// write to the latter, and these files are loaded into programs: so only we may own the directory.
 func cache() (string, error) {
 	if cache, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(cache, "oversell")
@@ -52,7 +52,7 @@ func cache() (string, error) {
 		return "", err
 	}
 	if owner := state.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Getuid() || state.Mode() != fs.ModeDir|0o700 {
-		return "", fmt.Errorf("%s is not a folder that only we can write to", dir)
+		return "", fmt.Errorf("%s is not a directory that only we can write to", dir)
 	}
 	return dir, nil
 }

@@ -107,7 +107,7 @@ func (g *generator) expr(depth int) string {
 	case 7:
 		return pick(g, "(not ", "(-", "(#") + e() + ")"
 	case 8:
-		return "tonumber(" + e() + ")"
+		return "tonumber(" + e() + pick(g, "", "", ", 16", ", 2", ", 36", ", "+e()) + ")"
 	case 9:
 		return "tostring(" + e() + ")"
 	case 10:
@@ -133,7 +133,8 @@ func (g *generator) expr(depth int) string {
 		return "table.concat({" + e() + ", " + e() + "}, " + pick(g, "','", "1", "''") + ")"
 	case 20:
 		return pick(g, "select('#', "+e()+", 1)", "(select(2, 1, "+e()+"))", "(type("+e()+")).err", "unpack({"+e()+", 2})", "redis.status_reply("+e()+")", "redis.error_reply("+e()+")",
-			"redis.call('TIME')[1]", "error("+e()+")", "assert("+e()+", 'no')", "nosuch", "next({})", "("+e()+"):rep(2)")
+			"redis.call('TIME')[1]", "error("+e()+")", "assert("+e()+", 'no')", "nosuch", "next({})", "("+e()+"):rep(2)",
+			"tonumber("+pick(g, "'ff'", "' 0xFF '", "'-1'", "'+7z'", "'0x'", "'1_0'", "'ffffffffffffffffffff'", "'-ffffffffffffffffffff'", "'- 1'", "''", "'1\0002'", "string.sub(redis.sha1hex('a'), 1, 13)")+", "+pick(g, "16", "16", "2", "8", "36", "10")+")")
 	}
 	return g.redisCall()
 }

@@ -587,6 +587,10 @@ func xautoclaim(x *exec, a []string) {
 			return
 		}
 	}
+	if count > 1e6 {
+		x.Unknown("XAUTOCLAIM with a COUNT for which the server may lack memory")
+		return
+	}
 	s, i, ok := x.group(a[1], a[2], "")
 	if !ok {
 		return
@@ -596,7 +600,7 @@ func xautoclaim(x *exec, a []string) {
 	var claimed []streamEntry
 	var gone []string
 	at, _ := g.find(from)
-	for attempts := 10 * min(count, 1<<40); attempts > 0 && count > 0 && at < len(g.pending); attempts-- {
+	for attempts := 10 * count; attempts > 0 && count > 0 && at < len(g.pending); attempts-- {
 		p := &g.pending[at]
 		entry, there := s.find(p.id)
 		switch {

@@ -247,7 +247,7 @@ func array(values ...any) string {
 }
 
 // errProtocol is the error of a process that does not speak Redis's protocol.
-var errProtocol = errors.New("it sent something that is no Redis command")
+var errProtocol = errors.New("it sent something that is not a Redis command")
 
 // The most arguments and bytes of a command.
 const (

@@ -38,7 +38,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Errorf("the leftover is still there: %v", err)
 	}
 	if _, err := os.Stat(used.Path); err != nil {
-		t.Errorf("a folder in use was removed: %v", err)
+		t.Errorf("a directory in use was removed: %v", err)
 	}
 	next.Remove()
 	used.Remove()

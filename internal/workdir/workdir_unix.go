@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-// Package workdir makes folders that do not outlive their program for long: the next program removes the folders of a
+// Package workdir makes directories that do not outlive their program for long: the next program removes the directories of a
 // killed one.
 package workdir
 
@@ -13,23 +13,23 @@ import (
 	"syscall"
 )
 
-// Dir is a folder for the files of one target's servers, or of a database. It lies in one that
+// Dir is a directory for the files of one target's servers, or of a database. It lies in one that
 // belongs to this user's targets:
 //
-//	oversell-1000/lock        held while folders are made and swept
+//	oversell-1000/lock        held while directories are made and swept
 //	oversell-1000/123456/lock held as long as the program lives that made it
 //
-// The locks are the kernel's and end with their program, however it ends. So a folder is a leftover if and only if its
+// The locks are the kernel's and end with their program, however it ends. So a directory is a leftover if and only if its
 // lock is free.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// New makes a folder, and removes those of programs that died without removing theirs.
+// New makes a directory, and removes those of programs that died without removing theirs.
 func New() (*Dir, error) {
 	root := filepath.Join(os.TempDir(), fmt.Sprintf("oversell-%d", os.Getuid()))
-	if err := ownFolder(root); err != nil {
+	if err := ownDirectory(root); err != nil {
 		return nil, err
 	}
 	all, err := lockFile(filepath.Join(root, "lock"), syscall.LOCK_EX)
@@ -50,9 +50,9 @@ func New() (*Dir, error) {
 	return &Dir{Path: path, lock: lock}, nil
 }
 
-// ownFolder makes a folder that only we own, or checks that we do: in a directory that everyone may write to, another
-// user could have put a folder or a link there.
-func ownFolder(path string) error {
+// ownDirectory makes a directory that only we own, or checks that we do: in a directory that everyone may write to, another
+// user could have put a directory or a link there.
+func ownDirectory(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -62,12 +62,12 @@ func ownFolder(path string) error {
 	}
 	owner, ok := state.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) != os.Getuid() || state.Mode() != fs.ModeDir|0o700 {
-		return fmt.Errorf("%s is not a folder that belongs to us alone: remove it, or set TMPDIR to another place", path)
+		return fmt.Errorf("%s is not a directory that belongs to us alone: remove it, or set TMPDIR to another place", path)
 	}
 	return nil
 }
 
-// sweepWorkDirs removes the folders whose programs are gone. It leaves folders that it cannot remove for the next time.
+// sweepWorkDirs removes the directories whose programs are gone. It leaves directories that it cannot remove for the next time.
 func sweepWorkDirs(root string) {
 	entries, _ := os.ReadDir(root)
 	for _, e := range entries {
@@ -103,7 +103,7 @@ func lockFile(path string, how int) (*os.File, error) {
 	}
 }
 
-// Remove removes the folder and gives up the lock, in this order.
+// Remove removes the directory and gives up the lock, in this order.
 func (w *Dir) Remove() {
 	_ = os.RemoveAll(w.Path)
 	_ = w.lock.Close()

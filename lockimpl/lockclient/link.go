@@ -68,10 +68,10 @@ func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	}
 }
 
-// Arm has one command suffer, the n-th from now on.
+// Arm plans what happens to the n-th command from now on.
 func (c *Client) Arm(n int, verb wire.Verb) { c.Befall(n, wire.Action{Verb: verb}) }
 
-// Befall has something happen to one command, the n-th from now on.
+// Befall is Arm for an action with parameters.
 func (c *Client) Befall(n int, a wire.Action) {
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {

@@ -102,8 +102,8 @@ func OnlyBusy(err error) bool {
 	return IsUnjudged(err) && (!errors.As(err, &w) || w.Property == variant.Progress && !w.Refused)
 }
 
-// Told is an error in a sentence: a broken promise, or what kept a rule from being tried. when says in which
-// circumstances it was found.
+// Told returns the sentence about an error: a broken promise, or the reason why a rule was not tried. when describes
+// the circumstances in which it was found.
 func Told(lock string, err error, when string) string {
 	var b *Breach
 	switch {

@@ -64,7 +64,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 }
 
 // errMutex says why such a search was ended.
-var errMutex = errors.New("a mutex is held while the clock is read or a command is sent, and a search steps one client at a time: the one that holds it is not let go on while another waits for the mutex. " +
+var errMutex = errors.New("a mutex is held while the clock is read or a command is sent, and a search steps one client at a time: the client that holds the mutex cannot continue while another one waits for it. " +
 	"If clients share the mutex, like one in a variable of the package, give each that New returns its own; else read Env.Clock, and send commands, before it is locked or after it is unlocked")
 
 // stacks returns the stacks of all goroutines, up to a limit.

@@ -21,7 +21,7 @@ const steps = 5
 // Claim is the visibility time-out in these rules: long enough for a busy machine.
 const Claim = 250 * time.Millisecond
 
-// Claims is the option for it.
+// Claims sets the visibility time-out of a queue to Claim.
 func Claims(o *queueimpl.Options) { o.Visibility = Claim }
 
 // Interrupted makes a client with commands that can be dropped or delayed. It has made every call

@@ -44,9 +44,9 @@
 // it could not be completed because calls are slow, it is skipped; a failure is never the suite's
 // own time-out.
 //
-// Rules that take time never wait for a fixed one. On a real clock they look until
-// it has happened, and check that it was not too early; on a virtual clock
-// ([Bench.Pass]) they also check that it happens at the very time.
+// No rule sleeps for a fixed time. On a real clock a rule polls until the expected event has
+// happened, and checks that it was not too early; on a virtual clock ([Bench.Pass]) it also
+// checks that it happens at exactly the right time.
 //
 // A virtual clock comes with the emulation of a server, package miniredis, which differs from Redis
 // in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), and XPENDING IDLE

@@ -17,7 +17,7 @@ func Explorations() map[string]reports.Exploration {
 	}
 }
 
-// Takeover returns the example of the specification.
+// Takeover returns a takeover of a live owner's lock, as in docs/explore.md.
 func Takeover() reports.Exploration {
 	why := "client 1 took the lock over while client 0, alive, had not yet set its expiry"
 	return reports.Exploration{

@@ -68,7 +68,7 @@ type kind struct {
 // kinds are the sections of the catalogue, by object.
 var kinds = map[variant.Object]kind{
 	variant.Lock: {title: "Locks", section: "locks"}, variant.Sale: {title: "Sales", section: "sales"}, variant.Queue: {title: "Queues", section: "queues"},
-	variant.IDs: {title: "Number generators", section: "ids"}, variant.Dispatch: {title: "Task dispatch", section: "dispatches"},
+	variant.IDs: {title: "Id generators", section: "ids"}, variant.Dispatch: {title: "Task dispatch", section: "dispatches"},
 }
 
 func kindsOf(c reports.Catalogue) (all []kind) {

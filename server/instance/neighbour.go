@@ -66,7 +66,7 @@ func (e Endpoint) Neighbours(ctx context.Context, remote bool, addrs []string, r
 	})
 }
 
-// Talk calls f with a client of the server at an endpoint.
+// Talk calls say with a client of the server at an endpoint. what names the question in errors.
 func Talk(ctx context.Context, e Endpoint, what string, say func(context.Context, *redis.Client) error) error {
 	s := &Server{Member: Member{Addr: e.Addr}, Login: e.Login}
 	if err := s.VisitFor(ctx, ProbeTimeout, say); err != nil {

@@ -63,7 +63,7 @@ func NewProcessHost(ctx context.Context, clocks bool) (*ProcessHost, error) {
 		}
 	}
 	if h.Files, err = workdir.New(); err != nil {
-		return nil, errclass.Environmentf("make a folder for the files of the servers: %w", err)
+		return nil, errclass.Environmentf("make a directory for the files of the servers: %w", err)
 	}
 	return h, nil
 }
@@ -108,7 +108,7 @@ func (h *ProcessHost) Close() { h.Files.Remove() }
 func (h *ProcessHost) Launch(ctx context.Context, s Settings) (Machine, error) {
 	m := &process{host: h, settings: s, dir: filepath.Join(h.Files.Path, strconv.Itoa(s.Port))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
-		return nil, errclass.Environmentf("make a folder for the files of a server: %w", err)
+		return nil, errclass.Environmentf("make a directory for the files of a server: %w", err)
 	}
 	if h.preload != "" {
 		if err := m.Jump(0); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // A server's clock is moved by a small library that is preloaded into it. (The
-// well-known libfaketime makes redis-server 7.0 crash.) It is C, in a folder of its own, so that go build needs no C
+// well-known libfaketime makes redis-server 7.0 crash.) It is C, in a directory of its own, so that go build needs no C
 // compiler; only moving clocks needs one.
 //
 //go:embed shim/clock.c

@@ -238,9 +238,9 @@ func TestACompilerThatFailsIsQuoted(t *testing.T) {
 	}
 }
 
-// TestTheShimWithoutACacheFolder checks that, without a cache folder, the shim is built in the folder for temporary files,
-// but never taken from a folder to which others can write.
-func TestTheShimWithoutACacheFolder(t *testing.T) {
+// TestTheShimWithoutACacheDirectory checks that, without a cache directory, the shim is built in the directory for temporary files,
+// but never taken from a directory to which others can write.
+func TestTheShimWithoutACacheDirectory(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -256,7 +256,7 @@ func TestTheShimWithoutACacheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Shim(t.Context())
-	servertest.WantError(t, err, errclass.ErrEnvironment, dir+" is not a folder that only we can write to")
+	servertest.WantError(t, err, errclass.ErrEnvironment, dir+" is not a directory that only we can write to")
 }
 
 // TestNoOffsetFileNoServer checks that a program does not start without its offset file: it would show the right time, and

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -108,6 +109,27 @@ func number(v lua.LValue) (float64, bool) {
 		return f, ok && strings.Trim(rest, " \t\n\v\f\r") == ""
 	}
 	return 0, false
+}
+
+// unsigned is the C function strtoul, for a text that is a number and nothing else.
+func unsigned(text string, base int) (float64, bool) {
+	const spaces = " \t\n\v\f\r"
+	digits := strings.Trim(text, spaces)
+	negative := strings.HasPrefix(digits, "-")
+	if negative || strings.HasPrefix(digits, "+") {
+		digits = digits[1:]
+	}
+	if base == 16 && len(digits) > 2 && strings.EqualFold(digits[:2], "0x") {
+		digits = digits[2:]
+	}
+	n, err := strconv.ParseUint(digits, base, 64) // the largest number if the text's is larger
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	if negative && err == nil {
+		n = -n
+	}
+	return float64(n), true
 }
 
 // text returns a Lua string, or a number as one.
@@ -257,10 +279,15 @@ func (m *Machine) base() map[string]lua.LGFunction {
 			if l.GetTop() == 0 {
 				m.badArgument(1, "value")
 			}
-			if m.intOr(2, 10) != 10 {
-				return m.unknown("the base of Lua's tonumber")
+			f, ok := number(l.Get(1))
+			if base := m.intOr(2, 10); base != 10 {
+				text := m.textArg(1)
+				if base < 2 || base > 36 {
+					return m.unknown("a base of Lua's tonumber that is out of range")
+				}
+				f, ok = unsigned(CString(text), int(base))
 			}
-			if f, ok := number(l.Get(1)); ok {
+			if ok {
 				l.Push(lua.LNumber(f))
 			} else {
 				l.Push(lua.LNil)

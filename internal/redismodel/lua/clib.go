@@ -12,8 +12,8 @@ import (
 // IsSpace is C's isspace.
 func IsSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// Strtod is C's strtod: it reads the longest number and returns the rest. n is 0 if there is none. Infinity and NaN are
-// accepted.
+// Strtod is C's strtod: it reads the longest number and returns the rest. ok is false if there is none. Infinity and
+// NaN are accepted.
 func Strtod(s string) (f float64, rest string, ok bool) {
 	t := strings.TrimLeft(s, " \t\n\v\f\r")
 	n := numberLen(t)
