@@ -19,8 +19,8 @@ import (
 func TestADirectoryThatIsNotOursIsRefused(t *testing.T) {
 	servertest.NeedServer(t)
 	for name, prepare := range map[string]func(root string) error{
-		"a link":               func(root string) error { return os.Symlink(t.TempDir(), root) },
-		"open to others":       func(root string) error { return errors.Join(os.Mkdir(root, 0o700), os.Chmod(root, 0o777)) },
+		"a link":                  func(root string) error { return os.Symlink(t.TempDir(), root) },
+		"open to others":          func(root string) error { return errors.Join(os.Mkdir(root, 0o700), os.Chmod(root, 0o777)) },
 		"a file and no directory": func(root string) error { return os.WriteFile(root, nil, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
