@@ -29,6 +29,9 @@ func TestUnofferedLoad(t *testing.T) {
 		{"as it was to be", func(*history.Header, *history.Arrivals) {}, ""},
 		{"a hundredth was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9900, 100 }, ""},
 		{"more was missed", func(_ *history.Header, a *history.Arrivals) { a.Begun, a.Missed = 9000, 1000 }, "1,000 of 10,000 arrivals were never begun: 8 clients were too few"},
+		{"many were missed by a machine that is too slow for its clients", func(_ *history.Header, a *history.Arrivals) {
+			a.Begun, a.Missed, a.Driver.P99 = 100, 9900, 50*ms
+		}, "this machine is too slow"},
 		{"nothing came", func(_ *history.Header, a *history.Arrivals) { *a = history.Arrivals{} }, "no arrival was due"},
 		{"the driver at its limit", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 20 * ms }, ""},
 		{"the driver was late", func(_ *history.Header, a *history.Arrivals) { a.Driver.P99 = 23 * ms }, "arrivals began up to 23.0 ms (p99) after a client was free for them, and 20ms is tolerated: this machine is too slow"},

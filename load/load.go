@@ -290,10 +290,10 @@ func (e *Engine) Err() error {
 }
 
 // Run starts body for every client at the same time, as at the start of a flash sale, and returns when all have
-// returned.
-func (e *Engine) Run(clients []*Client, body func(*Client)) {
+// returned. It calls begin when all clients can start, before the first does.
+func (e *Engine) Run(clients []*Client, begin func(), body func(*Client)) {
 	if e.mux != nil {
-		e.runSeated(clients, body)
+		e.runSeated(clients, begin, body)
 		return
 	}
 	var ready, done sync.WaitGroup
@@ -307,6 +307,7 @@ func (e *Engine) Run(clients []*Client, body func(*Client)) {
 		})
 	}
 	ready.Wait()
+	begin()
 	close(start)
 	done.Wait()
 }

@@ -78,12 +78,12 @@ func (c *Client) spawnSeated(f func(context.Context)) func(context.Context) erro
 }
 
 // runSeated is Run for clients that run in workers.
-func (e *Engine) runSeated(clients []*Client, body func(*Client)) {
+func (e *Engine) runSeated(clients []*Client, begin func(), body func(*Client)) {
 	threads := make([]mux.Thread, len(clients))
 	for i, c := range clients {
 		threads[i] = mux.Thread{Worker: c.worker, Body: func() { body(c) }}
 	}
-	e.mux.Run(threads)
+	e.mux.Run(threads, begin)
 }
 
 // Context returns the context of the client's main thread, from which those of its other threads must be derived.

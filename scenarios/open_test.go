@@ -170,6 +170,18 @@ func TestArrivalsWaitForAServerThatIsFrozen(t *testing.T) {
 	}
 }
 
+// TestEveryArrivalIsCounted checks, with far more clients than arrivals, that each arrival that was due by the end of the
+// load was begun or is counted as missed.
+func TestEveryArrivalIsCounted(t *testing.T) {
+	c := config(t, "ids", "none", "")
+	c.IDs, _ = idimpl.Find("incr")
+	c.Clients, c.Ops, c.Duration, c.Rate = 1000, 0, 200*time.Millisecond, rateOf(t, "0:1000")
+	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
+	if a := h.Trailer.Arrivals; a.Begun+a.Missed != 200 {
+		t.Errorf("%d arrivals begun, %d missed; 200 were due", a.Begun, a.Missed)
+	}
+}
+
 // TestStoppedOpenLoad checks that arrivals that are due when the run is stopped and have no client count as missed.
 func TestStoppedOpenLoad(t *testing.T) {
 	c := config(t, "mutex", "lua-release", "")

@@ -358,22 +358,35 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 	}
 	gauge := r.gaugeServers()
 	defer func() { t.Servers = gauge.end() }()
-	defer r.stopWhen(ctx)()
+	up, over := make(chan struct{}), make(chan struct{})
+	defer close(over)
+	go r.stopWhen(ctx, up, over)
 	began, commands, pool := time.Now(), r.engine.Commands(), r.engine.PoolUse()
+	r.engine.Run(crowd[:r.config.Clients], func() {
+		began = time.Now()
+		if r.config.Duration > 0 {
+			time.AfterFunc(r.config.Duration, func() { close(up) })
+		}
+		r.start(began, over)
+	}, func(lc *load.Client) { r.body(clients[lc]) })
+	t = history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began), Commands: r.engine.Commands() - commands, Arrivals: r.arrived(), Pool: r.sharing(pool)}
+	t.CommandMedian, t.CommandTail = r.engine.CommandTimes()
+	return t
+}
+
+// start begins the load: all clients are there, and none has done anything. over is closed at its end.
+func (r *run) start(now time.Time, over <-chan struct{}) {
+	since := now.Sub(r.log.Start())
+	if r.book != nil {
+		r.book.Open(since)
+	}
 	if r.injector != nil {
-		over := make(chan struct{})
-		defer close(over)
-		now := time.Now()
-		r.began = now.Sub(r.log.Start())
-		r.lastGood.Store(int64(r.began))
+		r.began = since
+		r.lastGood.Store(int64(since))
 		r.injector.StartAt(now)
 		go r.followFaults(over)
 		go r.watchProgress(over)
 	}
-	r.engine.Run(crowd[:r.config.Clients], func(lc *load.Client) { r.body(clients[lc]) })
-	t = history.Trailer{Interrupted: ctx.Err() != nil, Elapsed: time.Since(began), Commands: r.engine.Commands() - commands, Arrivals: r.arrived(), Pool: r.sharing(pool)}
-	t.CommandMedian, t.CommandTail = r.engine.CommandTimes()
-	return t
 }
 
 // sharing returns how long clients waited for shared connections since before.
@@ -385,29 +398,21 @@ func (r *run) sharing(before load.PoolUse) *history.PoolUse {
 	return &history.PoolUse{Sent: u.Sent, Took: u.Took, Waited: u.Waited, Wait: u.Wait}
 }
 
-// stopWhen stops the engine when ctx ends, the time limit is reached, or the server is gone, until callOff is
-// called.
-func (r *run) stopWhen(ctx context.Context) (callOff func()) {
-	over := make(chan struct{})
-	var up <-chan time.Time
-	if r.config.Duration > 0 {
-		up = time.After(r.config.Duration)
+// stopWhen stops the engine when ctx ends, the time limit is reached (up), or the server is gone. It returns when over is
+// closed.
+func (r *run) stopWhen(ctx context.Context, up, over <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-up:
+		r.late.Store(r.lasting())
+		r.awaitServed(ctx, over)
+		r.outlast(ctx, over)
+		r.timeUp.Store(true)
+	case <-r.target.Done():
+	case <-over:
+		return
 	}
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-up:
-			r.late.Store(r.lasting())
-			r.awaitServed(ctx, over)
-			r.outlast(ctx, over)
-			r.timeUp.Store(true)
-		case <-r.target.Done():
-		case <-over:
-			return
-		}
-		r.halt()
-	}()
-	return func() { close(over) }
+	r.halt()
 }
 
 // halt ends the run: no client begins a new step, and operations that faults delay go on.

@@ -31,13 +31,14 @@ func Unoffered(h *history.History) string {
 	clients := arriving(h.Header)
 	all := a.Begun + a.Missed
 	needed := int(math.Ceil(a.Highest * a.Step.P50.Seconds()))
+	slow := a.Driver.P99 > mostLate
 	switch {
 	case all == 0:
 		return notOffered + "no arrival was due"
-	case float64(a.Missed) > mostMissed*float64(all):
+	case float64(a.Missed) > mostMissed*float64(all) && (!slow || needed > clients):
 		return fmt.Sprintf("%s%s of %s arrivals were never begun: %s were too few, with steps of %s (p50); use more --clients if the servers have time to spare, or a lower rate",
 			notOffered, reports.Thousands(a.Missed), reports.Thousands(all), phrase.Count(clients, "client"), ms(a.Step.P50))
-	case a.Driver.P99 > mostLate:
+	case slow:
 		return fmt.Sprintf("%sarrivals began up to %s (p99) after a client was free for them, and %v is tolerated: this machine is too slow; use a lower rate, or a less busy machine",
 			notOffered, ms(a.Driver.P99), mostLate)
 	case a.Achieved < leastRate*a.Offered && a.ForClient.P50 > mostLate && needed > clients:

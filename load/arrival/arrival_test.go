@@ -208,6 +208,7 @@ func TestBook(t *testing.T) {
 	r, _ := ParseRate("100")
 	b := NewBook(r, Constant, 0, 50*msec, 0) // arrivals are due at 0, 10, 20, 30, 40 ms
 	const zero = time.Second
+	b.Open(zero)
 	take := func(now time.Duration) Arrival {
 		a, ok := b.Take(zero+now, false)
 		if !ok {
@@ -236,8 +237,8 @@ func TestBook(t *testing.T) {
 		t.Error("the fifth is left")
 	}
 	fifth := take(40 * msec)
-	if !b.Over() || b.Served() == false {
-		t.Error("none is left, and none is under way")
+	if !b.Over() || b.Served() {
+		t.Error("none is left, and the fifth has not begun")
 	}
 	if _, ok := b.Take(zero, false); ok {
 		t.Error("an arrival beyond the end")
@@ -246,7 +247,13 @@ func TestBook(t *testing.T) {
 		t.Errorf("the load goes on with %v", beyond)
 	}
 	b.Begin(&fifth, zero+40*msec)
+	if b.Served() {
+		t.Error("the fifth is under way")
+	}
 	b.End(fifth, zero+41*msec)
+	if !b.Served() {
+		t.Error("only an arrival beyond the end is left")
+	}
 
 	got := b.Close(zero+time.Second, true)
 	if got.Begun != 4 || got.Missed != 1 || got.Waited != 1 || got.Offered != 75 || got.Achieved != 75 || got.Highest != 100 {

@@ -17,13 +17,12 @@ type Book struct {
 	most int64         // maximum number of arrivals; 0: no limit
 
 	mu    sync.Mutex
-	began bool
 	zero  time.Duration // when the load began
 	times *Sequence
 	next  time.Duration // the next arrival, since the load began
 	comes bool          // whether there is a next arrival
 	taken int64
-	under int64 // steps in progress
+	open  int64 // arrivals within the limits that were handed out, and have not ended
 
 	seen    history.Arrivals
 	lastDue time.Duration
@@ -53,23 +52,32 @@ func count(h *hdrhistogram.Histogram, d time.Duration) {
 // Arrival is an arrival that was handed out.
 type Arrival struct {
 	// Due is when the step should begin.
-	Due   time.Duration
-	taken time.Duration // when a client was free for it
-	call  time.Duration // when the step began
+	Due    time.Duration
+	taken  time.Duration // when a client was free for it
+	call   time.Duration // when the step began
+	within bool          // the limits of the load
+}
+
+// Open sets when the load begins. It precedes all other calls.
+func (b *Book) Open(zero time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.zero = zero
 }
 
 // Take hands out the next arrival to a client that is free. It returns false if there is none; with beyond, it
-// ignores the limits of the load. The load begins with the first call.
+// ignores the limits of the load.
 func (b *Book) Take(now time.Duration, beyond bool) (Arrival, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.began {
-		b.began, b.zero = true, now
-	}
-	if !b.comes || b.past() && !beyond {
+	within := !b.past()
+	if !b.comes || !within && !beyond {
 		return Arrival{}, false
 	}
-	a := Arrival{Due: b.zero + b.next, taken: now}
+	a := Arrival{Due: b.zero + b.next, taken: now, within: within}
+	if within {
+		b.open++
+	}
 	b.taken++
 	b.next, b.comes = b.times.Next()
 	return a, true
@@ -84,7 +92,6 @@ func (b *Book) Begin(a *Arrival, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen.Begun++
-	b.under++
 	b.lastDue, b.lastAt = max(b.lastDue, a.Due), max(b.lastAt, now)
 	count(b.late, now-a.Due)
 	count(b.waited, a.taken-a.Due)
@@ -102,14 +109,22 @@ const noticeable = time.Millisecond
 func (b *Book) End(a Arrival, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.under--
+	b.close(a)
 	count(b.steps, now-a.call)
+}
+
+// close notes that an arrival that was handed out has ended, or was given up.
+func (b *Book) close(a Arrival) {
+	if a.within {
+		b.open--
+	}
 }
 
 // Drop gives up an arrival that was handed out and not begun.
 func (b *Book) Drop(a Arrival, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.close(a)
 	if a.Due <= now {
 		b.seen.Missed++
 	}
@@ -119,7 +134,7 @@ func (b *Book) Drop(a Arrival, now time.Duration) {
 func (b *Book) Served() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.under == 0 && (!b.comes || b.past())
+	return b.open == 0 && (!b.comes || b.past())
 }
 
 // Over reports whether no arrival is left within the limits of the load.

@@ -133,15 +133,16 @@ type Thread struct {
 	Body   func()
 }
 
-// Run starts all threads at the same time and returns when all have ended, or when one blocks its worker: see Err.
-// It is not safe for concurrent use.
-func (m *Mux) Run(threads []Thread) {
+// Run starts all threads at the same time and returns when all have ended, or when one blocks its worker: see Err. It
+// calls begin when all can start. It is not safe for concurrent use.
+func (m *Mux) Run(threads []Thread, begin func()) {
 	m.ran = len(threads)
 	defer collectLess(len(threads))()
 	for _, t := range threads {
 		w := &t.Worker.worker
 		w.due.push(w.start(nil, t.Body))
 	}
+	begin()
 	over := make(chan struct{})
 	go m.watch(over)
 	var running sync.WaitGroup

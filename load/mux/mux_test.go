@@ -47,7 +47,7 @@ func run(t testing.TB, m *Mux, n int, body func(i int, w *Worker)) {
 		threads = append(threads, Thread{w, func() { body(i, w) }})
 	}
 	over := make(chan struct{})
-	go func() { m.Run(threads); close(over) }()
+	go func() { m.Run(threads, func() {}); close(over) }()
 	select {
 	case <-over:
 	case <-time.After(30 * time.Second):
@@ -254,7 +254,7 @@ func TestForeignGoroutine(t *testing.T) {
 				go func() { defer close(done); got = use(w) }()
 				<-done
 				w.Redis()[0].Get(w.Context(), "k")
-			}}})
+			}}}, func() {})
 			if !errors.Is(got, coro.ErrAlone) || !errors.Is(m.Err(), errclass.ErrUsage) || !strings.Contains(m.Err().Error(), "--engine goroutine") {
 				t.Errorf("the goroutine got %v, and the run %v", got, m.Err())
 			}
@@ -268,7 +268,7 @@ func TestBlockingCode(t *testing.T) {
 	m := start(t, Options{Patience: 20 * time.Millisecond}, addr)
 	w := m.Workers()[0]
 	forever := make(chan struct{})
-	m.Run([]Thread{{w, func() { <-forever }}})
+	m.Run([]Thread{{w, func() { <-forever }}}, func() {})
 	if !errors.Is(m.Err(), errclass.ErrUsage) || !strings.Contains(m.Err().Error(), "blocks") {
 		t.Errorf("error %v", m.Err())
 	}
@@ -302,7 +302,7 @@ func TestCrash(t *testing.T) {
 		c.Set(ctx, "lock", 1, 0)
 		_ = w.Clock().Sleep(ctx, time.Hour)
 		cleaned = append(cleaned, "never")
-	}}})
+	}}}, func() {})
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
