@@ -337,6 +337,7 @@ func TestOpportunitiesOfCounters(t *testing.T) {
 		{"two at once", []history.Op{gave(1, 1, 1, 4), gave(2, 2, 2, 5)}, 1, 0},
 		{"three at once", []history.Op{gave(1, 1, 1, 4), gave(2, 2, 2, 5), gave(3, 3, 3, 6)}, 2, 0},
 		{"one within another", []history.Op{gave(1, 1, 2, 3), gave(1, 2, 4, 5), gave(2, 3, 1, 6)}, 1, 0},
+		{"falling for one client", []history.Op{gave(1, 2, 1, 2), gave(1, 1, 3, 4)}, 0, 1},
 		{"two keys", []history.Op{gave(1, 1, 1, 4), elsewhere}, 0, 0},
 		{"no answers", []history.Op{gave(1, 1, 1, 4), unnumbered(2, 2, 5), unnumbered(3, 2, 5)}, 0, 0},
 		{"under a lock that another waited for", list(underLock(gave(1, 1, 3, 4), 1, 1), underLock(gave(2, 2, 7, 8), 2, 2)), 1, 1},

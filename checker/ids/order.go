@@ -87,7 +87,7 @@ func (a *ascent) pass(lowWater, firstTry time.Duration) {
 
 // inRealTime judges that numbers rise in real time: a client that asks after a number was
 // received is never given a lower one. An opportunity is a number that was asked for when
-// another client had received one. The smallest bad history:
+// another client had received one, or a violation. The smallest bad history:
 //
 //	client 1  next-id  [1, 2]  8
 //	client 2  next-id  [3, 4]  7
@@ -103,7 +103,7 @@ func (c *counter) inRealTime() monitor.Verdict {
 	switch {
 	case broken > 0:
 		before := c.op(&d.before.slot, history.Int(d.before.number))
-		return monitor.Verdict{Result: monitor.Violated, Count: broken, Opportunities: c.followed, Witness: monitor.InOrder(before, d.op),
+		return monitor.Verdict{Result: monitor.Violated, Count: broken, Opportunities: max(c.followed, int64(broken)), Witness: monitor.InOrder(before, d.op),
 			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
 				say.Client(&d.op), say.Titled("counter", c.key), say.At(d.op.Call), say.Count(d.number), say.Client(&before), say.Count(d.before.number), say.At(before.Return))}
 	case len(c.order.suspects) > 0:

@@ -2,7 +2,9 @@ package mux
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -162,6 +164,17 @@ type request struct {
 	// abandoned means that the coroutine has continued without the reply.
 	abandoned bool
 	sent      uint32 // the ticket of the stop
+}
+
+// errLate is the error of a request whose reply would have come after the time-out.
+var errLate = fmt.Errorf("no reply within the time-out: %w", os.ErrDeadlineExceeded)
+
+// lose replaces the replies of a request by an error.
+func (r *request) lose() {
+	if r.one != nil {
+		r.one.SetErr(errLate)
+	}
+	failAll(r.many, errLate) //nolint:errcheck // err returns it
 }
 
 // err returns the first error of the commands.

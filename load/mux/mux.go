@@ -42,7 +42,7 @@ type Options struct {
 	// Hooks are added to every redis client of the clients.
 	Hooks []redis.Hook
 	// RTT is the mean of the virtual round-trip time that delays every reply; 0: none. It is exponentially
-	// distributed.
+	// distributed. A reply that would come after the ReadTimeout of Alone is lost.
 	RTT time.Duration
 	// Seed fixes the virtual round-trip times.
 	Seed uint64
@@ -89,6 +89,7 @@ func (m *Mux) worker(number int) *Worker {
 		widths: hdrhistogram.New(1, int64(time.Hour), 2),
 	}}
 	w.apart = m.o.Alone()
+	w.timeout = w.apart[0].(*redis.Client).Options().ReadTimeout
 	w.fronts = w.Hooked(m.o.Hooks...)
 	w.ctx = context.WithValue(context.Background(), here{}, w)
 	pollers, holders := make([][]redis.UniversalClient, len(w.fronts)), m.o.Lane()

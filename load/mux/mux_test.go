@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,37 @@ func TestCommandsAreAnswered(t *testing.T) {
 		if done.Load() != 300 {
 			t.Errorf("%d clients ended", done.Load())
 		}
+	}
+}
+
+// TestRepliesAfterTheTimeout checks that a command ends in an error if its virtual round trip is longer than the time-out,
+// and that the server has carried it out.
+func TestRepliesAfterTheTimeout(t *testing.T) {
+	addr, _ := servertest.Start(t)
+	hasty := func() []redis.UniversalClient {
+		return []redis.UniversalClient{dial(10, addr)()[0].(*redis.Client).WithTimeout(50 * time.Millisecond)}
+	}
+	m := New(Options{RTT: time.Hour, Lane: dial(1, addr), Alone: hasty})
+	defer m.Close()
+	var slowest atomic.Int64
+	run(t, m, 10, func(_ int, w *Worker) {
+		start := time.Now()
+		if err := w.Redis()[0].Incr(context.Background(), "n").Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("incr: %v", err)
+		}
+		_, err := w.Redis()[0].Pipelined(context.Background(), func(p redis.Pipeliner) error { p.Incr(context.Background(), "n"); return nil })
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("incr in a pipeline: %v", err)
+		}
+		slowest.Store(max(slowest.Load(), int64(time.Since(start))))
+	})
+	if took := time.Duration(slowest.Load()); took > 10*time.Second {
+		t.Errorf("two commands took %v", took)
+	}
+	c := dial(1, addr)()[0]
+	defer c.Close()
+	if n, err := c.Get(t.Context(), "n").Int(); err != nil || n != 20 {
+		t.Errorf("n is %d, %v; want 20", n, err)
 	}
 }
 

@@ -31,6 +31,7 @@ type worker struct {
 	due     fifo[*coroutine] // pause has ended: resumed when a batch has room
 	wheel   wheel
 	now     time.Duration // since the Mux was created; last reading
+	timeout time.Duration // of a reply; not positive: none
 	rand    *rand.Rand
 
 	asked     int // requests queued in lanes
@@ -173,14 +174,15 @@ func (w *worker) deliver(p *pipe) {
 	for i, r := range reqs {
 		reqs[i] = nil
 		if !r.abandoned {
-			w.answer(r.co, r.sent)
+			w.answer(r.co, r.sent, r)
 		}
 	}
 	w.delivered = reqs
 }
 
-// answer resumes a coroutine with its reply, after the virtual round trip.
-func (w *worker) answer(co *coroutine, number uint32) {
+// answer resumes a coroutine with its reply, after the virtual round trip. A reply to a request that would come after the
+// client's time-out is lost. r is nil if the command went to a connection of its own.
+func (w *worker) answer(co *coroutine, number uint32, r *request) {
 	if !co.parked || co.ticket != number {
 		return
 	}
@@ -188,8 +190,19 @@ func (w *worker) answer(co *coroutine, number uint32) {
 		co.goOn(answered)
 		return
 	}
+	trip := w.roundTrip()
+	if w.timeout > 0 {
+		left := w.timeout
+		if r != nil {
+			left = max(r.call+w.timeout-w.now, 0)
+		}
+		if trip > left && r != nil {
+			r.lose()
+		}
+		trip = min(trip, left)
+	}
 	co.why = answered
-	w.wheel.add(&co.timer, w.now+w.roundTrip())
+	w.wheel.add(&co.timer, w.now+trip)
 }
 
 // roundTrip returns a virtual round-trip time: exponentially distributed, at most 20 times the mean.
@@ -203,7 +216,7 @@ func (w *worker) wake(t ticket, why why) {
 		return
 	}
 	if why == answered { // on a dedicated connection
-		w.answer(t.co, t.number)
+		w.answer(t.co, t.number, nil)
 		return
 	}
 	t.co.goOn(why)
