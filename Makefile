@@ -26,6 +26,9 @@ UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stockt
 	oversell/checker/... oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
+# Tests of other packages that compute much in one goroutine.
+SEQUENTIAL_TESTS = '^(TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestAgainstRedis|TestMapCommutes|TestConcreteNamings|TestPoisson)$$'
+SEQUENTIAL = oversell/history oversell/internal/redismodel oversell/internal/names oversell/load/arrival
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst)$$'
 # More of them, which need servers that answer in time.
 TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations|TestUnusualQueues)$$'
@@ -76,11 +79,12 @@ served: raced
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
 raced:
-	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
+	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m -skip $(SEQUENTIAL_TESTS) $(filter-out $(LOADED) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 
 beside:
 	nice -n 19 $(MAKE) vet
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
+	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m -run $(SEQUENTIAL_TESTS) $(SEQUENTIAL)
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)
 	nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker
 
