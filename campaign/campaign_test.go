@@ -192,6 +192,10 @@ func TestVerdictNeverPassesByDefault(t *testing.T) {
 	if got, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, few, true); got != reports.Inconclusive || !judging.Uncontended(why) || !strings.Contains(why, "mutual-exclusion of the lock had 2 opportunities, and a pass needs 3 for each promise") {
 		t.Errorf("two opportunities: %s (%s); the bound 3/n says nothing then", got, why)
 	}
+	unsold := []checker.Verdict{{Of: variant.Sale, Property: variant.NoOversell, Result: checker.Holds}}
+	if _, why := judging.Verdict(&history.History{Ops: busy, Trailer: whole}, unsold, true); !strings.Contains(why, "more orders, or a smaller stock") {
+		t.Errorf("a stock that was not sold: %s", why)
+	}
 }
 
 // TestDocumentedThresholds checks that docs/verdicts.md has the numbers of the code.

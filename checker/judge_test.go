@@ -223,7 +223,7 @@ func TestFrontierGivesUp(t *testing.T) {
 	ops = append(ops, soldOutTo(99, 1000, 1, 50))
 	start := time.Now()
 	v := feed(m, complete(ops))
-	if v.Result == Holds {
+	if v.Result == Holds || v.Result == Unknown && !strings.Contains(v.Why, "with fewer clients") {
 		t.Errorf("%v: %s", v.Result, v.Why)
 	}
 	if d := time.Since(start); d > 20*time.Second {

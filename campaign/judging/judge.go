@@ -263,7 +263,11 @@ func Verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 		return reports.Inconclusive, TooLittle + ": no two clients were active at the same time"
 	case merged == checker.Unknown, FewestOf(promised).Opportunities < Needed:
 		few := FewestOf(promised)
-		return reports.Inconclusive, fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
+		why := fmt.Sprintf("%s: %s of the %s had %s, and a pass needs %d for each promise", TooLittle, few.Property, few.Of, phrase.Count(few.Opportunities, "opportunity"), Needed)
+		if few.Property == variant.NoOversell && few.Opportunities == 0 {
+			why += "; more orders, or a smaller stock, bring the stock to its end"
+		}
+		return reports.Inconclusive, why
 	case h.Header.Duration > 0 && h.Header.Duration < Shortest:
 		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly preempted: a pass needs %v or more", h.Header.Duration, Shortest)
 	}

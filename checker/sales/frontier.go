@@ -356,7 +356,7 @@ func (f *frontier) tooMany(it *item) bool {
 }
 
 func (f *frontier) giveUp(it *item) {
-	f.gaveUp = fmt.Sprintf("too many orders were possible among %s in flight at %s", say.Many(int64(f.inFlight()), "operation"), say.At(it.ret))
+	f.gaveUp = fmt.Sprintf("too many sequences are possible of the %s in flight at %s; with fewer clients there are fewer", say.Many(int64(f.inFlight()), "operation"), say.At(it.ret))
 }
 
 // size returns the cost of copying or comparing a configuration.
