@@ -274,6 +274,27 @@ func TestRunRefusesToOverwrite(t *testing.T) {
 	}
 }
 
+// TestNobodyReadsTheOutput checks that a run goes on to its end when the reader of its output has gone.
+func TestNobodyReadsTheOutput(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "run", "--target", "embedded", "--scenario", "mutex", "--lock", "lua-release", "--duration", "200ms", "--out", dir)
+	cmd.Env = append(os.Environ(), asOversell+"=1")
+	cmd.Stdout, cmd.Stderr = w, w
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != reports.ExitEnvironment {
+		t.Errorf("it ended with %v; want exit code %d", err, reports.ExitEnvironment)
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "*", "verdict.json")); len(found) != 1 {
+		t.Errorf("it has saved %v; want a verdict", found)
+	}
+}
+
 // process starts this test binary as the program.
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
