@@ -38,7 +38,7 @@ func (g *generator) statement() string {
 	case 5:
 		return "local function f(x) return x, " + g.expr(1) + " end a, b = f(" + g.expr(1) + ")"
 	case 6:
-		return "local ok, e = pcall(function() return " + g.expr(2) + " end) if ok then a = e else b = type(e) end"
+		return "local ok, e = pcall(" + pick(g, "function() return "+g.expr(2)+" end", "error, "+g.expr(1), "assert, "+g.expr(1)+", 'no'") + ") if ok then a = e else b = " + pick(g, "type(e)", "e") + " end"
 	case 7:
 		return "while #tostring(a or '') < 3 do a = tostring(a or '') .. 'z' end"
 	}
@@ -115,7 +115,7 @@ func (g *generator) expr(depth int) string {
 	case 11:
 		return "math." + pick(g, "max", "min", "fmod") + "(" + e() + ", " + e() + ")"
 	case 12:
-		return "string.format('" + pick(g, "%d", "%s", "%.0f", "%5.2f", "%g", "%x", "%05d", "%-4d|", "%e", "%5s|", "%.2s", "%i%%", "%c", "%.14g", "%.17g", "%q") + "', " + e() + ")"
+		return "string.format('" + pick(g, "%d", "%s", "%.0f", "%5.2f", "%g", "%x", "%05d", "%-4d|", "%-40s|", "%-10d|", "%-20.3s|", "%e", "%5s|", "%.2s", "%i%%", "%c", "%.14g", "%.17g", "%q") + "', " + e() + ")"
 	case 13:
 		return "string.sub(" + e() + ", " + pick(g, "1", "2", "-2", "0") + ", " + pick(g, "1", "-1", "3") + ")"
 	case 14:

@@ -201,9 +201,9 @@ func (m *Machine) base() map[string]lua.LGFunction {
 				return l.GetTop()
 			}
 			if l.Get(2) == lua.LNil {
-				return m.fail("assertion failed!")
+				return m.failWith("assertion failed!")
 			}
-			return m.fail(CString(m.textArg(2)))
+			return m.failWith(CString(m.textArg(2)))
 		},
 		"error": func(l *lua.LState) int {
 			level := m.intOr(2, 1)
@@ -212,7 +212,7 @@ func (m *Machine) base() map[string]lua.LGFunction {
 				return m.unknown("the level of a Lua error")
 			}
 			if s, ok := m.text(v); ok && level == 1 {
-				return m.fail(s)
+				return m.failWith(s)
 			}
 			return m.throw(v)
 		},
@@ -254,7 +254,7 @@ func (m *Machine) base() map[string]lua.LGFunction {
 					return m.unknown("a Lua error")
 				}
 				m.ownLimit(thrown)
-				if m.raised != thrown.Object {
+				if m.own || m.raised != thrown.Object {
 					return m.unknown("the text of a Lua error that a script catches") // the interpreters word it differently
 				}
 				l.Push(lua.LFalse)

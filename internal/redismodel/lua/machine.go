@@ -38,9 +38,11 @@ type Machine struct {
 	x       Redis       // that the script that runs calls
 	sha     string      // of its text
 	calls   int
-	// raised is the last error that a function of ours threw, and line where.
+	// raised is the last error that a function of ours threw, and line where. own: its text is ours, and Redis may word it
+	// differently.
 	raised lua.LValue
 	line   string
+	own    bool
 }
 
 // maxCalls bounds a script's calls of Redis and loop iterations, in case it does not end.
@@ -157,16 +159,29 @@ func (m *Machine) where() string {
 	return parts[1]
 }
 
-// throw throws a value.
-func (m *Machine) throw(v lua.LValue) int {
-	m.raised, m.line = v, m.where()
+// throw throws a value that Redis throws, too.
+func (m *Machine) throw(v lua.LValue) int { return m.raise(v, false) }
+
+// fail throws a text of a library function, with its position. A script that catches it learns that it is not Redis'.
+func (m *Machine) fail(text string) int { return m.raise(m.positioned(text), true) }
+
+// failWith throws a text of the script's, with its position.
+func (m *Machine) failWith(text string) int { return m.raise(m.positioned(text), false) }
+
+func (m *Machine) raise(v lua.LValue, own bool) int {
+	m.raised, m.line, m.own = v, m.where(), own
 	m.l.Error(v, 0)
 	return 0
 }
 
-// fail throws a text with its position, as a library function does.
-func (m *Machine) fail(text string) int {
-	return m.throw(lua.LString(chunk + ":" + m.where() + ": " + text))
+// positioned puts the position of the Lua code that called the running function before a text. If pcall has called it,
+// there is none.
+func (m *Machine) positioned(text string) lua.LValue {
+	line := strings.TrimSpace(m.where())
+	if line == "" {
+		return lua.LString(text)
+	}
+	return lua.LString(chunk + ":" + line + ": " + text)
 }
 
 // Run runs a program, whose text has this SHA-1, and replies its result or error.

@@ -17,11 +17,11 @@ func (m *Machine) sort(l *lua.LState) int {
 	all := make([]lua.LValue, m.listLen(t))
 	for i := range all {
 		if all[i] = t.RawGetInt(i + 1); all[i].Type() != all[0].Type() {
-			return m.fail("attempt to compare " + all[0].Type().String() + " with " + all[i].Type().String())
+			return m.unknown("the Lua function table.sort of values without an order") // the error names those that are compared first
 		}
 	}
 	if len(all) > 1 && all[0].Type() != lua.LTString && all[0].Type() != lua.LTNumber {
-		return m.fail("attempt to compare two " + all[0].Type().String() + " values")
+		return m.unknown("the Lua function table.sort of values without an order")
 	}
 	slices.SortFunc(all, func(a, b lua.LValue) int {
 		if s, ok := a.(lua.LString); ok {

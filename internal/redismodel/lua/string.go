@@ -296,7 +296,8 @@ func (m *Machine) format(f string) string {
 // directive writes one argument.
 func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 	width, _, _ := strings.Cut(flags, ".")
-	if strings.Contains(flags, "#") || len(flags) > 6 || strings.Contains(width, "0") && strings.Contains(width, "-") {
+	before := flags[:len(flags)-len(strings.TrimLeft(flags, "-+ #0"))] // the width
+	if strings.Contains(flags, "#") || len(flags) > 6 || strings.Contains(before, "0") && strings.Contains(before, "-") {
 		m.unknown("the Lua format %" + flags + string(verb))
 	}
 	switch verb {
