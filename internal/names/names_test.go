@@ -170,6 +170,20 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestTwoVersions checks that the error about a value of chance shows two different versions of it.
+func TestTwoVersions(t *testing.T) {
+	said := "aba" // the third is the second with the first spelling
+	says := program(func(string) []string {
+		v := said[:1]
+		said = said[1:] + "b"
+		return []string{v}
+	})
+	_, _, err := Settle([]*Stand{says.stand(0), says.stand(1)}, 0, func() (*Stand, error) { return says.stand(0), nil })
+	if want := `once it said "a", and then "b": too short`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
 // TestEndsAlike checks that values which by chance have the same last character in twelve runs are still recognized when it
 // is another one: the last character of 16 bytes in base64 is one of four.
 func TestEndsAlike(t *testing.T) {

@@ -171,7 +171,7 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 	}
 	for _, parts := range varying(said) {
 		if why := notName(parts); why != "" {
-			return fmt.Errorf("%w: once it said %q, and then %q: %s", ErrChance, said[0], said[1], why)
+			return fmt.Errorf("%w: %s: %s", ErrChance, varied(said), why)
 		}
 		if parts[0] == runs[0].Book.Canonical(parts[0]) { // otherwise it is a name by now: it is there twice
 			width := len(parts[0])
@@ -188,10 +188,19 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 	}
 	for _, r := range runs[1:] {
 		if r.Book.Canonical(r.Texts[text]) != runs[0].Book.Canonical(runs[0].Texts[text]) {
-			return fmt.Errorf("%w: once it said %q, and then %q", ErrChance, said[0], said[1])
+			return fmt.Errorf("%w: %s", ErrChance, varied(said))
 		}
 	}
 	return nil
+}
+
+// varied names two different texts, of those that several runs have in one place.
+func varied(said []string) string {
+	other := slices.IndexFunc(said, func(text string) bool { return text != said[0] })
+	if other < 0 {
+		return fmt.Sprintf("it said %q", said[0])
+	}
+	return fmt.Sprintf("once it said %q, and then %q", said[0], said[other])
 }
 
 // uuids are UUIDs as RFC 9562 writes them, or without hyphens.
