@@ -98,6 +98,8 @@ type Config struct {
 	inside bool
 	// scripts are those that all searches have seen.
 	scripts *coro.Scripts
+	// clocked reports whether a search has seen a command that uses the clock.
+	clocked *atomic.Bool
 	// stopped is called when Bounds.Waits ends a client's waiting.
 	stopped func()
 	// Exhaustive ends a search when it runs out of time or memory. Otherwise it tries random schedules until its
@@ -226,7 +228,7 @@ func Run(ctx context.Context, c Config) (reports.Exploration, error) {
 	if err := c.Complete(); err != nil {
 		return reports.Exploration{}, err
 	}
-	c.scripts = &coro.Scripts{}
+	c.scripts, c.clocked = &coro.Scripts{}, &atomic.Bool{}
 	if c.System == nil {
 		return c.runWaiting(ctx)
 	}
@@ -343,16 +345,24 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 // search runs one search in 1/parts of the remaining time. If again is not nil, it is the reason why the search must be
 // repeated in another way.
 func (c Config) search(ctx context.Context, began time.Time, parts int, naming names.Naming, exchange bool) (r reports.Exploration, again, err error) {
+	once := func(by reductions) (reports.Exploration, error, error) {
+		r, again, err := searchOnce(ctx, c.within(began, parts), naming, by)
+		if errors.Is(again, errClocked) {
+			c.clocked.Store(true)
+			r, again, err = searchOnce(ctx, c.within(began, parts), naming, by)
+		}
+		return r, again, err
+	}
 	c.scripts.Late()
-	r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+	r, again, err = once(reductions{exchange: exchange, merge: !c.Plain})
 	if (again != nil || err != nil && !errors.Is(err, errFirstRun)) && c.scripts.Late() { // a client that was told NOSCRIPT, and now is not, seems to differ
-		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange, merge: !c.Plain})
+		r, again, err = once(reductions{exchange: exchange, merge: !c.Plain})
 	}
 	if errors.Is(again, clients.ErrMerged) && c.System != nil && c.System.Stateless() {
 		return r, nil, fmt.Errorf("%s keeps state from one request to the next: its file must not say stateless; a program that goes by a monotonic clock needs monotonic: true (see docs/systems.md): %w", c.System.Name, again)
 	}
 	if why := again; errors.Is(why, clients.ErrMerged) {
-		r, again, err = searchOnce(ctx, c.within(began, parts), naming, reductions{exchange: exchange})
+		r, again, err = once(reductions{exchange: exchange})
 		if again == nil && err == nil && r.Verdict == reports.Inconclusive {
 			r.NotChecked = append(r.NotChecked, fmt.Sprintf("histories of a client were not merged, so the search takes longer: %v", why))
 		}
@@ -440,6 +450,9 @@ func sum(a, b reports.Effort) reports.Effort {
 // must not be permuted.
 var errOrdered = errors.New("the program depends on the order of its clients' names")
 
+// errClocked reports that a command uses the clock, so that clients must also begin late in a second.
+var errClocked = errors.New("a command uses the clock")
+
 // inScript is a reason to search anew that showed on the servers, in a naming.
 type inScript struct {
 	error
@@ -479,8 +492,11 @@ func (x *search) again() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if errors.Is(x.err, clients.ErrMerged) || errors.Is(x.err, names.ErrNotOpaque) {
+	switch {
+	case errors.Is(x.err, clients.ErrMerged), errors.Is(x.err, names.ErrNotOpaque):
 		return x.err
+	case x.servers.Clocked.Load() && len(x.starts) == 0:
+		return errClocked
 	}
 	return nil
 }
@@ -497,12 +513,12 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	stop := x.guard(ctx, c.System, end)
 	defer stop()
-	keys, clocked, err := lockKeys(c, scripts, namer)
+	keys, err := lockKeys(c, scripts, namer)
 	if err != nil {
 		return r, nil, err
 	}
 	x.servers = servers.New(Epoch, keys, scripts, namer)
-	if clocked {
+	if c.clocked.Load() || c.inside {
 		x.starts = oddStarts
 	}
 	x.servers.After = []time.Duration{0}

@@ -15,12 +15,12 @@ import (
 
 // lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
 // Release or, if there are none, those that Acquire sets with an expiry. They are found by running
-// one client alone. Keys with the client's own names in them do not count. clocked reports whether
-// the lock's commands depend on the servers' clocks. The error is that the code sends other commands when it
-// is run a second time: these are the first runs in the process, and what it then remembers is the same for all others.
-func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, clocked bool, err error) {
+// one client alone. Keys with the client's own names in them do not count. The error is
+// that the code sends other commands when it is run a second time: these are the first runs in the process, and what it
+// then remembers is the same for all others.
+func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, err error) {
 	if c.Run.Lock.New == nil {
-		return nil, false, nil
+		return nil, nil
 	}
 	c.Run.Hold = 0                         // whether it can be extended does not matter here
 	for client := range c.Bounds.Clients { // not every role takes the lock
@@ -28,7 +28,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 		if client > 0 && role == int(clients.RoleOf(c.Run, client-1)) {
 			continue
 		}
-		alone := func(scripts *coro.Scripts) (keys, sent []string, timed bool) {
+		alone := func(scripts *coro.Scripts) (keys, sent []string) {
 			s := servers.New(Epoch, nil, scripts, naming)
 			who := Who{Index: role, Names: naming.Scheme(0)}
 			book := who.Names.Book(0)
@@ -37,12 +37,12 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 			return changedBy(s, r, c.Masters)
 		}
 		first := func() []string { // on servers that know no script
-			_, sent, _ := alone(&coro.Scripts{})
+			_, sent := alone(&coro.Scripts{})
 			return sent
 		}
 		before, sent := first(), first()
-		keys, _, timed := alone(scripts)
-		all, clocked = append(all, keys...), clocked || timed
+		keys, _ := alone(scripts)
+		all = append(all, keys...)
 		if slices.Equal(sent, before) {
 			continue
 		}
@@ -51,12 +51,12 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 			same = same && slices.Equal(first(), sent)
 		}
 		if same { // else it draws lots, which the search reports
-			return nil, false, fmt.Errorf("%w: alone, it sent %s when it was run for the first time, and then %s",
+			return nil, fmt.Errorf("%w: alone, it sent %s when it was run for the first time, and then %s",
 				errFirstRun, strings.Join(before, ", "), strings.Join(sent, ", "))
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all), clocked, nil
+	return slices.Compact(all), nil
 }
 
 // outline is a command without its arguments, which may be random: its name and how many there are.
@@ -72,9 +72,8 @@ const repeats = 6
 const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
-// of Acquire and its grant, and in the Release that follows. sent are the outlines of its commands, and clocked is as for
-// lockKeys.
-func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []string, clocked bool) {
+// of Acquire and its grant, and in the Release that follows. sent are the outlines of its commands.
+func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []string) {
 	var expire []string
 	now := time.Duration(0)
 	holds := s.Start(masters)
@@ -118,9 +117,8 @@ func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []st
 				sent = append(sent, outline(cmd))
 			}
 			if e.Unknown {
-				return nil, sent, clocked
+				return nil, sent
 			}
-			clocked = clocked || e.Clock
 			holds, o.Reply = e.Servers, s.Answer(e.Answer).Reply
 		case coro.Sleep:
 			by := max(r.Until-now, servers.TickUnit)
@@ -130,7 +128,7 @@ func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []st
 		x.Resume(i, o)
 	}
 	if len(keys) == 0 {
-		return expire, sent, clocked
+		return expire, sent
 	}
-	return keys, sent, clocked
+	return keys, sent
 }

@@ -20,8 +20,9 @@ import (
 //     now. The search finds these instants by running the client, so it does not matter how the
 //     client stores them.
 
-// oddStarts are moments late in a second, for code that truncates the clock of a server to whole seconds, or rounds it.
-// Searches begin with a whole second.
+// oddStarts are moments late in a second, for code that truncates a clock to whole seconds, or rounds it. Searches begin
+// with a whole second. A search tries these moments once a command has used the clock: see servers.Servers.Clocked. A
+// client that rounds a time and sends none does not show that, so a search inside leases tries them in any case.
 var oddStarts = []time.Duration{400 * time.Millisecond, 900 * time.Millisecond}
 
 // passing is the facts after some time, and the events meanwhile.
@@ -57,11 +58,6 @@ func (w *worker) moments(s state) []time.Duration {
 	if x.span > 0 {
 		add(now + x.span)
 	}
-	if now == 0 {
-		for _, at := range x.starts {
-			add(at)
-		}
-	}
 	for _, at := range *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash()) {
 		add(at)
 	}
@@ -87,6 +83,11 @@ func (w *worker) moments(s state) []time.Duration {
 	all = slices.Compact(all)
 	if len(all) > 0 && x.inside {
 		all = within(now, all)
+	}
+	if now == 0 && len(x.starts) > 0 {
+		all = append(all, x.starts...)
+		slices.Sort(all)
+		all = slices.Compact(all)
 	}
 	w.ahead = all
 	return all

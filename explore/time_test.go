@@ -233,6 +233,21 @@ var byHand = []struct {
 	{name: "an end in milliseconds, compared with seconds that are begun", acquire: seconds(endAndBegunSeconds, 0), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
 	{name: "an end in milliseconds, compared with seconds that are over", acquire: seconds(endAndSecondsOver, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
 
+	// The same with the clock of the client, or with that of the server only where the lock is contended.
+	{name: "an end in whole seconds of the client", acquire: endInSeconds(time.Time.Unix, ""), bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "an end in milliseconds of the client, which Lua truncates", acquire: endInSeconds(time.Time.UnixMilli, "/ 1000"), bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "whole seconds of the server when the lock is held", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		start := env.Clock.Now()
+		n, err := expiryInSeconds.Run(ctx, env.Redis[0], []string{lockKey}, o.TTL.Milliseconds()).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), "", err
+	}, bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "a promise rounded to whole seconds", acquire: granting(lockKey, func(_ variant.Env, start time.Time, ttl time.Duration) time.Time {
+		return start.Add(ttl - 100*time.Millisecond).Round(time.Second)
+	}), release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+
 	{name: "another key", acquire: granting("mutex/order", fromStart), release: dropping("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Pass},
 	{name: "another key, deleted", acquire: granting("mutex/order", fromStart), release: deleting("mutex/order"), bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Violated},
 	{name: "two keys, one deleted", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
@@ -317,6 +332,27 @@ var (
 	endAndBegunSeconds = endCompared("(t[1] + 1) * 1000")
 	endAndSecondsOver  = endCompared("t[1] * 1000")
 )
+
+// expiryInSeconds takes a lock over whose expiry has passed, in whole seconds of the server.
+var expiryInSeconds = redis.NewScript(`if redis.call('set', KEYS[1], 'x', 'nx', 'px', ARGV[1]) then return 1 end
+	if redis.call('expiretime', KEYS[1]) > tonumber(redis.call('time')[1]) then return 0 end
+	redis.call('set', KEYS[1], 'x', 'px', ARGV[1]) return 1`)
+
+// endInSeconds returns an acquire function that stores the end of the lease in whole seconds, half a second more than
+// promised. The time is sent in the unit of stamp, and per makes seconds of it.
+func endInSeconds(stamp func(time.Time) int64, per string) acquiring {
+	script := redis.NewScript(`local v = redis.call('get', KEYS[1])
+		if v and tonumber(v) > math.floor(ARGV[1] ` + per + `) then return 0 end
+		redis.call('set', KEYS[1], math.floor(ARGV[2] ` + per + `)) return 1`)
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		start := env.Clock.Now()
+		n, err := script.Run(ctx, env.Redis[0], []string{"end"}, stamp(start), stamp(start.Add(o.TTL+500*time.Millisecond))).Int()
+		if err == nil && n == 0 {
+			err = lockimpl.ErrHeld
+		}
+		return start.Add(o.TTL), "", err
+	}
+}
 
 func endCompared(now string) *redis.Script {
 	return redis.NewScript(`local t = redis.call('time')

@@ -27,6 +27,8 @@ type Servers struct {
 	After []time.Duration
 	// Empty is a server that holds nothing.
 	Empty *redismodel.State
+	// Clocked reports that a command used the clock of a server, or was sent a point in time.
+	Clocked atomic.Bool
 	// Pipelined reports that a pipeline was sent, Scripted that a script was called by its hash, and Ordered that the
 	// order of clients' names made a difference.
 	Pipelined, Scripted, Ordered atomic.Bool
@@ -252,6 +254,9 @@ func (s *Servers) execute(k callAt) Effect {
 		return Effect{Servers: k.servers, Unknown: true}
 	}
 	s.check(k, c, after, reply, info)
+	if info.Clock || s.tellsTime(c) {
+		s.Clocked.Store(true)
+	}
 	e := Effect{Servers: k.servers, Clock: info.Clock}
 	replies := alternatives(string(reply), info)
 	if c.Client == names.Nobody {
@@ -276,6 +281,16 @@ func (s *Servers) execute(k callAt) Effect {
 		e.Servers = s.id(nodes)
 	}
 	return e
+}
+
+// tellsTime reports whether a call has a point in time among its arguments.
+func (s *Servers) tellsTime(c Call) bool {
+	for _, cmd := range c.Commands {
+		if slices.ContainsFunc(cmd, func(arg string) bool { return len(s.InstantsIn(arg)) > 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Unknown returns the error for a command that the model does not know.
