@@ -90,7 +90,7 @@ func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options
 type probed struct {
 	got    bool
 	waited bool
-	why    error // why it does not have the lock, unless the lock is held
+	why    error // why its last try failed, unless the lock was held
 }
 
 // probe returns the program of a new client that tries for the scenario's lock for that long.
@@ -102,19 +102,18 @@ func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
 		locker := c.Lock.New(env)
 		began := env.Clock.Now()
 		for end := began.Add(wait); ; {
-			_, err := locker.Acquire(ctx, clients.LockName(c), o)
+			_, p.why = locker.Acquire(ctx, clients.LockName(c), o)
 			p.waited = env.Clock.Now().After(began)
-			if p.got = err == nil; p.got {
+			if p.got = p.why == nil; p.got {
 				return
 			}
-			if !errors.Is(err, lockimpl.ErrHeld) {
-				p.why = err
-				return
+			if errors.Is(p.why, lockimpl.ErrHeld) {
+				p.why = nil
 			}
 			if env.Clock.Now().After(end) {
 				return
 			}
-			w.Pause("again") // a lock may try only once, whatever its options say
+			w.Pause("again") // a lock may try only once, whatever its options say, or have an error of its own when it is held
 		}
 	}
 }

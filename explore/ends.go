@@ -37,7 +37,7 @@ type ends struct {
 	unknown atomic.Pointer[error]
 
 	judged *table.Memo[ending, *rules.Breach]
-	stuck  *table.Memo[serversAt, bool]
+	stuck  *table.Memo[serversAt, refusal]
 	audits *table.Memo[audited, audit]
 	failed func(error)
 }
@@ -47,6 +47,12 @@ type ending struct {
 }
 
 type serversAt struct{ servers, now uint32 }
+
+// refusal says whether a new client does not obtain the lock, and with which error, unless the lock is held.
+type refusal struct {
+	stuck bool
+	why   error
+}
 
 // audited is the number of a state of the servers.
 type audited uint32
@@ -69,8 +75,11 @@ func (e *ends) judge(k ending) *rules.Breach {
 			return b
 		}
 	}
-	if e.lock && e.stuck.Of(serversAt{k.servers, k.now}) {
-		return e.rules.Stuck(f, dead, e.config.TTL+e.config.Grace(), e.held(k.servers))
+	if !e.lock {
+		return nil
+	}
+	if is := e.stuck.Of(serversAt{k.servers, k.now}); is.stuck {
+		return e.rules.Stuck(f, dead, e.config.Patience(), e.held(k.servers), is.why)
 	}
 	return nil
 }
@@ -96,20 +105,20 @@ func (e *ends) read(servers audited) (a audit) {
 // cannotBeTaken reports whether a new client fails to obtain the lock within a lease and a grace. It
 // must succeed both if it waits for the next expiry before it tries again, and if it tries at every
 // interval: one attempt may leave something behind that blocks the next.
-func (e *ends) cannotBeTaken(k serversAt) bool {
-	wait := e.config.TTL + scenarios.Grace
+func (e *ends) cannotBeTaken(k serversAt) refusal {
+	wait := e.config.Patience()
 	for _, every := range []time.Duration{2 * wait, max(e.config.Retry, servers.TickUnit)} {
 		p := e.probe(k, wait, every)
 		switch {
 		case p.why != nil && e.useless() != nil:
-			return false // it fails whatever the clients did
+			return refusal{} // it fails whatever the clients did
 		case !p.got:
-			return true
+			return refusal{true, p.why}
 		case !p.waited:
-			return false // the other check would give the same
+			return refusal{} // the other check would give the same
 		}
 	}
-	return false
+	return refusal{}
 }
 
 // probe has a new client try for the lock.
@@ -131,7 +140,7 @@ func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 // it does. Such a client says nothing about progress later.
 func (e *ends) useless() error {
 	e.once.Do(func() {
-		wait := e.config.TTL + scenarios.Grace
+		wait := e.config.Patience()
 		e.never = e.probe(serversAt{servers: e.opened}, wait, 2*wait).why
 	})
 	return e.never

@@ -18,7 +18,6 @@ import (
 	"oversell/internal/redismodel"
 	"oversell/lockimpl"
 	"oversell/reports"
-	"oversell/scenarios"
 	"oversell/variant"
 )
 
@@ -455,12 +454,12 @@ func (s *simple) stuck(at situation) bool {
 func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false
 	x := coro.Start(func(ctx context.Context, w *coro.World) {
-		_, err := s.config.Run.Lock.New(w.Env()).Acquire(ctx, "order", lockimpl.Options{TTL: s.config.Run.TTL, Wait: s.config.Run.TTL + scenarios.Grace, RetryEvery: time.Millisecond})
+		_, err := s.config.Run.Lock.New(w.Env()).Acquire(ctx, "order", lockimpl.Options{TTL: s.config.Run.TTL, Wait: s.config.Run.Patience(), RetryEvery: time.Millisecond})
 		got = err == nil
 	}, coro.Options{Masters: 1, Epoch: Epoch, Scripts: s.scripts, Token: func(n int) string { return fmt.Sprintf("<x:%d>", n) }})
 	defer x.Close()
 	then := turned{situation: at.clone()}
-	for end := at.now + s.config.Run.TTL + scenarios.Grace; len(x.Pending()) > 0; {
+	for end := at.now + s.config.Run.Patience(); len(x.Pending()) > 0; {
 		o := coro.Observation{Now: then.now}
 		switch r := x.Pending()[0]; {
 		case r.Kind == coro.Command:

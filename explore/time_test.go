@@ -265,6 +265,16 @@ var byHand = []struct {
 		return env.Clock.Now().Add(o.TTL), "", nil
 	}, bounds: reports.Bounds{Tries: 2, Advances: 1}, look: ownerP, want: reports.Inconclusive, says: "owner-only-release was not judged"},
 
+	// A new client asks for the lease and a grace: ten of its pauses between two tries.
+	{name: "a key for longer than the lease", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		return start.Add(o.TTL), v, put(ctx, env, lockKey, v, 3*time.Second)
+	}, release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Crashes: 1}, change: hesitant, look: variant.Progress, want: reports.Pass},
+	{name: "an error of its own for a lock that is held", acquire: refusing(func(o lockimpl.Options) time.Duration { return o.TTL }),
+		release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.Progress, want: reports.Pass},
+	{name: "an error of its own for a lock that stays held", acquire: refusing(func(lockimpl.Options) time.Duration { return 0 }),
+		release: dropping(lockKey), bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.Progress, want: reports.Violated, says: "it gets the error busy"},
+
 	{name: "a key for a day", acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		v, start := env.Token(), env.Clock.Now()
 		if err := env.Redis[0].Set(ctx, "seen", "1", 24*time.Hour).Err(); err != nil {
@@ -386,6 +396,21 @@ func waiting(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Tim
 	}
 	return time.Time{}, "", lockimpl.ErrHeld
 }
+
+// refusing returns an acquire function with an error of its own for a lock that is held.
+func refusing(expiry func(lockimpl.Options) time.Duration) acquiring {
+	return func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		v, start := env.Token(), env.Clock.Now()
+		err := put(ctx, env, lockKey, v, expiry(o))
+		if errors.Is(err, lockimpl.ErrHeld) {
+			err = errors.New("busy")
+		}
+		return start.Add(o.TTL), v, err
+	}
+}
+
+// hesitant makes the pauses between two tries so long that a grace is ten of them.
+func hesitant(c *scenarios.Config) { c.Retry = 400 * time.Millisecond }
 
 // secondsAgain extends a lock that was taken by grantInSeconds.
 func secondsAgain(ctx context.Context, env variant.Env, ttl time.Duration) (time.Time, error) {

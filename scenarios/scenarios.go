@@ -215,6 +215,9 @@ const Grace = time.Second
 // notice that the one before them is dead.
 func (c Config) Grace() time.Duration { return max(Grace, 10*c.Retry) }
 
+// Patience returns how long a new client asks for a lock until progress is broken: for a lease and a grace.
+func (c Config) Patience() time.Duration { return c.TTL + c.Grace() }
+
 // NeedsSQL reports whether a variant of this run keeps its state in a database.
 func (c Config) NeedsSQL() bool {
 	return slices.ContainsFunc(c.Subjects(), func(s Subject) bool { return s.Needs.SQL })

@@ -596,15 +596,19 @@ func (r *replay) tryLock(dead uint16) error {
 	env, closeAll := r.plain()
 	defer closeAll()
 	o := clients.LockOptions(r.of.Run)
-	o.Wait, o.MaxTries = r.of.Run.TTL+r.of.Run.Grace(), 0
+	o.Wait, o.MaxTries = r.of.Run.Patience(), 0
 	locker := r.of.Run.Lock.New(env)
+	var refused error
 	for end := time.Now().Add(o.Wait); ; {
-		_, err := locker.Acquire(r.ctx, clients.LockName(r.of.Run), o)
-		if err == nil {
+		_, refused = locker.Acquire(r.ctx, clients.LockName(r.of.Run), o)
+		if refused == nil {
 			return nil
 		}
-		if !errors.Is(err, lockimpl.ErrHeld) {
-			return err
+		if network := net.Error(nil); errors.As(refused, &network) {
+			return refused
+		}
+		if errors.Is(refused, lockimpl.ErrHeld) {
+			refused = nil
 		}
 		if time.Now().After(end) {
 			break
@@ -614,6 +618,6 @@ func (r *replay) tryLock(dead uint16) error {
 		}
 	}
 	v, _ := env.Redis[0].Get(r.ctx, lockimpl.Key(clients.LockName(r.of.Run))).Result()
-	r.broken(r.rules.Stuck(r.facts, dead, r.of.Run.TTL+r.of.Run.Grace(), v))
+	r.broken(r.rules.Stuck(r.facts, dead, r.of.Run.Patience(), v, refused))
 	return nil
 }

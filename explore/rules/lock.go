@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -204,8 +205,9 @@ func highest(l []int64) int64 {
 }
 
 // Stuck returns the breach of progress when a client that asked for the lock for so long has not obtained it. held
-// describes the value of its key; it is empty if there is none.
-func (r *Rules) Stuck(f Facts, dead uint16, long time.Duration, held string) *Breach {
+// describes the value of its key; it is empty if there is none. refused is the error of its last try, unless that says
+// that the lock is held.
+func (r *Rules) Stuck(f Facts, dead uint16, long time.Duration, held string, refused error) *Breach {
 	p := r.read(f)
 	var died []string
 	for rest := dead; rest != 0; rest &= rest - 1 {
@@ -226,6 +228,9 @@ func (r *Rules) Stuck(f Facts, dead uint16, long time.Duration, held string) *Br
 	}
 	if held != "" {
 		why += ": its key holds " + held
+	}
+	if refused != nil {
+		why += ", and it gets the error " + phrase.OneLine(refused.Error())
 	}
 	return &Breach{variant.Lock, variant.Progress, why}
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -391,10 +392,13 @@ func TestRulesStuck(t *testing.T) {
 	r := New(ruled(t, "mutex", 0), 3, nil)
 	f, _ := tell(r, sequence(whole(0, 0, acquire(0), history.OK), []said{begun(1, 0, release())}))
 	want := "client 0 died in its section, client 1 died in its release, and a new client that asks for 2.5s, a lease and a grace, does not obtain the lock: its key holds x without an expiry"
-	if b := r.Stuck(f, 3, 2500*time.Millisecond, "x without an expiry"); b.Why != want || b.Property != variant.Progress {
+	if b := r.Stuck(f, 3, 2500*time.Millisecond, "x without an expiry", nil); b.Why != want || b.Property != variant.Progress {
 		t.Errorf("got %q", b.Why)
 	}
-	if b := r.Stuck(f, 0, 2*time.Second, ""); b.Why != "a new client that asks for 2s, a lease and a grace, does not obtain the lock" {
+	if b := r.Stuck(f, 0, 2*time.Second, "", errors.New("busy")); !strings.HasSuffix(b.Why, "does not obtain the lock, and it gets the error busy") {
+		t.Errorf("an error of its own: %q", b.Why)
+	}
+	if b := r.Stuck(f, 0, 2*time.Second, "", nil); b.Why != "a new client that asks for 2s, a lease and a grace, does not obtain the lock" {
 		t.Errorf("got %q", b.Why)
 	}
 }
