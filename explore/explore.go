@@ -100,6 +100,8 @@ type Config struct {
 	scripts *coro.Scripts
 	// clocked reports whether a search has seen a command that uses the clock.
 	clocked *atomic.Bool
+	// failure is the first error of a client's call in this search, unless the lock was held or a message lost.
+	failure *atomic.Pointer[string]
 	// stopped is called when Bounds.Waits ends a client's waiting.
 	stopped func()
 	// Exhaustive ends a search when it runs out of time or memory. Otherwise it tries random schedules until its
@@ -504,6 +506,7 @@ func (x *search) again() error {
 // searchOnce runs one search. again is as for search.
 func searchOnce(ctx context.Context, c Config, naming names.Naming, by reductions) (r reports.Exploration, again, err error) {
 	scripts := c.scripts
+	c.failure = &atomic.Pointer[string]{}
 	namer := names.NewNamer(naming, c.Bounds.Clients)
 	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
 	x.began = time.Now()
@@ -647,6 +650,9 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened later", servers.Horizon)
 	case r.Stats.Entered == 0:
 		r.Verdict, r.Why = reports.Inconclusive, "no client ever entered its section: nothing was put to the test"
+		if why := c.failure.Load(); why != nil {
+			r.Why += ", since " + *why
+		}
 	case c.Bounds.Clients == 1:
 		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client has no contention"
 	default:

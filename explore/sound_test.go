@@ -155,6 +155,10 @@ func TestInconclusive(t *testing.T) {
 		"nobody gets in": {t.Context(), reports.Bounds{Clients: 2, Tries: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
 			return false, r.Set(ctx, noteKey, v, 0).Err()
 		}}, "no client ever entered its section"},
+		"every call fails": {t.Context(), reports.Bounds{Clients: 2, Tries: 1, Lost: 1}, scripted{acquire: func(ctx context.Context, s *actor, r redis.UniversalClient, v string) (bool, error) {
+			r.Set(ctx, noteKey, v, 0)
+			return false, r.LPop(ctx, noteKey).Err()
+		}}, "since acquire failed: wrongtype"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
 		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
 		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},

@@ -19,13 +19,14 @@ import (
 
 // Program returns the code of a client in a search, in canonical names: the steps of the scenario.
 func Program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
-	return ProgramOf(c, index, b, names.Scheme{}.Book(0), nil)
+	return ProgramOf(c, index, b, names.Scheme{}.Book(0), nil, nil)
 }
 
-// ProgramOf is Program with the numbers of a book. It calls stopped, unless it is nil, when b.Waits ends a client's waiting.
-func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book, stopped func()) coro.Program {
+// ProgramOf is Program with the numbers of a book. It calls stopped, unless it is nil, when b.Waits ends a client's
+// waiting, and failed, unless it is nil, with the errors of its calls.
+func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book, stopped func(), failed func(history.Op, error)) coro.Program {
 	return func(ctx context.Context, w *coro.World) {
-		l := &life{w: w, resends: b.Resends, waits: b.Waits, stopped: stopped, numbers: map[string]int64{}, book: book}
+		l := &life{w: w, resends: b.Resends, waits: b.Waits, stopped: stopped, failed: failed, numbers: map[string]int64{}, book: book}
 		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
 	}
 }
@@ -38,6 +39,7 @@ type life struct {
 	waits   int // within one acquisition; 0: no bound
 	waited  int
 	stopped func()
+	failed  func(history.Op, error)
 	numbers map[string]int64
 	book    *names.Book
 }
@@ -72,7 +74,12 @@ func (l *life) world(index int) scenarios.World {
 			}
 			l.w.Emit(rules.Event{Op: InCanonicalNumbers(op, l.book)})
 		},
-		Ended: func(op history.Op, _ error) { l.w.Emit(rules.Event{End: true, Op: InCanonicalNumbers(op, l.book)}) },
+		Ended: func(op history.Op, err error) {
+			if err != nil && l.failed != nil {
+				l.failed(op, err)
+			}
+			l.w.Emit(rules.Event{End: true, Op: InCanonicalNumbers(op, l.book)})
+		},
 	}
 }
 
