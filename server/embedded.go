@@ -84,10 +84,7 @@ func follow(m *miniredis.Miniredis, clk clock.Clock) {
 	m.ClockTTL(true)
 	var mu sync.Mutex
 	var last time.Time
-	m.Server().SetPreHook(func(p *miniserver.Peer, _ string, _ ...string) bool {
-		if insideScript(p) {
-			return false // its time stands still, and the lock is taken
-		}
+	move := func() {
 		arrival := clk.Now()
 		mu.Lock()
 		defer mu.Unlock()
@@ -96,7 +93,14 @@ func follow(m *miniredis.Miniredis, clk clock.Clock) {
 			m.SetTime(last)
 			m.DB(0) // any access to a database expires keys in all of them
 		}
-		return false // go on with the command
+	}
+	correct := &corrections{srv: m.Server()}
+	m.Server().SetPreHook(func(p *miniserver.Peer, cmd string, args ...string) bool {
+		if insideScript(p) { // its time stands still, and the lock is taken
+			return correct.inScript(p, cmd, args)
+		}
+		move()
+		return correct.asScript(p, cmd, args)
 	})
 }
 

@@ -49,8 +49,11 @@
 // checks that it happens at exactly the right time.
 //
 // A virtual clock comes with the emulation of a server, package miniredis, which differs from Redis
-// in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), and XPENDING IDLE
-// refuses an exclusive start. Try a queue that needs one of these on a real server.
+// in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), no ZRANGESTORE and
+// no XGROUP SETID, XPENDING IDLE refuses an exclusive start, XCLAIM refuses LASTID, and messages that
+// were deleted while they were pending are not pending any more. Try a queue that needs one of these
+// on a real server. Idle times and counts of deliveries are those of Redis 7: package server corrects
+// what miniredis does in XCLAIM and XAUTOCLAIM.
 //
 // This is a test of function under moderate concurrency, not a proof: that no
 // interleaving and no fault breaks a queue is for a search and for a run under
