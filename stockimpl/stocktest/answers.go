@@ -161,13 +161,13 @@ func (t *trying) again(ctx context.Context, what string) error {
 			return err
 		}
 		if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
-			return broken(variant.NoUndersell, "an order %s, sent again with %d pieces of %d there at first, answered %s", what, t.stock, t.stock, say(err))
+			return broken(variant.NoUndersell, "an order %s, sent again with %d pieces of %d there at first, answered %s; want success or %q", what, t.stock, t.stock, say(err), stockimpl.ErrRepeated)
 		}
 		return t.y.told(ctx, what+" and that was sent again", err, int64(t.stock), int64(t.pieces))
 	}
 	_, err := t.y.again(ctx, nil, func() (int64, error) { return t.y.sale.Refund(ctx, order(1, t.pieces), t.y.lock()) })
 	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
-		return broken(variant.NoUndersell, "a refund %s, sent again, answered %s", what, say(err))
+		return broken(variant.NoUndersell, "a refund %s, sent again, answered %s; want success or %q", what, say(err), stockimpl.ErrRepeated)
 	}
 	return t.y.toldOfRefund(ctx, what+" and that was sent again", err, int64(t.stock), int64(t.pieces))
 }
@@ -430,7 +430,7 @@ func movingPiece(ctx context.Context, b bench) error {
 	buy := func(z *buyer) error {
 		next++
 		id := next
-		_, err := z.sale.Buy(ctx, order(id, 1), z.lock())
+		_, err := z.again(ctx, nil, func() (int64, error) { return z.sale.Buy(ctx, order(id, 1), z.lock()) })
 		if err == nil {
 			sold = append(sold, id)
 		}
@@ -589,7 +589,12 @@ func refundsByOthers(ctx context.Context, b bench) error {
 		// The rest, if there is one, comes back too.
 		for _, rest := range []int{bought - pieces, bought} {
 			if rest > 0 && s.Left < stock-4 {
-				_, _ = other.sale.Refund(ctx, order(1, rest), other.lock())
+				refund := func() (int64, error) { return other.sale.Refund(ctx, order(1, rest), other.lock()) }
+				if rest == bought {
+					_, _ = b.settled(ctx, refund)
+				} else {
+					_, _ = refund()
+				}
 				if s, err = y.sale.State(ctx); err != nil {
 					return broken(theInterface, "state: %w", err)
 				}

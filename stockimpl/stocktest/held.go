@@ -60,7 +60,7 @@ func stalledInVain(ctx context.Context, b bench) error {
 		var small [stock]error
 		if blocked := s.beside(y, func() {
 			for i := range small {
-				small[i] = y.decided(ctx, int64(10+i), 1)
+				small[i] = y.decidedAlone(ctx, int64(10+i), 1)
 			}
 		}); blocked != nil {
 			return blocked
@@ -129,14 +129,9 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 			return nil
 		}
 		if b.promises(variant.OncePerOrder) {
-			for tries := 0; ; tries++ {
-				_, err := y.sale.Refund(ctx, order(1, stock), y.lock())
-				if err == nil || errors.Is(err, stockimpl.ErrRepeated) {
-					break
-				}
-				if tries == 5 {
-					return broken(variant.NoUndersell, "a refund, sent again after the death of its client, answered %s", say(err))
-				}
+			_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(1, stock), y.lock()) })
+			if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
+				return broken(variant.NoUndersell, "a refund, sent again after the death of its client, answered %s; want success or %q", say(err), stockimpl.ErrRepeated)
 			}
 		}
 		s, err := y.sale.State(ctx)
@@ -150,7 +145,7 @@ func refundOfTheLast(ctx context.Context, b bench) error {
 			if s.Left == 0 {
 				break
 			}
-			if err := z.decided(ctx, 100+s.Left, 1); errors.As(err, new(*suitetest.NotJudged)) {
+			if err := z.decidedAlone(ctx, 100+s.Left, 1); errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			} else if err != nil {
 				return broken(variant.NoUndersell, "after a refund whose client had died, with %d pieces there, buy of 1 answered %s", s.Left, say(err))

@@ -98,7 +98,7 @@ func (y *buyer) afterwards(ctx context.Context, token, left int64, when string) 
 		return fmt.Errorf("%s: %w", when, err)
 	}
 	if y.b.promises(variant.Fencing) {
-		if _, err := y.sale.Buy(ctx, order(2, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
+		if _, err := y.b.settled(ctx, func() (int64, error) { return y.sale.Buy(ctx, order(2, 1), withFence(token-1)) }); !errors.Is(err, stockimpl.ErrStale) && token > 1 {
 			return broken(variant.Fencing, "%s with token %d, one with token %d answered %s; want %q", when, token, token-1, say(err), stockimpl.ErrStale)
 		}
 	}

@@ -36,7 +36,11 @@ func manyIDs(ctx context.Context, b bench) error {
 	}
 	var bought []int64
 	for _, id := range ids {
-		_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), y.lock()) })
+		call := func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), y.lock()) }
+		left, err := call()
+		if id > 0 || declared(err) {
+			_, err = y.againAfter(ctx, nil, answered{left, err}, call)
+		}
 		switch {
 		case err == nil:
 			bought = append(bought, id)
@@ -69,10 +73,10 @@ func largeTokens(ctx context.Context, b bench) error {
 	}
 	for i, token := range tokens {
 		id := int64(2*i + 1)
-		if _, err := y.sale.Buy(ctx, order(id, 1), withFence(token)); err != nil {
+		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), withFence(token)) }); err != nil {
 			return broken(variant.NoUndersell, "buy with token %d, newer than all before, answered %s", token, say(err))
 		}
-		if _, err := y.sale.Buy(ctx, order(id+1, 1), withFence(token-1)); !errors.Is(err, stockimpl.ErrStale) {
+		if _, err := y.b.settled(ctx, func() (int64, error) { return y.sale.Buy(ctx, order(id+1, 1), withFence(token-1)) }); !errors.Is(err, stockimpl.ErrStale) {
 			return broken(variant.Fencing, "buy with token %d after token %d answered %s; want %q", token-1, token, say(err), stockimpl.ErrStale)
 		}
 	}

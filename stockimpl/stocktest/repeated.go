@@ -65,6 +65,8 @@ func manyDead(ctx context.Context, b bench) error {
 				stands++
 			case errors.As(err, new(*suitetest.NotJudged)):
 				return err
+			case errors.As(err, new(*lasting)):
+				return broken(theInterface, "%s; order %d of the dead, sent again, was answered %s; want success, %q or %q", what, id, say(err), stockimpl.ErrRepeated, stockimpl.ErrSoldOut)
 			}
 		}
 		switch {
@@ -301,16 +303,8 @@ func (b bench) madeByMany(ctx context.Context, orders int64, atMost time.Duratio
 				if id > orders {
 					return
 				}
-				err := once(c, id)
-				for errors.Is(err, stockimpl.ErrStale) && ctx.Err() == nil {
-					err = once(c, id)
-				}
-				if b.undecided(ctx, err) && (clock.Real{}).Sleep(ctx, tooOften) == nil {
-					if err = once(c, id); errors.Is(err, stockimpl.ErrRepeated) {
-						err = nil
-					}
-				}
-				if err != nil {
+				_, err := b.insist(ctx, func() (int64, error) { return stockimpl.Unsaid, once(c, id) })
+				if err = unlessItself(err); err != nil {
 					errs[i] = broken(variant.NoUndersell, "%s of 1 by order %d, with a stock of %d at first, answered %s", what, id, orders, say(err))
 					return
 				}

@@ -420,38 +420,6 @@ func withFence(n int64) lockimpl.Lock {
 
 func order(id int64, pieces int) stockimpl.Order { return stockimpl.Order{ID: id, Quantity: pieces} }
 
-// staleFor is for how long an order is sent again because it was stale, though no other client
-// does anything: the reservation of a buyer on a busy machine may have ended before it was confirmed.
-const staleFor = time.Second
-
-// again repeats a call while it is stale, unless that is what is expected. A sale may refuse calls that come too often by
-// an error of its own: an order with an effect once is then sent again a little later.
-func (y *buyer) again(ctx context.Context, want error, call func() (int64, error)) (left int64, err error) {
-	for start, later := time.Now(), false; ; {
-		left, err = call()
-		switch {
-		case later && want == nil && errors.Is(err, stockimpl.ErrRepeated): // the call before had the effect
-			return stockimpl.Unsaid, nil
-		case !later && y.b.undecided(ctx, err):
-			later = true
-			if (clock.Real{}).Sleep(ctx, tooOften) != nil {
-				return left, err
-			}
-		case !errors.Is(err, stockimpl.ErrStale) || errors.Is(want, stockimpl.ErrStale) || time.Since(start) > staleFor || (clock.Real{}).Sleep(ctx, time.Millisecond) != nil:
-			return left, err
-		}
-	}
-}
-
-// tooOften is for how long a sale may refuse calls because too many came.
-const tooOften = 1100 * time.Millisecond
-
-// undecided reports whether an order may be sent again because of its answer: it says nothing about the effect, which the
-// sale promises to have once.
-func (b bench) undecided(ctx context.Context, err error) bool {
-	return err != nil && !declared(err) && !errors.Is(err, errors.ErrUnsupported) && ctx.Err() == nil && b.promises(variant.OncePerOrder)
-}
-
 // buy expects an answer, nil for success, and what is left when it is told.
 func (y *buyer) buy(ctx context.Context, of variant.Property, id int64, pieces int, want error, left int64) error {
 	first := y.fences.last.Load() == 0
@@ -505,13 +473,6 @@ func expect(of variant.Property, what string, got int64, err error, left int64, 
 		return broken(variant.Linearizable, "%s said that %d are left; want %d", what, got, left)
 	}
 	return nil
-}
-
-func say(err error) string {
-	if err == nil {
-		return "success"
-	}
-	return fmt.Sprintf("%q", err)
 }
 
 // state expects the server to hold this many pieces, free or set aside by an earlier attempt, and sold to fit if told.

@@ -419,27 +419,7 @@ func TestLimits(t *testing.T) {
 			if (noRefunds == nil) == (tt.with().refund != nil) {
 				t.Fatalf("the suite takes the sale for one without refunds: %v", noRefunds)
 			}
-			one := newBenchOf(newBench(t), limited).refusesOrders(t.Context(), 2)
-			var mu sync.Mutex
-			said := map[string]error{}
-			slots := make(chan struct{}, sideBySide)
-			var rest sync.WaitGroup
-			for _, r := range rules {
-				if !r.appliesTo(limited) {
-					continue
-				}
-				b := newBenchOf(newBench(t), limited)
-				b.noRefunds, b.single, b.split = noRefunds, one, one && slices.Contains(oneAfterTheOther, r.name)
-				rest.Go(func() {
-					slots <- struct{}{}
-					defer func() { <-slots }()
-					err := r.try(t.Context(), b)
-					mu.Lock()
-					defer mu.Unlock()
-					said[r.name] = err
-				})
-			}
-			rest.Wait()
+			said := tryAll(t, limited, noRefunds, newBench)
 			const failing = "an error of the server or the connection is no answer"
 			if errors.As(said[failing], new(*suitetest.NotJudged)) {
 				t.Errorf("the rule %q is not judged: %v", failing, said[failing])
@@ -462,6 +442,33 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tryAll tries every rule that applies to a sale, and returns what each says.
+func tryAll(t *testing.T, sale stockimpl.Variant, noRefunds error, open func(*testing.T) Bench) map[string]error {
+	t.Helper()
+	one := newBenchOf(open(t), sale).refusesOrders(t.Context(), 2)
+	var mu sync.Mutex
+	said := map[string]error{}
+	slots := make(chan struct{}, sideBySide)
+	var rest sync.WaitGroup
+	for _, r := range rules {
+		if !r.appliesTo(sale) {
+			continue
+		}
+		b := newBenchOf(open(t), sale)
+		b.noRefunds, b.single, b.split = noRefunds, one, one && slices.Contains(oneAfterTheOther, r.name)
+		rest.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			err := r.try(t.Context(), b)
+			mu.Lock()
+			defer mu.Unlock()
+			said[r.name] = err
+		})
+	}
+	rest.Wait()
+	return said
 }
 
 // saleNamed returns a shipped sale, or one of the mutants.
