@@ -225,6 +225,7 @@ var rules = []rule{
 	{"a product that was never opened sells nothing", "", nil, false, nil, neverOpened},
 	{"a context that is over is no refusal", "", nil, false, nil, endedBefore},
 	{"an order sent again for another quantity", variant.OncePerOrder, again, false, nil, otherQuantity},
+	{"a refund held up while its piece is sold again", variant.OncePerOrder, held, true, onRedis, soldAgain},
 	{"copies of one refund at once have one effect", variant.OncePerOrder, nil, true, nil, refundsAtOnce},
 	{"a crowd with orders of several pieces, and refunds", "", nil, false, nil, mixedCrowd},
 	{"many orders", "", nil, false, nil, manyOrders},
