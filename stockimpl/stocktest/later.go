@@ -75,6 +75,10 @@ func (b bench) laterBy(ctx context.Context, pass func() error, change func(*vari
 	); err != nil {
 		return err
 	}
+	cleared, err := b.clearedOut(ctx)
+	if err != nil {
+		return err
+	}
 	if err := pass(); err != nil {
 		return err
 	}
@@ -88,7 +92,15 @@ func (b bench) laterBy(ctx context.Context, pass func() error, change func(*vari
 			return err
 		}
 	}
-	return late.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4)
+	if err := late.buy(ctx, variant.NoUndersell, 3, 1, nil, stock-4); err != nil {
+		return err
+	}
+	for _, s := range cleared {
+		if err := s.afterwards(ctx, &buyer{b: s.y.b, sale: s.y.b.newSale(env, s.y.b.Product), fences: s.y.fences}, when); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // afterwards looks for what was known before: order 1 bought 2 pieces, and order 5, if the sale refunds, bought 2 and gave
