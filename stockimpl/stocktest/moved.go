@@ -92,7 +92,7 @@ const longest = 32 * 24 * time.Hour
 
 // reservationsEnd: when the time of reservations is over, and others have bought since, pieces are set
 // aside only for orders that are not decided: a buyer that died has none, nor has one that came again,
-// or twice at once.
+// or twice at once. However many buyers died, one order can have all their pieces.
 func reservationsEnd(ctx context.Context, b bench) error {
 	after := b.Reserves
 	if after == 0 {
@@ -168,6 +168,10 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	}); err != nil {
 		return err
 	}
+	crowd, err := b.abandon(ctx)
+	if err != nil {
+		return err
+	}
 	if err := pass(); err != nil {
 		return err
 	}
@@ -176,6 +180,9 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 		if err := c.y.nothingAside(ctx, stock, pieces); err != nil {
 			return fmt.Errorf("%s, and then the time of reservations passed: %w", c.what, err)
 		}
+	}
+	if crowd != nil {
+		return crowd.comesBack(ctx)
 	}
 	return nil
 }

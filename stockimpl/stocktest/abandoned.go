@@ -1,0 +1,89 @@
+package stocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oversell/internal/interrupt"
+	"oversell/internal/suitetest"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of a
+// hundred, but an order that needs the pieces of all must not be refused as sold out for that.
+const manyAbandoned = 150
+
+// abandoned is a sale whose pieces are all set aside for buyers that died.
+type abandoned struct {
+	y     *buyer
+	stock int64
+}
+
+// abandon has buyers of single pieces die with their pieces set aside, as many as there are pieces. It returns nil if no
+// buyer's death leaves a piece set aside.
+func (b bench) abandon(ctx context.Context) (*abandoned, error) {
+	steps := b.steps(ctx)
+	for n := 1; n <= steps; n++ {
+		for _, a := range bothWays {
+			own := b
+			own.Product = fmt.Sprintf("%s-abandoned-%d-%d", b.Product, n, a)
+			s, err := own.abandonAt(ctx, n, a)
+			if s != nil || err != nil {
+				return s, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// abandonAt is abandon for buyers that die at their n-th command.
+func (b bench) abandonAt(ctx context.Context, n int, a interrupt.Action) (*abandoned, error) {
+	y, err := opened(ctx, b, b.Product, manyAbandoned)
+	if err != nil {
+		return nil, err
+	}
+	env := b.Env()
+	b.practise(ctx, env, b.Product)
+	for id := int64(1); id <= manyAbandoned; id++ {
+		own, line := interrupt.On(env)
+		c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: y.fences}
+		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
+			return nil, nil
+		}
+		if s, err := y.sale.State(ctx); err != nil || s.Reserved == 0 {
+			return nil, err
+		}
+	}
+	return &abandoned{y, manyAbandoned}, nil
+}
+
+// comesBack expects that one order can have all pieces, when the time of their reservations is over.
+func (s *abandoned) comesBack(ctx context.Context) error {
+	y := s.y
+	if r, ok := y.sale.Sale.(stockimpl.Reconciler); ok {
+		if _, err := r.Reconcile(ctx); err != nil {
+			return broken(theInterface, "reconcile: %w", err)
+		}
+	}
+	what := fmt.Sprintf("%d buyers died, for each of whom 1 piece of %d was set aside, the time of reservations passed", manyAbandoned, s.stock)
+	err := y.decidedAlone(ctx, manyAbandoned+1, int(s.stock))
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
+		return fmt.Errorf("%s, and then an order for all came: %w", what, err)
+	case ownError(ctx, err): // it need not take large orders
+		more, err := y.sellsOut(ctx, 1000, int(s.stock))
+		if err == nil && int64(more) != s.stock {
+			err = broken(variant.NoUndersell, "%s, and then others could buy %d", what, more)
+		}
+		return err
+	}
+	now, look := y.sale.State(ctx)
+	if look != nil {
+		return broken(theInterface, "state: %w", look)
+	}
+	return broken(variant.NoUndersell, "%s, and then an order for all %d answered %s; State says %v", what, s.stock, say(err), now)
+}
