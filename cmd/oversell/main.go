@@ -33,7 +33,7 @@ func main() {
 	if guard.Asked() {
 		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
 	}
-	logging.Disable() // the driver also prints failed dials to stderr; oversell reports them as errors
+	logging.Disable()              // the driver also prints failed dials to stderr; oversell reports them as errors
 	signal.Ignore(syscall.SIGPIPE) // a run whose output nobody reads any more is judged and saved all the same
 	ignored := signal.Ignored(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
