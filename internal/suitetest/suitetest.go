@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +38,8 @@ type TooSlow struct{ Why string }
 
 func (s *TooSlow) Error() string { return "too slow to judge: " + s.Why }
 
-// NotJudged says why a rule cannot tell whether a promise is kept. Its subtest is skipped.
+// NotJudged says why a rule cannot tell whether a promise is kept. Its subtest is skipped. Run logs the reason after the last
+// subtest, once for all rules that have it.
 type NotJudged struct{ Why string }
 
 func (n *NotJudged) Error() string { return "not judged: " + n.Why }
@@ -110,6 +113,8 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 		})
 	}
 	close(begun)
+	var skipped reasons
+	defer skipped.log(t, subject)
 	for _, c := range checks {
 		t.Run(c.Name, func(t *testing.T) {
 			o := c.result(t.Context())
@@ -120,8 +125,38 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 			if doubtful(o) {
 				o.Err = &TooSlow{fmt.Sprintf("the server or the machine stood still for %v: %v", o.Still.Round(time.Millisecond), o.Err)}
 			}
+			skipped.note(c.Name, o.Err)
 			report(t, subject, o.Err)
 		})
+	}
+}
+
+// reasons are why rules were not judged. Many may have one reason.
+type reasons []reason
+
+type reason struct {
+	why   string
+	rules []string
+}
+
+// note keeps the reason of a rule that was not judged.
+func (rs *reasons) note(rule string, err error) {
+	if !errors.As(err, new(*NotJudged)) {
+		return
+	}
+	i := slices.IndexFunc(*rs, func(r reason) bool { return r.why == err.Error() })
+	if i < 0 {
+		i = len(*rs)
+		*rs = append(*rs, reason{why: err.Error()})
+	}
+	(*rs)[i].rules = append((*rs)[i].rules, rule)
+}
+
+// log logs each reason once, with its rules.
+func (rs *reasons) log(t testing.TB, subject string) {
+	t.Helper()
+	for _, r := range *rs {
+		t.Logf("%s: %s: %s", subject, r.why, strings.Join(r.rules, "; "))
 	}
 }
 
@@ -145,7 +180,9 @@ func report(t *testing.T, subject string, err error) {
 	case err == nil:
 	case errors.As(err, new(*Remark)):
 		t.Logf("%s: %v", subject, err)
-	case errors.As(err, new(*NotJudged)), errors.As(err, new(*TooSlow)) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
+	case errors.As(err, new(*NotJudged)):
+		t.SkipNow() // Run logs why
+	case errors.As(err, new(*TooSlow)) && os.Getenv("OVERSELL_REQUIRE_ALL") != "1":
 		t.Skipf("%s: %v", subject, err)
 	default:
 		t.Errorf("%s: %v", subject, err)

@@ -3,7 +3,9 @@ package suitetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -91,6 +93,42 @@ func TestRun(t *testing.T) {
 	})
 	if !slices.Equal(ended, []string{"a", "b"}) || watched != 4 {
 		t.Errorf("rules with clocks of their own ended in the order %q, and %d were watched", ended, watched-4)
+	}
+}
+
+// logged keeps what a test logs.
+type logged struct {
+	testing.TB
+	lines []string
+}
+
+func (l *logged) Helper() {}
+
+func (l *logged) Logf(format string, args ...any) {
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+// TestReasons checks that the reason why rules were not judged is logged once, with all these rules.
+func TestReasons(t *testing.T) {
+	var rs reasons
+	none := &NotJudged{"the sale does not refund"}
+	for _, r := range []struct {
+		rule string
+		err  error
+	}{
+		{"a", none}, {"b", nil}, {"c", &NotJudged{"too small"}}, {"d", &Remark{"slow"}}, {"e", none},
+		{"f", fmt.Errorf("at command 2: %w", none)}, {"g", Broken("no-oversell", "3 of 2")}, {"h", &TooSlow{"busy"}},
+	} {
+		rs.note(r.rule, r.err)
+	}
+	var l logged
+	rs.log(&l, "sale mine")
+	if want := []string{
+		"sale mine: not judged: the sale does not refund: a; e",
+		"sale mine: not judged: too small: c",
+		"sale mine: at command 2: not judged: the sale does not refund: f",
+	}; !slices.Equal(l.lines, want) {
+		t.Errorf("logged:\n%s\nwant:\n%s", strings.Join(l.lines, "\n"), strings.Join(want, "\n"))
 	}
 }
 
