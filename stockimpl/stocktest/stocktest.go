@@ -63,6 +63,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/inpieces"
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/server/opentest"
@@ -198,11 +199,11 @@ type bench struct {
 	noRefunds error
 	// single says that the sale takes one piece per order. Then split says that the rule has several orders for one.
 	single, split bool
-	accepted      *accepted
+	accepted      *inpieces.Accepted
 }
 
 func newBenchOf(b Bench, sale stockimpl.Variant) bench {
-	return bench{Bench: b, sale: sale, limits: &limits{}, accepted: &accepted{}}
+	return bench{Bench: b, sale: sale, limits: &limits{}, accepted: &inpieces.Accepted{}}
 }
 
 // The faults of rules.
@@ -393,7 +394,7 @@ func (s *timedSale) State(ctx context.Context) (stockimpl.State, error) {
 func (b bench) newSale(env variant.Env, product string) *timedSale {
 	s := b.sale.New(env, product)
 	if b.split {
-		s = &inPieces{s, product, b.accepted}
+		s = inpieces.Of(s, product, b.accepted)
 	}
 	return &timedSale{Sale: s, limits: b.limits, noRefunds: b.noRefunds}
 }
