@@ -74,7 +74,7 @@ func (s *abandoned) comesBack(ctx context.Context) error {
 		return nil
 	case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
 		return fmt.Errorf("%s, and then an order for all came: %w", what, err)
-	case ownError(ctx, err): // it need not take large orders
+	case !declared(err) && ctx.Err() == nil: // it need not take large orders
 		more, err := y.sellsOut(ctx, 1000, int(s.stock))
 		if err == nil && int64(more) != s.stock {
 			err = broken(variant.NoUndersell, "%s, and then others could buy %d", what, more)
