@@ -156,7 +156,7 @@ func (rs *reasons) note(rule string, err error) {
 func (rs *reasons) log(t testing.TB, subject string) {
 	t.Helper()
 	for _, r := range *rs {
-		t.Logf("%s: %s: %s", subject, r.why, strings.Join(r.rules, "; "))
+		t.Logf("%s: %s. This concerns: %s", subject, r.why, strings.Join(r.rules, "; "))
 	}
 }
 

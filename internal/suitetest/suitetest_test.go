@@ -124,9 +124,9 @@ func TestReasons(t *testing.T) {
 	var l logged
 	rs.log(&l, "sale mine")
 	if want := []string{
-		"sale mine: not judged: the sale does not refund: a; e",
-		"sale mine: not judged: too small: c",
-		"sale mine: at command 2: not judged: the sale does not refund: f",
+		"sale mine: not judged: the sale does not refund. This concerns: a; e",
+		"sale mine: not judged: too small. This concerns: c",
+		"sale mine: at command 2: not judged: the sale does not refund. This concerns: f",
 	}; !slices.Equal(l.lines, want) {
 		t.Errorf("logged:\n%s\nwant:\n%s", strings.Join(l.lines, "\n"), strings.Join(want, "\n"))
 	}
