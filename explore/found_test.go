@@ -230,6 +230,33 @@ func TestCounterexamplesReplay(t *testing.T) {
 	all.Wait()
 }
 
+// TestReplayOfWhatIsLeft checks that a counterexample in which a client asks for what is left of an expiry can be replayed:
+// on a real server some of it has passed.
+func TestReplayOfWhatIsLeft(t *testing.T) {
+	rest := redis.NewScript(`return redis.call('pttl', KEYS[1])`)
+	mutex, _ := scenarios.Find("mutex")
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
+	c.Run = scenarios.Config{Scenario: mutex, TTL: 5 * time.Second, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+		return &handmade{env: env, acquire: func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+			start := env.Clock.Now()
+			err := put(ctx, env, lockKey, "x", o.TTL)
+			if errors.Is(err, lockimpl.ErrHeld) { // it takes the lock from its holder
+				left, _ := env.Redis[0].PTTL(ctx, lockKey).Result()
+				more, _ := rest.Run(ctx, env.Redis[0], []string{lockKey}).Int64()
+				err = env.Redis[0].SetXX(ctx, lockKey, more-left.Milliseconds(), o.TTL).Err()
+			}
+			return start.Add(o.TTL), "", err
+		}}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Violated {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	if err := replays(t.Context(), c, r.Counterexample); err != nil {
+		t.Error(err)
+	}
+}
+
 func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
 	target, err := server.Open(ctx, server.Spec{Target: "process"})
 	if err != nil {

@@ -89,7 +89,7 @@ func auditStock(ctx context.Context, c *Client) error {
 	} {
 		s, err := c.sale.State(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("read the state of the sale: %w", err)
 		}
 		// A stock equal to Unsaid is possible: a sale that broke its promise may have a negative stock.
 		if n := part.of(s); n != stockimpl.Unsaid || part.name == "left" {
