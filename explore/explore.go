@@ -497,7 +497,7 @@ func (x *search) again() error {
 	switch {
 	case errors.Is(x.err, clients.ErrMerged), errors.Is(x.err, names.ErrNotOpaque):
 		return x.err
-	case x.servers.Clocked.Load() && len(x.starts) == 0:
+	case x.odd && x.servers.Clocked.Load() && len(x.starts) == 0:
 		return errClocked
 	}
 	return nil
@@ -521,7 +521,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		return r, nil, err
 	}
 	x.servers = servers.New(Epoch, keys, scripts, namer)
-	if c.clocked.Load() || c.inside {
+	if x.odd = !c.Run.Scenario.Uses(variant.Queue); x.odd && (c.clocked.Load() || c.inside) {
 		x.starts = oddStarts
 	}
 	x.servers.After = []time.Duration{0}

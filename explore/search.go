@@ -48,6 +48,8 @@ type search struct {
 	distant    atomic.Bool  // a key lives longer than the whole search
 	leased     atomic.Bool  // a lease was promised that ends
 	overdue    atomic.Bool  // the processes of a system are ended, since the time is up
+	// odd: a command that uses the clock calls for odd starts. A queue is searched from a whole second only.
+	odd bool
 	// starts are moments at which the first client may begin, besides 0: see oddStarts.
 	starts []time.Duration
 	// span is how long after a deadline that the servers keep as data something may be due; 0: there is none.
