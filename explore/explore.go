@@ -813,6 +813,9 @@ func (c *Config) notChecked() []string {
 	if c.Bounds.Stalls == 0 {
 		s = append(s, "clients that are held up between a look at the clock and what they do next (--stalls; in Go tests Bounds.Stalls)")
 	}
+	if c.Start != nil && c.Bounds.Stalls > 0 {
+		s = append(s, "clients that are held up between two readings of the clock after one answer: code in a bubble reads it unnoticed")
+	}
 	if c.Run.Scenario.Uses(variant.Sale) && c.Run.Refund <= 0 {
 		s = append(s, "orders that are refunded: see oversell run --refund")
 	}

@@ -34,3 +34,17 @@ func TestSemaphoresHaveManyOwners(t *testing.T) {
 		}
 	}
 }
+
+// TestReadingsInBubbles checks that the search of code in bubbles says that it tries no hold-up between two readings of the
+// clock.
+func TestReadingsInBubbles(t *testing.T) {
+	for _, bubbles := range []bool{false, true} {
+		c := Config{Bounds: reports.Bounds{Stalls: 1}}
+		if bubbles {
+			c.Start = func(Who) Execution { return nil }
+		}
+		if says := strings.Contains(strings.Join(c.notChecked(), "\n"), "between two readings of the clock"); says != bubbles {
+			t.Errorf("bubbles %t: %q", bubbles, c.notChecked())
+		}
+	}
+}
