@@ -1,9 +1,12 @@
 package explore
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"oversell/explore/rules"
@@ -11,6 +14,23 @@ import (
 	"oversell/stockimpl"
 	"oversell/variant"
 )
+
+// forgetful is a sale that cannot say what it holds.
+type forgetful struct{ stockimpl.Sale }
+
+func (forgetful) State(context.Context) (stockimpl.State, error) {
+	return stockimpl.State{}, errors.New("nothing here")
+}
+
+// TestErrorOfState checks that the error of a sale that cannot say what it holds names the call.
+func TestErrorOfState(t *testing.T) {
+	c := sought{scenario: "seckill", lock: "none", sale: "lua", bounds: reports.Bounds{Tries: 1}}.config(t)
+	first := c.Run.Sale.New
+	c.Run.Sale.New = func(env variant.Env, product string) stockimpl.Sale { return forgetful{first(env, product)} }
+	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "read the state of the sale: nothing here") {
+		t.Errorf("the error is %v", err)
+	}
+}
 
 // TestSalesBreakAsDeclaredWithoutAReply searches sales in which one message of any command is lost or late, and a buyer
 // without an answer sends the order again. It checks that every promise that breaks then is a declared flaw of the
