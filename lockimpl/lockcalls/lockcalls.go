@@ -1,6 +1,7 @@
 // Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the call is
 // over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a grant, success
-// and ErrHeld do not.
+// and ErrHeld do not. It also tests calls in an order that few clients make: a holder that asks again, a client that dies
+// when it has waited, and many calls in quick succession.
 package lockcalls
 
 import (
@@ -26,8 +27,12 @@ type Bench struct {
 	TTL time.Duration
 	// Extends says that the lock can be extended, and Renews that leases are renewed in the background.
 	Extends, Renews bool
+	// Brief says that leases need not be whole seconds.
+	Brief bool
 	// Client makes a client. It first calls change, which may alter the client's Env.
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
+	// Lasted returns how long the machine and the servers have answered in time.
+	Lasted func() time.Duration
 	// Log tells what could not be tried.
 	Log func(format string, args ...any)
 }

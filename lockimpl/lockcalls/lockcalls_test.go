@@ -312,7 +312,8 @@ func TestOutOfMemory(t *testing.T) {
 func bench(t *testing.T, s *server.Target, name string, lock func(variant.Env) lockimpl.Locker) Bench {
 	start, numbers := time.Now(), &atomic.Int64{}
 	return Bench{
-		Ctx: t.Context(), Name: name, TTL: 300 * time.Millisecond, Extends: true, Log: t.Logf,
+		Ctx: t.Context(), Name: name, TTL: 300 * time.Millisecond, Extends: true, Brief: true, Log: t.Logf,
+		Lasted: func() time.Duration { return time.Since(start) },
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c := lockclient.New(lockclient.World{
 				Ctx: t.Context(), Lock: lockimpl.Variant{New: lock}, Server: s, Seed: 1,

@@ -19,7 +19,7 @@ func calling(cases []lockcalls.Case) func(*bench) error {
 
 func (b *bench) calls() lockcalls.Bench {
 	return lockcalls.Bench{
-		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Log: b.run.logf,
+		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, Lasted: b.run.lasted, Log: b.run.logf,
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c, err := b.newClient(func(c *client) { change(&c.Env) })
 			if err != nil {

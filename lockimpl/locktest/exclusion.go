@@ -263,47 +263,23 @@ func (b *bench) extend(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimp
 // asksAgain has a holder ask for its own lock: it may be refused, or be granted the lock
 // once more, and then both grants count.
 func asksAgain(b *bench) error {
-	again := func(ttl, pause, then time.Duration) func(*bench) error {
-		return func(b *bench) error {
-			c, l, err := b.holder(ttl)
-			if err != nil {
-				return err
-			}
-			b.sleep(pause)
-			m, err := c.Try(b.name, then)
-			if err == nil && m.Until.After(l.Until) {
-				l = m
-			}
-			l.Until = c.Until(l)
-			c.Die()
-			_, _, err = b.next(c, l, ttl+then, b.ttl, "after the holder had asked again")
-			return err
-		}
+	c, l, err := b.holder(long)
+	if err != nil {
+		return err
 	}
-	return b.together(4, []part{
-		{"within its lease", func(b *bench) error {
-			c, l, err := b.holder(long)
-			if err != nil {
-				return err
-			}
-			m, err := c.Try(b.name, long)
-			if err != nil {
-				return b.intact(c, l, "after the holder had asked again and been refused")
-			}
-			if err := b.held(c, m, "with two grants to one client"); err != nil {
-				return err
-			}
-			_ = c.Release(m)
-			if err := b.held(c, l, "after one of two grants to the same client had been released"); err != nil {
-				return err
-			}
-			_ = c.Release(l)
-			return b.free(b.name, 0, "after both of two grants to one client had been released")
-		}},
-		{"late in its lease", again(b.ttl, b.ttl/2, b.ttl)},
-		{"for a shorter lease", again(3*b.ttl, 0, b.ttl)},
-		{"for a longer lease", again(b.ttl, b.ttl/4, 2*b.ttl)},
-	})
+	m, err := c.Try(b.name, long)
+	if err != nil {
+		return b.intact(c, l, "after the holder had asked again and been refused")
+	}
+	if err := b.held(c, m, "with two grants to one client"); err != nil {
+		return err
+	}
+	_ = c.Release(m)
+	if err := b.held(c, l, "after one of two grants to the same client had been released"); err != nil {
+		return err
+	}
+	_ = c.Release(l)
+	return b.free(b.name, 0, "after both of two grants to one client had been released")
 }
 
 // clocksDiffer: a client must not judge times written by another client's clock by its own clock.

@@ -38,6 +38,10 @@ func firsts(rows []row) []row {
 func TestRules(t *testing.T) {
 	const (
 		asks    = "a holder that asks again"
+		asksFor = "a holder that asks again late, or for another lease"
+		stalls  = "a holder that is held up as it asks again"
+		winner  = "of several waiters, the one that gets the lock dies"
+		quick   = "tokens of grants in quick succession"
 		heldUp  = "a client held up between two commands of an acquire"
 		names   = "names are independent"
 		own     = "a late release leaves the client's own next lock alone"
@@ -73,7 +77,12 @@ func TestRules(t *testing.T) {
 		none    = variant.Property("")
 	)
 	rows := []row{
-		{asks, "reentry-shortens-lease", variant.MutualExclusion},
+		{asksFor, "reentry-shortens-lease", variant.MutualExclusion},
+		{asksFor, "sound-reentrant", none},
+		{stalls, "sound-reentrant", none},
+		{winner, "sound-line", none},
+		{winner, "sound-renewing", none},
+		{quick, "sound-fence", none},
 		{asks, "sound-reentrant", none},
 		{asks, "sound-set-nx", none},
 		{heldUp, "reentry-overwrites", variant.MutualExclusion},
