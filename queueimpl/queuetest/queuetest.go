@@ -74,6 +74,7 @@ import (
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queuecalls"
 	"oversell/queueimpl/queueload"
 	"oversell/server"
 	"oversell/server/opentest"
@@ -163,11 +164,12 @@ func (r rule) try(ctx context.Context, b bench) error {
 
 // alone are rules that are tried when the others are done: a server that works through so many tasks
 // in one script answers nobody else meanwhile.
-var alone = []string{nineThousandTasks, tenThousandTasks, twentyThousandTasks}
+var alone = []string{nineThousandTasks, fiveThousandTasks, tenThousandTasks, twentyThousandTasks}
 
 // The names of rules that are mentioned elsewhere.
 const (
 	nineThousandTasks   = "nine thousand tasks in one call"
+	fiveThousandTasks   = "five thousand tasks in one pop"
 	tenThousandTasks    = "ten thousand tasks in one pop"
 	twentyThousandTasks = "twenty thousand tasks"
 	writesMayFail       = "answers of calls whose commands may not write"
@@ -288,6 +290,10 @@ var rules = []rule{
 	{"a task that waits again can be withdrawn", "", nil, both(lends, can[queueimpl.Dequeuer]), dequeueAgain},
 	{"a late ack of a dead letter", variant.EffectOnce, nil, both(lends, can[queueimpl.DeadLetters]), deadAck},
 	{"any number of dead letters", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), manyDead},
+	{"dead letters of months", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.OldLetters},
+	{"a task that is withdrawn long before it is due", "", nil, both(can[queueimpl.Dequeuer], can[queueimpl.Delayer]), queuecalls.Withdrawn},
+	{"a pop held up until its id is due later", variant.NotEarly, nil, both(unlocked, both(once, can[queueimpl.Delayer])), queuecalls.Rescheduled},
+	{"tasks that move while a pop looks for one", variant.Linearizable, nil, both(unlocked, once), queuecalls.Moving},
 	{"many tasks in one pop", variant.NoLostTask, nil, once, manyAtOnce},
 	{"many tasks in one pop come in their order", variant.InOrder, nil, nil, batchInOrder},
 	{"a pop under a request that is interrupted", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Journaler]), journalInterrupted},
@@ -313,6 +319,7 @@ var rules = []rule{
 	{"the server forgets its scripts", variant.NoLostTask, nil, both(unlocked, once), scriptsForgotten},
 	{"what is in the queue lasts", variant.NoLostTask, nil, unlocked, everythingLasts},
 	{"clients with different clocks use one queue", variant.NoLostTask, skew, both(noClock, once), clocksApart},
+	{fiveThousandTasks, variant.NoLostTask, nil, once, queueload.FiveThousand},
 	{tenThousandTasks, variant.NoLostTask, nil, once, queueload.TenThousand},
 	{twentyThousandTasks, variant.NoLostTask, nil, once, queueload.TwentyThousand},
 	{"many requests", "", nil, can[queueimpl.Journaler], queueload.ManyRequests},
