@@ -112,7 +112,6 @@ func (f fencer) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 
 // TestOrders checks that each list of cases catches a lock with a flaw of its kind, and passes a sound one.
 func TestOrders(t *testing.T) {
-	t.Parallel()
 	again := func(s *redis.Script) func(variant.Env) lockimpl.Locker {
 		return func(e variant.Env) lockimpl.Locker { return reentrant{careless{e}, s, map[string]lockimpl.Lock{}} }
 	}
