@@ -1,8 +1,9 @@
-// Package phrase formats parts of sentences: a number with its noun, and a text on one line.
+// Package phrase formats parts of sentences: a number with its noun, the error of a clock, and a text on one line.
 package phrase
 
 import (
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/dustin/go-humanize"
@@ -27,6 +28,17 @@ var plurals = map[string]string{
 
 // Plural returns the plural of a noun.
 func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
+
+// Clock says how far a clock is ahead of the others: "1h0m0s ahead", "1h0m0s behind", "right".
+func Clock(ahead time.Duration) string {
+	switch {
+	case ahead > 0:
+		return ahead.String() + " ahead"
+	case ahead < 0:
+		return (-ahead).String() + " behind"
+	}
+	return "right"
+}
 
 // OneLine returns a text with each run of white space replaced by one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,6 +1,9 @@
 package phrase
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestCount(t *testing.T) {
 	for _, c := range []struct {
@@ -23,5 +26,13 @@ func TestCount(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	if got := OneLine(" a\n\tb  c\r\n"); got != "a b c" {
 		t.Errorf("OneLine = %q", got)
+	}
+}
+
+func TestClock(t *testing.T) {
+	for ahead, want := range map[time.Duration]string{time.Hour: "1h0m0s ahead", -time.Minute: "1m0s behind", 0: "right"} {
+		if got := Clock(ahead); got != want {
+			t.Errorf("Clock(%v) = %q; want %q", ahead, got, want)
+		}
 	}
 }

@@ -290,7 +290,7 @@ func clocksDiffer(b *bench) error {
 			if holds >= asks {
 				continue // the other way round, a lease looks longer than it is
 			}
-			cases = append(cases, part{fmt.Sprintf("holder %v, contender %v ahead", holds, asks), func(b *bench) error {
+			cases = append(cases, part{fmt.Sprintf("the holder's clock is %s, the contender's %s", phrase.Clock(holds), phrase.Clock(asks)), func(b *bench) error {
 				holder, l, err := b.holder(min(long, b.ttl*10), clockAhead(holds))
 				if err != nil {
 					return err
@@ -303,8 +303,8 @@ func clocksDiffer(b *bench) error {
 				c := b.client(clockAhead(asks))
 				for range 3 {
 					if _, err := c.Try(b.name, b.ttl); err == nil && time.Until(holder.Until(l)) > 0 {
-						return broken(variant.MutualExclusion, "a client with its clock %v ahead was granted the lock %v before the end of the lease of a holder with its clock %v ahead",
-							asks, time.Until(holder.Until(l)).Round(time.Millisecond), holds)
+						return broken(variant.MutualExclusion, "a client whose clock is %s was granted the lock %v before the end of the lease of a holder whose clock is %s",
+							phrase.Clock(asks), time.Until(holder.Until(l)).Round(time.Millisecond), phrase.Clock(holds))
 					}
 				}
 				return b.givesBack(holder, l, "after a client with another clock had asked")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/internal/keyname"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -88,7 +89,7 @@ func tokensRiseAcrossClocks(b *bench) error {
 			return err
 		}
 		if l.Fence <= last {
-			return broken(variant.Fencing, "token %d was granted to a client with its clock %v ahead, after token %d", l.Fence, ahead, last)
+			return broken(variant.Fencing, "token %d was granted to a client whose clock is %s, after token %d", l.Fence, phrase.Clock(ahead), last)
 		}
 		last = l.Fence
 		if err := b.givesBack(c, l, "at once"); err != nil {

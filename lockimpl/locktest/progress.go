@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/variant"
@@ -18,13 +19,13 @@ import (
 func deadWithWrongClock(b *bench) error {
 	var cases []part
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
-		cases = append(cases, part{fmt.Sprintf("%v ahead", ahead), func(b *bench) error {
+		cases = append(cases, part{"a clock that is " + phrase.Clock(ahead), func(b *bench) error {
 			c, _, err := b.holder(b.ttl, clockAhead(ahead))
 			if err != nil {
 				return err
 			}
 			c.Die()
-			return b.free(b.name, b.ttl, fmt.Sprintf("after the end of the lease of a client that died with its clock %v ahead", ahead))
+			return b.free(b.name, b.ttl, fmt.Sprintf("after the end of the lease of a client that died, whose clock was %s", phrase.Clock(ahead)))
 		}})
 	}
 	return b.together(4, cases)
