@@ -24,6 +24,17 @@
 // commands, and cuts them off. The clients in Env.Redis lead there; a lock with a Redis client of its own finds the
 // proxy in Env.Addr. For one rule the suite creates users on the server (ACL), and deletes them.
 //
+// Rules about long times run on the emulation, with a clock that the rule moves, even if [Auto] has found a server: long
+// leases, one beside a short one, time that passes within a call, a late release or extend after a quiet time, a server
+// that answers with an error, one that forgets its scripts, and the tokens of an old lock and of later months. A lock that cannot be judged there,
+// such as one that sends times of the real clock, is named in the log of the test.
+//
+// The clocks of clients differ by up to an hour in the rules about clocks, ahead and behind. A lock that depends on them
+// declares a flaw with variant.ClockSkew, of each promise that it then breaks.
+//
+// A lock may be re-entrant: a holder that asks again is granted the lock once more. Then both grants count: others are kept
+// out until the longer lease ends, and until both have been released.
+//
 // # Every interleaving
 //
 // Run samples; [Explore] proves: it tries every interleaving of a few clients within bounds, and ends with a proof or

@@ -55,6 +55,14 @@
 // on a real server. Idle times and counts of deliveries are those of Redis 7: package server corrects
 // what miniredis does in XCLAIM and XAUTOCLAIM.
 //
+// Rules about hours and months run on the emulation, with a clock that the rule moves, even if [Auto] has found a server: long
+// delays, claims and extended claims; a task that nobody finishes; what is in the queue lasts; a receipt after a long time;
+// dead letters of months; a task that is withdrawn long before it is due. A queue that tells the server the time of the real
+// clock, or sends what the emulation does not know, is not judged by them.
+//
+// The clocks of clients differ by up to an hour in the rules about clocks, ahead and behind. A queue that depends on them
+// declares a flaw with variant.ClockSkew, of each promise that it then breaks.
+//
 // This is a test of function under moderate concurrency, not a proof: that no
 // interleaving and no fault breaks a queue is for a search and for a run under
 // load to find out.
