@@ -224,7 +224,7 @@ func TestAbilities(t *testing.T) {
 	servertest.WantError(t, process.Kill(2), ErrUsage, "there is no server 2: the target has 1")
 	servertest.WantError(t, process.Jump(1, time.Hour), ErrUsage, "Spec.Clocks")
 	_, err := process.Promote(t.Context(), 1)
-	servertest.WantError(t, err, ErrUsage, "topology single has not")
+	servertest.WantError(t, err, ErrUsage, "topology single does not have")
 	noError(t, embedded.AwaitHealthy(soon(t)))
 	if p, err := embedded.Primary(t.Context(), 1); p != 1 || err != nil {
 		t.Errorf("the emulation's primary is %d, %v", p, err)
