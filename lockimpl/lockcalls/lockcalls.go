@@ -237,16 +237,18 @@ func (b Bench) free(what string) error {
 // GivesUp holds a client up before one of the commands that it sends when it stops waiting, until the holder has released
 // the lock. A lock with a line may then have been handed to it. If the client answers ErrHeld, it holds nothing.
 var GivesUp = func() (cases []Case) {
-	for _, wait := range []time.Duration{0, 300 * time.Millisecond} {
-		for n := 1; n <= 4; n++ {
-			cases = append(cases, Case{fmt.Sprintf("command %d of a client that has waited %v", n, wait), func(b Bench) error { return b.givesUp(n, wait) }})
+	const waited = 300 * time.Millisecond
+	for n := 1; n <= 4; n++ {
+		for _, wait := range []time.Duration{0, waited} {
+			cases = append(cases, Case{fmt.Sprintf("command %d of a client that has waited %v", n, wait), func(b Bench) error { return b.givesUp(wait, after(wait, n)) }})
 		}
+		cases = append(cases, Case{fmt.Sprintf("new command %d of a client that has waited %v", n, waited), func(b Bench) error { return b.givesUp(waited, newAfter(waited, n)) }})
 	}
 	return cases
 }()
 
-// givesUp holds the client up before the n-th command that it sends when its wait is over.
-func (b Bench) givesUp(n int, wait time.Duration) error {
+// givesUp holds the client up before a command that it sends when its wait is over.
+func (b Bench) givesUp(wait time.Duration, stands func(wire.Command) bool) error {
 	holder, err := b.Client(func(*variant.Env) {})
 	if err != nil {
 		return err
@@ -260,7 +262,7 @@ func (b Bench) givesUp(n int, wait time.Duration) error {
 	if err != nil {
 		return nil // another rule's business
 	}
-	s := waiter.StalledWhen(after(wait, n), func() {
+	s := waiter.StalledWhen(stands, func() {
 		_, err = waiter.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: lockclient.Pace})
 	})
 	released := holder.Release(l)
@@ -274,13 +276,34 @@ func (b Bench) givesUp(n int, wait time.Duration) error {
 	return b.free(fmt.Sprintf("a client that stopped waiting was told %q, its holder had released the lock before the client's last commands", err))
 }
 
-// after reports whether a command is the n-th of those sent when so much time has passed.
+// after reports whether a command is the n-th of those sent when so much time has passed since the first.
 func after(wait time.Duration, n int) func(wire.Command) bool {
-	start, late := time.Now(), 0
+	var start time.Time
+	late := 0
 	return func(wire.Command) bool {
+		if start.IsZero() {
+			start = time.Now()
+		}
 		if time.Since(start) >= wait {
 			late++
 		}
 		return late == n
+	}
+}
+
+// newAfter is after for commands that differ from those before in their name or first argument, such as a script. How many
+// others come before them depends on the time.
+func newAfter(wait time.Duration, n int) func(wire.Command) bool {
+	late, sent := after(wait, 1), map[string]bool{}
+	over, found := false, 0
+	return func(cmd wire.Command) bool {
+		over = late(cmd) || over
+		kind := fmt.Sprintf("%q", cmd.Args[:min(2, len(cmd.Args))])
+		if over && !sent[kind] {
+			found++
+			return found == n
+		}
+		sent[kind] = true
+		return false
 	}
 }
