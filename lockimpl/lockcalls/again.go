@@ -19,10 +19,10 @@ var AsksAgain = []Case{
 	{"for a shorter lease", func(b Bench) error { return b.asksAgain(3*b.TTL, 0, b.TTL) }},
 	{"for a longer lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/4, 2*b.TTL) }},
 	{"late in a lease of no whole seconds", func(b Bench) error {
-		return b.asksAgain(1500*time.Millisecond, 900*time.Millisecond, 1500*time.Millisecond)
+		return b.asksAgainOdd(1500*time.Millisecond, 900*time.Millisecond)
 	}},
 	{"late in a lease of almost two seconds", func(b Bench) error {
-		return b.asksAgain(1900*time.Millisecond, 1500*time.Millisecond, 1900*time.Millisecond)
+		return b.asksAgainOdd(1900*time.Millisecond, 1500*time.Millisecond)
 	}},
 	{"for a lease of no whole seconds", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/2, 2700*time.Millisecond) }},
 }
