@@ -132,8 +132,8 @@ type Peeker interface {
 // Acker is a queue that keeps its tasks until they are acknowledged.
 type Acker interface {
 	// Ack says that the task is done: it is removed and never delivered again. The ack counts even after the visibility
-	// time-out, unless the task has been handed out or enqueued again: then Ack returns ErrLost. A Pop or Reclaim that ends
-	// the claim, and hands the task to nobody, leaves the receipt valid. The last consumer of a
+	// time-out, unless the task has been handed out or enqueued again: then Ack returns ErrLost. A Pop or Reclaim that
+	// puts the task back for others leaves the receipt valid until one of them has it. The last consumer of a
 	// dead letter may still acknowledge it, which removes the letter; or Ack returns ErrLost, and the letter stays.
 	Ack(ctx context.Context, name string, t Task) error
 }

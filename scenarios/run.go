@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -358,14 +359,15 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 	}
 	gauge := r.gaugeServers()
 	defer func() { t.Servers = gauge.end() }()
-	up, over := make(chan struct{}), make(chan struct{})
+	limit, over := time.NewTimer(math.MaxInt64), make(chan struct{})
+	defer limit.Stop()
 	defer close(over)
-	go r.stopWhen(ctx, up, over)
+	go r.stopWhen(ctx, limit.C, over)
 	began, commands, pool := time.Now(), r.engine.Commands(), r.engine.PoolUse()
 	r.engine.Run(crowd[:r.config.Clients], func() {
 		began = time.Now()
 		if r.config.Duration > 0 {
-			time.AfterFunc(r.config.Duration, func() { close(up) })
+			limit.Reset(r.config.Duration)
 		}
 		r.start(began, over)
 	}, func(lc *load.Client) { r.body(clients[lc]) })
@@ -400,7 +402,7 @@ func (r *run) sharing(before load.PoolUse) *history.PoolUse {
 
 // stopWhen stops the engine when ctx ends, the time limit is reached (up), or the server is gone. It returns when over is
 // closed.
-func (r *run) stopWhen(ctx context.Context, up, over <-chan struct{}) {
+func (r *run) stopWhen(ctx context.Context, up <-chan time.Time, over <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-up:

@@ -20,8 +20,8 @@
 // it may be held up before that, and between that and the next command as often as
 // Bounds.Stalls says. This is not covered:
 //
-//   - A client that is held up between two readings of the clock after one answer, whatever Bounds.Stalls says: the search
-//     does not notice when code in a bubble reads it.
+//   - A client is not held up between two readings of the clock after one answer, whatever Bounds.Stalls says: the search
+//     does not notice that code in a bubble reads the clock.
 //   - When a client is held up, all of its goroutines are, with their requests in flight.
 //   - A goroutine that a timer wakes runs at that moment; it is held up only before its
 //     command arrives. If an answer comes at the same moment, the timer is first; when

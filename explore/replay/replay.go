@@ -45,7 +45,7 @@ type Search struct {
 
 // Drive drives the schedule of a counterexample against real servers, which must be empty. Every
 // answer is compared with the search's, except those that depend on the server's clock: what is left of an expiry may
-// differ a little. Time passes for real.
+// differ by a second, and so may the numbers above zero in the answer of a script that asks for it. Time passes for real.
 //
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.

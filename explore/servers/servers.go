@@ -27,7 +27,7 @@ type Servers struct {
 	After []time.Duration
 	// Empty is a server that holds nothing.
 	Empty *redismodel.State
-	// Clocked reports that a command used the clock of a server, or was sent a point in time.
+	// Clocked reports that a command used the clock of a server, or had a point in time among its arguments.
 	Clocked atomic.Bool
 	// Pipelined reports that a pipeline was sent, Scripted that a script was called by its hash, and Ordered that the
 	// order of clients' names made a difference.

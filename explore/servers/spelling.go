@@ -34,8 +34,8 @@ func (k respelled) Hash() uint64 { return table.Spread(uint64(k.servers), k.seed
 // mostSpellings is how many pairs of spellings states take turns with. The calls from one state share theirs.
 const mostSpellings = 64
 
-// wellChecked is how many calls are executed with more spellings than the others: a script that compares a part of names, or
-// of their hashes, confuses only some of them.
+// wellChecked is the number of calls, from the first, that are executed with four times as many other spellings. A script that
+// compares names by one letter, or by one letter of a hash, takes only some of them for each other.
 const wellChecked = 1000
 
 // spell is what the servers hold, with the names spelled otherwise.

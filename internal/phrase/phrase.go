@@ -29,7 +29,7 @@ var plurals = map[string]string{
 // Plural returns the plural of a noun.
 func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
 
-// Clock says how far a clock is ahead of the others: "1h0m0s ahead", "1h0m0s behind", "right".
+// Clock says whether a clock that is ahead by so much is right: "1h0m0s ahead", "1h0m0s behind" or "right".
 func Clock(ahead time.Duration) string {
 	switch {
 	case ahead > 0:

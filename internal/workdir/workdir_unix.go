@@ -67,7 +67,7 @@ func ownDirectory(path string) error {
 	return nil
 }
 
-// sweepWorkDirs removes the directories whose programs are gone. It leaves directories that it cannot remove for the next time.
+// sweepWorkDirs removes the directories of programs that have ended. What it cannot remove is left for the next time.
 func sweepWorkDirs(root string) {
 	entries, _ := os.ReadDir(root)
 	for _, e := range entries {

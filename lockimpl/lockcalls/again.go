@@ -12,27 +12,27 @@ import (
 )
 
 // AsksAgain are cases in which a holder asks for its own lock once more, and dies. If it is granted the lock, the longer of
-// the two leases keeps others out. A lock that prolongs its lease in whole seconds keeps it with the lengths that are not
-// whole, if the holder asks late.
+// the two leases keeps others out. Some ask late, for leases that are not whole seconds: a lock that rounds a longer lease
+// down to whole seconds shows it only then.
 var AsksAgain = []Case{
 	{"late in its lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/2, b.TTL) }},
 	{"for a shorter lease", func(b Bench) error { return b.asksAgain(3*b.TTL, 0, b.TTL) }},
 	{"for a longer lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/4, 2*b.TTL) }},
 	{"late in a lease of no whole seconds", func(b Bench) error {
-		return b.asksAgainOdd(1500*time.Millisecond, 900*time.Millisecond)
+		return b.asksAgainOdd(1500*time.Millisecond, 900*time.Millisecond, 1500*time.Millisecond)
 	}},
 	{"late in a lease of almost two seconds", func(b Bench) error {
-		return b.asksAgainOdd(1900*time.Millisecond, 1500*time.Millisecond)
+		return b.asksAgainOdd(1900*time.Millisecond, 1500*time.Millisecond, 1900*time.Millisecond)
 	}},
-	{"for a lease of no whole seconds", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/2, 2700*time.Millisecond) }},
+	{"for a lease of no whole seconds", func(b Bench) error { return b.asksAgainOdd(b.TTL, b.TTL/2, 2700*time.Millisecond) }},
 }
 
-// asksAgainOdd is asksAgain with a lease that is not whole seconds, unless the lock has no such leases.
-func (b Bench) asksAgainOdd(lease, pause time.Duration) error {
+// asksAgainOdd is asksAgain with leases that are not whole seconds, unless the lock has no such leases.
+func (b Bench) asksAgainOdd(lease, pause, then time.Duration) error {
 	if !b.Brief {
 		return nil
 	}
-	return b.asksAgain(lease, pause, lease)
+	return b.asksAgain(lease, pause, then)
 }
 
 // asksAgain has the holder of a lease ask after a pause for another one.

@@ -29,8 +29,8 @@
 // that answers with an error, one that forgets its scripts, and the tokens of an old lock and of later months. A lock that cannot be judged there,
 // such as one that sends times of the real clock, is named in the log of the test.
 //
-// The clocks of clients differ by up to an hour in the rules about clocks, ahead and behind. A lock that depends on them
-// declares a flaw with variant.ClockSkew, of each promise that it then breaks.
+// In some rules a client's clock is up to an hour ahead or behind. A lock that goes by the clocks of its clients declares, for
+// each promise that it then breaks, a flaw with variant.ClockSkew.
 //
 // A lock may be re-entrant: a holder that asks again is granted the lock once more. Then both grants count: others are kept
 // out until the longer lease ends, and until both have been released.

@@ -60,8 +60,8 @@
 // dead letters of months; a task that is withdrawn long before it is due. A queue that tells the server the time of the real
 // clock, or sends what the emulation does not know, is not judged by them.
 //
-// The clocks of clients differ by up to an hour in the rules about clocks, ahead and behind. A queue that depends on them
-// declares a flaw with variant.ClockSkew, of each promise that it then breaks.
+// In some rules a client's clock is up to an hour ahead or behind. A queue that goes by the clocks of its clients declares, for
+// each promise that it then breaks, a flaw with variant.ClockSkew.
 //
 // This is a test of function under moderate concurrency, not a proof: that no
 // interleaving and no fault breaks a queue is for a search and for a run under

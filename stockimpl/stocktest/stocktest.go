@@ -36,10 +36,10 @@
 // A sale with the promise once-per-order may refuse a call with an error of its own, such as one that says that calls come
 // too often, or that a copy of the order is under way, if that passes within a second. Such an error leaves the outcome
 // open. A rule that judges what becomes of the call makes it again after 5 ms, 50 ms, 250 ms and 1.1 s, or up to a
-// quarter more, until it has another answer. An error that is there for longer is judged as an answer: a buyer that died, or is
+// quarter more, until it has another answer. An error that lasts longer is judged as an answer: a buyer that died, or is
 // held up, may keep others from sending its order again for a second, but no longer. If ErrRepeated follows such an error,
-// the call that was answered by it may be the one that counts. A call is not made again where any error will do, as for a
-// refund of what was never bought, nor if the error wraps errors.ErrUnsupported. Of a sale without that promise an error is
+// the first call may have had the effect. The suite does not call again if any error is right, as for a
+// refund of what was never bought, or if the error wraps errors.ErrUnsupported. Without the promise once-per-order an error is
 // judged at once: an order that is sent again may count twice.
 //
 // A rule ends after 12 s. One that did not get to its end because each call takes its time is
