@@ -188,6 +188,7 @@ var byHand = []struct {
 	look    variant.Property // empty: mutual-exclusion
 	want    string
 	says    string // part of the reason, or of what is not checked
+	actions int    // of the shortest counterexample; 0: any number
 }{
 	{name: "what is left, by two looks", acquire: granting(lockKey, func(env variant.Env, start time.Time, ttl time.Duration) time.Time {
 		left := ttl - env.Clock.Now().Sub(start)
@@ -228,7 +229,7 @@ var byHand = []struct {
 
 	// The lock stores the grant in whole seconds: a lease of 1.5 s then ends up to half a second too early.
 	{name: "a grant in whole seconds of the server", acquire: seconds(grantInSeconds, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Violated},
-	{name: "a grant in whole seconds of the server, and an extension", acquire: seconds(grantInSeconds, 0), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated},
+	{name: "a grant in whole seconds of the server, and an extension", acquire: seconds(grantInSeconds, 0), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 1, Advances: 2}, want: reports.Violated, actions: 4},
 	{name: "a grant in whole seconds of the server, with a second to spare", acquire: seconds(grantInSeconds, time.Second), extend: secondsAgain, change: extending, bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
 	{name: "an end in milliseconds, compared with seconds that are begun", acquire: seconds(endAndBegunSeconds, 0), bounds: reports.Bounds{Tries: 1, Advances: 1}, want: reports.Violated},
 	{name: "an end in milliseconds, compared with seconds that are over", acquire: seconds(endAndSecondsOver, 0), bounds: reports.Bounds{Tries: 2, Advances: 2}, want: reports.Pass},
@@ -456,6 +457,9 @@ func TestByHand(t *testing.T) {
 			}
 			if steps[0] != steps[1] {
 				t.Errorf("%d steps with reductions, %d without", steps[0], steps[1])
+			}
+			if c.actions > 0 && steps[0] != c.actions {
+				t.Errorf("%d steps; the shortest counterexample has %d", steps[0], c.actions)
 			}
 		})
 	}

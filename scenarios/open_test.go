@@ -180,6 +180,11 @@ func TestEveryArrivalIsCounted(t *testing.T) {
 	if a := h.Trailer.Arrivals; a.Begun+a.Missed != 200 {
 		t.Errorf("%d arrivals begun, %d missed; 200 were due", a.Begun, a.Missed)
 	}
+	for _, op := range h.Ops {
+		if op.Kind == history.NextID && op.Due <= 0 {
+			t.Fatalf("%v was due before the clients were there", op)
+		}
+	}
 }
 
 // TestStoppedOpenLoad checks that arrivals that are due when the run is stopped and have no client count as missed.

@@ -245,6 +245,7 @@ func TestUnknownIsNamed(t *testing.T) {
 		"EVAL return{pcall(function()return\t1+{}\tend)} 0":                    "the text of a Lua error",
 		"EVAL table.sort({1,'x'}) 0":                                           "values without an order",
 		"EVAL return{pcall(nil)} 0":                                            "the text of a Lua error",
+		"XAUTOCLAIM x g c 0 0 COUNT 2000000":                                   "a COUNT for which the server may lack memory",
 		"EVAL for(k)do 0":                                                      "does not compile",
 		"EVAL redis.call('SET','a',2)for(k,v)in(pairs({x=1,y=2}))do(f)()end 0": "does not compile",
 		"EVAL redis.call('SET','a',2)pairs({x=1,y=2}) 0":                       "order of the fields",
@@ -265,6 +266,14 @@ func TestUnknownIsNamed(t *testing.T) {
 	cmds := [][]string{{"SET", "a", "2"}, {"GEOADD", "l"}}
 	if next, reply, info := s.Transaction(start, 0, cmds); next != s || reply != nil || !strings.Contains(info.Unknown, "GEOADD") {
 		t.Errorf("in a transaction: %q, %+v", reply, info)
+	}
+}
+
+// TestTextsHaveNoFields checks that a field of a text, such as the err that a script looks for in a reply, is nil.
+func TestTextsHaveNoFields(t *testing.T) {
+	_, reply, info := Empty().Do(start, 0, []string{"EVAL", "return tostring(ARGV[1].err)", "0", "text"})
+	if string(reply) != "$3\r\nnil\r\n" || info.Unknown != "" {
+		t.Errorf("%q, unknown: %q; want nil", reply, info.Unknown)
 	}
 }
 
