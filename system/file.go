@@ -33,6 +33,7 @@ type file struct {
 	Command   []string          `yaml:"command"`
 	Clients   *int              `yaml:"clients"`
 	Limit     string            `yaml:"limit"`
+	Start     string            `yaml:"start"`
 	Env       map[string]string `yaml:"env"`
 	Monotonic bool              `yaml:"monotonic"`
 	Stateless bool              `yaml:"stateless"`
@@ -99,6 +100,7 @@ const (
 	defaultClients = 16
 	mostClients    = 100_000
 	defaultLimit   = 10 * time.Second
+	defaultStart   = 30 * time.Second
 )
 
 // objects are the kinds of objects that a system can be.
@@ -109,7 +111,7 @@ var wellNamed = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,62}$`)
 // system validates a file.
 func (f file) system() (*System, error) {
 	s := &System{Name: f.Name, Object: variant.Object(f.Object), Summary: f.Summary, Fences: f.Fences, Acks: f.Acks,
-		command: f.Command, clients: defaultClients, limit: defaultLimit, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
+		command: f.Command, clients: defaultClients, monotonic: f.Monotonic, stateless: f.Stateless, env: f.Env, service: f.HTTP}
 	switch {
 	case f.Schema != "" && f.Schema != Schema:
 		return nil, fmt.Errorf("schema %q is not known: it is %s", f.Schema, Schema)
@@ -134,14 +136,13 @@ func (f file) system() (*System, error) {
 	if s.Summary == "" {
 		s.Summary = "a system outside of oversell"
 	}
-	if f.Limit != "" {
-		d, err := time.ParseDuration(f.Limit)
-		if err != nil || d < time.Millisecond || d > time.Hour {
-			return nil, fmt.Errorf("limit %q: want a time from 1ms to 1h, such as 10s", f.Limit)
-		}
-		s.limit = d
-	}
 	var err error
+	if s.limit, err = duration("limit", f.Limit, defaultLimit); err != nil {
+		return nil, err
+	}
+	if s.start, err = duration("start", f.Start, max(defaultStart, s.limit)); err != nil {
+		return nil, err
+	}
 	if s.Promises, err = promised(s.Object, f.Promises); err != nil {
 		return nil, err
 	}
@@ -158,6 +159,18 @@ func (f file) system() (*System, error) {
 		return nil, errors.New("http.buy: no {order} stands in the path, the body or the headers, so the service cannot tell an order that is sent again, and once-per-order is promised: add it, or name promises without once-per-order")
 	}
 	return s, f.checkProgram()
+}
+
+// duration returns the time that stands under a key, or usual if none does.
+func duration(key, text string, usual time.Duration) (time.Duration, error) {
+	if text == "" {
+		return usual, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Millisecond || d > time.Hour {
+		return 0, fmt.Errorf("%s %q: want a time from 1ms to 1h, such as 10s", key, text)
+	}
+	return d, nil
 }
 
 // checkProgram refuses a command or an environment with which no program can be started.

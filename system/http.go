@@ -615,7 +615,7 @@ func (p *process) serve(ctx context.Context) {
 		p.fail(p.ended())
 		p.child.KillAll()
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.limit))
+	limited, cancel := context.WithTimeoutCause(ctx, s.start, fmt.Errorf("nothing listens at %s after %v", p.filled(s.service.Base), s.start))
 	defer cancel()
 	if err := p.listens(limited); err != nil {
 		p.fail(err)

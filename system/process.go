@@ -339,7 +339,7 @@ func (p *process) start(ctx context.Context) {
 		<-p.child.Exited() // its children may hold its output open
 		_ = p.stdout.SetReadDeadline(time.Now().Add(drained))
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer to init within %v", s.limit))
+	limited, cancel := context.WithTimeoutCause(ctx, s.start, fmt.Errorf("no answer to init within %v", s.start))
 	defer cancel()
 	a, err := p.call(limited, request{Op: "init", Schema: Schema, Object: string(s.Object), Redis: p.redis})
 	if err == nil && !a.OK {

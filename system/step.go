@@ -91,7 +91,7 @@ func (s *System) on(masters int) (*remote.Stage, error) {
 		return s.stage, nil
 	}
 	stage, err := remote.Open(context.Background(), remote.Config{
-		Command: s.command, Dir: s.dir, Masters: masters, Epoch: epoch, Limit: s.limit, Unsteady: !s.monotonic,
+		Command: s.command, Dir: s.dir, Masters: masters, Epoch: epoch, Start: s.start, Limit: s.limit, Unsteady: !s.monotonic,
 		Env: s.variables, Warm: s.initialize,
 	})
 	s.stage = stage

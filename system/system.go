@@ -45,6 +45,7 @@ type System struct {
 	command   []string
 	clients   int           // per process
 	limit     time.Duration // for one answer, beyond the wait that the call allows
+	start     time.Duration // until the program is ready
 	env       map[string]string
 	stateless bool // a process keeps no state between requests
 	monotonic bool // a search also controls monotonic clocks

@@ -225,7 +225,7 @@ func TestFaultySystems(t *testing.T) {
 			t.Run(fmt.Sprintf("%s@%d", how, at), func(t *testing.T) {
 				t.Parallel()
 				harmless := how == "well" || how == "stays"
-				limit := "limit: 150ms"
+				limit := "limit: 150ms\nstart: 150ms"
 				if harmless {
 					limit = "limit: 30s" // on a busy machine an answer takes a while
 				}
@@ -244,6 +244,16 @@ func TestFaultySystems(t *testing.T) {
 					t.Errorf("%d calls were left open", open)
 				}
 			})
+		}
+	}
+}
+
+// TestStart checks that the time in which a program starts is not limited by that of its answers.
+func TestStart(t *testing.T) {
+	s, env := behaving(t, "lock", "well", "limit: 1ms") // no process starts within 1 ms
+	for range 3 {
+		if _, err := s.Lock().New(env()).Acquire(t.Context(), "order", lockimpl.Options{TTL: time.Minute}); err != nil && strings.Contains(err.Error(), "start") {
+			t.Error(err)
 		}
 	}
 }
@@ -281,7 +291,7 @@ func TestFailuresAreTold(t *testing.T) {
 			t.Parallel()
 			limit := "limit: 30s" // on a busy machine starting a process takes a while
 			if strings.HasPrefix(how, "hangs") {
-				limit = "limit: 2s"
+				limit = "limit: 2s\nstart: 2s"
 			}
 			s, env := behaving(t, "lock", how, limit)
 			l := s.Lock().New(env())
@@ -453,6 +463,7 @@ func TestWrongFiles(t *testing.T) {
 		"name: x\nobject: lock\ncommand: [a, \"--at={redis\"]":                            `the placeholder {redis in "--at={redis" has no }`,
 		"name: x\nobject: lock\ncommand: [a]\nenv: {A: \"{redis\"}":                       "has no }",
 		"name: x\nobject: lock\ncommand: [a]\nlimit: 3":                                   `limit "3": want a time`,
+		"name: x\nobject: lock\ncommand: [a]\nstart: 2h":                                  `start "2h": want a time`,
 		"name: x\nobject: lock\ncommand: [a]\nclients: -1":                                "clients -1",
 		"name: x\nobject: lock\ncommand:":                                                 "system.yaml:3:1: command has no value",
 		"name: x\nobject: lock\ncommand: {a: b}":                                          "system.yaml:3:",

@@ -146,7 +146,7 @@ func (p *program) launch(s *Stage) error {
 func (p *program) await(s *Stage) error {
 	defer s.unborn(p.input)
 	printed := make(chan error, 1)
-	limit := time.NewTimer(s.config.Limit)
+	limit := time.NewTimer(s.config.Start)
 	defer limit.Stop()
 	go func() { printed <- p.early() }()
 	select {
@@ -168,7 +168,7 @@ func (p *program) await(s *Stage) error {
 	case <-s.over:
 		return net.ErrClosed
 	case <-limit.C:
-		return fmt.Errorf("it did not begin to read its input within %v: it must be one process that loads the shared C library, and read its input by read(2)", s.config.Limit)
+		return fmt.Errorf("it did not begin to read its input within %v: it must be one process that loads the shared C library, and read its input by read(2)", s.config.Start)
 	}
 }
 
@@ -230,7 +230,7 @@ func (s *Stage) fork(template *program) (*Process, error) {
 		s.mu.Unlock()
 	}()
 	err := template.control.tell(number)
-	limit := time.NewTimer(s.config.Limit)
+	limit := time.NewTimer(s.config.Start)
 	defer limit.Stop()
 	for range 2 { // its control connection, and its lines
 		if err != nil {
@@ -243,7 +243,7 @@ func (s *Stage) fork(template *program) (*Process, error) {
 		case <-s.over:
 			err = net.ErrClosed
 		case <-limit.C:
-			err = fmt.Errorf("no process was forked within %v", s.config.Limit)
+			err = fmt.Errorf("no process was forked within %v", s.config.Start)
 		}
 	}
 	if err != nil {

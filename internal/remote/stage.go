@@ -31,6 +31,8 @@ type Config struct {
 	Masters int
 	// Epoch is the time of day at which a process begins.
 	Epoch time.Time
+	// Start is how long the program may take to begin to read its input, and a fork of it to report, in real time.
+	Start time.Duration
 	// Limit is how long a process may take for one step, in real time.
 	Limit time.Duration
 	// Unsteady: looks at monotonic clocks are not events. Such a clock shows real time.
