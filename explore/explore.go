@@ -314,8 +314,12 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 // value computed from the rest of a lease. again is as for search: it tells of a program that does more with names than
 // compare them.
 func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) (_ reports.Exploration, again error) {
-	if !held(r) || c.Exhaustive || r.Bounds.Advances == 0 || c.Run.Scenario.Uses(variant.Queue) {
+	if !held(r) || c.Exhaustive || r.Bounds.Advances == 0 {
 		return r, nil
+	}
+	times := "a lease"
+	if c.Run.Scenario.Uses(variant.Queue) {
+		times = "a lease or a claim"
 	}
 	inside := c
 	inside.inside = true
@@ -333,13 +337,13 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s, nil
 	case err == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside a lease, other than its middle and its last millisecond, and all of them after a crash or a late message (%d more states)", s.Stats.States))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle and its last millisecond, and all of them after a crash or a late message (%d more states)", times, s.Stats.States))
 	default:
 		why := "the time was over"
 		if err != nil {
 			why = phrase.OneLine(err.Error())
 		}
-		r.NotChecked = append(r.NotChecked, "moments inside a lease at which nothing ends: "+why)
+		r.NotChecked = append(r.NotChecked, "moments inside "+times+" at which nothing ends: "+why)
 	}
 	return r, nil
 }
@@ -521,7 +525,8 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		return r, nil, err
 	}
 	x.servers = servers.New(Epoch, keys, scripts, namer)
-	if x.odd = !c.Run.Scenario.Uses(variant.Queue); x.odd && (c.clocked.Load() || c.inside) {
+	x.odd = !c.Run.Scenario.Uses(variant.Queue)
+	if x.odd && c.clocked.Load() || c.inside {
 		x.starts = oddStarts
 	}
 	x.servers.After = []time.Duration{0}

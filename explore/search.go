@@ -48,7 +48,8 @@ type search struct {
 	distant    atomic.Bool  // a key lives longer than the whole search
 	leased     atomic.Bool  // a lease was promised that ends
 	overdue    atomic.Bool  // the processes of a system are ended, since the time is up
-	// odd: a command that uses the clock calls for odd starts. A queue is searched from a whole second only.
+	// odd: a command that uses the clock calls for odd starts. A queue, which has more clients, is searched from a whole
+	// second first, and from odd starts only inside leases and claims.
 	odd bool
 	// starts are moments at which the first client may begin, besides 0: see oddStarts.
 	starts []time.Duration

@@ -15,6 +15,7 @@ import (
 
 	"oversell/history"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/variant"
@@ -657,5 +658,54 @@ func TestWaitingThatIsUnknown(t *testing.T) {
 		if p.Result != reports.Unknown {
 			t.Errorf("one client: %s: %s: %s", p.Name, p.Result, p.Why)
 		}
+	}
+}
+
+// tired is a queue that forgets to remove what it hands out in the last part of each second.
+type tired struct{ rdb redis.UniversalClient }
+
+var tiredPop = redis.NewScript(`if tonumber(redis.call('TIME')[2]) < 600000 then return redis.call('LPOP', KEYS[1]) end
+return redis.call('LINDEX', KEYS[1], 0)`)
+
+func (q tired) Enqueue(ctx context.Context, name string, ids ...string) (entered []queueimpl.Task, err error) {
+	for _, id := range ids {
+		entered = append(entered, queueimpl.Task{ID: id})
+		err = errors.Join(err, q.rdb.RPush(ctx, name, id).Err())
+	}
+	return entered, err
+}
+
+func (q tired) Pop(ctx context.Context, name string, _ int) ([]queueimpl.Task, error) {
+	id, err := tiredPop.Run(ctx, q.rdb, []string{name}).Text()
+	if errors.Is(err, redis.Nil) {
+		err = queueimpl.ErrEmpty
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []queueimpl.Task{{ID: id}}, nil
+}
+
+func (q tired) State(ctx context.Context, name string) (s queueimpl.State, err error) {
+	ids, err := q.rdb.LRange(ctx, name, 0, -1).Result()
+	for _, id := range ids {
+		s.Waiting = append(s.Waiting, queueimpl.Task{ID: id})
+	}
+	return s, err
+}
+
+// TestQueuesLateInASecond checks that queues are searched late in a second, too.
+func TestQueuesLateInASecond(t *testing.T) {
+	queue, _ := scenarios.Find("queue")
+	c := Config{Bounds: reports.Bounds{Clients: 3, Tries: 1, Advances: 1}}
+	c.Run = scenarios.Config{Scenario: queue, Queue: queueimpl.Variant{Name: "tired", Promises: []variant.Property{variant.NoDuplicateDelivery}, New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue {
+		return tired{env.Redis[0]}
+	}}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Violated {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	if !slices.ContainsFunc(r.Counterexample.Steps, func(s reports.Step) bool { return s.AtMS == 900 }) {
+		t.Errorf("no step is late in a second: %+v", r.Counterexample.Steps)
 	}
 }

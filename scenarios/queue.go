@@ -159,10 +159,10 @@ func (c *Client) peek(ctx context.Context) {
 // errIgnored is the result for an id that is in the queue already and stays as it is.
 var errIgnored = errors.New("task is in the queue already")
 
-// due returns a task's due time since the start of the run; 0 if it was due before.
+// due returns a task's due time since the start of the run; 0 if it was due before. Redis keeps a score as a float64,
+// which holds a time of today to a quarter of a microsecond.
 func (c *Client) due(score float64) time.Duration {
-	sec, frac := math.Modf(score)
-	return max(0, c.driver.at(time.Unix(int64(sec), int64(frac*1e9))))
+	return max(0, c.driver.at(time.UnixMicro(int64(math.Round(score*1e6)))))
 }
 
 // consume takes one task and works on it.
