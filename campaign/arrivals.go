@@ -11,7 +11,7 @@ import (
 // bindArrivals defines the flags of an open load.
 func (o *Options) bindArrivals(f *pflag.FlagSet) {
 	f.Var(rateFlag{&o.Rate, "rate", arrival.ParseRate}, "rate", "open load: steps begun per second, such as 500, 20k or 2.5/s, whether or not earlier ones have ended (default: closed load, a client begins a step when its last one has ended)")
-	f.Var(rateFlag{&o.Stages, "stages", arrival.ParseStages}, "stages", "open load whose rate changes linearly from stage to stage, such as 0:1k,30s:20k; two stages at one time are a step")
+	f.Var(rateFlag{&o.Stages, "stages", arrival.ParseStages}, "stages", "open load whose rate changes linearly from stage to stage, such as 0:1k,30s:20k; two stages at one time make the rate jump")
 	f.Var(nameFlag[arrival.Process]{&o.Arrival, arrival.ParseProcess}, "arrival", "how the steps of an open load are spread: constant or poisson (default: constant)")
 }
 

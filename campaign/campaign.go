@@ -46,7 +46,7 @@ type Plan struct {
 
 // Watcher is notified of the progress of a campaign. Its methods are never called concurrently.
 type Watcher interface {
-	// Target is called when a server is opened for the first time.
+	// Target is called whenever the servers of a topology are opened.
 	Target(t *server.Target)
 	// Database is called when a database is opened.
 	Database(db *database.DB)
@@ -210,8 +210,8 @@ func runName(i int, c scenarios.Config) string {
 	return name
 }
 
-// Servers opens the servers of several runs. Each topology is opened once, when the first run needs it. It is not
-// safe for concurrent use.
+// Servers opens the servers of several runs. A topology is opened when a run needs it, and again after a run whose faults
+// broke its servers. It is not safe for concurrent use.
 type Servers struct {
 	plan    Plan
 	watcher Watcher

@@ -64,7 +64,7 @@ func (o *Options) BindClosed(f *pflag.FlagSet) {
 	f.Var(nameFlag[load.Waiting]{&o.Waiting, load.ParseWaiting}, "waiting", "how clients wait for a busy lock: "+load.WaitingNames()+"; fixed is the 100 ms of the blog posts, without jitter")
 	f.IntVar(&o.Pool, "pool", 0, "connections shared by all clients, per server; 0: a connection each")
 	f.DurationVar(&o.Duration, "duration", 0, "duration of the run (default: until sold out, or far more is sold, at most 1m; mutex: 2s)")
-	f.Int64Var(&o.Ops, "ops", 0, "maximum number of rounds of all clients together (default: no limit; without --duration in queue 1000, in ids and floors 2000, in seckill-queued twice the stock; in dispatch the number of tasks)")
+	f.Int64Var(&o.Ops, "ops", 0, "maximum number of steps of all clients together (default: no limit; without --duration in queue 1000, in ids and floors 2000, in seckill-queued twice the stock; in dispatch the number of tasks)")
 	f.StringArrayVar(&o.Faults, "fault", nil, "fault to inject, as a sentence; may be given several times (see: oversell list faults)")
 	f.Uint64Var(&o.Seed, "seed", 0, "fixes every random choice (default: from the clock, and printed)")
 	f.BoolVar(&o.JSONL, "jsonl", false, "also write each history as JSON lines")

@@ -4,7 +4,7 @@
 // order, while a run goes on or from a saved file, and gives a [Verdict] of
 // three values. Unknown is the zero value and never passes for Holds.
 //
-// [Judge] runs all monitors over a saved history; a run under way feeds [Monitors] itself.
+// [Judge] runs all monitors over a saved history; [Running] judges the promises of a run under way.
 //
 // # Certainty
 //

@@ -15,7 +15,7 @@ import (
 // limit still commits:
 //
 //	A takes task 1; the limit passes, the task returns; B takes task 1;
-//	A submits: the task is done, under B's hands.
+//	A submits: the task is done while B holds it.
 type locked struct{ table }
 
 func newLocked(env variant.Env, pool string, locker lockimpl.Locker, o Options) Pool {

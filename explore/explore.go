@@ -178,7 +178,7 @@ func (c *Config) check() error {
 	case c.System != nil && c.System.CannotStep() != nil:
 		return fmt.Errorf("%w: system %s: %w", ErrUsage, c.System.Name, c.System.CannotStep())
 	case c.Run.NeedsSQL():
-		return fmt.Errorf("%w: a variant keeps its state in an SQL database, which only run can drive", ErrUsage)
+		return fmt.Errorf("%w: a variant needs SQL, and a search cannot step SQL: use oversell run", ErrUsage)
 	case len(c.Look) == 0:
 		return fmt.Errorf("%w: these variants promise nothing that a search can judge (see --property)", ErrUsage)
 	}
@@ -783,7 +783,7 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 		row := reports.Property{Of: p.Of, Name: p.Property, Result: reports.Unknown, Measured: reports.Unknown, Witness: []history.Op{}}
 		switch cx := r.Counterexample; {
 		case !rules.CanJudge(p.Of, p.Property):
-			row.Why = "a search judges situations, not whole histories: see oversell run"
+			row.Why = "a search judges states, not whole histories: see oversell run"
 		case !slices.Contains(c.Look, p) && p == ownerOnly && !lockfinding.Exclusive(c.Run.Lock):
 			row.Why = lockfinding.Shared
 		case !slices.Contains(c.Look, p):

@@ -35,7 +35,7 @@ func TestSemaphoresHaveManyOwners(t *testing.T) {
 	}
 }
 
-// TestReadingsInBubbles checks that the search of code in bubbles says that it tries no hold-up between two readings of the
+// TestReadingsInBubbles checks that the search of code in bubbles says that it tries no stall between two readings of the
 // clock.
 func TestReadingsInBubbles(t *testing.T) {
 	for _, bubbles := range []bool{false, true} {

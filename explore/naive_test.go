@@ -339,7 +339,7 @@ func (s *simple) steps(at situation, c int, here stand) (all []turned) {
 	return all
 }
 
-// stall returns a copy of t that counts one more hold-up of the client.
+// stall returns a copy of t that counts one more stall of the client.
 func (t turned) stall() turned {
 	t = t.copy()
 	t.stalled++

@@ -25,7 +25,7 @@ import (
 // How long the old primary goes on as a master depends on the topology. Without sentinels or a
 // cluster it goes on until it is demoted explicitly; half of its clients are made to
 // connect again, which leads them to the new primary. Sentinels demote it after 10
-// seconds. In a cluster it hears of its successor within milliseconds; the only effect there is the lost lock.
+// seconds. In a cluster it learns of its successor within milliseconds; the only effect there is the lost lock.
 var kindSplitBrain = Kind{
 	Name: "split-brain", Level: OnServer,
 	Syntax:   "split-brain [for D]" + timedSyntax,

@@ -75,7 +75,7 @@ type Header struct {
 	Wait  time.Duration `json:"wait_ns,omitempty"`
 	Retry time.Duration `json:"retry_ns,omitempty"`
 	Hold  time.Duration `json:"hold_ns,omitempty"`
-	// Duration ends the run after this time, Ops after so many rounds of all clients; 0: no such end. Timeout is how
+	// Duration ends the run after this time, Ops after so many steps of all clients; 0: no such end. Timeout is how
 	// long a client waits for an answer; 0: as usual. A run with a Duration of less than 20 ms does not pass.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Ops      int64         `json:"ops,omitempty"`

@@ -49,8 +49,8 @@ type Options struct {
 	MaxTries int
 }
 
-// Locker is one client's view of a lock. It is used by one goroutine at a time; it contains the documents'
-// `held[name]`.
+// Locker is one client's view of a lock. It is used by one goroutine at a time; some locks keep in it what the client
+// holds, by name.
 //
 // Any error other than ErrHeld and ErrLost leaves the outcome open: the command
 // may have been, or may yet be, executed.

@@ -9,7 +9,7 @@ import (
 
 // newPHPLockPrinted returns the lock of [variant.TextListing] exactly as printed,
 // with its three slips: EXPIRE is given an absolute time as a number of seconds
-// (a lease of some 55 years), the takeover sets no expiry, and isLocking
+// (a lease as long as the time since 1970), the takeover sets no expiry, and isLocking
 // assigns where a comparison was meant.
 func newPHPLockPrinted(env variant.Env) Locker {
 	h := &held{env: env, values: map[string]string{}}

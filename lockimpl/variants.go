@@ -95,13 +95,13 @@ func wrongDelete(fault variant.Fault, why string) []variant.Flaw {
 var Variants = []Variant{
 	{
 		Name: "none", Source: "ours, control", Control: true,
-		Summary: "no lock at all: everybody may enter at any time",
-		Flaws:   []variant.Flaw{{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "nobody is ever kept out"}},
+		Summary: "no lock: every client may enter at any time",
+		Flaws:   []variant.Flaw{{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "no client is kept out"}},
 		New:     newNone,
 	},
 	{
 		Name: "php-lock-printed", Was: []string{"redislock-printed"}, Source: doc02,
-		Summary:  "SETNX, EXPIRE with an absolute time (a lease of some 55 years), takeover when TTL < 0, isLocking assigns",
+		Summary:  "SETNX, EXPIRE with an absolute time (a lease as long as the time since 1970), takeover when TTL < 0, isLocking assigns",
 		Promises: demands,
 		Flaws: slices.Concat([]variant.Flaw{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},

@@ -171,7 +171,7 @@ func (e Exploration) Limits() []string {
 		upTo(b.Late, "late request"),
 		upTo(b.Advances, "advance") + " of the clock while a client could run",
 	}
-	limits = append(limits, upTo(b.Stalls, "hold-up")+" between reading the clock and the next action")
+	limits = append(limits, upTo(b.Stalls, "stall")+" between reading the clock and the next action")
 	if b.Waits > 0 {
 		limits = append(limits, upTo(b.Waits, "wait")+" within an acquisition")
 	}

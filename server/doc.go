@@ -5,7 +5,7 @@
 // replace each other. [Open] finds or starts it and returns a [Target], which makes clients, describes what was chosen
 // and why, and stops only what it started.
 //
-// Five ideas shape the package.
+// These ideas shape the package.
 //
 // A verdict about the wrong server is worthless. So a child is recognized by its process id, not by an answer on its
 // port, and a server at a given address is asked for its identity: a server that does not match the topology is

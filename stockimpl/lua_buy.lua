@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  pieces left
 -- KEYS[2]  orders: id -> "sold:pieces" or "refunded:pieces"
--- KEYS[3]  pieces in the hands of buyers
+-- KEYS[3]  pieces sold and not refunded
 -- ARGV[1]  the order's id
 -- ARGV[2]  pieces wanted
 -- Returns {answer, pieces left}, with -1 if the answer says nothing about what is left.

@@ -4,7 +4,7 @@
 -- KEYS[2]  orders: id -> "reserved:pieces", "sold:pieces" or "refunded:pieces"
 -- KEYS[3]  order ids by the end of their reservation, in ms of the server's time
 -- KEYS[4]  pieces reserved
--- KEYS[5]  pieces in the hands of buyers
+-- KEYS[5]  pieces sold and not refunded
 -- Most scripts return {answer, pieces left}, with -1 if the number is not known.
 
 -- now is the time by the server's clock, the only one that all buyers share.

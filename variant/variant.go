@@ -122,7 +122,7 @@ type Flaw struct {
 	Property Property `json:"property"`
 	// Fault is the fault that it takes; [NoFault] means that load alone is enough.
 	Fault Fault `json:"fault"`
-	// Under narrows the flaw to one sale, queue or option by name, or to
+	// Under narrows the flaw to one lock, sale, queue or option by name, or to
 	// [Unserialized] or [Stuck], or to several of them together, joined by [And].
 	// Empty means everywhere.
 	Under string `json:"under,omitempty"`

@@ -23,7 +23,7 @@ type judge struct {
 	running *checker.Running
 	held    []history.Op  // taken, and not judged
 	taken   int64         // operations of the file
-	water   history.Water // that is waited for: what it speaks of has not been read
+	water   history.Water // not applied yet: operations that it covers have not been read
 	judged  time.Duration // all that returned before has been judged
 	count   int
 	last    time.Duration // return of the operation observed last
@@ -59,7 +59,7 @@ func (j *judge) take(ops []history.Op) {
 	j.held = append(j.held, ops...)
 }
 
-// ripen judges what the water says is complete, once all that it speaks of was taken. It
+// ripen judges the operations up to the watermark, once all that it covers have been taken. It
 // reports whether it did.
 func (j *judge) ripen(w history.Water) bool {
 	if j.quit != "" || j.taken < w.Ops || w == (history.Water{}) {
@@ -102,7 +102,7 @@ func (j *judge) observe(op *history.Op) bool {
 	return true
 }
 
-// asks asks the monitors what is broken. When that takes long, it is done seldom.
+// asks collects new violations from the monitors. The longer this takes, the less often it is done.
 func (j *judge) asks() {
 	began := time.Now()
 	if began.Before(j.ask) {
@@ -115,9 +115,8 @@ func (j *judge) asks() {
 	j.ask = time.Now().Add(time.Duration(j.rest) * time.Since(began))
 }
 
-// when is by when a promise was broken: when the last operation had returned that shows
-// it. If that is one of long ago, which only explains it, nobody knows better than that
-// it was not broken when the monitors were asked before.
+// when returns the time by which a promise was broken: the latest return among its witness. If the monitors had been
+// asked after that, a later operation revealed it, and when returns the time of the last operation.
 func (j *judge) when(v checker.Verdict) time.Duration {
 	shown := never
 	for i := range v.Witness {

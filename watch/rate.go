@@ -103,9 +103,8 @@ func (s *spans) quantiles() (p50, p99 time.Duration) {
 	return time.Duration(all.ValueAtQuantile(50)), time.Duration(all.ValueAtQuantile(99))
 }
 
-// mains are the operations that tell most of a run, as in reports: the first of them
-// that occurs is the one whose latency is shown. A lock that promises nothing tells
-// least: nobody waits for it.
+// mains lists kinds of operations by importance, as in reports: the first that occurs is the one whose latency is
+// shown. Acquire is last if the lock promises nothing, because no client waits for it.
 func mains(h *history.Header) []history.Kind {
 	if h.PromisedOf(variant.Lock) {
 		return []history.Kind{history.Acquire, history.Pop, history.Take, history.Buy, history.NextID}

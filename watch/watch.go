@@ -24,9 +24,9 @@ import (
 // from one goroutine, which waits until they return.
 type Options struct {
 	// Took is called with all operations of the history, once each, in no
-	// particular order. The slice is Took's only until it returns.
+	// particular order. Took must not keep the slice.
 	Took func(ops []history.Op)
-	// Found is told of each promise that is found broken, once.
+	// Found is called once for each promise that is found broken.
 	Found func(Violation)
 	// Stop stops the run at the first promise that is found broken. Then judging keeps up
 	// with the load, whatever that costs.
@@ -85,8 +85,8 @@ func Start(live *scenarios.Live, o Options) *Run {
 	return r
 }
 
-// Stop ends the watching when what is in the file by then has been read, and waits for
-// that. Nothing is found broken any more: at the end the whole history is judged.
+// Stop reads the rest of the file, and returns when that is done. It looks for no more violations: at the end the whole
+// history is judged.
 func (r *Run) Stop() {
 	r.once.Do(func() { close(r.stop) })
 	<-r.done
@@ -124,12 +124,12 @@ func (r *Run) follow() {
 // look takes what is new. It returns the judge that goes on, which is nil as long as
 // there is nothing to judge.
 func (r *Run) look(f *history.Follower, j *judge) *judge {
-	water := r.live.Water() // before reading: it speaks of what is in the file by now
+	water := r.live.Water() // read before polling: it covers only what the file holds by now
 	ops, err := f.Poll()
 	r.take(f, ops)
 	behind := f.Behind()
 	switch {
-	case err == io.EOF: // the end: the verdict is on its way
+	case err == io.EOF: // the history is complete: the caller judges it
 		return nil
 	case err != nil:
 		r.giveUp(err.Error())
@@ -212,7 +212,7 @@ func (r *Run) over() bool {
 	return r.quit != ""
 }
 
-// Figures are what there is to show of a run at one moment.
+// Figures are the numbers of a run at one moment.
 type Figures struct {
 	// Begun is false as long as clients are being connected; Elapsed is the time since
 	// the load began.

@@ -265,7 +265,7 @@ func (r *requests) collect(done bool) ([]byte, bool) {
 	}
 }
 
-// then is what to do when a client has got its replies.
+// then says what happens to the connection after the client has received its replies.
 type then uint8
 
 const (

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// expectation is what the server still has to say to one command, or to several
+// expectation describes the replies that the server still owes to one command, or to several
 // plain ones in a row.
 type expectation struct {
 	kind expected
@@ -18,7 +18,7 @@ type expectation struct {
 	all  bool
 	// injection is what happens to the reply; nil: nothing.
 	injection *injection
-	// outcome hears what became of a mark, or of a reply that was to be swallowed.
+	// outcome receives the outcome of a mark, or of a reply to be dropped.
 	outcome chan outcome
 	// last says that nothing is to reach the client behind this.
 	last bool
@@ -70,7 +70,7 @@ type pending struct {
 	// wake gets the requests' side to look for an outcome; it is called before
 	// the outcome is there.
 	wake func()
-	// hush says that nothing is to reach the client any more.
+	// hush stops all output to the client.
 	hush func()
 
 	mu    sync.Mutex

@@ -24,10 +24,10 @@ type Options struct {
 	// and concurrently for different connections; while it runs, its connection
 	// stands still. nil passes everything, unread.
 	Judge func(Command) Action
-	// Fired hears of each action that really took effect: a request that was held
+	// Fired is called for each action that took effect: a request that was held
 	// back and goes on now, a reply that arrived and was swallowed, a late
 	// command that was executed. It comes before the client can see the effect,
-	// save for Late, and may be called from several goroutines at once. The
+	// except for Late, and may be called from several goroutines at once. The
 	// command's Args stay valid. nil: not called.
 	Fired func(Command, Action)
 }

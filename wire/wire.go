@@ -1,4 +1,4 @@
-// Package wire is a proxy for the Redis protocol that misbehaves on request.
+// Package wire is a proxy for the Redis protocol that delays, drops and interrupts traffic on request.
 //
 // It stands between any client, in any language, and one server. It understands
 // RESP2 and RESP3 well enough to know where a command and its reply begin and
@@ -8,18 +8,18 @@
 //
 // [Listen] opens a [Proxy]. Its [Options.Judge] sees every command, in order on
 // each connection, and answers with an [Action]; what to fire, and how often,
-// is the caller's business. [Options.Fired] hears of the actions that really took
+// is up to the caller. [Options.Fired] is called for each action that took
 // effect. [Proxy.Cut], [Proxy.Restore] and [Proxy.Sever] act on all connections
 // at once, as a partition of the network does.
 //
-// Three rules keep the proxy honest.
+// The proxy follows three rules.
 //
 // In a pipeline, the commands before the one that is hit are executed and
 // answered normally: an action that ends a connection waits until those answers
 // have been delivered. The commands after it never reach the server.
 //
-// A close is a close and a reset a reset. The end of a stream passes on as the
-// end of a stream, in each direction by itself, and a connection that one side
+// The proxy passes on a close as a close and a reset as a reset. The end of a stream passes on
+// in each direction by itself, and a connection that one side
 // reset is reset on the other.
 //
 // What the proxy cannot follow, it passes on. A connection that stops carrying

@@ -269,7 +269,7 @@ func Verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 		}
 		return reports.Inconclusive, why
 	case h.Header.Duration > 0 && h.Header.Duration < Shortest:
-		return reports.Inconclusive, fmt.Sprintf("the load lasted %v, in which clients are hardly preempted: a pass needs %v or more", h.Header.Duration, Shortest)
+		return reports.Inconclusive, fmt.Sprintf("the load was limited to %v, in which clients are hardly preempted: a pass needs %v or more", h.Header.Duration, Shortest)
 	}
 	return reports.Pass, ""
 }

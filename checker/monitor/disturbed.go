@@ -13,7 +13,7 @@ import (
 // time after faults have healed.
 type Disturbances struct {
 	Redial time.Duration // how long clients may take to notice that a server is back
-	Lease  time.Duration // how long the injection of a client's hold-up is remembered
+	Lease  time.Duration // how long the injection of a client's stall is remembered
 	All    []Unrest
 	delays []Unrest // such injections, by their ends
 }
@@ -51,7 +51,7 @@ func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 }
 
 // HeldUp returns for how much of a stretch faults held up some client, each for no longer than a lease. The client may
-// have held the queue's lock, and such a hold-up does not make it lose the lock, so the other clients wait as long.
+// have held the queue's lock, and such a stall does not make it lose the lock, so the other clients wait as long.
 func (d *Disturbances) HeldUp(from, to time.Duration) (sum time.Duration) {
 	var within []Unrest
 	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {

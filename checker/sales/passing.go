@@ -11,7 +11,7 @@ import (
 
 // passing finds room for purchases that may have been refunded at once: a refund
 // was called before the purchase must have taken effect, so no moment is known at which the
-// pieces were surely sold. They were sold at one moment all the same, and needed room
+// pieces were surely sold. Yet they were sold at some moment, and the stock had to suffice
 // then, besides the pieces that were surely sold by others. The smallest bad history,
 // with a stock of 0:
 //

@@ -34,7 +34,7 @@ func main() {
 		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
 	}
 	logging.Disable()              // the driver also prints failed dials to stderr; oversell reports them as errors
-	signal.Ignore(syscall.SIGPIPE) // a run whose output nobody reads any more is judged and saved all the same
+	signal.Ignore(syscall.SIGPIPE) // a run is judged and saved even if its output pipe was closed
 	ignored := signal.Ignored(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	// The first signal asks for an orderly end. A second one, a moment later, kills the process: some programs

@@ -21,7 +21,7 @@ import (
 func systemCommand(code *int) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "system",
-		Short: "Check a system outside of oversell that a file describes",
+		Short: "Check a lock, sale, queue or id generator of your own that a file describes",
 	}
 	cmd.AddCommand(systemCheckCommand(code))
 	return cmd

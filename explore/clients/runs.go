@@ -13,8 +13,9 @@ import (
 )
 
 // Clients can be exchanged, and runs of their code compared, only if names mean nothing: a program may pass a token on
-// and compare it with another for equality. That is checked. Each list of observations is executed under two spellings
-// of the names, in which any two names are in different orders, and so is each command by the servers. If the results
+// and compare it with another for equality. That is checked. Each list of observations is executed under at
+// least three spellings of the names, the canonical one and those of [names.OthersAfter], and so is each command by the
+// servers. If the results
 // differ in more than the names, the search is repeated: first with names as long as real ones, since only the length
 // may differ, and then without exchanging clients, with names that look like real ones, once for each of several
 // namings.

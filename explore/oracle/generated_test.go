@@ -303,7 +303,7 @@ func (d *draft) stamped(r *rand.Rand) {
 }
 
 // within draws the bounds of both searches. The oracle lets time pass a number of times, each time to any moment. The
-// search moves from one moment to the next and counts hold-ups after a reading of the clock separately, so its bounds
+// search moves from one moment to the next and counts stalls after a reading of the clock separately, so its bounds
 // are higher, enough for the same schedules.
 func (d *draft) within(r *rand.Rand) {
 	d.limits = limits{clients: 2, rounds: 1, states: 6_000, whole: r.IntN(8) > 0}

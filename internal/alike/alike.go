@@ -124,8 +124,8 @@ func Separated(n string) (names []string) {
 	return names
 }
 
-// Spelled are names that are the same, or the same as each other, for code that cleans paths, takes
-// escapes for what they stand for, mends text, or cuts it.
+// Spelled returns names that code confuses with n, or with each other, if it cleans paths, decodes
+// escapes, repairs text or truncates it.
 func Spelled(n string) []string {
 	long := func(length int) string { return n + strings.Repeat("x", length) }
 	return []string{

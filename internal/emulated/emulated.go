@@ -1,5 +1,5 @@
-// Package emulated runs the code under test on the emulation of Redis, on a clock that the test moves: a day is over in
-// no time.
+// Package emulated runs the code under test on the emulation of Redis, on a clock that the test moves, so that
+// no test waits for a day to pass.
 package emulated
 
 import (

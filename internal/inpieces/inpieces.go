@@ -1,4 +1,4 @@
-// Package inpieces has several orders of one piece for one order of several pieces.
+// Package inpieces splits an order of several pieces into orders of one piece, for a sale that takes one piece per order.
 package inpieces
 
 import (

@@ -3,7 +3,7 @@
 package layout
 
 // Levels lists the packages by level, from the bottom. A package may import only packages of lower levels, so packages
-// of one level are independent. Test files and the conformance suites' own tests may import any.
+// of one level are independent. Test files may import any.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/closed", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages", "internal/testlog", "internal/cputime", "internal/standstill"},
 	{"internal/suitetest", "internal/child", "internal/digest", "internal/exactjson", "explore/table"},

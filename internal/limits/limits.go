@@ -115,7 +115,12 @@ func (l Limit) holds(v float64) bool {
 	return v >= l.Least && v <= l.Most && !(l.Below && v == l.Most) && (l.Whole == 0 || time.Duration(v)%l.Whole == 0)
 }
 
-func (l Limit) must() error { return fmt.Errorf("must be %s: %s", l.Range(), l.Why) }
+func (l Limit) must() error {
+	if l.Whole > 0 {
+		return fmt.Errorf("must be %s, a multiple of %v: %s", l.Range(), l.Whole, l.Why)
+	}
+	return fmt.Errorf("must be %s: %s", l.Range(), l.Why)
+}
 
 // form returns the error about a value that is not a number.
 func (l Limit) form() error {

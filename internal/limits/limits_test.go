@@ -52,7 +52,7 @@ func TestErrorsSayWhatWouldBeRight(t *testing.T) {
 		{"hold", "2562047h", "--hold 2562047h: must be 0 to 1h: "},
 		{"hold", "9999999h", "--hold 9999999h: must be a duration like 80ms or 3s, 0 to 1h"},
 		{"hold", "5", "--hold 5: must be a duration like 80ms or 3s, 0 to 1h"},
-		{"ttl", "1500us", "--ttl 1500us: must be 1ms to 24h: Redis counts in whole milliseconds"},
+		{"ttl", "1500us", "--ttl 1500us: must be 1ms to 24h, a multiple of 1ms: Redis counts in whole milliseconds"},
 		{"seed", "-1", "--seed -1: must be a whole number, 0 to 18446744073709551615"},
 		{"switch", "maybe", "--switch maybe: must be a bool"},
 	} {

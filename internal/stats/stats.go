@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Median is the middle one of xs in any order, or the mean of the two in the middle; 0
-// of none.
+// Median returns the median of xs, which need not be sorted; 0 if xs is empty.
 func Median[N ~int64 | ~float64](xs []N) N { return Middle(slices.Sorted(slices.Values(xs))) }
 
-// Middle is the median of what is sorted.
+// Middle is Median of a sorted slice.
 func Middle[N ~int64 | ~float64](sorted []N) N {
 	n := len(sorted)
 	if n == 0 {

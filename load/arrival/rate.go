@@ -23,7 +23,7 @@ type Stage struct {
 }
 
 // Rate is a rate of arrivals over time: it changes linearly between stages, and is constant after the last. Two
-// stages at one time are a step. The first stage is at 0. The nil Rate is a closed load.
+// stages at one time make the rate jump. The first stage is at 0. The nil Rate is a closed load.
 type Rate []Stage
 
 // Limits of the input.

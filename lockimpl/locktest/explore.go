@@ -49,7 +49,7 @@ func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 	})
 }
 
-// Bubbles makes a [explore.Config.Start] that runs c's clients in bubbles of testing/synctest, with t as the bubbles'
+// Bubbles makes an [explore.Config.Start] that runs c's clients in bubbles of testing/synctest, with t as the bubbles'
 // test, for searches that ExploreBubble does not make:
 //
 //	c := explore.Config{Run: scenarios.Config{Scenario: mutex, Lock: mine, MaxTries: 3}, Bounds: bounds}

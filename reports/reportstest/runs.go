@@ -84,7 +84,7 @@ func Catalogue() reports.Catalogue {
 		Schema:    reports.CatalogueSchema,
 		Scenarios: []reports.ScenarioInfo{{Name: "seckill", Source: "a text about locks", Summary: "a flash sale: every buyer acquires the lock, buys, releases the lock, and repeats until the stock is gone"}, {Name: "floors", Summary: "floor numbers of a forum thread", Promises: []history.Promise{{Of: variant.IDs, Property: variant.NoGaps}}}},
 		Locks: []variant.Described{
-			{Name: "none", Source: "ours, control", Summary: "no lock at all: everybody may enter at any time", Control: true, Flaws: []variant.Flaw{flaw(variant.MutualExclusion, variant.NoFault, "", "nobody is ever kept out")}},
+			{Name: "none", Source: "ours, control", Summary: "no lock: every client may enter at any time", Control: true, Flaws: []variant.Flaw{flaw(variant.MutualExclusion, variant.NoFault, "", "no client is kept out")}},
 			{Name: "php-lock", Was: []string{"redislock"}, Source: "基于Redis实现分布式锁以及任务队列 (PHP lock and queue, copy of 2018)", Summary: "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL", Promises: promises, Needs: variant.Needs{WholeSeconds: true},
 				Flaws: append([]variant.Flaw{flaw(variant.Progress, variant.NoFault, "abandon", "the lease of a dead holder runs for decades"), flaw(variant.Progress, "crash", "", "the lease of a dead holder runs for decades")}, shared...)},
 			{Name: "set-nx-ex", Source: "notes on task dispatch", Summary: "SET 1 NX EX in one command; released by DEL", Promises: append(promises, variant.Linearizable), Needs: variant.Needs{WholeSeconds: true},

@@ -24,7 +24,7 @@ const (
 	Patient Vigilance = iota
 	// Watchful: after half a second, or 1.5 s by sentinels before Redis 7.
 	Watchful
-	// Mending: also, a former primary that came back is corrected within a second; otherwise sentinels take 8 s.
+	// Mending: also, sentinels make a former primary that came back a replica within a second; otherwise they take 8 s.
 	Mending
 )
 

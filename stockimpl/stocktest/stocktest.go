@@ -79,8 +79,8 @@ type Bench struct {
 	Env func() variant.Env
 	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
-	// Reserves, if not 0, is for how long at most pieces are set aside for an order that is not
-	// confirmed. The suite finds that out on an emulation, whose clock it moves. A sale that does not run
+	// Reserves is the longest time for which pieces are set aside for an order that is not
+	// confirmed; 0: not known. The suite finds it out on an emulation, whose clock it moves. A sale that does not run
 	// on the emulation, or has its own clock, must set it: otherwise a rule that needs it fails.
 	Reserves time.Duration
 }
