@@ -624,69 +624,14 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	}
 	r := c.describe()
 	r.Stats = stats
-	best, rests := x.best(), ""
+	rests := ""
 	if x.leased.Load() && r.Stats.Lapses == 0 && c.Bounds.Advances > 0 && (x.rules.LooksFor(variant.Lock, variant.MutualExclusion) || x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease)) {
 		rests = "no promised lease ran out before it was released, so the promises that rest on leases were not put to the test"
 	}
-	switch {
-	case x.servers.Names.Naming >= names.Concrete && x.drawn():
-		r.Verdict, r.Why = reports.Inconclusive, "a client draws values at random by itself, and its behaviour depends on how names are spelled: let it take them from Env.Token"
-	case best != nil, x.wandered != nil && x.wandered.found != nil:
-		t, err := x.traceOfBest(start, best)
-		if err != nil {
-			return r, err
-		}
-		t.Naming = int(x.servers.Names.Naming)
-		r.Verdict, r.Counterexample = reports.Violated, t
-		r.Why = t.Sentence
-		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end
-	case x.err != nil:
-		r.Verdict, r.Why = reports.Inconclusive, x.err.Error()
-	case x.cut.Load() != nil:
-		r.Verdict, r.Why = reports.Inconclusive, *x.cut.Load()
-		if x.wandered != nil {
-			r.Why += ", and schedules at random broke nothing"
-		}
-	case x.ends.never != nil:
-		r.Verdict, r.Why = reports.Inconclusive, "progress is unknown: a client that is alone with empty servers does not get the lock: "+phrase.OneLine(x.ends.never.Error())
-	case rests != "":
-		r.Verdict, r.Why = reports.Inconclusive, rests
-	case x.beyond.Load() && c.Bounds.Advances > 0:
-		r.Verdict, r.Why = reports.Inconclusive, fmt.Sprintf("the clock was not moved beyond %v, and something would have happened later", servers.Horizon)
-	case r.Stats.Entered == 0:
-		r.Verdict, r.Why = reports.Inconclusive, "no client ever entered its section: nothing was put to the test"
-		if why := c.failure.Load(); why != nil {
-			r.Why += ", since " + *why
-		}
-	case c.Bounds.Clients == 1:
-		r.Verdict, r.Why = reports.Inconclusive, "no schedule of one client breaks a promise, and one client has no contention"
-	default:
-		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
+	if err := x.decide(&r, c, start, rests); err != nil {
+		return r, err
 	}
-	if x.wandered != nil && x.wandered.found != nil {
-		r.NotChecked = append(r.NotChecked, "whether a shorter schedule breaks it: this one was found at random and then shortened")
-	}
-	if x.servers.Pipelined.Load() {
-		r.NotChecked = append(r.NotChecked, "what others do in the middle of a pipeline: one was sent, and treated as a single step")
-	}
-	if x.servers.Scripted.Load() {
-		r.NotChecked = append(r.NotChecked, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
-	}
-	if x.distant.Load() {
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
-	}
-	if left := x.compared.Sentence(); left != "" {
-		r.NotChecked = append(r.NotChecked, left)
-	}
-	for _, t := range x.tries {
-		if t.Blind() {
-			r.NotChecked = append(r.NotChecked, "some of the instants with which the clients compare their clocks: there are too many")
-			break
-		}
-	}
-	if slices.ContainsFunc(x.tries, func(t *clients.Trie) bool { return t.Vague() }) {
-		r.NotChecked = append(r.NotChecked, "clients that use the time in other ways than by adding to it: whether they behave differently from some time on")
-	}
+	r.NotChecked = append(r.NotChecked, x.untried()...)
 	if r.Verdict == reports.Pass && x.rules.LooksFor(variant.Lock, variant.OwnerOnlyRelease) && len(x.servers.LockKeys) == 0 && !x.differ.excludes() {
 		r.Verdict = reports.Inconclusive
 		r.Why = unkeyed
@@ -708,6 +653,75 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		r.ExpectedWhy = about(r.ExpectedWhy, cx.Property)
 	}
 	return r, nil
+}
+
+// decide sets the verdict, the reason for it, and the counterexample. rests is the reason why nothing is known of promises
+// that rest on leases, or "".
+func (x *search) decide(r *reports.Exploration, c Config, start state, rests string) error {
+	best := x.best()
+	r.Verdict = reports.Inconclusive
+	switch {
+	case x.servers.Names.Naming >= names.Concrete && x.drawn():
+		r.Why = "a client draws values at random by itself, and its behaviour depends on how names are spelled: let it take them from Env.Token"
+	case best != nil, x.wandered != nil && x.wandered.found != nil:
+		t, err := x.traceOfBest(start, best)
+		if err != nil {
+			return err
+		}
+		t.Naming = int(x.servers.Names.Naming)
+		r.Verdict, r.Counterexample = reports.Violated, t
+		r.Why = t.Sentence
+		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end
+	case x.err != nil:
+		r.Why = x.err.Error()
+	case x.cut.Load() != nil:
+		r.Why = *x.cut.Load()
+		if x.wandered != nil {
+			r.Why += ", and schedules at random broke nothing"
+		}
+	case x.ends.never != nil:
+		r.Why = "progress is unknown: a client that is alone with empty servers does not get the lock: " + phrase.OneLine(x.ends.never.Error())
+	case rests != "":
+		r.Why = rests
+	case x.beyond.Load() && c.Bounds.Advances > 0:
+		r.Why = fmt.Sprintf("the clock was not moved beyond %v, and something would have happened later", servers.Horizon)
+	case r.Stats.Entered == 0:
+		r.Why = "no client ever entered its section: nothing was put to the test"
+		if why := c.failure.Load(); why != nil {
+			r.Why += ", since " + *why
+		}
+	case c.Bounds.Clients == 1:
+		r.Why = "no schedule of one client breaks a promise, and one client has no contention"
+	default:
+		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
+	}
+	return nil
+}
+
+// untried returns what the search did not try, because of what the clients sent and how they used their clocks.
+func (x *search) untried() (all []string) {
+	if x.wandered != nil && x.wandered.found != nil {
+		all = append(all, "whether a shorter schedule breaks it: this one was found at random and then shortened")
+	}
+	if x.servers.Pipelined.Load() {
+		all = append(all, "what others do in the middle of a pipeline: one was sent, and treated as a single step")
+	}
+	if x.servers.Scripted.Load() {
+		all = append(all, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
+	}
+	if x.distant.Load() {
+		all = append(all, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
+	}
+	if left := x.compared.Sentence(); left != "" {
+		all = append(all, left)
+	}
+	if slices.ContainsFunc(x.tries, func(t *clients.Trie) bool { return t.Blind() }) {
+		all = append(all, "some of the instants with which the clients compare their clocks: there are too many")
+	}
+	if slices.ContainsFunc(x.tries, func(t *clients.Trie) bool { return t.Vague() }) {
+		all = append(all, "clients that use the time in other ways than by adding to it: whether they behave differently from some time on")
+	}
+	return all
 }
 
 // drawn reports whether a client has drawn values at random.

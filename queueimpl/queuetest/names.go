@@ -134,27 +134,36 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 	return shared
 }
 
+// oneOfThree enters three tasks into each queue, and takes one of them.
+func oneOfThree(ctx context.Context, queues []*client) ([]queueimpl.Task, error) {
+	for _, c := range queues {
+		if _, err := c.Enter(ctx, theInterface, "a", "b", "c"); err != nil {
+			return nil, err
+		}
+	}
+	taken := make([]queueimpl.Task, len(queues))
+	for i, c := range queues {
+		tasks, err := c.Take(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(tasks) != 1 {
+			return nil, broken(variant.NoLostTask, "with two queues of unlike names, each with three tasks, nothing is due in one of them")
+		}
+		taken[i] = tasks[0]
+	}
+	return taken, nil
+}
+
 // unlikeNames does the same in two queues with names that have nothing in common, in turn: neither queue sees
 // the entries of the other one.
 func unlikeNames(ctx context.Context, b bench) error {
 	one, two := b.Client(overwriting), b.Client(overwriting)
 	two.Name = "a-" + rand.Text()
 	both := []*client{one, two}
-	for _, c := range both {
-		if _, err := c.Enter(ctx, theInterface, "a", "b", "c"); err != nil {
-			return err
-		}
-	}
-	var taken [2]queueimpl.Task
-	for i, c := range both {
-		tasks, err := c.Take(ctx, 1)
-		if err != nil {
-			return err
-		}
-		if len(tasks) != 1 {
-			return broken(variant.NoLostTask, "with two queues of unlike names, each with three tasks, nothing is due in one of them")
-		}
-		taken[i] = tasks[0]
+	taken, err := oneOfThree(ctx, both)
+	if err != nil {
+		return err
 	}
 	rest := func(i int, ids ...string) func() error {
 		return func() error {

@@ -132,10 +132,13 @@ const (
 	heldBesideCopy
 )
 
+// orderedPieces is the number of pieces in the order of a buyer that one of befalls happens to.
+const orderedPieces = 2
+
 // reservedFor tries everything that may befall a buyer, and looks what is set aside when the time of
 // reservations has passed for all of them.
 func (b bench) reservedFor(ctx context.Context, pass func() error) error {
-	const stock, pieces = 6, 2
+	const stock = 6
 	type tried struct {
 		y    *buyer
 		what string
@@ -157,7 +160,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 			if i == heldBesideCopy {
 				a = interrupt.Pass
 			}
-			if reached, err := own.befall(ctx, y, f, n, a, i, pieces); err != nil || !reached {
+			if reached, err := own.befall(ctx, y, f, n, a, i); err != nil || !reached {
 				return err
 			}
 			mu.Lock()
@@ -177,7 +180,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	}
 	for _, c := range cases {
 		c.y.b.Reserves = time.Second // which has passed
-		if err := c.y.nothingAside(ctx, stock, pieces); err != nil {
+		if err := c.y.nothingAside(ctx, stock, orderedPieces); err != nil {
 			return fmt.Errorf("%s, and then the time of reservations passed: %w", c.what, err)
 		}
 	}
@@ -188,10 +191,10 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 }
 
 // befall makes event i of befalls happen at a buyer's n-th command.
-func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interrupt.Action, i, pieces int) (reached bool, err error) {
+func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interrupt.Action, i int) (reached bool, err error) {
 	c, line := b.buyerOf(ctx, b.Product, f)
-	buy := func() { _, _ = c.sale.Buy(ctx, order(1, pieces), c.lock()) }
-	again := func() { err = y.decided(ctx, 1, pieces) }
+	buy := func() { _, _ = c.sale.Buy(ctx, order(1, orderedPieces), c.lock()) }
+	again := func() { err = y.decided(ctx, 1, orderedPieces) }
 	if i == heldBesideCopy {
 		s := stalled(ctx, line, n, buy)
 		if s == nil {
