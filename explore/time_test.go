@@ -561,13 +561,22 @@ func (l *late) Acquire(ctx context.Context, key string, o lockimpl.Options) (loc
 // larger token than the new holder.
 func TestTokenDrawnLast(t *testing.T) {
 	mutex, _ := scenarios.Find("mutex")
-	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}, {Of: variant.Lock, Property: variant.Fencing}}}
-	c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
-		return &late{&handmade{env: env, release: dropping(lockKey)}}
-	}}}
-	r, err := Run(t.Context(), c)
-	if err != nil || r.Verdict != reports.Violated || r.Counterexample.Property != variant.Fencing || !strings.Contains(r.Counterexample.Sentence, "when its lease had run out") {
-		t.Errorf("%s: %s, %v", r.Verdict, r.Why, err)
+	excludes, fences := history.Promise{Of: variant.Lock, Property: mutexP}, history.Promise{Of: variant.Lock, Property: variant.Fencing}
+	for _, test := range []struct {
+		promises []variant.Property
+		look     []history.Promise
+	}{
+		{nil, []history.Promise{excludes, fences}},
+		{[]variant.Property{mutexP, variant.Fencing}, []history.Promise{fences}},
+	} {
+		c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1}, Look: test.look}
+		c.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", Promises: test.promises, New: func(env variant.Env) lockimpl.Locker {
+			return &late{&handmade{env: env, release: dropping(lockKey)}}
+		}}}
+		r, err := Run(t.Context(), c)
+		if err != nil || r.Verdict != reports.Violated || r.Counterexample.Property != variant.Fencing || !strings.Contains(r.Counterexample.Sentence, "when its lease had run out") {
+			t.Errorf("%v: %s: %s, %v", test.look, r.Verdict, r.Why, err)
+		}
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *past) underway(k history.Kind, what *label) (mask int64) {
 // equal.
 func (r *Rules) forget(p *past, now time.Duration) {
 	for i := range p.people {
-		if me := &p.people[i]; !r.lock.mutex && !r.lock.owner {
+		if me := &p.people[i]; !r.lock.mutex && !r.lock.owner && !r.lock.excludes {
 			me.held[0].until, me.held[1].until = 0, 0
 		}
 	}

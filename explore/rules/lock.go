@@ -79,10 +79,10 @@ func (r *Rules) granted(p *past, client int, op *history.Op, d *doing, now time.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d had been granted before it asked", client, op.Fence, d.floor)
 	case slices.Contains(*grants, op.Fence):
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, which had been granted before", client, op.Fence)
-	case r.lock.mutex && leaseEnd(op) > now && op.Fence < highest(*grants):
+	case r.lock.excludes && leaseEnd(op) > now && op.Fence < highest(*grants):
 		// If granted first, it would have held the lock at the other grant, and until now.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d, though %d was granted while it waited", client, op.Fence, highest(*grants))
-	case r.lock.mutex && until == 0 && holder >= 0 && op.Fence > highest(*grants):
+	case r.lock.excludes && until == 0 && holder >= 0 && op.Fence > highest(*grants):
 		// The late grant can write, and the holder no more.
 		b = broken(variant.Lock, variant.Fencing, "client %d was granted the lock with the token %d when its lease had run out, while client %d held the lock %s with a lower token",
 			client, op.Fence, holder, p.heldUntil(holder, d.inner))

@@ -48,7 +48,10 @@ type Rules struct {
 	single  bool // an effect is one command, and has not happened while it is under way
 	replace bool // and then their entry is replaced
 
-	lock struct{ mutex, owner, fencing bool }
+	lock struct {
+		mutex, owner, fencing bool
+		excludes              bool // fencing is judged, and the order of grants follows from mutual exclusion, too
+	}
 	sale struct{ oversell, undersell, once, fencing bool }
 	ids  struct{ unique, order, gaps bool }
 	task struct{ lost, delivered, effect, early, order, one bool }
@@ -96,6 +99,7 @@ func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 			*on = true
 		}
 	}
+	r.lock.excludes = r.lock.fencing && (r.lock.mutex || slices.Contains(c.Lock.Promises, variant.MutualExclusion))
 	return r
 }
 
