@@ -709,6 +709,9 @@ func (x *search) untried() (all []string) {
 	if x.servers.Scripted.Load() {
 		all = append(all, "what clients do where a server does not know a script (NOSCRIPT), as after a restart: here all are known from the start")
 	}
+	if x.servers.Clocked.Load() {
+		all = append(all, "parts of a millisecond: a client begins with a whole one, so code that cuts a clock to milliseconds is not seen to end a lease early")
+	}
 	if x.distant.Load() {
 		all = append(all, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
 	}
