@@ -80,8 +80,12 @@ func (s *Servers) checkWith(seed uint64, k callAt, c Call, after *redismodel.Sta
 	then, answer, about := s.Do(before[c.Node], k.now, d)
 	want := after.Map(other, func(conn int) int { return conn })
 	same := about.Unknown == "" && about.Clock == info.Clock && then.Key() == want.Key()
-	if same && slices.Contains(alternatives(names.MapReplies(string(reply), other), info), string(answer)) {
+	answered := slices.Contains(alternatives(names.MapReplies(string(reply), other), info), string(answer))
+	switch {
+	case same && answered:
 		return ""
+	case answered:
+		return fmt.Sprintf("%q has another effect on the data with other names", c.Commands)
 	}
 	return fmt.Sprintf("%q answers %q, and with other names %q", c.Commands, reply, answer)
 }

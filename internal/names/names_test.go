@@ -315,3 +315,17 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("of two clients: rising %t, falling %t, dividing alike %t and otherwise %t", up, down, same, other)
 	}
 }
+
+// TestSaidBoth checks that two long texts are shown by the part in which they differ.
+func TestSaidBoth(t *testing.T) {
+	same := strings.Repeat("x", 100)
+	for _, c := range []struct{ a, b, want string }{
+		{"a", "b", `once it said "a", and then "b"`},
+		{same + "1" + same, same + "22" + same, fmt.Sprintf("once it said %q, and then %q", "…"+same[:context]+"1"+same[:context]+"…", "…"+same[:context]+"22"+same[:context]+"…")},
+		{same, same + "2", fmt.Sprintf("once it said %q, and then %q", "…"+same[:context], "…"+same[:context]+"2")},
+	} {
+		if got := saidBoth(c.a, c.b); got != c.want {
+			t.Errorf("%s; want %s", got, c.want)
+		}
+	}
+}

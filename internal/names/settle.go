@@ -89,7 +89,7 @@ func (s *Stand) differs(t *Stand) string {
 	a, b := s.canonical(), t.canonical()
 	for i := range a {
 		if a[i] != b[i] {
-			return fmt.Sprintf("once it said %q, and then %q", a[i], b[i])
+			return saidBoth(a[i], b[i])
 		}
 	}
 	return ""
@@ -194,13 +194,39 @@ func learn(runs []*Stand, text, known int, drawn *[]Value) error {
 	return nil
 }
 
+// context is how much of two long texts is shown before and after the part in which they differ.
+const context = 40
+
+// saidBoth names two texts, and of long ones the part in which they differ.
+func saidBoth(a, b string) string {
+	begin := 0
+	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
+		begin++
+	}
+	end := 0
+	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	part := func(s string) string {
+		from, to := max(0, begin-context), min(len(s), len(s)-end+context)
+		if from > 0 {
+			s, to = "…"+s[from:], to-from+len("…")
+		}
+		if to < len(s) {
+			s = s[:to] + "…"
+		}
+		return s
+	}
+	return fmt.Sprintf("once it said %q, and then %q", part(a), part(b))
+}
+
 // varied names two different texts, of those that several runs have in one place.
 func varied(said []string) string {
 	other := slices.IndexFunc(said, func(text string) bool { return text != said[0] })
 	if other < 0 {
 		return fmt.Sprintf("it said %q", said[0])
 	}
-	return fmt.Sprintf("once it said %q, and then %q", said[0], said[other])
+	return saidBoth(said[0], said[other])
 }
 
 // uuids are UUIDs as RFC 9562 writes them, or without hyphens.
