@@ -96,6 +96,8 @@ type Config struct {
 	Plain bool
 	// inside lets time pass to moments inside a lease.
 	inside bool
+	// given is Bounds.TimeMS of the whole search, of which this one has a part.
+	given float64
 	// scripts are those that all searches have seen.
 	scripts *coro.Scripts
 	// clocked reports whether a search has seen a command that uses the clock.
@@ -385,6 +387,7 @@ type reductions struct {
 // within returns c with what is left of its time, or a part of that.
 func (c Config) within(began time.Time, parts int) Config {
 	if c.Bounds.TimeMS > 0 {
+		c.given = cmp.Or(c.given, c.Bounds.TimeMS)
 		left := c.Bounds.TimeMS - float64(time.Since(began))/float64(time.Millisecond)
 		c.Bounds.TimeMS = max(left/float64(parts), 1)
 	}
@@ -512,7 +515,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	scripts := c.scripts
 	c.failure = &atomic.Pointer[string]{}
 	namer := names.NewNamer(naming, c.Bounds.Clients)
-	x := &search{bounds: c.Bounds, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
+	x := &search{bounds: c.Bounds, given: c.given, clients: c.Bounds.Clients, reduce: by.exchange, inside: c.inside, merge: by.merge, exhaustive: c.Exhaustive, span: c.Run.QueueOptions.Visibility, masters: c.Masters, entry: entryKind(c.Run.Scenario), scripts: scripts, rules: rules.New(c.Run, c.Bounds.Clients, c.Look)}
 	x.began = time.Now()
 	end := time.Time{}
 	if c.Bounds.TimeMS > 0 {

@@ -30,6 +30,7 @@ import (
 // search is a search under way.
 type search struct {
 	bounds  reports.Bounds
+	given   float64 // see Config.given
 	clients int
 	roles   [names.MaxSlots]uint8
 	tries   []*clients.Trie // by role
@@ -947,7 +948,11 @@ func (x *search) stopped(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		why = "the search was interrupted"
 	case limit.TimeMS > 0 && (x.overdue.Load() || time.Since(x.began) > x.most()):
-		why = fmt.Sprintf("the search of all schedules was ended after %v, its time limit (--time; in Go tests Bounds.TimeMS)%s", x.most().Round(time.Millisecond), x.rest())
+		whose := "its time limit"
+		if limit.TimeMS < x.given*exhaustively {
+			whose = fmt.Sprintf("what earlier searches of this code had left of the time limit of %v", milliseconds(x.given))
+		}
+		why = fmt.Sprintf("the search of all schedules was ended after %v, %s (--time; in Go tests Bounds.TimeMS)%s", x.most().Round(time.Millisecond), whose, x.rest())
 	case x.full(1):
 		why = fmt.Sprintf("the search of all schedules was ended when it took %d MB, its memory limit (--memory; in Go tests Bounds.MemoryMB)", limit.MemoryMB)
 	}

@@ -718,3 +718,19 @@ func TestQueuesLateInASecond(t *testing.T) {
 		t.Errorf("no step is late in a second: %+v", r.Counterexample.Steps)
 	}
 }
+
+// TestShareOfTheTime checks that a search that has only a part of the time says so.
+func TestShareOfTheTime(t *testing.T) {
+	for _, c := range []struct {
+		has, given float64
+		want       string
+	}{
+		{29_990, 30_000, "was ended after 23.992s, its time limit (--time"},
+		{2000, 30_000, "was ended after 1.6s, what earlier searches of this code had left of the time limit of 30s (--time"},
+	} {
+		x := &search{bounds: reports.Bounds{TimeMS: c.has}, given: c.given}
+		if !x.stopped(t.Context()) || !strings.Contains(*x.cut.Load(), c.want) {
+			t.Errorf("%v of %v ms: %v; want %q", c.has, c.given, x.cut.Load(), c.want)
+		}
+	}
+}
