@@ -47,7 +47,10 @@ const sweepTime = 20 * time.Second
 func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	b := &o.Bounds
-	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: mutex, seckill, queue, seckill-queued, ids or floors (default: by the named variants; mutex)")
+	steppable := slices.DeleteFunc(slices.Clone(scenarios.All), func(s scenarios.Scenario) bool {
+		return s.Uses(variant.Dispatch) // it keeps its tasks in a database
+	})
+	f.StringVar(&o.Scenario, "scenario", "", "what the clients do: "+scenarioNames("mutex", steppable)+" (default: by the named variants; mutex)")
 	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")

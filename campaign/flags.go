@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/pflag"
 
 	"oversell/database"
@@ -26,7 +27,7 @@ func (o *Options) Bind(f *pflag.FlagSet) {
 func (o *Options) BindClosed(f *pflag.FlagSet) {
 	o.Set = f.Changed
 	o.Waiting = load.Poll
-	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: seckill, mutex, queue, seckill-queued, ids, floors or dispatch (default with --system: a scenario that uses the object of the system)")
+	f.StringVar(&o.Scenario, "scenario", "seckill", "what the clients do: "+scenarioNames("seckill", scenarios.All)+" (default with --system: a scenario that uses the object of the system)")
 	bindLocks(f, &o.Locks)
 	f.StringVar(&o.Sale, "sale", "", "the sale (default: plain; fenced under locks that grant fencing tokens)")
 	f.StringVar(&o.Queue, "queue", "", "the task queue (default: every shipped one)")
@@ -70,6 +71,17 @@ func (o *Options) BindClosed(f *pflag.FlagSet) {
 	f.BoolVar(&o.JSONL, "jsonl", false, "also write each history as JSON lines")
 	BindAddress(f, &o.Target)
 	limits.Run.Bind(f)
+}
+
+// scenarioNames lists scenarios in a help text, the default first.
+func scenarioNames(byDefault string, all []scenarios.Scenario) string {
+	names := []string{byDefault}
+	for _, s := range all {
+		if s.Name != byDefault {
+			names = append(names, s.Name)
+		}
+	}
+	return english.WordSeries(names, "or")
 }
 
 // bindLocks defines the flag that names locks.
