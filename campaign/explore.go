@@ -95,7 +95,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	if err := o.sensible(); err != nil {
 		return nil, nil, err
 	}
-	if o.Set != nil && !o.set("hold") && base.Scenario.Name == "mutex" {
+	if o.Set != nil && !o.set("hold") && base.Scenario.Extends {
 		base.Hold = base.TTL * 3 / 4 // so that the lock is extended
 	}
 	if base.Scenario.Uses(variant.Queue) && !o.set("clients") {

@@ -53,7 +53,7 @@ func growing(f flags, r *race) length {
 	switch {
 	case len(config.Faults) > 0 || len(r.baseline.Runs[0].Faults) > 0:
 		return length{}
-	case config.Scenario.Name == "mutex" && config.Duration == defaultRaceRun && !f.has("duration") && !f.has("ops"):
+	case config.Scenario.EndsByTime && config.Duration == defaultRaceRun && !f.has("duration") && !f.has("ops"):
 		return length{"duration", int64(defaultRaceRun / 2)}
 	case config.Scenario.Uses(variant.Sale) && config.Stock > 0 && !f.has("stock") && !f.has("ops") && !f.has("duration"):
 		return length{"stock", config.Stock}

@@ -558,7 +558,7 @@ func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.P
 	if len(plan.Runs) != 1 {
 		return plan, yamlfile.Wrong(name.at, "entry %q is %d combinations of variants, and speed is compared for one: name a lock, or a queue, in run", name.V, len(plan.Runs))
 	}
-	if plan.Runs[0].Scenario.Name == "mutex" && !f.has("duration") && !f.has("ops") {
+	if plan.Runs[0].Scenario.EndsByTime && !f.has("duration") && !f.has("ops") {
 		*f = f.with("duration", defaultRaceRun.String())
 		return planOf(ctx, *f)
 	}

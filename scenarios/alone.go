@@ -67,10 +67,10 @@ type World struct {
 // Nothing is random: all orders are for Quantity pieces, all delays are Delay, and the probabilities Refund and
 // Repeat must be 0 or 1 ([None] keeps them 0 when a config is completed). Resend, Die, Faults, Ops and Duration
 // have no effect: a schedule resends by losing a reply, and kills a client by never resuming it. Hold has none
-// either, because a schedule stretches any section; only mutex extends its lock every half TTL of it.
+// either, because a schedule stretches any section, unless the scenario Extends the lock every half TTL of it.
 func Alone(c Config, w World) *Client {
 	c.Resend, c.Die = 0, 0
-	if c.Scenario.Name != mutexName {
+	if !c.Scenario.Extends {
 		c.Hold = 0
 	}
 	client := &Client{stage: newStage(c, ""), driver: &solo{World: w}, index: w.Index}

@@ -105,7 +105,7 @@ func (c Config) befalling() []variant.Fault {
 	if c.Resend > 0 {
 		faults = append(faults, variant.Resend)
 	}
-	if c.Scenario.Name != mutexName && c.Hold >= c.TTL && !c.Lock.Renews { // only mutex extends its sections
+	if !c.Scenario.Extends && c.Hold >= c.TTL && !c.Lock.Renews {
 		faults = append(faults, variant.Overrun)
 	}
 	faults = append(faults, c.provoked()...)

@@ -9,15 +9,14 @@ import (
 	"oversell/variant"
 )
 
-// mutexName is the name of mutex, for use where mutex itself would be an initialization cycle.
-const mutexName = "mutex"
-
 // mutex exercises the lock alone.
 var mutex = Scenario{
-	Name:       mutexName,
+	Name:       "mutex",
 	Summary:    "every client acquires the lock, holds it for a time, extends it every half lease if that is long, and releases it",
 	Objects:    []variant.Object{variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.Extend, history.Release},
+	Extends:    true,
+	EndsByTime: true,
 	Defaults: func(c *Config) {
 		c.Hold = cmp.Or(c.Hold, time.Millisecond)
 		if c.Ops == 0 {

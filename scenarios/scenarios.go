@@ -38,6 +38,10 @@ type Scenario struct {
 	// NoLine means that clients try a lock once and go elsewhere if it is taken: they do not queue for it, so FIFO
 	// does not apply.
 	NoLine bool
+	// Extends means that a section extends its lock every half lease, so that it may be longer than the lease.
+	Extends bool
+	// EndsByTime means that nothing but time ends a run, unless a number of rounds is set.
+	EndsByTime bool
 	// Lease is the default lease of a lock; 0: 10 s.
 	Lease time.Duration
 	// Defaults fills in settings that are zero in c.
