@@ -77,15 +77,6 @@ func twoInside(fault variant.Fault, under, how string) []variant.Flaw {
 	}
 }
 
-// stuckUnder returns the flaws under locks that a crash can leave held for ever.
-func stuckUnder(locks ...string) []variant.Flaw {
-	var all []variant.Flaw
-	for _, lock := range locks {
-		all = append(all, variant.Flaw{Property: variant.Progress, Fault: variant.Crash, Under: lock, Why: whyStuckLock})
-	}
-	return all
-}
-
 // Variants are all the queues, in the order in which reports show them.
 var Variants = []Variant{
 	{
@@ -100,8 +91,8 @@ var Variants = []Variant{
 			[]variant.Flaw{
 				{Property: variant.NotEarly, Fault: variant.ClockSkew, Why: whyOwnClock},
 				{Property: variant.Linearizable, Fault: variant.ClockSkew, Why: whyOwnClockLag},
+				{Property: variant.Progress, Fault: variant.Crash, Under: variant.Stuck, Why: whyStuckLock},
 			},
-			stuckUnder("php-lock-printed", "setnx-expire", "incr"),
 			handsOutOnce,
 		),
 		Locked:        true,
