@@ -14,7 +14,6 @@ import (
 	"oversell/load/arrival"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
-	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
 	"oversell/stockimpl"
@@ -36,11 +35,9 @@ func Command(h history.Header) string {
 	o.Bind(c.flags)
 
 	c.text("scenario", h.Scenario)
-	c.text("lock", h.Lock)
-	c.text("sale", h.Sale)
-	c.text("queue", h.Queue)
-	c.text("ids", h.IDs)
-	c.text("dispatch", h.Dispatch)
+	for _, of := range variant.Objects {
+		c.text(string(of), h.Variant(of))
+	}
 	c.server(h)
 	emulated := h.Target == string(server.Embedded) // the emulation has defaults of its own
 	c.size("clients", int64(h.Clients), emulated)
@@ -106,9 +103,8 @@ func repeatable(h history.Header) bool {
 	if _, known := scenarios.Find(h.Scenario); !known || h.Clients < 1 {
 		return false
 	}
-	named := reports.Contender{Lock: h.Lock, Sale: h.Sale, Queue: h.Queue, IDs: h.IDs, Dispatch: h.Dispatch}
 	for _, of := range variant.Objects {
-		if name := named.Of(of); name != "" && !shipped(of, name) {
+		if name := h.Variant(of); name != "" && !shipped(of, name) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/reports"
+	"oversell/variant"
 )
 
 // Differ reports what changed from one judged history to another.
@@ -31,12 +32,8 @@ func Differ(a, b *history.History, ja, jb judging.Judged) (reports.Difference, e
 	return d, nil
 }
 
-// chosen are the fields of a header that are settings; derived are fields that follow from settings or differ
-// between any two runs.
-var (
-	chosen  = []string{"lock", "sale", "queue", "ids", "dispatch"}
-	derived = []string{"schema", "objects", "seed", "started", "pipelines", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
-)
+// derived are the fields of a header that follow from settings or differ between any two runs.
+var derived = []string{"schema", "objects", "seed", "started", "pipelines", "grace_ns", "drift_ns", "renews", "redial_ns", "promises", "expected", "expected_flaws", "declared", "known_to_break"}
 
 // settings returns the fields that differ between two headers: settings, and all others.
 func settings(a, b history.Header) (variants, others []reports.Setting, err error) {
@@ -55,7 +52,7 @@ func settings(a, b history.Header) (variants, others []reports.Setting, err erro
 		switch {
 		case slices.Contains(derived, name) || s.A == s.B:
 		case name == "duration_ns" && unsetDuration(a) && unsetDuration(b): // each follows from the settings
-		case slices.Contains(chosen, name):
+		case slices.Contains(variant.Objects, variant.Object(name)):
 			variants = append(variants, s)
 		default:
 			others = append(others, s)

@@ -539,9 +539,9 @@ func (o *Options) conditions(s scenarios.Scenario) (settings []string) {
 	if s.Uses(variant.Sale) {
 		notable = append(notable, "stock")
 	}
-	other := []string{"scenario", "lock", "sale", "queue", "ids", "dispatch", "target", "fault", "faults-only", "rounds", "time", "measure", "quick", "plain", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
+	other := []string{"scenario", "target", "fault", "faults-only", "rounds", "time", "measure", "quick", "plain", "seed", "waiting", "out", "json", "jsonl", "allow-remote", "sql"}
 	o.flags.VisitAll(func(f *pflag.Flag) {
-		if several, ok := f.Value.(*several); ok && several.sweeps() || slices.Contains(other, f.Name) {
+		if several, ok := f.Value.(*several); ok && several.sweeps() || slices.Contains(variant.Objects, variant.Object(f.Name)) || slices.Contains(other, f.Name) {
 			return
 		}
 		if f.Changed || slices.Contains(notable, f.Name) {

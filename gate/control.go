@@ -105,7 +105,7 @@ func altered(command string, bind func(*pflag.FlagSet), control, entry flags) (p
 	of := func(f *pflag.Flag) string { return or(strings.Trim(f.Value.String(), "[]"), "none") }
 	is := valued(control)
 	valued(entry).VisitAll(func(was *pflag.Flag) {
-		if slices.Contains([]string{"lock", "sale", "queue", "ids", "dispatch", "seed"}, was.Name) {
+		if was.Name == "seed" || slices.Contains(variant.Objects, variant.Object(was.Name)) {
 			return // controls differ in variants; each run has its own seed
 		}
 		if now := is.Lookup(was.Name); of(now) != of(was) {
