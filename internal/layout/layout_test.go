@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,36 @@ func TestSize(t *testing.T) {
 			}
 			if lines > mostLines {
 				t.Errorf("package %s has %d lines of Go, without tests; at most %d are allowed: split it along a seam, so that a reader finds each part by its name", n, lines, mostLines)
+			}
+		}
+	}
+}
+
+// TestScriptsAreCommented checks that every Lua script begins with a comment, and that a comment explains its keys: one of
+// its own, or one in the code that scripts of the package share.
+func TestScriptsAreCommented(t *testing.T) {
+	explained := regexp.MustCompile(`(?m)^ *--.*KEYS\[1\]`)
+	for _, names := range Levels {
+		for _, n := range names {
+			files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(n), "*.lua"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			scripts, shared := map[string]string{}, ""
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				scripts[f] = string(text)
+				if strings.HasSuffix(f, "common.lua") {
+					shared += scripts[f]
+				}
+			}
+			for f, text := range scripts {
+				if !strings.HasPrefix(text, "-- ") || strings.Contains(text, "KEYS[") && !explained.MatchString(text+shared) {
+					t.Errorf("%s does not begin with a comment, or does not explain its keys", f)
+				}
 			}
 		}
 	}
