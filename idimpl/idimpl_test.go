@@ -130,14 +130,3 @@ func TestScriptKnowsItsRequests(t *testing.T) {
 		}
 	}
 }
-
-func TestVariantsAreDescribed(t *testing.T) {
-	for _, v := range Variants {
-		if v.Source == "" || v.Summary == "" || len(v.Promises) == 0 || len(v.Flaws) == 0 {
-			t.Errorf("%s is not fully described", v.Name)
-		}
-		if found, ok := Find(v.Name); !ok || found.Name != v.Name {
-			t.Errorf("%s is not found by its name", v.Name)
-		}
-	}
-}

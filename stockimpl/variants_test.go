@@ -4,64 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"oversell/lockimpl"
 	"oversell/stockimpl"
-	"oversell/variant"
 )
-
-func TestVariantsAreDescribed(t *testing.T) {
-	seen := map[string]bool{}
-	for _, v := range stockimpl.Variants {
-		if v.Name == "" || seen[v.Name] {
-			t.Errorf("name %q is empty or taken", v.Name)
-		}
-		seen[v.Name] = true
-		if v.Source == "" || v.Summary == "" || v.New == nil || len(v.Promises) == 0 {
-			t.Errorf("%s lacks a source, a summary, a constructor or a promise", v.Name)
-		}
-		for _, p := range v.Promises {
-			if !ofSales(p) {
-				t.Errorf("%s promises %s, which is no property of a sale", v.Name, p)
-			}
-		}
-		type where struct {
-			p variant.Property
-			f variant.Fault
-			u string
-		}
-		flaws := map[where]bool{}
-		for _, f := range v.Flaws {
-			w := where{f.Property, f.Fault, f.Under}
-			if !ofSales(f.Property) || f.Fault == "" || f.Why == "" || flaws[w] {
-				t.Errorf("%s: flaw %+v is incomplete, not a sale's or there twice", v.Name, f)
-			}
-			flaws[w] = true
-		}
-		if v.Control && !breaksAPromise(v) {
-			t.Errorf("control %s has no flaw in anything it promises, so nothing can catch it", v.Name)
-		}
-		if got, ok := stockimpl.Find(v.Name); !ok || got.Name != v.Name {
-			t.Errorf("Find(%q) = %q, %v", v.Name, got.Name, ok)
-		}
-	}
-	if _, ok := stockimpl.Find("nonesuch"); ok {
-		t.Error(`Find("nonesuch") found something`)
-	}
-}
-
-func ofSales(p variant.Property) bool {
-	return slices.ContainsFunc(variant.Properties, func(i variant.PropertyInfo) bool {
-		return i.Of == variant.Sale && i.Name == p
-	})
-}
-
-func breaksAPromise(v stockimpl.Variant) bool {
-	return slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool { return slices.Contains(v.Promises, f.Property) })
-}
 
 func TestErrorsSayWhatWasAttempted(t *testing.T) {
 	addr := startMini(t).Addr()
