@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/reports"
@@ -16,7 +17,7 @@ import (
 // TestWhoReadsTheServersClockSaysSo checks that a variant declares that it needs the server's clock exactly if its
 // commands make the server read it: TIME, or XADD, which puts a time stamp on an entry of a stream.
 func TestWhoReadsTheServersClockSaysSo(t *testing.T) {
-	requireRedis(t)
+	servertest.NeedServer(t)
 	check := func(name string, needs variant.Needs, args ...string) {
 		if needs.SQL || needs.Masters > 1 {
 			return

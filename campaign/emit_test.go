@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"oversell/explore"
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -34,9 +35,7 @@ func counterexample(t *testing.T, lock string) reports.Exploration {
 // pass when a sound lock has taken its place. In the long tests they are in a module of their own, as a user's are, in which
 // all packages of this one are compiled again.
 func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
+	servertest.NeedServer(t)
 	flawed := counterexample(t, "php-lock-printed")
 	mended := flawed
 	mended.Lock = "php-lock-atomic"

@@ -17,6 +17,7 @@ import (
 	"oversell/clock"
 	"oversell/faults"
 	"oversell/history"
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -68,7 +69,7 @@ var refusedIn = map[string][]string{"evict": {"dispatch"}} // dispatch has a loc
 // TestEveryFaultInEveryScenario checks that every kind of fault fires in every scenario with an effect that is
 // visible from outside, or is refused before the run.
 func TestEveryFaultInEveryScenario(t *testing.T) {
-	requireRedis(t)
+	servertest.NeedServer(t)
 	var cells sync.WaitGroup
 	defer cells.Wait()
 	seats := make(chan struct{}, 4)
@@ -474,7 +475,7 @@ func TestFaultsThatCannotMatterAreRefused(t *testing.T) {
 
 // TestAnInterruptWaitsForNoFault checks that an interrupted run ends within seconds, whatever fault is active.
 func TestAnInterruptWaitsForNoFault(t *testing.T) {
-	requireRedis(t)
+	servertest.NeedServer(t)
 	for _, fault := range []string{"client-pause 60s at 50ms", "restart after 60s at 50ms", "freeze node 1 60s at 50ms", "freeze holder 60s", "kill for good at 50ms", "half-open for good 50%", "cut for good at 50ms", "delay 60s 10%", "late 60s", "clock +60s on node 1 at 50ms"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/reports/text"
 )
@@ -21,7 +21,7 @@ import (
 // sets another number of seeds and runs every cell. With ten seeds or more, as in "make matrix", the results are
 // written to docs/faults.md.
 func TestMatrix(t *testing.T) {
-	requireRedis(t)
+	servertest.NeedServer(t)
 	seeds, err := strconv.Atoi(cmp.Or(os.Getenv("OVERSELL_MATRIX"), "1"))
 	if err != nil || seeds < 1 {
 		t.Fatalf("OVERSELL_MATRIX=%s: must be a number of seeds", os.Getenv("OVERSELL_MATRIX"))
@@ -144,11 +144,4 @@ func (c Cell) command() string {
 		words = append(words, a)
 	}
 	return strings.Join(words, " ")
-}
-
-func requireRedis(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"oversell/campaign/judging"
 	"oversell/internal/errclass"
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -48,7 +49,7 @@ func sound(of variant.Object, p variant.Property, args ...string) Cell {
 // TestMux checks that planted flaws are caught with the engine mux, and that sound variants pass. With OVERSELL_LONG
 // it also runs every cell of the known failures.
 func TestMux(t *testing.T) {
-	requireRedis(t)
+	servertest.NeedServer(t)
 	cells := slices.Clone(muxCells)
 	if os.Getenv("OVERSELL_LONG") != "" {
 		for _, f := range Failures {

@@ -12,16 +12,10 @@ import (
 	"testing"
 
 	"oversell/campaign"
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/server"
 )
-
-func needRedis(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
-}
 
 // planned returns a plan of some claims that writes to a temporary directory.
 func planned(t *testing.T, o Options) Plan {
@@ -105,7 +99,7 @@ func TestNumbers(t *testing.T) {
 // TestPersistentConnections checks that C26, which is about phpredis, is refuted where there is PHP, and inconclusive
 // where there is none.
 func TestPersistentConnections(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +128,7 @@ func TestPersistentConnections(t *testing.T) {
 
 // TestMeasured measures some claims that take little time on a real server.
 func TestMeasured(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	p := planned(t, Options{Quick: true, Numbers: []string{"C7", "C13", "C15", "C23", "C24", "C25", "C26"}})
 	told := 0
 	all, err := Run(t.Context(), p, func(reports.Claim) { told++ })

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/servertest"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -22,11 +21,8 @@ import (
 // openServers opens a target. It skips the test if there is no redis-server, unless OVERSELL_REQUIRE_ALL=1.
 func openServers(t *testing.T, spec server.Spec) *server.Target {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && spec.Target == "process" {
-		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
-			t.Fatalf("OVERSELL_REQUIRE_ALL=1: %v", err)
-		}
-		t.Skip(err)
+	if spec.Target == "process" {
+		servertest.NeedServer(t)
 	}
 	tg, err := server.Open(t.Context(), spec)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oversell/history"
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/reports/ci"
 	"oversell/reports/text"
@@ -43,7 +44,7 @@ func story(g reports.Gate) string {
 
 // TestExitCodes checks the exit code of each rule of the gate with a plan that breaks or keeps it.
 func TestExitCodes(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	const run = "    run: {target: process, clients: 8, "
 	for _, c := range []struct {
 		what, plan string
@@ -151,7 +152,7 @@ func TestRefusedLater(t *testing.T) {
 
 // TestStopped checks that a stopped gate reports the results so far, leaves out the rest, and does not pass.
 func TestStopped(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	p := mustLoad(t, `
 defaults: {repeat: 1}
 safety:

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -341,7 +342,7 @@ performance:
 // TestRealBuilds compares a build of this program with itself, each run in a process of its own, and checks that all
 // runs are made and understood.
 func TestRealBuilds(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	build := filepath.Join(t.TempDir(), "oversell")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", build, "oversell/cmd/oversell")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make vet, which has compiled the libraries already
@@ -369,7 +370,7 @@ performance:
 
 // TestSlowerOnRedis checks on a real server that a candidate with far longer sections is found to be slower.
 func TestSlowerOnRedis(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	g := gated(t, mustLoad(t, `
 performance:
   - name: long sections

@@ -14,7 +14,7 @@ import (
 // TestSystemsInAGate checks that a program outside of this one passes or fails a gate as a shipped variant does, in
 // runs and in searches.
 func TestSystemsInAGate(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	for _, name := range []string{"python3", "cc"} {
 		if _, err := exec.LookPath(name); err != nil {
 			servertest.Unable(t, err)

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/variant"
@@ -46,13 +46,6 @@ func (s *slowed) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	}
 	s.since = time.Now()
 	return l, err
-}
-
-func needRedis(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
 }
 
 // loaded writes a plan with this text to a temporary directory and loads it.
@@ -113,7 +106,7 @@ func TestTrials(t *testing.T) {
 	if n < 1 {
 		return // gate_test.go shows that a slower candidate is found
 	}
-	needRedis(t)
+	servertest.NeedServer(t)
 	count := map[string]map[int]int{"slowed": {}, "equal": {}}
 	rounds := 0
 	for i := range n {

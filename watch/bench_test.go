@@ -1,12 +1,12 @@
 package watch
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"oversell/campaign"
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/scenarios"
 )
@@ -27,9 +27,7 @@ func (j *judging) Done(int, int, reports.Run) { j.run.Stop() }
 // BenchmarkJudging compares the throughput of runs that are judged while they go on with that of runs that are not,
 // in turns. "cost%" is the throughput that judging costs, and "cost%-stop" what it costs with --stop-on-violation.
 func BenchmarkJudging(b *testing.B) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		b.Skip(err)
-	}
+	servertest.NeedServer(b)
 	for name, args := range map[string][]string{
 		"lock":   {"--scenario", "mutex", "--lock", "lua-release", "--hold", "1ns"},
 		"sale":   {"--lock", "none", "--sale", "lua", "--stock", "10000000"},

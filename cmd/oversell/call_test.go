@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -122,7 +123,7 @@ func TestUnwritablePlaces(t *testing.T) {
 
 // TestUnwrittenPage checks that answers are printed even if their page cannot be written.
 func TestUnwrittenPage(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	page := filepath.Join(t.TempDir(), "page.md")
 	if err := os.Symlink("/dev/full", page); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -46,7 +47,7 @@ func TestClaimsWithoutAServer(t *testing.T) {
 }
 
 func TestClaimsAreShownAndWritten(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	dir := t.TempDir()
 	page := filepath.Join(dir, "claims.md")
 	code, stdout, stderr := cli(t, "claims", "c25", "C24", "--out", filepath.Join(dir, "runs"), "--markdown", page)

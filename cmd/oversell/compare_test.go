@@ -68,7 +68,7 @@ func TestCompareUndecided(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	dir := t.TempDir()
 	code, stdout, stderr := cli(t, "compare", "--quick", "--plain", "--target", "process", "--lock", "lua-release,none", "--sale", "plain", "--clients", "16,32", "--stock", "60", "--rounds", "1", "--measure", "100ms", "--out", dir, "--json")
 	var c reports.Comparison
@@ -94,7 +94,7 @@ func TestCompare(t *testing.T) {
 
 // TestCompareSystem checks that a system is a contender beside the named locks.
 func TestCompareSystem(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	if _, err := exec.LookPath("python3"); err != nil {
 		servertest.Unable(t, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/variant"
 )
@@ -75,7 +76,7 @@ var notRun = regexp.MustCompile(`^oversell (proxy|completion|man|version)\b|--op
 // the documents name. It checks only that the command is not refused and does not fail; other tests check the
 // results.
 func TestCommandsOfTheDocumentsRun(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	dir := documentsDirectory(t)
 	all := os.Getenv("OVERSELL_LONG") != ""
 	ran := 0

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/reports"
 )
@@ -272,7 +273,7 @@ func TestExploreInterrupted(t *testing.T) {
 // TestExploreThenReplay checks that the file of one search or of several can be replayed on a real server with the
 // same result.
 func TestExploreThenReplay(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	code, _, stderr, dir := exploring(t, "--lock", "set-nx-ex")
 	if code != reports.ExitViolated {
 		t.Fatalf("exit %d: %s", code, stderr)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -66,7 +67,7 @@ func TestGateBadInput(t *testing.T) {
 
 // TestGateInActions checks that a broken promise is reported in every way in which GitHub shows it.
 func TestGateInActions(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "plans", "gate.yaml")
 	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
@@ -114,7 +115,7 @@ func TestGateInActions(t *testing.T) {
 // TestGateBaseline checks that a green gate records a baseline and a red one does not, and that an entry that
 // disappears is noticed.
 func TestGateBaseline(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	dir := t.TempDir()
 	baseline := filepath.Join(dir, "baseline.json")
 	const must = "safety:\n  - {name: must break, expect: violated, run: {target: process, lock: none, sale: plain, clients: 8, stock: 100}}\n"

@@ -22,6 +22,7 @@ import (
 	"oversell/database"
 	"oversell/database/databasetest"
 	"oversell/internal/child"
+	"oversell/internal/servertest"
 	"oversell/server"
 )
 
@@ -29,7 +30,7 @@ import (
 // With --replicaof in args it is a replica.
 func somebodysServer(t *testing.T, args ...string) *redis.Client {
 	t.Helper()
-	needRedis(t)
+	servertest.NeedServer(t)
 	for range 5 { // another process may take the port
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -337,7 +338,7 @@ func TestTooFewConnectionsAreToldBefore(t *testing.T) {
 // Leftovers of a run that was killed together with its guard are reported and repaired; tables of a live run are left
 // alone.
 func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	for _, kind := range databasetest.Kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -425,7 +426,7 @@ func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 // TestMastersOfOthersAreMastersAgain checks that, after a failover, the servers get back their roles and settings,
 // however the program ends.
 func TestMastersOfOthersAreMastersAgain(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	for _, topology := range []string{"sentinel"} {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()

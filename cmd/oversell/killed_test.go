@@ -15,6 +15,7 @@ import (
 
 	"oversell/campaign/judging"
 	"oversell/history"
+	"oversell/internal/servertest"
 )
 
 // TestKilledAtAnyMoment checks that, however the program ends, no server, proxy or directory is left behind after its
@@ -23,7 +24,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("finds processes in /proc")
 	}
-	needRedis(t)
+	servertest.NeedServer(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

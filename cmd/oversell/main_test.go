@@ -21,6 +21,7 @@ import (
 
 	"oversell/database/databasetest"
 	"oversell/internal/guard"
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
@@ -45,13 +46,6 @@ func cli(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = execute(t.Context(), args, &out, &err)
 	return code, out.String(), err.String()
-}
-
-func needRedis(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
 }
 
 func TestBadInputIsOneLineAndExit2(t *testing.T) {
@@ -395,7 +389,7 @@ func alive(pid string) bool {
 // TestSignals checks that Ctrl-C ends the run in order and kill -9 ends it at once, and that both leave a history
 // that can be judged, and no server.
 func TestSignals(t *testing.T) {
-	needRedis(t)
+	servertest.NeedServer(t)
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int

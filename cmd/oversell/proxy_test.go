@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/server"
 	"oversell/server/opentest"
@@ -29,7 +30,7 @@ type proxy struct {
 
 func startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
-	needRedis(t)
+	servertest.NeedServer(t)
 	redisServer := opentest.Open(t, server.Spec{Target: string(server.Process)})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

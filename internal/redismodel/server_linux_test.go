@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	"oversell/internal/child"
+	"oversell/internal/servertest"
 )
 
 // server is a real Redis whose wall clock stands still until the test sets it. So replies that depend on the time, and
@@ -34,10 +35,7 @@ const connections = 3
 // startServer starts a server, or skips the test where none can be started.
 func startServer(t *testing.T) *server {
 	t.Helper()
-	binary, err := osexec.LookPath("redis-server")
-	if err != nil {
-		unavailable(t, err)
-	}
+	servertest.NeedServer(t)
 	dir := t.TempDir()
 	shim := filepath.Join(dir, "frozen.so")
 	if out, err := osexec.Command("cc", "-shared", "-fPIC", "-O2", "-o", shim, "testdata/frozen.c").CombinedOutput(); err != nil {
@@ -47,7 +45,7 @@ func startServer(t *testing.T) *server {
 	s.setClock(start)
 	// The path of a socket must be short.
 	socket := filepath.Join(dir, "s")
-	cmd := osexec.Command(binary, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
+	cmd := osexec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "FROZEN_CLOCK="+filepath.Join(dir, "now"))
 	redis, err := child.Start(cmd)
 	if err != nil {
