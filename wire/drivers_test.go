@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/servertest"
 )
 
 // throughDriver returns two go-redis clients of a new server: one through a proxy, and one directly.
 func throughDriver(t *testing.T, s *striker, protocol int) (c, direct *redis.Client) {
 	t.Helper()
-	addr, _ := startRedis(t)
+	addr, _ := servertest.Start(t)
 	p := s.through(t, addr)
 	c = redis.NewClient(&redis.Options{Addr: p.Addr(), Protocol: protocol, MaxRetries: -1, PoolSize: 20})
 	direct = redis.NewClient(&redis.Options{Addr: addr})
@@ -136,7 +138,7 @@ func driveBlocking(t *testing.T, c *redis.Client) {
 	var wg sync.WaitGroup
 	var got []string
 	wg.Go(func() { got, _ = c.BLPop(ctx, 10*time.Second, "queue").Result() })
-	await(t, "somebody to block", func() bool { return strings.Contains(c.Info(ctx, "clients").Val(), "blocked_clients:1") })
+	servertest.Await(t, "somebody to block", func() bool { return strings.Contains(c.Info(ctx, "clients").Val(), "blocked_clients:1") })
 	c.RPush(ctx, "queue", "task")
 	wg.Wait()
 	if !slices.Equal(got, []string{"queue", "task"}) {
@@ -205,7 +207,7 @@ func TestDriverStruck(t *testing.T) {
 				if err := hasty.Decr(t.Context(), "stock").Err(); err == nil {
 					t.Fatal("the command succeeds")
 				}
-				await(t, "the action", func() bool { return s.firings() == string(c.verb)+" DECR stock" })
+				servertest.Await(t, "the action", func() bool { return s.firings() == string(c.verb)+" DECR stock" })
 				want := "5"
 				if c.executed {
 					want = "4"
@@ -224,7 +226,7 @@ func TestDriverStruck(t *testing.T) {
 // TestDriverRepeats checks that a driver that sends a command again applies it twice.
 func TestDriverRepeats(t *testing.T) {
 	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
-	addr, _ := startRedis(t)
+	addr, _ := servertest.Start(t)
 	p := s.through(t, addr)
 	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: 3})
 	defer c.Close()

@@ -3,82 +3,17 @@ package wire
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"oversell/internal/child"
 )
-
-// startRedis starts a redis-server for the test and returns its address and its process. Without a redis-server it skips
-// the test, unless everything is required, as in CI.
-func startRedis(t testing.TB, args ...string) (addr string, server *child.Process) {
-	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
-			t.Fatal("no redis-server on PATH, and OVERSELL_REQUIRE_ALL=1")
-		}
-		t.Skip("no redis-server on PATH")
-	}
-	for range 5 { // another process may take the port before the server does
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr = l.Addr().String()
-		l.Close()
-		if server = tryRedis(t, binary, addr, args...); server != nil {
-			return addr, server
-		}
-	}
-	t.Fatal("redis-server did not start on any of 5 ports")
-	return "", nil
-}
-
-// tryRedis starts a server on an address, and returns nil if the port is taken.
-func tryRedis(t testing.TB, binary, addr string, args ...string) *child.Process {
-	t.Helper()
-	_, port, _ := net.SplitHostPort(addr)
-	all := append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)
-	c, err := child.Start(exec.Command(binary, all...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Kill)
-	for {
-		select {
-		case <-c.Exited():
-			return nil
-		case <-time.After(2 * time.Millisecond):
-			if strings.Contains(info(addr), fmt.Sprintf("process_id:%d\r\n", c.PID())) {
-				return c
-			}
-		}
-	}
-}
-
-// info returns what the server at an address says about itself, or "" if it does not answer.
-func info(addr string) string {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second)) // another program on the port may never answer
-	io.WriteString(c, "INFO server\r\nQUIT\r\n")
-	b, _ := io.ReadAll(c)
-	return string(b)
-}
 
 // mustListen opens a proxy that ends with the test.
 func mustListen(t testing.TB, o Options) *Proxy {
@@ -206,22 +141,6 @@ func fakeServer(t testing.TB) (addr string, accepted <-chan *net.TCPConn) {
 	}()
 	t.Cleanup(func() { l.Close(); <-done })
 	return l.Addr().String(), conns
-}
-
-// await polls until a condition holds.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited 10s in vain for: %s", what)
-		}
-	}
 }
 
 // striker is a judge that gives one action to the commands of one name, at most times times. It remembers what it was

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/child"
+	"oversell/internal/servertest"
 )
 
 // pair returns a proxy, a client's connection through it, and the other end of that connection, at which the test plays
@@ -72,7 +76,7 @@ func TestCutTwice(t *testing.T) {
 	p, client, server := pair(t, Options{Judge: passing})
 	p.Cut(Requests)
 	client.send("PING")
-	await(t, "the bytes to arrive", func() bool { return p.Stats().RequestBytes == 14 })
+	servertest.Await(t, "the bytes to arrive", func() bool { return p.Stats().RequestBytes == 14 })
 	p.Cut(Both)
 	p.Restore()
 	server.expect(string(command("PING")))
@@ -89,7 +93,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 	client := mustDial(t, p.Addr())
 	client.send("PING")
 	client.expectSilence(func() {
-		await(t, "the connection", func() bool { return p.Stats().Open == 1 })
+		servertest.Await(t, "the connection", func() bool { return p.Stats().Open == 1 })
 	})
 	if len(accepted) > 0 {
 		t.Fatal("the server sees a connection during the cut")
@@ -108,7 +112,7 @@ func TestCutIsJudgedAfter(t *testing.T) {
 	p.Cut(Both)
 	client.send("INCR a")
 	server.Write([]byte("+PONG\r\n"))
-	await(t, "the bytes to arrive", func() bool { st := p.Stats(); return st.RequestBytes == 35 && st.ReplyBytes == 7 })
+	servertest.Await(t, "the bytes to arrive", func() bool { st := p.Stats(); return st.RequestBytes == 35 && st.ReplyBytes == 7 })
 	if got := s.judgements(); got != "PING" {
 		t.Errorf("judged: %q, want PING alone", got)
 	}
@@ -144,7 +148,7 @@ func TestSever(t *testing.T) {
 	p.Sever()
 	client.expectEnd(true)
 	server.expectEnd(true)
-	await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 	if again := mustDial(t, p.Addr()); again == nil {
 		t.Error("no connection after that")
 	}
@@ -168,7 +172,7 @@ func TestHalfClose(t *testing.T) {
 		server.Close()
 		client.expect("NG\r\n", "$5\r\nhe")
 		client.expectEnd(false)
-		await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+		servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 	})
 	bothWays(t, func(t *testing.T, o Options) { // now the server closes first
 		p, client, server := pair(t, o)
@@ -182,7 +186,7 @@ func TestHalfClose(t *testing.T) {
 		server.expect(string(command("PING")))
 		client.Close()
 		server.expectEnd(false)
-		await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+		servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 	})
 }
 
@@ -214,7 +218,7 @@ func TestNoServer(t *testing.T) {
 	l.Close()
 	p := mustListen(t, Options{To: l.Addr().String(), Judge: passing})
 	refusedSoon(t, p.Addr())
-	await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+	servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 }
 
 // refusedSoon checks that a connection is refused, or reset after it was accepted.
@@ -307,7 +311,7 @@ func TestServerLeavesDuringAStrike(t *testing.T) {
 			}
 			server.Close()
 			client.expectEnd(false)
-			await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
+			servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 			if s.firings() != "" {
 				t.Errorf("fired: %q", s.firings())
 			}
@@ -444,7 +448,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 // TestServerKilled checks that a client notices the crash of the server, and that the proxy connects to a new server at
 // the same address.
 func TestServerKilled(t *testing.T) {
-	addr, process := startRedis(t)
+	addr, process := servertest.Start(t)
 	s := &striker{}
 	p := s.through(t, addr)
 	client := mustDial(t, p.Addr())
@@ -456,29 +460,32 @@ func TestServerKilled(t *testing.T) {
 		t.Errorf("read after the kill: %v; want an end", err)
 	}
 	refusedSoon(t, p.Addr())
-	if again := tryRedis(t, "redis-server", addr); again == nil {
-		t.Skip("the port is taken")
+	_, port, _ := net.SplitHostPort(addr)
+	again, err := child.Start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(again.Kill)
 	c := redis.NewClient(&redis.Options{Addr: p.Addr()})
 	defer c.Close()
-	await(t, "the new server", func() bool { return c.Ping(t.Context()).Err() == nil })
+	servertest.Await(t, "the new server", func() bool { return c.Ping(t.Context()).Err() == nil })
 }
 
 // TestReplica checks that a server can replicate through the proxy: what is neither a command nor a reply passes.
 func TestReplica(t *testing.T) {
-	addr, _ := startRedis(t, "--repl-diskless-sync-delay", "0")
+	addr, _ := servertest.Start(t, "--repl-diskless-sync-delay", "0")
 	s := &striker{name: "SET", action: Action{Verb: DropRequest}}
 	p := s.through(t, addr)
 	master := redis.NewClient(&redis.Options{Addr: addr})
 	defer master.Close()
 	master.Set(t.Context(), "before", strings.Repeat("\r\n*1$", 1000), 0)
 	host, port, _ := net.SplitHostPort(p.Addr())
-	at, _ := startRedis(t, "--replicaof", host, port)
+	at, _ := servertest.Start(t, "--replicaof", host, port)
 	replica := redis.NewClient(&redis.Options{Addr: at})
 	defer replica.Close()
-	await(t, "the copy", func() bool { return replica.StrLen(t.Context(), "before").Val() == 5000 })
+	servertest.Await(t, "the copy", func() bool { return replica.StrLen(t.Context(), "before").Val() == 5000 })
 	master.Set(t.Context(), "after", 1, 0)
-	await(t, "the change", func() bool { return replica.Get(t.Context(), "after").Val() == "1" })
+	servertest.Await(t, "the change", func() bool { return replica.Get(t.Context(), "after").Val() == "1" })
 	if got := s.judgements(); !strings.HasPrefix(got, "PING, REPLCONF") || !strings.HasSuffix(got, "PSYNC") {
 		t.Errorf("judged: %s", got)
 	}

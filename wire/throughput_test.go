@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/servertest"
 )
 
 // BenchmarkThroughput compares the rate of commands through the proxy with that of commands past it: GET and SET in turn
@@ -19,7 +21,7 @@ import (
 func BenchmarkThroughput(b *testing.B) {
 	for _, pipeline := range []int{1, 50} {
 		b.Run(fmt.Sprintf("pipeline=%d", pipeline), func(b *testing.B) {
-			addr, _ := startRedis(b)
+			addr, _ := servertest.Start(b)
 			p := mustListen(b, Options{To: addr, Judge: passing})
 			direct, proxied := newLoad(b, addr, pipeline), newLoad(b, p.Addr(), pipeline)
 			copied := newLoad(b, copying(b, addr), pipeline)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/servertest"
 )
 
 // bench is a real server, a proxy to it with a striker, a client through the proxy, and a direct client.
@@ -20,7 +22,7 @@ type bench struct {
 
 func newBench(t *testing.T, name string, a Action) *bench {
 	t.Helper()
-	addr, _ := startRedis(t)
+	addr, _ := servertest.Start(t)
 	s := &striker{name: name, action: a}
 	p := s.through(t, addr)
 	direct := redis.NewClient(&redis.Options{Addr: addr})
@@ -39,7 +41,7 @@ func (b *bench) holds(key, want string) {
 // fired checks which actions took effect, and that the proxy counts them.
 func (b *bench) fired(want string) {
 	b.t.Helper()
-	await(b.t, "actions to fire: "+want, func() bool { return b.s.firings() == want })
+	servertest.Await(b.t, "actions to fire: "+want, func() bool { return b.s.firings() == want })
 	n := int64(0)
 	if want != "" {
 		n = int64(strings.Count(want, ",") + 1)
@@ -51,7 +53,7 @@ func (b *bench) fired(want string) {
 
 func (b *bench) ends() {
 	b.t.Helper()
-	await(b.t, "the proxy to give the connection up", func() bool { return b.p.Stats().Open == 0 })
+	servertest.Await(b.t, "the proxy to give the connection up", func() bool { return b.p.Stats().Open == 0 })
 }
 
 // pipeline sends three commands at once, of which the second, INCR, is to be hit.
@@ -240,9 +242,9 @@ func TestHalfOpenOneWay(t *testing.T) {
 		b.pipeline()
 		b.client.expect("+OK\r\n")
 		b.client.expectSilence(func() {
-			await(t, "the commands", func() bool { return b.direct.Get(t.Context(), "c").Val() == "1" })
+			servertest.Await(t, "the commands", func() bool { return b.direct.Get(t.Context(), "c").Val() == "1" })
 			b.client.send("INCR b", "SET d 1")
-			await(t, "the next ones", func() bool { return b.direct.Get(t.Context(), "d").Val() == "1" })
+			servertest.Await(t, "the next ones", func() bool { return b.direct.Get(t.Context(), "d").Val() == "1" })
 		})
 		b.fired("half-open INCR b")
 		b.p.Sever()
@@ -264,7 +266,7 @@ func TestHalfOpenOneWay(t *testing.T) {
 		_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 		client.send("INCR a")
 		server.expectSilence(func() {
-			await(t, "the action", func() bool { return s.firings() == "half-open INCR a" })
+			servertest.Await(t, "the action", func() bool { return s.firings() == "half-open INCR a" })
 			server.Write([]byte(">1\r\n+push\r\n"))
 			client.expect(">1\r\n+push\r\n")
 		})
@@ -336,7 +338,7 @@ func TestLateWithoutReply(t *testing.T) {
 	b.client.send("CLIENT REPLY OFF", "SET a 1", "INCR b")
 	b.client.expectEnd(false)
 	b.fired("late INCR b")
-	await(t, "the late command", func() bool { return b.direct.Get(t.Context(), "b").Val() == "1" })
+	servertest.Await(t, "the late command", func() bool { return b.direct.Get(t.Context(), "b").Val() == "1" })
 	b.holds("a", "1")
 }
 
@@ -432,9 +434,9 @@ func TestSubscriptionStruck(t *testing.T) {
 		t.Run("RESP"+proto, func(t *testing.T) {
 			b := newBench(t, "PSUBSCRIBE", Action{Verb: DropReply})
 			b.client.send("HELLO "+proto, "CLIENT SETNAME x", "SUBSCRIBE a")
-			await(t, "the subscription", func() bool { return b.direct.PubSubNumSub(t.Context(), "a").Val()["a"] == 1 })
+			servertest.Await(t, "the subscription", func() bool { return b.direct.PubSubNumSub(t.Context(), "a").Val()["a"] == 1 })
 			b.direct.Publish(t.Context(), "a", "m")
-			await(t, "the message", func() bool {
+			servertest.Await(t, "the message", func() bool {
 				line, err := b.client.in.ReadString('\n')
 				return err != nil || line == "m\r\n"
 			})
@@ -450,7 +452,7 @@ func TestRESP3(t *testing.T) {
 	b := newBench(t, "PING", Action{Verb: DropReply})
 	c := b.client
 	c.send("HELLO 3")
-	await(t, "the end of the greeting", func() bool {
+	servertest.Await(t, "the end of the greeting", func() bool {
 		line, err := c.in.ReadString('\n')
 		return err != nil || line == "modules\r\n"
 	})
@@ -484,9 +486,9 @@ func TestBlockedClientLeaves(t *testing.T) {
 			blocked := func() bool {
 				return strings.Contains(b.direct.Info(t.Context(), "clients").Val(), "blocked_clients:1")
 			}
-			await(t, "the client to block", blocked)
+			servertest.Await(t, "the client to block", blocked)
 			b.client.Close()
-			await(t, "the client to be gone", func() bool { return !blocked() })
+			servertest.Await(t, "the client to be gone", func() bool { return !blocked() })
 			b.direct.RPush(t.Context(), "l", "x")
 			if n := b.direct.LLen(t.Context(), "l").Val(); n != 1 {
 				t.Errorf("%d elements, want 1", n)
@@ -527,9 +529,9 @@ func TestWhatCameBeforeIsDelivered(t *testing.T) {
 		client.send(first)
 		server.expect(string(command(strings.Fields(first)...)))
 		server.Write([]byte("*0\r\n"))
-		await(t, "the reply", func() bool { return p.Stats().ReplyBytes == 4 })
+		servertest.Await(t, "the reply", func() bool { return p.Stats().ReplyBytes == 4 })
 		client.send("INCR a")
-		await(t, "the judgement", func() bool { return strings.HasSuffix(s.judgements(), "INCR a") })
+		servertest.Await(t, "the judgement", func() bool { return strings.HasSuffix(s.judgements(), "INCR a") })
 		p.Restore()
 		client.expect("*0\r\n")
 		client.expectEnd(false)
@@ -540,7 +542,7 @@ func TestBlockingReplyDropped(t *testing.T) {
 	b := newBench(t, "BLPOP", Action{Verb: DropReply})
 	b.client.send("SET a 1", "BLPOP l 0", "SET c 1")
 	b.client.expect("+OK\r\n")
-	await(t, "the client to block", func() bool {
+	servertest.Await(t, "the client to block", func() bool {
 		return strings.Contains(b.direct.Info(t.Context(), "clients").Val(), "blocked_clients:1")
 	})
 	b.fired("")
@@ -559,7 +561,7 @@ func TestMonitor(t *testing.T) {
 	b.client.send("SET a 1", "MONITOR")
 	b.client.expect("+OK\r\n", "+OK\r\n")
 	b.direct.Set(t.Context(), "x", "1", 0)
-	await(t, "the command to be seen", func() bool {
+	servertest.Await(t, "the command to be seen", func() bool {
 		line, err := b.client.in.ReadString('\n')
 		return err != nil || strings.Contains(line, `"set" "x" "1"`)
 	})

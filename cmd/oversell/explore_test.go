@@ -246,11 +246,11 @@ func TestExploreInterrupted(t *testing.T) {
 		go func() {
 			over <- execute(ctx, strings.Fields("explore --time 0s --lock "+c.locks+" --out "+dir), &stdout, &stderr)
 		}()
-		await(t, "the searches before the long one are filed", func() bool {
+		servertest.Await(t, "the searches before the long one are filed", func() bool {
 			filed, _ := filepath.Glob(filepath.Join(dir, "*.html"))
 			return len(filed) == strings.Count(strings.TrimSuffix(c.locks, ",lua-release"), ",")
 		})
-		await(t, "the long search has begun", func() bool {
+		servertest.Await(t, "the long search has begun", func() bool {
 			stacks := make([]byte, 1<<20)
 			return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "explore.(*search).layer")
 		})

@@ -94,7 +94,7 @@ func stateOf(ctx context.Context, c *redis.Client) (map[string]string, error) {
 // settled waits until a server answers, and returns its state.
 func settled(t *testing.T, c *redis.Client) (state map[string]string) {
 	t.Helper()
-	await(t, "the server answers", func() (ok bool) {
+	servertest.Await(t, "the server answers", func() (ok bool) {
 		var err error
 		state, err = stateOf(t.Context(), c)
 		return err == nil
@@ -178,7 +178,7 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 			if i%4 == 3 { // with a replica
 				host, port, _ := net.SplitHostPort(c.Options().Addr)
 				r := somebodysServer(t, "--replicaof", host+" "+port)
-				await(t, "the replica is there", func() bool {
+				servertest.Await(t, "the replica is there", func() bool {
 					return strings.Contains(r.Info(ctx, "replication").Val(), "master_link_status:up")
 				})
 			}
@@ -186,13 +186,13 @@ func TestServersOfOthersAreLeftAsTheyWere(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "runs")
 			cmd, out := process(t, "run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "8", "--duration", "1h", "--fault", sentence, "--out", dir)
 			if i%10 != 9 {
-				await(t, "the run has begun", func() bool {
+				servertest.Await(t, "the run has begun", func() bool {
 					_, err := os.Stat(filepath.Join(dir, "01-mutex-lua-release", "history.bin"))
 					return err == nil
 				})
 			}
 			if i%10 != 9 {
-				await(t, "the fault has fired", func() bool { return broken.fired(ctx, c) })
+				servertest.Await(t, "the fault has fired", func() bool { return broken.fired(ctx, c) })
 			}
 			time.Sleep(later) // signal at a random moment
 			if err := cmd.Process.Signal(signal); err != nil {
@@ -225,7 +225,7 @@ func TestClaimsLeaveServersOfOthersAsTheyWere(t *testing.T) {
 	was := settled(t, c)
 	measure := func() *exec.Cmd {
 		cmd, _ := process(t, "claims", "C5", "--target", urlOf(c), "--out", filepath.Join(t.TempDir(), "runs"))
-		await(t, "there are keys", func() bool { return len(c.Keys(ctx, "Lock:*").Val()) > 0 })
+		servertest.Await(t, "there are keys", func() bool { return len(c.Keys(ctx, "Lock:*").Val()) > 0 })
 		return cmd
 	}
 	cmd := measure()
@@ -256,10 +256,10 @@ func killWithGuard(t *testing.T, cmd *exec.Cmd, c *redis.Client) {
 	for _, pid := range append(children(cmd.Process.Pid), strconv.Itoa(cmd.Process.Pid)) {
 		n, _ := strconv.Atoi(pid)
 		syscall.Kill(n, syscall.SIGKILL)
-		await(t, "it is dead", func() bool { return !alive(pid) })
+		servertest.Await(t, "it is dead", func() bool { return !alive(pid) })
 	}
 	cmd.Wait()
-	await(t, "the server has noticed", func() bool {
+	servertest.Await(t, "the server has noticed", func() bool {
 		list, err := c.ClientList(t.Context()).Result()
 		return err == nil && !strings.Contains(list, "name=oversell-")
 	})
@@ -274,7 +274,7 @@ func TestLeftoversAreToldAndMended(t *testing.T) {
 	was := settled(t, c)
 	start := func(sentence string, fired func() bool) *exec.Cmd {
 		cmd, _ := process(t, "run", "--target", urlOf(c), "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "1h", "--fault", sentence, "--out", filepath.Join(t.TempDir(), "runs"))
-		await(t, "the fault has fired", fired)
+		servertest.Await(t, "the fault has fired", fired)
 		return cmd
 	}
 	again := func(args ...string) (int, string) {
@@ -356,7 +356,7 @@ func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 			}
 			tables := func() string {
 				var names []string
-				await(t, "the tables are listed", func() bool {
+				servertest.Await(t, "the tables are listed", func() bool {
 					names, err = db.Dialect.Tables(t.Context(), db.DB)
 					return err == nil
 				})
@@ -365,7 +365,7 @@ func TestDatabasesOfOthersAreLeftAsTheyWere(t *testing.T) {
 			}
 			start := func() *exec.Cmd {
 				cmd, _ := process(t, "run", "--target", "embedded", "--sql", dsn, "--scenario", "dispatch", "--lock", "lua-release", "--clients", "4", "--ops", "2000", "--hold", "100ms", "--duration", "1h", "--out", "runs")
-				await(t, "there are tables", func() bool { return strings.Contains(tables(), "pool") })
+				servertest.Await(t, "there are tables", func() bool { return strings.Contains(tables(), "pool") })
 				return cmd
 			}
 			again := func(args ...string) string {
@@ -451,7 +451,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 			}
 			start := func() *exec.Cmd {
 				cmd, _ := process(t, "run", "--target", url, "--topology", topology, "--scenario", "mutex", "--lock", "lua-release", "--clients", "4", "--duration", "1h", "--fault", "failover node 1 at 100ms", "--out", "runs")
-				await(t, "another server is the master", func() bool {
+				servertest.Await(t, "another server is the master", func() bool {
 					return strings.Contains(own.Admin(1).Info(ctx, "replication").Val(), "role:slave")
 				})
 				return cmd
@@ -483,7 +483,7 @@ func TestMastersOfOthersAreMastersAgain(t *testing.T) {
 				return said
 			}
 			master := "restore the role of master of " + own.Addrs[0]
-			await(t, "the servers are well again", func() bool { return own.AwaitHealthy(ctx) == nil })
+			servertest.Await(t, "the servers are well again", func() bool { return own.AwaitHealthy(ctx) == nil })
 			if said := again(); !strings.Contains(said, "add --mend to "+master) {
 				t.Errorf("it says %q", said)
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -335,22 +334,6 @@ func awaitFamily(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// await polls until ok returns true, which should happen long before the deadline.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // recorded reports whether the history in dir has grown to some size.
 func recorded(dir string) func() bool {
 	return func() bool {
@@ -405,7 +388,7 @@ func TestSignals(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "runs")
 			cmd, out := process(t, "run", "--target", "process", "--scenario", "mutex", "--lock", "lua-release", "--duration", "1h", "--out", dir)
-			await(t, "operations have been saved", recorded(dir))
+			servertest.Await(t, "operations have been saved", recorded(dir))
 			servers := children(cmd.Process.Pid)
 			if len(servers) != 1 {
 				t.Errorf("the program has children %v; want one server", servers)
@@ -418,7 +401,7 @@ func TestSignals(t *testing.T) {
 				t.Errorf("exit %d; want %d\n%s", code, c.code, out)
 			}
 			for _, pid := range servers {
-				await(t, "the server is gone", func() bool { return !alive(pid) })
+				servertest.Await(t, "the server is gone", func() bool { return !alive(pid) })
 			}
 			code, stdout, stderr := cli(t, "check", dir)
 			if code != reports.ExitInconclusive || !strings.Contains(stdout, c.check) {

@@ -20,6 +20,7 @@ import (
 
 	"oversell/checker"
 	"oversell/history"
+	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/variant"
 	"oversell/watch"
@@ -145,10 +146,10 @@ func TestMetricsOfARun(t *testing.T) {
 			"--json", "--metrics", ":0", "--out", filepath.Join(t.TempDir(), "runs")}, &stdout, &stderr)
 	}()
 	address := regexp.MustCompile(`metrics at http://([\d.:]+)/metrics`)
-	await(t, "metrics are served", func() bool { return address.MatchString(stderr.String()) })
+	servertest.Await(t, "metrics are served", func() bool { return address.MatchString(stderr.String()) })
 	addr := address.FindStringSubmatch(stderr.String())[1]
 	var got string
-	await(t, "a violation is counted", func() bool {
+	servertest.Await(t, "a violation is counted", func() bool {
 		got = scrape(t, addr)
 		return value(got, `oversell_violations_total{of="lock",property="mutual-exclusion"}`) == 1
 	})

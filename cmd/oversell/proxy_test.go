@@ -117,7 +117,7 @@ func TestProxyStrikesSeveral(t *testing.T) {
 			t.Errorf("SET %s: %v; it should fail: %v", step.key, err, step.fails)
 		}
 		if step.key == "c" {
-			await(t, "the late SET has arrived", func() bool { return p.server.Exists(t.Context(), "c").Val() == 1 })
+			servertest.Await(t, "the late SET has arrived", func() bool { return p.server.Exists(t.Context(), "c").Val() == 1 })
 		}
 		if n := p.server.Exists(t.Context(), step.key).Val(); (n == 1) != step.counts {
 			t.Errorf("SET %s counts: %v, having failed with %v; want %v", step.key, n == 1, err, step.counts)
