@@ -102,15 +102,18 @@ func count(ok bool, err error) (int64, error) {
 	return 0, err
 }
 
-// blindExpire sets the time to live of key without checking its owner.
-func blindExpire(ctx context.Context, env variant.Env, l Lock, ttl time.Duration) (Lock, error) {
-	start := env.Clock.Now()
-	n, err := count(env.Redis[0].PExpire(ctx, keyOf(l.Key), ttl).Result())
+// blind is the extending and releasing half of the locks that do not check the owner of the key.
+type blind struct{ env variant.Env }
+
+// Extend sends PEXPIRE.
+func (b blind) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+	start := b.env.Clock.Now()
+	n, err := count(b.env.Redis[0].PExpire(ctx, keyOf(l.Key), ttl).Result())
 	return extended(l, start, ttl, n, err)
 }
 
-// blindDelete releases by DEL without checking the owner of the key.
-func blindDelete(ctx context.Context, env variant.Env, l Lock) error {
-	n, err := env.Redis[0].Del(ctx, keyOf(l.Key)).Result()
+// Release sends DEL.
+func (b blind) Release(ctx context.Context, l Lock) error {
+	n, err := b.env.Redis[0].Del(ctx, keyOf(l.Key)).Result()
 	return changed("release", l.Key, n, err)
 }

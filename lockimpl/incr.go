@@ -11,15 +11,15 @@ import (
 // expiry forces the lock open. The document's comment says this takes more than maxTimes tries; its code compares with
 // >=: at least maxTimes. This follows the code.
 type incr struct {
-	env      variant.Env
+	blind
 	maxTimes int64
 }
 
 // forceAfter is maxTimes of incr-max. The source document gives no value.
 const forceAfter = 5
 
-func newIncr(env variant.Env) Locker    { return incr{env: env} }
-func newIncrMax(env variant.Env) Locker { return incr{env: env, maxTimes: forceAfter} }
+func newIncr(env variant.Env) Locker    { return incr{blind: blind{env}} }
+func newIncrMax(env variant.Env) Locker { return incr{blind: blind{env}, maxTimes: forceAfter} }
 
 func (i incr) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, i.env, name, o, func(start time.Time) (Lock, error) {
@@ -48,9 +48,3 @@ func (i incr) Acquire(ctx context.Context, name string, o Options) (Lock, error)
 		return Lock{}, ErrHeld
 	})
 }
-
-func (i incr) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
-	return blindExpire(ctx, i.env, l, ttl)
-}
-
-func (i incr) Release(ctx context.Context, l Lock) error { return blindDelete(ctx, i.env, l) }

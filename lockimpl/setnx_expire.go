@@ -8,9 +8,9 @@ import (
 )
 
 // setnxExpire sends SETNX, and then EXPIRE, as two commands. The value does not name the owner.
-type setnxExpire struct{ env variant.Env }
+type setnxExpire struct{ blind }
 
-func newSetnxExpire(env variant.Env) Locker { return setnxExpire{env} }
+func newSetnxExpire(env variant.Env) Locker { return setnxExpire{blind{env}} }
 
 func (s setnxExpire) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, s.env, name, o, func(start time.Time) (Lock, error) {
@@ -27,9 +27,3 @@ func (s setnxExpire) Acquire(ctx context.Context, name string, o Options) (Lock,
 		return granted(name, "1", "SETNX", start, o.TTL), nil
 	})
 }
-
-func (s setnxExpire) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
-	return blindExpire(ctx, s.env, l, ttl)
-}
-
-func (s setnxExpire) Release(ctx context.Context, l Lock) error { return blindDelete(ctx, s.env, l) }

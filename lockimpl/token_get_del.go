@@ -26,12 +26,12 @@ func (t tokenGetDel) Extend(ctx context.Context, l Lock, ttl time.Duration) (Loc
 	if err := t.check(ctx, "extend", l); err != nil {
 		return l, err
 	}
-	return blindExpire(ctx, t.env, l, ttl)
+	return blind{t.env}.Extend(ctx, l, ttl)
 }
 
 func (t tokenGetDel) Release(ctx context.Context, l Lock) error {
 	if err := t.check(ctx, "release", l); err != nil {
 		return err
 	}
-	return blindDelete(ctx, t.env, l)
+	return blind{t.env}.Release(ctx, l)
 }

@@ -29,5 +29,5 @@ func (w watchdogNaive) Acquire(ctx context.Context, name string, o Options) (Loc
 
 // Extend does not compare the token either.
 func (w watchdogNaive) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
-	return blindExpire(ctx, w.env, l, ttl)
+	return blind{w.env}.Extend(ctx, l, ttl)
 }
