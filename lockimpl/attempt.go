@@ -11,12 +11,9 @@ import (
 	"oversell/variant"
 )
 
-// keyOf returns the documents' key for a lock's name.
-func keyOf(name string) string { return "Lock:" + name }
-
-// Key is the key under which every shipped lock keeps the lock of this name, on
-// each of its masters.
-func Key(name string) string { return keyOf(name) }
+// Key returns the documents' key for a lock's name: the key under which every shipped lock keeps the lock, on each of
+// its masters.
+func Key(name string) string { return "Lock:" + name }
 
 // granted returns the lock that an attempt started at start has won.
 func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
@@ -108,12 +105,12 @@ type blind struct{ env variant.Env }
 // Extend sends PEXPIRE.
 func (b blind) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	start := b.env.Clock.Now()
-	n, err := count(b.env.Redis[0].PExpire(ctx, keyOf(l.Key), ttl).Result())
+	n, err := count(b.env.Redis[0].PExpire(ctx, Key(l.Key), ttl).Result())
 	return extended(l, start, ttl, n, err)
 }
 
 // Release sends DEL.
 func (b blind) Release(ctx context.Context, l Lock) error {
-	n, err := b.env.Redis[0].Del(ctx, keyOf(l.Key)).Result()
+	n, err := b.env.Redis[0].Del(ctx, Key(l.Key)).Result()
 	return changed("release", l.Key, n, err)
 }

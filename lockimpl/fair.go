@@ -26,7 +26,7 @@ func newFairNoReap(env variant.Env) Locker { return fair{luaRelease{token{env}},
 func patience(retry time.Duration) time.Duration { return max(5*retry, time.Second) }
 
 func (f fair) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
-	keys := []string{keyOf(name), "Line:" + keyOf(name), "Seen:" + keyOf(name)}
+	keys := []string{Key(name), "Line:" + Key(name), "Seen:" + Key(name)}
 	var silence time.Duration
 	if f.reap {
 		silence = patience(o.RetryEvery)

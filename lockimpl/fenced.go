@@ -14,7 +14,7 @@ type fenced struct{ luaRelease }
 func newFenced(env variant.Env) Locker { return fenced{luaRelease{token{env}}} }
 
 func (f fenced) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
-	keys := []string{keyOf(name), "Fence:" + keyOf(name)}
+	keys := []string{Key(name), "Fence:" + Key(name)}
 	return acquire(ctx, f.env, name, o, func(start time.Time) (Lock, error) {
 		token := f.env.Token()
 		fence, err := fencedScript.Run(ctx, f.env.Redis[0], keys, token, ms(o.TTL)).Int64()

@@ -32,7 +32,7 @@ func (h *held) Acquire(ctx context.Context, name string, o Options) (Lock, error
 	if name == "" {
 		return Lock{}, errEmptyName
 	}
-	key := keyOf(name)
+	key := Key(name)
 	now := h.env.Clock.Now()
 	expireAt := now.Unix() + int64(o.TTL/time.Second)
 	// timeoutAt is counted from the whole second, so up to a second is missing.
@@ -74,7 +74,7 @@ func (h *held) IsLocking(ctx context.Context, name string) (bool, error) {
 	if _, known := h.values[name]; !known {
 		return false, nil
 	}
-	current, err := h.env.Redis[0].Get(ctx, keyOf(name)).Result()
+	current, err := h.env.Redis[0].Get(ctx, Key(name)).Result()
 	if ok, err := did(err); err != nil {
 		return false, err
 	} else if !ok {
@@ -88,7 +88,7 @@ func (h *held) Unlock(ctx context.Context, name string) (bool, error) {
 	if ours, err := h.IsLocking(ctx, name); err != nil || !ours {
 		return false, err
 	}
-	n, err := h.env.Redis[0].Del(ctx, keyOf(name)).Result()
+	n, err := h.env.Redis[0].Del(ctx, Key(name)).Result()
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -114,7 +114,7 @@ func (h *held) Expire(ctx context.Context, name string, ttl time.Duration) (bool
 	if ours, err := h.IsLocking(ctx, name); err != nil || !ours {
 		return false, err
 	}
-	return h.env.Redis[0].Expire(ctx, keyOf(name), max(ttl.Truncate(time.Second), time.Second)).Result()
+	return h.env.Redis[0].Expire(ctx, Key(name), max(ttl.Truncate(time.Second), time.Second)).Result()
 }
 
 func (h *held) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {

@@ -23,7 +23,7 @@ func newIncrMax(env variant.Env) Locker { return incr{blind: blind{env}, maxTime
 
 func (i incr) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, i.env, name, o, func(start time.Time) (Lock, error) {
-		c, key := i.env.Redis[0], keyOf(name)
+		c, key := i.env.Redis[0], Key(name)
 		n, err := c.Incr(ctx, key).Result()
 		if err != nil {
 			return Lock{}, err

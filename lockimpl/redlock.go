@@ -31,7 +31,7 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 	return acquire(ctx, r.env, name, o, func(start time.Time) (Lock, error) {
 		l := granted(name, r.env.Token(), fmt.Sprintf("SET NX PX on a majority of %d", len(r.env.Redis)), start, o.TTL-drift(o.TTL))
 		n, no, err := r.all(ctx, o.TTL, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
-			return setNX(ctx, c, keyOf(name), l.Token, o.TTL)
+			return setNX(ctx, c, Key(name), l.Token, o.TTL)
 		})
 		if n >= r.quorum() && r.env.Clock.Now().Before(l.Until) {
 			return l, nil
@@ -52,7 +52,7 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 func (r redlock) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	start := r.env.Clock.Now()
 	n, no, err := r.all(ctx, ttl, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
-		n, err := extendScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token, ms(ttl)).Int()
+		n, err := extendScript.Run(ctx, c, []string{Key(l.Key)}, l.Token, ms(ttl)).Int()
 		return n == 1, err
 	})
 	if n < r.quorum() {
@@ -85,7 +85,7 @@ func (r redlock) release(ctx context.Context, l Lock, ttl time.Duration) (int, e
 
 func (r redlock) releaseOn(l Lock) func(context.Context, redis.UniversalClient) (bool, error) {
 	return func(ctx context.Context, c redis.UniversalClient) (bool, error) {
-		n, err := releaseScript.Run(ctx, c, []string{keyOf(l.Key)}, l.Token).Int()
+		n, err := releaseScript.Run(ctx, c, []string{Key(l.Key)}, l.Token).Int()
 		return n == 1, err
 	}
 }

@@ -20,7 +20,7 @@ type scripted struct {
 func (s scripted) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, s.env, name, o, func(start time.Time) (Lock, error) {
 		token := s.env.Token()
-		n, err := s.onAcquire.Run(ctx, s.env.Redis[0], []string{keyOf(name)}, token, ms(o.TTL)).Int64()
+		n, err := s.onAcquire.Run(ctx, s.env.Redis[0], []string{Key(name)}, token, ms(o.TTL)).Int64()
 		if err != nil {
 			return Lock{}, err
 		}

@@ -21,7 +21,7 @@ func (t token) Acquire(ctx context.Context, name string, o Options) (Lock, error
 
 // setToken makes one attempt to set the lock to this token.
 func setToken(ctx context.Context, env variant.Env, name, token string, start time.Time, ttl time.Duration) (Lock, error) {
-	set, err := setNX(ctx, env.Redis[0], keyOf(name), token, ttl)
+	set, err := setNX(ctx, env.Redis[0], Key(name), token, ttl)
 	if err != nil {
 		return Lock{}, err
 	}
@@ -34,12 +34,12 @@ func setToken(ctx context.Context, env variant.Env, name, token string, start ti
 // scriptExtend compares the token and sends PEXPIRE, in one script.
 func scriptExtend(ctx context.Context, env variant.Env, s *redis.Script, l Lock, ttl time.Duration) (Lock, error) {
 	start := env.Clock.Now()
-	n, err := s.Run(ctx, env.Redis[0], []string{keyOf(l.Key)}, l.Token, ms(ttl)).Int64()
+	n, err := s.Run(ctx, env.Redis[0], []string{Key(l.Key)}, l.Token, ms(ttl)).Int64()
 	return extended(l, start, ttl, n, err)
 }
 
 // scriptRelease compares the token and sends DEL, in one script.
 func scriptRelease(ctx context.Context, env variant.Env, s *redis.Script, l Lock) error {
-	n, err := s.Run(ctx, env.Redis[0], []string{keyOf(l.Key)}, l.Token).Int64()
+	n, err := s.Run(ctx, env.Redis[0], []string{Key(l.Key)}, l.Token).Int64()
 	return changed("release", l.Key, n, err)
 }

@@ -16,7 +16,7 @@ func newTokenGetDel(env variant.Env) Locker { return tokenGetDel{token{env}} }
 
 // check sends GET and compares: it returns ErrLost if the lock is not l's.
 func (t tokenGetDel) check(ctx context.Context, what string, l Lock) error {
-	current, err := t.env.Redis[0].Get(ctx, keyOf(l.Key)).Result()
+	current, err := t.env.Redis[0].Get(ctx, Key(l.Key)).Result()
 	ours, err := did(err)
 	n, err := count(ours && current == l.Token, err)
 	return changed(what, l.Key, n, err)

@@ -21,7 +21,7 @@ func (w watchdogNaive) Acquire(ctx context.Context, name string, o Options) (Loc
 	}
 	w.env.Go(func(ctx context.Context) {
 		for w.env.Clock.Sleep(ctx, o.TTL/3) == nil {
-			w.env.Redis[0].PExpire(ctx, keyOf(name), o.TTL) // its error is ignored: loss is silent
+			w.env.Redis[0].PExpire(ctx, Key(name), o.TTL) // its error is ignored: loss is silent
 		}
 	})
 	return l, nil
