@@ -27,15 +27,3 @@ func (s *decr) Refund(ctx context.Context, o Order, _ lockimpl.Lock) (int64, err
 		return s.rdb.IncrBy(ctx, s.stock, pieces).Result()
 	})
 }
-
-// take subtracts the pieces, or gives them back and reports ErrSoldOut.
-func (r *record) take(ctx context.Context, pieces int64) (int64, error) {
-	left, err := r.rdb.DecrBy(ctx, r.stock, pieces).Result()
-	if err != nil || left >= 0 {
-		return left, err
-	}
-	if err := r.rdb.IncrBy(ctx, r.stock, pieces).Err(); err != nil {
-		return Unsaid, err
-	}
-	return Unsaid, ErrSoldOut
-}

@@ -51,6 +51,18 @@ func (r *record) Open(ctx context.Context, stock int64) error {
 	return nil
 }
 
+// take subtracts the pieces, or gives them back and reports ErrSoldOut.
+func (r *record) take(ctx context.Context, pieces int64) (int64, error) {
+	left, err := r.rdb.DecrBy(ctx, r.stock, pieces).Result()
+	if err != nil || left >= 0 {
+		return left, err
+	}
+	if err := r.rdb.IncrBy(ctx, r.stock, pieces).Err(); err != nil {
+		return Unsaid, err
+	}
+	return Unsaid, ErrSoldOut
+}
+
 // State reads the stock record: the simple sales keep nothing else.
 func (r *record) State(ctx context.Context) (State, error) {
 	left, err := read(ctx, r.rdb, r.stock)
