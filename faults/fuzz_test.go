@@ -36,9 +36,6 @@ func FuzzParse(f *testing.F) {
 			if !errors.As(err, &parse) || strings.ContainsAny(err.Error(), "\n\r\x1b") {
 				t.Fatalf("%q: %q", sentence, err)
 			}
-			if strings.Count(parse.Caret(), "\n") != 1 {
-				t.Errorf("%q is shown as %q", sentence, parse.Caret())
-			}
 			return
 		}
 		roundTrip(t, fault)

@@ -26,19 +26,6 @@ func (e *ParseError) Error() string {
 
 func (e *ParseError) word() string { return e.Sentence[e.Offset : e.Offset+e.Length] }
 
-// Caret returns the sentence with a mark under the word, in two lines, for terminals.
-func (e *ParseError) Caret() string {
-	plain := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, e.Sentence)
-	before := utf8.RuneCountInString(e.Sentence[:e.Offset])
-	under := max(1, utf8.RuneCountInString(e.word()))
-	return plain + "\n" + strings.Repeat(" ", before) + strings.Repeat("^", under)
-}
-
 // word is a word of a sentence, and where it stands.
 type word struct {
 	text   string
