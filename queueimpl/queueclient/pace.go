@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"oversell/internal/stats"
 )
 
 // Never reports that something a rule waited for did not happen in time.
@@ -40,8 +42,7 @@ func (b Bench) RoundTrip() (_ time.Duration, answered bool) {
 		}
 		took = append(took, max(between.Sub(start), time.Since(between)))
 	}
-	slices.Sort(took)
-	return took[len(took)/2], true
+	return stats.Median(took), true
 }
 
 // Fits is how many tasks go through the queue in some time, one by one; not more than most, nor

@@ -64,6 +64,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/inpieces"
+	"oversell/internal/stats"
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/server/opentest"
@@ -337,8 +338,7 @@ func (b bench) roundTrip() time.Duration {
 		}
 		took = append(took, time.Since(start))
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	return stats.Median(took)
 }
 
 // theInterface stands for what stockimpl.Sale itself demands.
