@@ -18,6 +18,7 @@ import (
 
 	"oversell/campaign"
 	"oversell/database"
+	"oversell/internal/phrase"
 	"oversell/internal/servertest"
 	"oversell/reports"
 	"oversell/scenarios"
@@ -242,10 +243,7 @@ func underLock(t *testing.T, p peer, h hardship, seed int) (reports.Run, string)
 func quoted(args []string) string {
 	var all []string
 	for _, a := range args {
-		if strings.Contains(a, " ") {
-			a = "'" + a + "'"
-		}
-		all = append(all, a)
+		all = append(all, phrase.ShellWord(a))
 	}
 	return strings.Join(all, " ")
 }
