@@ -56,7 +56,7 @@ func TestEvict(t *testing.T) {
 	}
 	before := memoryOf(t, tg, 1)
 	people := lockingCrowd(t, tg, 8, "Lock:order", 20*time.Second, 200*time.Millisecond)
-	time.Sleep(300 * time.Millisecond) // until all clients are connected, which takes memory
+	awaitClients(t, tg, "connected_clients:9") // a connection takes memory
 	for range 5 {
 		broken(t, Site{Target: tg, Key: people.key, Await: people.await}, "evict")()
 		if err := people.await(t.Context()); err != nil {
