@@ -109,7 +109,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	if o.Set != nil && !o.set("time") && len(runs) > 1 {
 		o.Time = sweepTime
 	}
-	o.Bounds.TimeMS, o.Bounds.MemoryMB = float64(o.Time)/float64(time.Millisecond), o.Memory
+	o.Bounds.TimeMS, o.Bounds.MemoryMB = reports.InMS(o.Time), o.Memory
 	if err := o.ineffective(runs); err != nil {
 		return nil, nil, err
 	}

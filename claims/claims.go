@@ -188,7 +188,7 @@ func Run(ctx context.Context, p Plan, done func(reports.Claim)) (_ reports.Claim
 	slices.SortFunc(all.Claims, func(a, b reports.Claim) int {
 		return strings.Compare(fmt.Sprintf("%4s", a.Number), fmt.Sprintf("%4s", b.Number))
 	})
-	all.ElapsedMS = millis(time.Since(all.Measured))
+	all.ElapsedMS = reports.InMS(time.Since(all.Measured))
 	all.Interrupted = len(all.Claims) < len(p.claims)
 	return all, campaign.Unstopped(ctx, err)
 }
@@ -304,6 +304,6 @@ func (c Claim) report(a answer, b *bench, took time.Duration) reports.Claim {
 		Method: c.Method, NotMeasured: strings.TrimSpace(c.NotMeasured + " " + a.also),
 		ServerVersion: strings.Join(b.versions, ", "),
 		Repeat:        b.commands,
-		ElapsedMS:     millis(took),
+		ElapsedMS:     reports.InMS(took),
 	}
 }

@@ -140,7 +140,7 @@ func (x *crowd) press(ctx context.Context, cs []*redis.Client, key string) error
 				}
 				answered.Add(1)
 				if i == 0 {
-					first = append(first, millis(d))
+					first = append(first, reports.InMS(d))
 				}
 			}
 			return nil

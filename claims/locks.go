@@ -410,7 +410,7 @@ func renewing(ctx context.Context, b *bench) (a answer, err error) {
 		jobLength, jobLease, renewal, jobPause, kept(paused[0].told), kept(paused[1].told), kept(paused[2].told))
 	a.on = "the loop never being later than the lease. If it is, the printed lock's expire() reports success and extends the other client's lock; the second listing's detects it, unless both got the same whole-second value."
 	a.numbers = []reports.Quantity{
-		number("longest time between two renewals in the loops that were on time", millis(max(onTime[0].gap, onTime[1].gap)), "ms"),
+		number("longest time between two renewals in the loops that were on time", reports.InMS(max(onTime[0].gap, onTime[1].gap)), "ms"),
 		yes("another client got the lock during them", onTime[0].entered || onTime[1].entered),
 		yes("another client got the lock without expire()", without.entered),
 		yes("another client got the lock after a pause, printed lock", paused[0].entered),

@@ -101,9 +101,8 @@ func repeated(name string, values []float64, unit string) reports.Quantity {
 	return reports.Quantity{Name: name, Value: s.Median, Unit: unit, Spread: s}
 }
 
-// seconds and millis convert durations to the units of quantities.
+// seconds converts a duration to the unit of a quantity.
 func seconds(d time.Duration) float64 { return d.Seconds() }
-func millis(d time.Duration) float64  { return float64(d) / float64(time.Millisecond) }
 
 // ranged formats "500", or "480 to 510" for different values.
 func ranged[T int | int64](ns []T) string {

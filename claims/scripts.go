@@ -632,9 +632,9 @@ func stalled(ctx context.Context, b *bench) (a answer, err error) {
 				return a, err
 			}
 			if x.took != nil {
-				*x.took = append(*x.took, millis(took))
+				*x.took = append(*x.took, reports.InMS(took))
 			}
-			*x.ping = append(*x.ping, millis(ping))
+			*x.ping = append(*x.ping, reports.InMS(ping))
 		}
 	}
 	a.is = stallsOthers(s)
@@ -717,7 +717,7 @@ func longestPing(ctx context.Context, cs []*redis.Client, loops int) (script, pi
 func stallsOthers(s stall) string {
 	script, ping, without := stats.Median(s.script), stats.Median(s.ping), stats.Median(s.without)
 	switch {
-	case len(s.ping) == 0 || script < millis(scriptLength)/4 || without > script/4:
+	case len(s.ping) == 0 || script < reports.InMS(scriptLength)/4 || without > script/4:
 		return reports.Inconclusive // the script is short, or others wait without it
 	case ping > script/2:
 		return reports.Confirmed

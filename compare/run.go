@@ -325,7 +325,7 @@ func (c *comparing) report(interrupted bool) reports.Comparison {
 	}
 	if len(c.contenders) > 0 {
 		w := c.windowOf(c.contenders[0]) // all contenders have the same scenario
-		d.WarmUpMS, d.MeasuredMS = float64(w.warmUp)/1e6, float64(w.lasts)/1e6
+		d.WarmUpMS, d.MeasuredMS = reports.InMS(w.warmUp), reports.InMS(w.lasts)
 	}
 	for i, f := range c.configurations {
 		f.control.choose()

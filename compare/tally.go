@@ -72,7 +72,7 @@ func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
 		part: of.part, round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
 		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Call.Max,
 	}
-	end := time.Duration(j.Run.ElapsedMS * float64(time.Millisecond))
+	end := reports.FromMS(j.Run.ElapsedMS)
 	for _, p := range j.Run.Properties {
 		if p.Result != reports.NotClaimed {
 			if s.chances == nil {

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"time"
 
 	"oversell/history"
 	"oversell/idimpl"
@@ -27,9 +26,9 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 	c := Config{
 		Bounds: e.Bounds, Masters: e.Masters,
 		Look: []history.Promise{{Of: e.Counterexample.Of, Property: e.Counterexample.Property}},
-		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: duration(e.TTLMS), Hold: duration(e.HoldMS)},
+		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: reports.FromMS(e.TTLMS), Hold: reports.FromMS(e.HoldMS)},
 	}
-	c.Run.QueueOptions.Visibility = duration(e.VisibilityMS)
+	c.Run.QueueOptions.Visibility = reports.FromMS(e.VisibilityMS)
 	system, err := systemOf(e)
 	if err != nil {
 		return c, err
@@ -81,5 +80,3 @@ func systemOf(e reports.Exploration) (*system.System, error) {
 func unknownName(what, name string) error {
 	return fmt.Errorf("%w: there is no %s %q here", ErrUsage, what, name)
 }
-
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

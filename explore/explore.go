@@ -388,7 +388,7 @@ type reductions struct {
 func (c Config) within(began time.Time, parts int) Config {
 	if c.Bounds.TimeMS > 0 {
 		c.given = cmp.Or(c.given, c.Bounds.TimeMS)
-		left := c.Bounds.TimeMS - float64(time.Since(began))/float64(time.Millisecond)
+		left := c.Bounds.TimeMS - reports.InMS(time.Since(began))
 		c.Bounds.TimeMS = max(left/float64(parts), 1)
 	}
 	return c
@@ -565,7 +565,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
 		x.visited = table.Visited{}
 		debug.FreeOSMemory() // the random search needs it
-		until := x.began.Add(milliseconds(c.Bounds.TimeMS))
+		until := x.began.Add(reports.FromMS(c.Bounds.TimeMS))
 		stop := x.guard(ctx, c.System, until.Add(time.Second)) // a counterexample may be made shorter
 		x.wandered = x.wander(ctx, start, until, c.Progress)
 		stop()
@@ -774,13 +774,13 @@ func (c *Config) describe() reports.Exploration {
 	r := reports.Exploration{
 		Schema: reports.ExplorationSchema, Scenario: c.Run.Scenario.Name,
 		Lock: c.Run.Lock.Name, Masters: c.Masters, Bounds: c.Bounds,
-		TTLMS: millis(c.Run.TTL), HoldMS: millis(c.Run.Hold), NotChecked: c.notChecked(),
+		TTLMS: reports.InMS(c.Run.TTL), HoldMS: reports.InMS(c.Run.Hold), NotChecked: c.notChecked(),
 	}
 	if c.Run.Scenario.Uses(variant.Sale) {
 		r.Sale, r.Stock, r.Quantity = c.Run.Sale.Name, c.Run.Stock, c.Run.Quantity
 	}
 	if c.Run.Scenario.Uses(variant.Queue) {
-		r.Queue, r.VisibilityMS = c.Run.Queue.Name, millis(c.Run.QueueOptions.Visibility)
+		r.Queue, r.VisibilityMS = c.Run.Queue.Name, reports.InMS(c.Run.QueueOptions.Visibility)
 	}
 	if c.Run.Scenario.Uses(variant.IDs) {
 		r.IDs = c.Run.IDs.Name

@@ -950,7 +950,7 @@ func (x *search) stopped(ctx context.Context) bool {
 	case limit.TimeMS > 0 && (x.overdue.Load() || time.Since(x.began) > x.most()):
 		whose := "its time limit"
 		if limit.TimeMS < x.given*exhaustively {
-			whose = fmt.Sprintf("what earlier searches of this code had left of the time limit of %v", milliseconds(x.given))
+			whose = fmt.Sprintf("what earlier searches of this code had left of the time limit of %v", reports.FromMS(x.given))
 		}
 		why = fmt.Sprintf("the search of all schedules was ended after %v, %s (--time; in Go tests Bounds.TimeMS)%s", x.most().Round(time.Millisecond), whose, x.rest())
 	case x.full(1):
@@ -968,15 +968,15 @@ func (x *search) rest() string {
 	if x.exhaustive {
 		return ""
 	}
-	return fmt.Sprintf(", and the rest of %v is for random schedules", milliseconds(x.bounds.TimeMS).Round(time.Millisecond))
+	return fmt.Sprintf(", and the rest of %v is for random schedules", reports.FromMS(x.bounds.TimeMS).Round(time.Millisecond))
 }
 
 // most returns the time that the search of all schedules may take.
 func (x *search) most() time.Duration {
 	if x.exhaustive {
-		return milliseconds(x.bounds.TimeMS)
+		return reports.FromMS(x.bounds.TimeMS)
 	}
-	return milliseconds(x.bounds.TimeMS * exhaustively)
+	return reports.FromMS(x.bounds.TimeMS * exhaustively)
 }
 
 // countedMemory is the least limit that applies to the memory of the whole process: smaller limits apply to the states
@@ -1001,8 +1001,6 @@ func processMemory() int64 {
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
-
-func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // best returns the finding to report: the one in the fewest steps with the fewest faults.
 func (x *search) best() *finding {
@@ -1051,7 +1049,7 @@ func (x *search) counted(depth int) reports.Effort {
 		// A pair of states collides with probability 2^-128.
 		Collision:     float64(n) * float64(n) / 2 * math.Pow(2, -128),
 		BytesPerState: float64(x.visited.Bytes()+int64(x.peak)*int64(unsafe.Sizeof(frontier{}))*2) / float64(max(n, 1)),
-		ElapsedMS:     float64(time.Since(x.began)) / float64(time.Millisecond),
+		ElapsedMS:     reports.InMS(time.Since(x.began)),
 	}
 	if n < 10_000 {
 		r.BytesPerState = 0 // it would include memory allocated in advance

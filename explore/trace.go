@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"oversell/explore/clients"
 	"oversell/explore/rules"
@@ -147,13 +146,13 @@ func (t *teller) translate(a action) (action, bool) {
 // describe appends the result of an action.
 func (t *teller) describe(before state, a action, st step) {
 	x := t.w.search
-	s := reports.Step{AtMS: millis(before.time()), Client: a.client(), Thread: a.thread()}
+	s := reports.Step{AtMS: reports.InMS(before.time()), Client: a.client(), Thread: a.thread()}
 	switch a.kind() {
 	case timePasses:
 		if a.moment() == momentLimit {
 			t.buries(before)
 		}
-		s.Kind, s.Client, s.AdvanceMS = reports.StepAdvance, reports.TheClock, millis(st.next.time()-before.time())
+		s.Kind, s.Client, s.AdvanceMS = reports.StepAdvance, reports.TheClock, reports.InMS(st.next.time()-before.time())
 		s.Thread = 0
 		s.Text = t.passing(before, a, st)
 	case arrives:
@@ -242,7 +241,7 @@ func (t *teller) buries(before state) {
 	then, _, _ := t.w.bereft(before)
 	for c := range t.w.search.clients {
 		if then.nodes[c] != before.nodes[c] {
-			t.steps = append(t.steps, reports.Step{AtMS: millis(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.Text(before.servers)})
+			t.steps = append(t.steps, reports.Step{AtMS: reports.InMS(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.Text(before.servers)})
 		}
 	}
 }
@@ -259,7 +258,7 @@ func (t *teller) passing(before state, a action, st step) string {
 // end describes which clients died, and what is wrong with the servers' final state.
 func (t *teller) end(f *finding) *rules.Breach {
 	x := t.w.search
-	at := millis(t.real.time())
+	at := reports.InMS(t.real.time())
 	dead := x.rules.Busy(x.facts.Get(t.real.facts))
 	for c := range x.clients {
 		if dead>>c&1 == 1 && !t.w.node(c, t.real.nodes[c]).Dead {
@@ -273,8 +272,6 @@ func (t *teller) end(f *finding) *rules.Breach {
 	t.steps = append(t.steps, reports.Step{AtMS: at, Kind: reports.StepEnd, Client: reports.TheClock, Text: b.Why, Redis: x.servers.Text(t.real.servers)})
 	return b
 }
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // scriptCalls finds the commands that a script calls.
 var scriptCalls = regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]`)

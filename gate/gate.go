@@ -313,9 +313,7 @@ func (r *running) seedOf(g *guard, round int, retry bool) uint64 {
 	return s
 }
 
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Millisecond)) / float64(time.Millisecond)
-}
+func milliseconds(d time.Duration) float64 { return reports.InMS(d.Round(time.Millisecond)) }
 
 // fileName turns a name into part of a path.
 func fileName(s string) string {

@@ -286,7 +286,7 @@ func (t *tally) faults() (fs []reports.Fault) {
 // limits measures the limited latencies: the median over the runs.
 func (t *tally) limits() (ls []reports.GateLimit) {
 	for _, l := range t.g.Limits {
-		told := reports.GateLimit{Operation: l.operation, Percentile: l.percentile, LimitMS: float64(l.most.V) / float64(time.Millisecond)}
+		told := reports.GateLimit{Operation: l.operation, Percentile: l.percentile, LimitMS: reports.InMS(l.most.V)}
 		var all []float64
 		for _, m := range t.kept {
 			if latency, ok := m.run.Latency[l.operation]; ok {

@@ -20,6 +20,12 @@ import (
 // Thousands formats a number with separators.
 func Thousands(n int64) string { return humanize.Comma(n) }
 
+// InMS returns a duration in milliseconds, the unit of documents.
+func InMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// FromMS returns a number of milliseconds as a duration.
+func FromMS(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
 // Rate formats a rate per second, a small one with one decimal. All rates are rounded here, so that they are the
 // same everywhere.
 func Rate(perSecond float64) string {

@@ -214,7 +214,7 @@ func searchAll(cmd *cobra.Command, cs []explore.Config, dest string, quiet bool)
 		p.say(longestSearch(cs))
 	}
 	for i := range cs {
-		limit := time.Duration(cs[i].Bounds.TimeMS * float64(time.Millisecond))
+		limit := reports.FromMS(cs[i].Bounds.TimeMS)
 		cs[i].Progress = func(e reports.Effort) { p.searching(e, limit) }
 	}
 	var failed error
@@ -248,7 +248,7 @@ func longestSearch(cs []explore.Config) string {
 		}
 		longest = max(longest, c.Bounds.TimeMS)
 	}
-	limit := time.Duration(longest * float64(time.Millisecond))
+	limit := reports.FromMS(longest)
 	return fmt.Sprintf("most take seconds; each ends after at most %s (--time), the last part of which is for random schedules, and all after at most %s", roughly(limit), roughly(limit*time.Duration(len(cs))))
 }
 

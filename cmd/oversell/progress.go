@@ -356,7 +356,7 @@ func (p *progress) Close() {
 // searching shows the progress of a search: on a terminal in one line that is redrawn, elsewhere in a line now and
 // then. The search ends after limit; 0: never.
 func (p *progress) searching(e reports.Effort, limit time.Duration) {
-	took := time.Duration(e.ElapsedMS * float64(time.Millisecond))
+	took := reports.FromMS(e.ElapsedMS)
 	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states waiting", reports.Thousands(e.States), e.Depth,
 		reports.Thousands(int64(float64(e.Transitions)/max(took.Seconds(), 0.001))), reports.Thousands(e.Waiting))
 	if limit > 0 {

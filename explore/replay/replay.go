@@ -201,7 +201,7 @@ func (r *replay) broken(b *rules.Breach) {
 func (r *replay) step(all []reports.Step, s reports.Step) error {
 	switch s.Kind {
 	case reports.StepAdvance:
-		return r.pass(time.Duration(s.AdvanceMS * float64(time.Millisecond)))
+		return r.pass(reports.FromMS(s.AdvanceMS))
 	case reports.StepCrash:
 		return nil // it is never let go on
 	case reports.StepEnd:

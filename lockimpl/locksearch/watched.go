@@ -40,7 +40,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	var end <-chan time.Time
-	if limit := time.Duration(c.Bounds.TimeMS * float64(time.Millisecond)); limit > 0 {
+	if limit := reports.FromMS(c.Bounds.TimeMS); limit > 0 {
 		end = time.After(limit + overtime)
 	}
 	search := <-own
@@ -50,7 +50,7 @@ func watched(ctx context.Context, c explore.Config) (reports.Exploration, error)
 		case r := <-over:
 			return r.r, r.err
 		case <-end:
-			return reports.Exploration{}, fmt.Errorf("the search did not end within %v after its bound of %v: a client computes for long, or waits for something that is neither a command nor its variant.Env", overtime, time.Duration(c.Bounds.TimeMS*float64(time.Millisecond)))
+			return reports.Exploration{}, fmt.Errorf("the search did not end within %v after its bound of %v: a client computes for long, or waits for something that is neither a command nor its variant.Env", overtime, reports.FromMS(c.Bounds.TimeMS))
 		case <-look.C:
 		}
 		now := map[string]int{}
