@@ -56,19 +56,19 @@ type Watcher interface {
 	Done(i, n int, r reports.Run)
 }
 
-// DefaultSale returns the sale that runs under a lock unless another is named.
-func DefaultSale(l lockimpl.Variant) string {
+// defaultSale returns the sale that runs under a lock unless another is named.
+func defaultSale(l lockimpl.Variant) string {
 	if l.Fences {
 		return "fenced"
 	}
 	return "plain"
 }
 
-// DefaultIDs is the id generator that runs unless another is named: the one that needs the lock.
-const DefaultIDs = "get-set"
+// defaultIDs is the id generator that runs unless another is named: the one that needs the lock.
+const defaultIDs = "get-set"
 
-// DefaultDispatch returns the dispatch that runs under a lock unless another is named.
-func DefaultDispatch(l lockimpl.Variant) string {
+// defaultDispatch returns the dispatch that runs under a lock unless another is named.
+func defaultDispatch(l lockimpl.Variant) string {
 	if l.Fences {
 		return "dispatch-fenced"
 	}

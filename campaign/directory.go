@@ -106,6 +106,7 @@ func picture(dir string, h *history.History, vs []checker.Verdict) error {
 	return nil
 }
 
+// WriteFile writes a file of this name in dir.
 func WriteFile(dir, name string, content func(io.Writer) error) error {
 	if err := reports.ToFile(filepath.Join(dir, name), content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

@@ -305,16 +305,16 @@ func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err
 		if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
 			return nil, err
 		}
-		if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
+		if c, err = o.withSale(c, cmp.Or(o.Sale, defaultSale(c.Lock))); err != nil {
 			return nil, err
 		}
 		if c.Scenario.Uses(variant.IDs) {
-			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, DefaultIDs), o.idsVariants()); err != nil {
+			if c.IDs, err = find("generator (--ids)", cmp.Or(o.IDs, defaultIDs), o.idsVariants()); err != nil {
 				return nil, err
 			}
 		}
 		if c.Scenario.Uses(variant.Dispatch) {
-			if c.Dispatch, err = find("dispatch", cmp.Or(o.Dispatch, DefaultDispatch(c.Lock)), dispatchimpl.Variants); err != nil {
+			if c.Dispatch, err = find("dispatch", cmp.Or(o.Dispatch, defaultDispatch(c.Lock)), dispatchimpl.Variants); err != nil {
 				return nil, err
 			}
 		}
@@ -354,7 +354,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
 				return nil, err
 			}
-			if c, err = o.withSale(c, cmp.Or(o.Sale, DefaultSale(c.Lock))); err != nil {
+			if c, err = o.withSale(c, cmp.Or(o.Sale, defaultSale(c.Lock))); err != nil {
 				return nil, err
 			}
 			cs = append(cs, c)

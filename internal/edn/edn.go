@@ -3,7 +3,7 @@
 // It reads more than the notation has, because histories are printed by Clojure: ratios,
 // hexadecimal numbers, ##NaN, regular expressions, var quotes, and maps with a namespace
 // (#:jepsen{:f :read}). The input is not trusted: no input makes the package panic, and
-// values that are nested deeper than [MaxDepth] are refused.
+// values that are nested deeper than maxDepth are refused.
 package edn
 
 import (
@@ -18,8 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds how deep values may be nested.
-const MaxDepth = 200
+// maxDepth bounds how deep values may be nested.
+const maxDepth = 200
 
 // Kind is the kind of a value.
 type Kind uint8
@@ -360,7 +360,7 @@ func (r *Reader) blanks(depth int) error {
 // wanted reads a required value.
 func (r *Reader) wanted(depth int, what string) (Value, error) {
 	at := r.place
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return Value{}, tooDeep(at)
 	}
 	if err := r.blanks(depth); err != nil {
@@ -373,13 +373,13 @@ func (r *Reader) wanted(depth int, what string) (Value, error) {
 }
 
 func tooDeep(at Position) error {
-	return Wrong(at, "values are nested more than %d deep", MaxDepth)
+	return Wrong(at, "values are nested more than %d deep", maxDepth)
 }
 
 // value reads the value that begins here.
 func (r *Reader) value(depth int) (Value, error) {
 	at := r.place
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return Value{}, tooDeep(at)
 	}
 	switch c := r.text[r.at]; c {

@@ -76,7 +76,7 @@ func (b *Book) Actual(text string) string {
 		}
 	})
 	if b.seed != 0 {
-		ScanNumbers(text, func(begin int) {
+		scanNumbers(text, func(begin int) {
 			if name := text[begin : begin+numberWidth]; !b.knows(name) {
 				b.bind(name, otherNumber(b.seed, name))
 			}

@@ -39,8 +39,8 @@ func NumberOwner(n int64) (client int, number int64, ok bool) {
 // numberWidth is the length of such a number in text, and of each of its other spellings.
 const numberWidth = 16
 
-// ScanNumbers calls found for every such number in text, with its position.
-func ScanNumbers(text string, found func(begin int)) {
+// scanNumbers calls found for every such number in text, with its position.
+func scanNumbers(text string, found func(begin int)) {
 	for i := 0; ; {
 		next := strings.Index(text[i:], NumberPrefix)
 		if next < 0 || i+next+numberWidth > len(text) {

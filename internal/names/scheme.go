@@ -250,7 +250,7 @@ func Other(seed uint64, text string) string {
 
 func otherNumbers(seed uint64, text string) string {
 	var b []byte
-	ScanNumbers(text, func(begin int) {
+	scanNumbers(text, func(begin int) {
 		if b == nil {
 			b = []byte(text)
 		}

@@ -54,7 +54,7 @@ func Taken(texts []string) error {
 	own := ""
 	for _, t := range texts {
 		Scan(t, func(begin, _, end int) { own = t[begin:end] })
-		ScanNumbers(t, func(begin int) { own = t[begin : begin+numberWidth] })
+		scanNumbers(t, func(begin int) { own = t[begin : begin+numberWidth] })
 	}
 	if own == "" {
 		return nil

@@ -95,7 +95,7 @@ func (s *Stage) warmed(p *Process) made {
 	}
 	if err := s.config.Warm(p); err != nil {
 		p.Kill()
-		if errors.Is(err, ErrStarts) {
+		if errors.Is(err, errStarts) {
 			return made{err: err}
 		}
 		return made{err: errclass.Environmentf("start %s: %w", s.config.Command[0], err)}

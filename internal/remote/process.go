@@ -179,7 +179,7 @@ func (p *Process) follow(c *control) {
 			p.fail(fmt.Errorf("it connects to the socket %s, which is none of the servers that it was given", printable.Word(rest)))
 			_ = c.tell(0)
 		case "starts":
-			p.fail(ErrStarts)
+			p.fail(errStarts)
 			_ = c.tell(0)
 		case "from":
 			_, _ = fmt.Sscan(rest, &n)
@@ -211,8 +211,8 @@ func (p *Process) asked(e Event) {
 	p.send(e)
 }
 
-// ErrStarts is the error of a program that starts another one.
-var ErrStarts = errors.New("it starts other programs, which a search cannot step")
+// errStarts is the error of a program that starts another one.
+var errStarts = errors.New("it starts other programs, which a search cannot step")
 
 // errBeside is the error of a process that acts by itself.
 var errBeside = errors.New("it sleeps or sends commands while it is asked nothing, as a thread of its own does: that cannot be stepped")

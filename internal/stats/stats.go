@@ -40,13 +40,13 @@ func GeometricMean(xs []float64) (mean, low, high float64) {
 	if n < 2 {
 		return math.Exp(middle), 0, math.Inf(1)
 	}
-	half := Student(len(xs)-1) * math.Sqrt(squares/(n-1)*(2/n))
+	half := student(len(xs)-1) * math.Sqrt(squares/(n-1)*(2/n))
 	return math.Exp(middle), math.Exp(middle - half), math.Exp(middle + half)
 }
 
-// Student returns the 97.5th percentile of Student's distribution with so many degrees of freedom; for more than 30
+// student returns the 97.5th percentile of Student's distribution with so many degrees of freedom; for more than 30
 // that of 30, which is conservative.
-func Student(freedom int) float64 {
+func student(freedom int) float64 {
 	percentiles := [...]float64{
 		12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
 		2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,

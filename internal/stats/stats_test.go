@@ -29,7 +29,7 @@ func TestStudent(t *testing.T) {
 			return math.Exp(a-b) / math.Sqrt(nu*math.Pi) * math.Pow(1+x*x/nu, -(nu+1)/2)
 		}
 		const steps = 20000
-		end, sum := Student(freedom), 0.0
+		end, sum := student(freedom), 0.0
 		for i := range steps { // the midpoint rule
 			sum += density((float64(i)+0.5)*end/steps) * end / steps
 		}
@@ -37,7 +37,7 @@ func TestStudent(t *testing.T) {
 			t.Errorf("%d degrees of freedom: below %v are %.5f; want 0.975", freedom, end, 0.5+sum)
 		}
 	}
-	if Student(31) != Student(30) || !math.IsInf(Student(0), 1) {
+	if student(31) != student(30) || !math.IsInf(student(0), 1) {
 		t.Error("beyond the table")
 	}
 }
