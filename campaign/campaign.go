@@ -172,7 +172,7 @@ type Turn struct {
 
 // Run makes a run and judges it; the watcher is notified at the start. If anything was judged, the result is not
 // nil, also with an error.
-func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Judged, error) {
+func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Result, error) {
 	dir, c := t.Dir, t.Config
 	servers, err := s.of(ctx, c)
 	if err != nil {

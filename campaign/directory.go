@@ -50,7 +50,7 @@ type runInfo struct {
 }
 
 // file judges the history in dir and writes all other files of the run directory.
-func file(dir string, jsonl bool) (*judging.Judged, error) {
+func file(dir string, jsonl bool) (*judging.Result, error) {
 	h, err := history.Open(filepath.Join(dir, HistoryFile))
 	if err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ import (
 	"oversell/variant"
 )
 
-// strikesOf has, for every kind of fault, a sentence that makes it fire, and a check that its effect is visible from
+// injectionOf has, for every kind of fault, a sentence that makes it fire, and a check that its effect is visible from
 // outside.
-var strikesOf = map[string]struct {
+var injectionOf = map[string]struct {
 	sentence string
 	seen     func(o *outside) error
 	flags    []string
@@ -75,7 +75,7 @@ func TestEveryFaultInEveryScenario(t *testing.T) {
 	seats := make(chan struct{}, 4)
 	long := os.Getenv("OVERSELL_LONG") != ""
 	for i, k := range faults.Kinds {
-		if _, listed := strikesOf[k.Name]; !listed {
+		if _, listed := injectionOf[k.Name]; !listed {
 			t.Errorf("there is no sentence for %s", k.Name)
 			continue
 		}
@@ -88,7 +88,7 @@ func TestEveryFaultInEveryScenario(t *testing.T) {
 				defer func() { <-seats }()
 				var err error
 				for range 2 { // a fault with a chance may not fire in one run
-					if err = strikeIn(t, k.Name, s.Name); err == nil {
+					if err = injectIn(t, k.Name, s.Name); err == nil {
 						return
 					}
 				}
@@ -98,12 +98,12 @@ func TestEveryFaultInEveryScenario(t *testing.T) {
 	}
 }
 
-// strikers is the number of clients in each cell.
-const strikers = 4
+// cellClients is the number of clients in each cell.
+const cellClients = 4
 
-func strikeIn(t *testing.T, kind, scenario string) error {
-	x := strikesOf[kind]
-	args := []string{"--scenario", scenario, "--lock", "lua-release", "--clients", strconv.Itoa(strikers), "--ttl", "1s", "--wait", "500ms", "--timeout", "500ms", "--seed", "1", "--target", "process", "--fault", x.sentence}
+func injectIn(t *testing.T, kind, scenario string) error {
+	x := injectionOf[kind]
+	args := []string{"--scenario", scenario, "--lock", "lua-release", "--clients", strconv.Itoa(cellClients), "--ttl", "1s", "--wait", "500ms", "--timeout", "500ms", "--seed", "1", "--target", "process", "--fault", x.sentence}
 	switch scenario {
 	case "seckill":
 		args = append(args, "--stock", "100", "--hold", "2ms")
@@ -269,7 +269,7 @@ func (o *outside) lookAtConnections(list string) {
 	case len(now) == 0:
 	case len(o.conns) > 0 && !left:
 		o.anew = true
-	case len(now) >= strikers:
+	case len(now) >= cellClients:
 		o.conns = now
 	}
 }

@@ -75,7 +75,7 @@ func Report(paths []string, out string) (written []string, err error) {
 // difference writes the page about what changed from one run to another.
 func difference(a, b source, out string) error {
 	var in page.DifferenceInput
-	var judged [2]judging.Judged
+	var judged [2]judging.Result
 	var histories [2]*history.History
 	for i, s := range []source{a, b} {
 		h, err := read(s.path)
@@ -295,7 +295,7 @@ func decode(path string, v any) error {
 }
 
 // pageOf writes the page of a judged history at path, a run directory or a file; the page will be in dir.
-func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Judged) error {
+func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Result) error {
 	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); Exists(picture) {
 		in.Picture = linkFrom(dir, picture)

@@ -29,7 +29,7 @@ func TestCalmKeysAreAdvancedAlike(t *testing.T) {
 		ops := manyKeys(r, 1+r.IntN(5))
 		every := 1 + r.IntN(40)
 		told := func(calm int) (vs []Verdict) {
-			s := &Shared{Header: &h, Calm: calm}
+			s := &Shared{Header: &h, LazyBelow: calm}
 			var ms []Monitor
 			for _, j := range All {
 				if h.Has(j.Of) {

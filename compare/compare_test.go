@@ -317,12 +317,12 @@ func TestOutcomeOfACell(t *testing.T) {
 // TestWhatIsMadeOnceMore checks that a run that another seed may decide is repeated, and that only the repetition
 // counts.
 func TestWhatIsMadeOnceMore(t *testing.T) {
-	judged := func(verdict, why string, done int64) *judging.Judged {
+	judged := func(verdict, why string, done int64) *judging.Result {
 		l := reports.NewLatencies()
 		for range done {
 			l.Add(&history.Op{Kind: history.Buy, Return: time.Millisecond})
 		}
-		return &judging.Judged{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: judging.Work{Kind: history.Buy, Done: done, Requests: l}}
+		return &judging.Result{Run: reports.Run{Verdict: verdict, Why: why}, Latencies: l, Work: judging.Work{Kind: history.Buy, Done: done, Requests: l}}
 	}
 	var x tally
 	once, more := job{}, job{instead: true}

@@ -292,7 +292,7 @@ func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 }
 
 // narrow replaces the work and the latencies of a run by those of the window.
-func narrow(j *judging.Judged, dir string, w window) error {
+func narrow(j *judging.Result, dir string, w window) error {
 	if w == (window{}) || j.Run.Interrupted {
 		return nil
 	}

@@ -22,7 +22,7 @@ type tally struct {
 	latencies *reports.Latencies
 	requests  *reports.Latencies
 	kind      history.Kind    // of requests
-	last      *judging.Judged // the last run; its latencies are not merged yet, because it may be replaced
+	last      *judging.Result // the last run; its latencies are not merged yet, because it may be replaced
 }
 
 // part is the purpose of a run.
@@ -67,7 +67,7 @@ type brokenOnce struct {
 }
 
 // add counts a run of job of. It may replace the last run if that decided nothing.
-func (t *tally) add(round int, dir string, j *judging.Judged, of job) {
+func (t *tally) add(round int, dir string, j *judging.Result, of job) {
 	s := sample{
 		part: of.part, round: round, dir: dir, run: j.Run, why: whyNot(j.Run), done: j.Work.Done, rate: j.Work.Rate(), interrupted: j.Run.Interrupted,
 		inconclusive: j.Run.Verdict == reports.Inconclusive, longest: j.Run.Latency[history.Acquire.String()].Call.Max,

@@ -41,13 +41,13 @@ var kindSplitBrain = Kind{
 		if err != nil {
 			return nil, err
 		}
-		b := &brain{Site: on, master: master, old: old, primary: on.Target.Admin(old)}
+		b := &deposed{Site: on, master: master, old: old, primary: on.Target.Admin(old)}
 		return b.reunite, b.split(ctx)
 	},
 }
 
-// brain is a primary that is deposed without learning of it.
-type brain struct {
+// deposed is a primary that was replaced without learning of it.
+type deposed struct {
 	Site
 	master, old int
 	primary     *redis.Client
@@ -55,7 +55,7 @@ type brain struct {
 	known map[int][]byte
 }
 
-func (b *brain) split(ctx context.Context) error {
+func (b *deposed) split(ctx context.Context) error {
 	if err := b.grantUnseen(ctx); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (b *brain) split(ctx context.Context) error {
 }
 
 // replace replaces the frozen primary by a replica.
-func (b *brain) replace(ctx context.Context) error {
+func (b *deposed) replace(ctx context.Context) error {
 	if err := b.forget(ctx); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (b *brain) replace(ctx context.Context) error {
 }
 
 // grantUnseen waits until a client has obtained a lock that no replica has.
-func (b *brain) grantUnseen(ctx context.Context) error {
+func (b *deposed) grantUnseen(ctx context.Context) error {
 	for {
 		if err := b.part(ctx); err != nil {
 			return err
@@ -120,7 +120,7 @@ const unseenWrites = 300 * time.Millisecond
 
 // awaitUnseen waits for a grant that the replicas do not have. It reports whether they must be admitted again before it
 // can go on.
-func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
+func (b *deposed) awaitUnseen(ctx context.Context) (again bool, err error) {
 	if b.Key == "" {
 		return false, pause(ctx, unseenWrites)
 	}
@@ -142,7 +142,7 @@ func (b *brain) awaitUnseen(ctx context.Context) (again bool, err error) {
 
 // unseen reports whether the lock is held, and remembers the replicas' value: not this grant, for they were cut off
 // before it, but perhaps an earlier one.
-func (b *brain) unseen(ctx context.Context) (bool, error) {
+func (b *deposed) unseen(ctx context.Context) (bool, error) {
 	now, err := b.lock(ctx, b.old)
 	if err != nil || now == nil {
 		return false, err
@@ -157,7 +157,7 @@ func (b *brain) unseen(ctx context.Context) (bool, error) {
 }
 
 // lock returns a server's value of the lock's key, nil if there is none.
-func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
+func (b *deposed) lock(ctx context.Context, number int) ([]byte, error) {
 	conn := b.Target.Admin(number).Conn()
 	defer conn.Close()
 	var err error
@@ -176,7 +176,7 @@ func (b *brain) lock(ctx context.Context, number int) ([]byte, error) {
 
 // forget removes the old lock that the replicas have, if any, before clients can ask for it: its holder has given it
 // back, and only the primary knows. A replica of a cluster refuses such a command; there endLease does it later.
-func (b *brain) forget(ctx context.Context) error {
+func (b *deposed) forget(ctx context.Context) error {
 	if clustered(b.Target) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (b *brain) forget(ctx context.Context) error {
 }
 
 // endLease removes the old lock that the new primary has, if any.
-func (b *brain) endLease(ctx context.Context, successor int) error {
+func (b *deposed) endLease(ctx context.Context, successor int) error {
 	old := b.known[successor]
 	if old == nil {
 		return nil
@@ -216,7 +216,7 @@ func (b *brain) endLease(ctx context.Context, successor int) error {
 }
 
 // replicas returns the numbers of all other servers with the same keys.
-func (b *brain) replicas() (numbers []int) {
+func (b *deposed) replicas() (numbers []int) {
 	for _, s := range b.Target.Servers() {
 		if s.Role != server.Sentinel && s.Number != b.old && group(b.Target, s.Number) == b.master {
 			numbers = append(numbers, s.Number)
@@ -231,7 +231,7 @@ const wrongPassword = "nobody-is-let-in"
 // part cuts the replicas off from the primary: with a password that it does not accept they cannot log in again.
 // (Revoking their right to replicate, in one place on the primary, would also work; but restoring it during an attempt
 // to connect leaves replicas that take the primary for one without PSYNC, and never report their offset again.)
-func (b *brain) part(ctx context.Context) error {
+func (b *deposed) part(ctx context.Context) error {
 	err := b.setPassword(ctx, wrongPassword)
 	if err == nil {
 		err = b.primary.ClientKillByFilter(ctx, "TYPE", "replica").Err()
@@ -243,9 +243,9 @@ func (b *brain) part(ctx context.Context) error {
 }
 
 // admit lets the replicas log in again.
-func (b *brain) admit(ctx context.Context) error { return b.setPassword(ctx, "") }
+func (b *deposed) admit(ctx context.Context) error { return b.setPassword(ctx, "") }
 
-func (b *brain) setPassword(ctx context.Context, password string) error {
+func (b *deposed) setPassword(ctx context.Context, password string) error {
 	for _, n := range b.replicas() {
 		if err := configure(ctx, b.Target.Admin(n), "masterauth", password); err != nil {
 			return fmt.Errorf("server %d, a replica: %w", n, err)
@@ -256,7 +256,7 @@ func (b *brain) setPassword(ctx context.Context, password string) error {
 
 // scatter makes every second client of the old primary connect again, which leads it to the new one. If sentinels or a
 // cluster tell clients of the new one, this is not needed.
-func (b *brain) scatter(ctx context.Context) error {
+func (b *deposed) scatter(ctx context.Context) error {
 	if b.Target.Topology != "replica" {
 		return nil
 	}
@@ -288,7 +288,7 @@ func connectionIDs(list string) (ids []string) {
 }
 
 // reunite ends the split at whatever stage it is.
-func (b *brain) reunite(ctx context.Context) error {
+func (b *deposed) reunite(ctx context.Context) error {
 	if err := b.Target.Thaw(b.old); err != nil {
 		return err
 	}

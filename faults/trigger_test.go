@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// strikesAt returns at which of n opportunities, a millisecond apart, a fault fires.
-func strikesAt(w When, seed uint64, n int) (at []int) {
+// injectedAt returns at which of n opportunities, a millisecond apart, a fault fires.
+func injectedAt(w When, seed uint64, n int) (at []int) {
 	t := newTrigger(w, seed)
 	for i := range n {
 		if t.fires(time.Duration(i) * time.Millisecond) {
@@ -37,7 +37,7 @@ func TestTriggerFires(t *testing.T) {
 		{"always", When{Chance: 1}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
 		{"always, some times", When{Chance: 1, Times: 2}, []int{0, 1}},
 	} {
-		if got := strikesAt(c.when, 1, 10); !slices.Equal(got, c.want) {
+		if got := injectedAt(c.when, 1, 10); !slices.Equal(got, c.want) {
 			t.Errorf("%s: fires at %v; want %v", c.name, got, c.want)
 		}
 	}
@@ -58,22 +58,22 @@ func TestTriggerPeriodsWithoutOpportunity(t *testing.T) {
 func TestTriggerChance(t *testing.T) {
 	const n = 100_000
 	for _, p := range []float64{0.001, 0.01, 0.25, 0.9} {
-		got := strikesAt(When{Chance: p}, 7, n)
+		got := injectedAt(When{Chance: p}, 7, n)
 		mean, deviation := p*n, math.Sqrt(p*(1-p)*n)
 		if math.Abs(float64(len(got))-mean) > 5*deviation {
 			t.Errorf("a chance of %v fires %d times in %d; want %.0f ± %.0f", p, len(got), n, mean, 5*deviation)
 		}
-		if !slices.Equal(got, strikesAt(When{Chance: p}, 7, n)) {
+		if !slices.Equal(got, injectedAt(When{Chance: p}, 7, n)) {
 			t.Errorf("a chance of %v: the same seed fires differently", p)
 		}
-		if slices.Equal(got, strikesAt(When{Chance: p}, 8, n)) {
+		if slices.Equal(got, injectedAt(When{Chance: p}, 8, n)) {
 			t.Errorf("a chance of %v: another seed fires alike", p)
 		}
 	}
-	if got := strikesAt(When{Chance: 0.5, Times: 4}, 7, 1000); len(got) != 4 {
+	if got := injectedAt(When{Chance: 0.5, Times: 4}, 7, 1000); len(got) != 4 {
 		t.Errorf("50%% times 4 fires at %v", got)
 	}
-	half := strikesAt(When{Chance: 0.5, Every: 100 * ms}, 7, 1000)
+	half := injectedAt(When{Chance: 0.5, Every: 100 * ms}, 7, 1000)
 	if len(half) != 10 {
 		t.Errorf("50%% every 100ms fires at %v in a second", half)
 	}

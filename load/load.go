@@ -100,12 +100,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	if c.Pool > 0 {
 		var err error
-		if e.shared, err = e.dial(ctx, nobody, c.Pool); err != nil {
+		if e.shared, err = e.dial(ctx, sharedID, c.Pool); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
 	if c.Waiting == PubSub {
-		conns, err := e.dial(ctx, nobody, 1)
+		conns, err := e.dial(ctx, sharedID, 1)
 		if err == nil {
 			e.hub, err = newHub(ctx, conns[0], c.InLine)
 		}
@@ -116,8 +116,8 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// nobody replaces a client's ID for shared connections.
-const nobody = -1
+// sharedID replaces a client's ID for shared connections.
+const sharedID = -1
 
 // dial opens and warms one redis client per node.
 func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.UniversalClient, error) {
@@ -175,7 +175,7 @@ func (e *Engine) Client(ctx context.Context) (*Client, error) {
 // Administrator creates a client that is not part of the load and that no fault affects: for work before and after
 // the load.
 func (e *Engine) Administrator(ctx context.Context) (*Client, error) {
-	conns, err := e.dial(ctx, nobody, 1)
+	conns, err := e.dial(ctx, sharedID, 1)
 	if err != nil {
 		return nil, err
 	}

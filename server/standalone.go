@@ -47,7 +47,7 @@ func (s *standalone) Promote(context.Context, *instance.Server) (*instance.Serve
 
 func (s *standalone) Revive(context.Context, *instance.Server) error { return nil }
 
-func (s *standalone) Become(context.Context, topology.Vigilance) error { return nil }
+func (s *standalone) Become(context.Context, topology.Detection) error { return nil }
 
 func (s *standalone) Missing(ctx context.Context) error {
 	_, err := s.t.group.Roll(ctx)

@@ -28,11 +28,11 @@ type conn struct {
 	pending pending
 	// halted holds this connection's replies.
 	halted gate
-	// deaf says that nothing may be written to the client any more, because it was
+	// closedToClient says that nothing may be written to the client any more, because it was
 	// sent away or is not there.
-	deaf atomic.Bool
-	// blurred says that the replies cannot be told apart any more.
-	blurred atomic.Bool
+	closedToClient atomic.Bool
+	// opaque says that the replies cannot be told apart any more.
+	opaque atomic.Bool
 	// sent says that nothing more will be sent to the server.
 	sent atomic.Bool
 	wg   sync.WaitGroup
@@ -59,7 +59,7 @@ func (c *conn) run() {
 	broken := newRequests(c).run()
 	c.sent.Store(true)
 	c.wg.Wait()
-	if broken && !c.deaf.Load() {
+	if broken && !c.closedToClient.Load() {
 		reset(c.client)
 	}
 }
@@ -111,7 +111,7 @@ func (c *conn) passes(d Direction) bool {
 func (c *conn) wake() { c.client.SetReadDeadline(time.Unix(1, 0)) }
 
 // hush drops all bytes that would be written to the client from now on.
-func (c *conn) hush() { c.deaf.Store(true) }
+func (c *conn) hush() { c.closedToClient.Store(true) }
 
 // fire reports that an action took effect.
 func (c *conn) fire(s *injection) {

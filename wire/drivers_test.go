@@ -15,7 +15,7 @@ import (
 )
 
 // throughDriver returns two go-redis clients of a new server: one through a proxy, and one directly.
-func throughDriver(t *testing.T, s *striker, protocol int) (c, direct *redis.Client) {
+func throughDriver(t *testing.T, s *injector, protocol int) (c, direct *redis.Client) {
 	t.Helper()
 	addr, _ := servertest.Start(t)
 	p := s.through(t, addr)
@@ -31,7 +31,7 @@ var bothProtocols = []int{2, 3}
 func TestDriver(t *testing.T) {
 	for _, protocol := range bothProtocols {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
-			s := &striker{}
+			s := &injector{}
 			c, _ := throughDriver(t, s, protocol)
 			for name, test := range map[string]func(*testing.T, *redis.Client){
 				"pipeline": drivePipeline, "transaction": driveTransaction, "pub/sub": drivePubSub,
@@ -197,7 +197,7 @@ func TestDriverStruck(t *testing.T) {
 			{DropReply, true}, {ResetAfter, true}, {Late, true},
 		} {
 			t.Run(fmt.Sprintf("RESP%d/%s", protocol, c.verb), func(t *testing.T) {
-				s := &striker{name: "DECR", action: Action{Verb: c.verb}, times: 1}
+				s := &injector{name: "DECR", action: Action{Verb: c.verb}, times: 1}
 				client, direct := throughDriver(t, s, protocol)
 				direct.Set(t.Context(), "stock", 5, 0)
 				hasty := client.WithTimeout(time.Minute)
@@ -225,7 +225,7 @@ func TestDriverStruck(t *testing.T) {
 
 // TestDriverRepeats checks that a driver that sends a command again applies it twice.
 func TestDriverRepeats(t *testing.T) {
-	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
+	s := &injector{name: "DECR", action: Action{Verb: DropReply}, times: 1}
 	addr, _ := servertest.Start(t)
 	p := s.through(t, addr)
 	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: 3})
@@ -239,7 +239,7 @@ func TestDriverRepeats(t *testing.T) {
 // TestDriverPipelineStruck checks the state of the server after a command in a pipeline was hit, although go-redis throws
 // away the answers that came before.
 func TestDriverPipelineStruck(t *testing.T) {
-	s := &striker{name: "DECR", action: Action{Verb: DropReply}, times: 1}
+	s := &injector{name: "DECR", action: Action{Verb: DropReply}, times: 1}
 	c, direct := throughDriver(t, s, 3)
 	cmds, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		p.Set(t.Context(), "a", 1, 0)

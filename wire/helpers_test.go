@@ -143,9 +143,9 @@ func fakeServer(t testing.TB) (addr string, accepted <-chan *net.TCPConn) {
 	return l.Addr().String(), conns
 }
 
-// striker is a judge that gives one action to the commands of one name, at most times times. It remembers what it was
+// injector is a judge that gives one action to the commands of one name, at most times times. It remembers what it was
 // asked to judge and which actions fired.
-type striker struct {
+type injector struct {
 	name   string
 	action Action
 	times  int // 0: without limit
@@ -156,7 +156,7 @@ type striker struct {
 	fired  []string // verb, name and key
 }
 
-func (s *striker) judge(c Command) Action {
+func (s *injector) judge(c Command) Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.judged = append(s.judged, strings.TrimSpace(c.Name+" "+c.Key))
@@ -167,26 +167,26 @@ func (s *striker) judge(c Command) Action {
 	return s.action
 }
 
-func (s *striker) heard(c Command, a Action) {
+func (s *injector) heard(c Command, a Action) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fired = append(s.fired, strings.TrimSpace(string(a.Verb)+" "+c.Name+" "+c.Key))
 }
 
-func (s *striker) firings() string {
+func (s *injector) firings() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.fired, ", ")
 }
 
-func (s *striker) judgements() string {
+func (s *injector) judgements() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.judged, ", ")
 }
 
-// through opens a proxy that this striker judges.
-func (s *striker) through(t testing.TB, to string) *Proxy {
+// through opens a proxy that this injector judges.
+func (s *injector) through(t testing.TB, to string) *Proxy {
 	t.Helper()
 	return mustListen(t, Options{To: to, Judge: s.judge, Fired: s.heard})
 }

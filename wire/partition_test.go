@@ -105,7 +105,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 
 // TestCutIsJudgedAfter checks that a command that arrives during a cut is judged only when the cut ends.
 func TestCutIsJudgedAfter(t *testing.T) {
-	s := &striker{name: "INCR", action: Action{Verb: DropRequest}}
+	s := &injector{name: "INCR", action: Action{Verb: DropRequest}}
 	p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 	client.send("PING")
 	server.expect(string(command("PING")))
@@ -275,7 +275,7 @@ func TestForeignReplies(t *testing.T) {
 		{Reset, "", string(command("GET", "b"))},
 	} {
 		t.Run(string(c.verb), func(t *testing.T) {
-			s := &striker{name: "INCR", action: Action{Verb: c.verb}}
+			s := &injector{name: "INCR", action: Action{Verb: c.verb}}
 			_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 			if c.first != "" {
 				client.send("GET b")
@@ -302,7 +302,7 @@ func TestForeignReplies(t *testing.T) {
 func TestServerLeavesDuringAStrike(t *testing.T) {
 	for _, verb := range []Verb{DropReply, ResetAfter, DropRequest, Reset, Late, HalfOpen} {
 		t.Run(string(verb), func(t *testing.T) {
-			s := &striker{name: "INCR", action: Action{Verb: verb}}
+			s := &injector{name: "INCR", action: Action{Verb: verb}}
 			p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 			client.send("GET b", "INCR a")
 			server.expect(string(command("GET", "b")))
@@ -449,7 +449,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 // the same address.
 func TestServerKilled(t *testing.T) {
 	addr, process := servertest.Start(t)
-	s := &striker{}
+	s := &injector{}
 	p := s.through(t, addr)
 	client := mustDial(t, p.Addr())
 	client.send("PING")
@@ -474,7 +474,7 @@ func TestServerKilled(t *testing.T) {
 // TestReplica checks that a server can replicate through the proxy: what is neither a command nor a reply passes.
 func TestReplica(t *testing.T) {
 	addr, _ := servertest.Start(t, "--repl-diskless-sync-delay", "0")
-	s := &striker{name: "SET", action: Action{Verb: DropRequest}}
+	s := &injector{name: "SET", action: Action{Verb: DropRequest}}
 	p := s.through(t, addr)
 	master := redis.NewClient(&redis.Options{Addr: addr})
 	defer master.Close()

@@ -58,7 +58,7 @@ func (r *replies) read() bool {
 		return true
 	}
 	r.forward(r.end)
-	if !r.c.deaf.Load() && r.c.passes(Replies) {
+	if !r.c.closedToClient.Load() && r.c.passes(Replies) {
 		if errors.Is(err, io.EOF) {
 			r.c.client.CloseWrite()
 		} else {
@@ -134,7 +134,7 @@ func (r *replies) step() (done, ok bool) {
 // blur gives up telling replies apart.
 func (r *replies) blur() {
 	r.raw = true
-	r.c.blurred.Store(true)
+	r.c.opaque.Store(true)
 	r.c.pending.end(blurred)
 }
 
@@ -230,7 +230,7 @@ func (r *replies) dispose() bool {
 	if !r.forward(r.at) {
 		return false
 	}
-	if r.fate == trickled && !r.c.deaf.Load() {
+	if r.fate == trickled && !r.c.closedToClient.Load() {
 		err := r.c.trickle(r.c.client, Replies, r.buf[r.at:r.pos], r.to.injection.action.After)
 		r.heard(err)
 	}
@@ -266,11 +266,11 @@ func (r *replies) finish() bool {
 // forward sends the held bytes, up to here. It is false if the connection is to
 // end at once.
 func (r *replies) forward(upTo int) bool {
-	if upTo > r.from && !r.c.deaf.Load() {
+	if upTo > r.from && !r.c.closedToClient.Load() {
 		if !r.c.passes(Replies) {
 			return false
 		}
-		if !r.c.deaf.Load() {
+		if !r.c.closedToClient.Load() {
 			_, err := r.c.client.Write(r.buf[r.from:upTo])
 			r.heard(err)
 		}

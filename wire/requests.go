@@ -83,7 +83,7 @@ func (r *requests) stopped(err error) {
 // take looks at the bytes that were read: it has each request in them judged, and
 // forwards those that may pass, several at once if they arrived together.
 func (r *requests) take() bool {
-	r.raw = r.raw || r.c.blurred.Load()
+	r.raw = r.raw || r.c.opaque.Load()
 	for !r.raw && r.pos < r.end {
 		done, ok := r.step()
 		if !ok {

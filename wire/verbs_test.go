@@ -11,10 +11,10 @@ import (
 	"oversell/internal/servertest"
 )
 
-// bench is a real server, a proxy to it with a striker, a client through the proxy, and a direct client.
+// bench is a real server, a proxy to it with a injector, a client through the proxy, and a direct client.
 type bench struct {
 	t      *testing.T
-	s      *striker
+	s      *injector
 	p      *Proxy
 	client *rawClient
 	direct *redis.Client
@@ -23,7 +23,7 @@ type bench struct {
 func newBench(t *testing.T, name string, a Action) *bench {
 	t.Helper()
 	addr, _ := servertest.Start(t)
-	s := &striker{name: name, action: a}
+	s := &injector{name: name, action: a}
 	p := s.through(t, addr)
 	direct := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { direct.Close() })
@@ -262,7 +262,7 @@ func TestHalfOpenOneWay(t *testing.T) {
 		b.fired("half-open INCR b")
 	})
 	t.Run("requests", func(t *testing.T) {
-		s := &striker{name: "INCR", action: Action{Verb: HalfOpen, Direction: Requests}}
+		s := &injector{name: "INCR", action: Action{Verb: HalfOpen, Direction: Requests}}
 		_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 		client.send("INCR a")
 		server.expectSilence(func() {
@@ -502,7 +502,7 @@ func TestBlockedClientLeaves(t *testing.T) {
 // TestPushesAreNoReplies checks that the proxy does not count pushes as replies, while an action waits for a reply or
 // before.
 func TestPushesAreNoReplies(t *testing.T) {
-	s := &striker{name: "INCR", action: Action{Verb: DropReply}}
+	s := &injector{name: "INCR", action: Action{Verb: DropReply}}
 	_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 	push := ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n"
 	client.send("GET a", "GET b")
@@ -523,7 +523,7 @@ func TestPushesAreNoReplies(t *testing.T) {
 // judged.
 func TestWhatCameBeforeIsDelivered(t *testing.T) {
 	for _, first := range []string{"HELLO 2", "PING"} {
-		s := &striker{name: "INCR", action: Action{Verb: DropRequest}}
+		s := &injector{name: "INCR", action: Action{Verb: DropRequest}}
 		p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
 		p.Cut(Replies)
 		client.send(first)

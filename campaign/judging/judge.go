@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// Judged is a judged history. It depends on the history alone.
-type Judged struct {
+// Result is a judged history. It depends on the history alone.
+type Result struct {
 	Run       reports.Run
 	Latencies *reports.Latencies
 	Verdicts  []checker.Verdict
@@ -28,7 +28,7 @@ type Judged struct {
 }
 
 // Judge judges a history. It makes as few passes as possible over a file on disk.
-func Judge(h *history.History) Judged {
+func Judge(h *history.History) Result {
 	t := NewCounting(h)
 	j := checker.Judge(h, t.Read)
 	lat, ops := t.latencies, t.ops
@@ -69,7 +69,7 @@ func Judge(h *history.History) Judged {
 	r.Verdict, r.Why = Verdict(h, results, t.Contended)
 	work := t.Work(h, j.Sold+j.Unknown)
 	r.Request = work.Request()
-	return Judged{r, lat, j.Verdicts, work}
+	return Result{r, lat, j.Verdicts, work}
 }
 
 func byName(refusals map[history.Reason]int64) map[string]int64 {

@@ -22,15 +22,15 @@ type Judged struct {
 // Shared is the state shared by the monitors of one history.
 type Shared struct {
 	Header *history.Header
-	// Calm is the most operations of a key that is advanced only at its next operation, and at the end; 0 means the
-	// default. The judgement does not depend on it.
-	Calm int
+	// LazyBelow: a key with at most this many operations is advanced only at its next operation and at the end; 0 means
+	// the default. The judgement does not depend on it.
+	LazyBelow int
 
 	states map[variant.Object]any
 }
 
-// Lazy returns Calm, or its default.
-func (s *Shared) Lazy() int { return cmp.Or(s.Calm, calmOps) }
+// Lazy returns LazyBelow, or its default.
+func (s *Shared) Lazy() int { return cmp.Or(s.LazyBelow, calmOps) }
 
 // StateOf returns the state that the monitors of one object share; the first of them opens it.
 func StateOf[S any](s *Shared, of variant.Object, open func(*Shared) S) S {
@@ -45,6 +45,6 @@ func StateOf[S any](s *Shared, of variant.Object, open func(*Shared) S) S {
 	return state
 }
 
-// calmOps is the default of [Shared.Calm]. Of many keys, few have operations between two calls of Advance, and visiting
+// calmOps is the default of [Shared.LazyBelow]. Of many keys, few have operations between two calls of Advance, and visiting
 // all others each time would take longer than their operations.
 const calmOps = 256

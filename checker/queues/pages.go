@@ -70,8 +70,8 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 // packState does the same for the state of a task. Of a task that is not there and has no operation in flight, only the
 // version matters.
 func packState(c *monitor.Packer, _ int32, s, _ *state) {
-	idle := s.phase == absent && s.credit == 0 && s.flying == 0 && !s.taking && !s.core && !s.seen && !s.tangled && !s.haunted
-	c.Bits(&idle, &s.taking, &s.core, &s.seen, &s.tangled, &s.haunted, &s.perhaps, &s.replaced)
+	idle := s.phase == absent && s.credit == 0 && s.flying == 0 && !s.taking && !s.core && !s.seen && !s.tangled && !s.tainted
+	c.Bits(&idle, &s.taking, &s.core, &s.seen, &s.tangled, &s.tainted, &s.perhaps, &s.replaced)
 	monitor.Number(c, &s.version)
 	if idle {
 		*s = state{version: s.version}

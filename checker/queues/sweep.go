@@ -148,7 +148,7 @@ type state struct {
 	taking        bool // one pop or withdrawal is in flight
 	core, seen    bool
 	tangled       bool
-	haunted       bool // for good
+	tainted       bool // for good
 	perhaps       bool // it was enqueued again without an answer
 	replaced      bool // anew: the enqueue replaces the entry that is there
 }
@@ -426,12 +426,12 @@ func (s *sweep) tangle(st *state) {
 
 func (s *sweep) haunt(st *state) {
 	s.tangle(st)
-	st.haunted = true
+	st.tainted = true
 }
 
 // settle ends a tangle when nothing is left of it.
 func (s *sweep) settle(st *state) {
-	if !st.haunted && st.flying == 0 && st.credit == 0 {
+	if !st.tainted && st.flying == 0 && st.credit == 0 {
 		st.tangled, st.phase = false, absent
 	}
 }

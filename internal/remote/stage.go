@@ -48,7 +48,7 @@ type Stage struct {
 	dir     *workdir.Dir
 	control net.Listener
 	servers []net.Listener
-	sources []*breeder
+	sources []*spawner
 	over    chan struct{}
 	running sync.WaitGroup
 
@@ -101,7 +101,7 @@ func Open(ctx context.Context, c Config) (s *Stage, err error) {
 		})
 	}
 	for range sources {
-		b := &breeder{stage: s, ready: make(chan made, 2)}
+		b := &spawner{stage: s, ready: make(chan made, 2)}
 		s.sources = append(s.sources, b)
 		s.running.Go(b.work)
 	}

@@ -148,7 +148,7 @@ func (c *Cluster) enlist(ctx context.Context, s *instance.Server) error {
 }
 
 // Become changes how long a node may be silent.
-func (c *Cluster) Become(ctx context.Context, m Vigilance) error {
+func (c *Cluster) Become(ctx context.Context, m Detection) error {
 	limit := nodeTimeout
 	if m == Patient {
 		limit = patience

@@ -150,7 +150,7 @@ func lead(s *instance.Server) func(ctx context.Context, follower *redis.Client) 
 }
 
 // Become implements Shape: there are no sentinels to tell.
-func (p *Pair) Become(context.Context, Vigilance) error { return nil }
+func (p *Pair) Become(context.Context, Detection) error { return nil }
 
 // Missing implements Shape.
 func (p *Pair) Missing(ctx context.Context) error {

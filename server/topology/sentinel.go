@@ -395,7 +395,7 @@ func downAfter(version string) time.Duration {
 
 // Become changes how long a server may be silent, and how fast a former primary is
 // corrected.
-func (g *Watched) Become(ctx context.Context, m Vigilance) error {
+func (g *Watched) Become(ctx context.Context, m Detection) error {
 	limit, greet := downAfter(g.t.Masters[0].Version), greeting
 	switch m {
 	case Patient:

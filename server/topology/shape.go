@@ -28,7 +28,7 @@ type Shape interface {
 	Revive(ctx context.Context, s *instance.Server) error
 	// Become tells the sentinels or cluster nodes how soon to give up a silent
 	// server. It may fail for some of them.
-	Become(ctx context.Context, m Vigilance) error
+	Become(ctx context.Context, m Detection) error
 	// Missing returns the reason why the servers are not healthy yet, as
 	// AwaitHealthy defines it; nil if they are.
 	Missing(ctx context.Context) error

@@ -11,17 +11,17 @@ import (
 	"oversell/server/instance"
 )
 
-// Vigilance says how soon the processes that watch the servers give up a silent one: sentinels, or the nodes of a
+// Detection says how soon the processes that watch the servers give up a silent one: sentinels, or the nodes of a
 // cluster, which watch each other.
 //
 // After a kill, a server must be given up within half a second of silence; otherwise its leases would be over before
 // the failover. But on a busy machine servers are often silent for that long, and a run without a fault must not see a
 // failover. So the watchers are patient until a fault hits a server, and are then told so.
-type Vigilance int
+type Detection int
 
 const (
 	// Patient: a silent server is given up after many seconds.
-	Patient Vigilance = iota
+	Patient Detection = iota
 	// Watchful: after half a second, or 1.5 s by sentinels before Redis 7.
 	Watchful
 	// Mending: also, sentinels make a former primary that came back a replica within a second; otherwise they take 8 s.

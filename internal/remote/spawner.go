@@ -16,8 +16,8 @@ import (
 	"oversell/internal/printable"
 )
 
-// breeder makes processes in advance.
-type breeder struct {
+// spawner makes processes in advance.
+type spawner struct {
 	stage *Stage
 	ready chan made
 }
@@ -39,7 +39,7 @@ type program struct {
 
 // work makes processes until the stage is closed. After an error it returns that error every time, without starting the
 // program again.
-func (b *breeder) work() {
+func (b *spawner) work() {
 	var template *program
 	defer func() {
 		template.end()
@@ -69,7 +69,7 @@ func (b *breeder) work() {
 }
 
 // make makes one process, and returns the template for others if there is one.
-func (b *breeder) make(template *program) (made, *program) {
+func (b *spawner) make(template *program) (made, *program) {
 	s := b.stage
 	if template == nil {
 		p, err := s.start()
