@@ -76,6 +76,7 @@ func TestMutualExclusion(t *testing.T) {
 		{"released at the same instant", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 1, 4, far), released(1, 1, 4, 9)}, Holds, ""},
 		{"released an instant later", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), acquired(2, 2, 1, 4, far), released(1, 1, 5, 9)}, Violated, ""},
 		{"a refused release ends it too", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), lostTo(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, ""},
+		{"a release that was not asked ends nothing", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), lockOp(history.Release, 1, 1, 3, 4, history.Refused, history.Stopped), acquired(2, 2, 5, 6, far)}, Violated, "never released it"},
 		{"an unknown release ends it too", history.Header{}, []history.Op{acquired(1, 1, 1, 2, far), unanswered(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, ""},
 		{"the lease ends at the same instant", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 6), acquired(2, 2, 1, 6, far)}, Holds, ""},
 		{"the lease ends an instant later", history.Header{}, []history.Op{acquired(1, 1, 1, 2, 7), acquired(2, 2, 1, 6, far)}, Violated, ""},

@@ -101,6 +101,9 @@ func (m *lockMonitor) Verdict() monitor.Verdict {
 }
 
 func (ls *locks) enter(op *history.Op) {
+	if op.Reason == history.Stopped && op.Kind != history.Acquire {
+		return // nothing was asked, so that a lock that was to be released is still held
+	}
 	switch op.Kind {
 	case history.Acquire, history.Extend, history.Release, history.Join:
 		ls.operation(op)

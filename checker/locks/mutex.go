@@ -19,6 +19,9 @@ import (
 //	client 1  acquire  [1, 2]  until 100
 //	client 2  acquire  [3, 4]  until 100
 //
+// A client that calls release is done with its section, whatever the answer. A release that is refused as stopped was not
+// called; the lock is still held. A refused extend ends a section only if its client was told that the lock is lost.
+//
 // A lease that was over when an extension of it returned gives two cores with a gap
 // between them. A background renewal is not recorded as an operation. It is inferred from
 // the release, and assumed to have left no gap.
