@@ -25,6 +25,12 @@ func declined(op history.Op) history.Op {
 	return op
 }
 
+// stopped makes an operation one that its client did not ask for any more.
+func stopped(op history.Op) history.Op {
+	op.Outcome, op.Reason = history.Refused, history.Stopped
+	return op
+}
+
 func withCall(op history.Op, call time.Duration) history.Op {
 	op.Call, op.Return = call, max(call, op.Return)
 	return op
@@ -64,6 +70,10 @@ func TestOneHolder(t *testing.T) {
 		{"before the submit", h, list(submitted(1, 1, 7, 5, 6), took(2, 2, 7, 3, 4, 19)), Violated, "submitted it only at"},
 		{"given up", h, list(noAnswer(submitted(1, 1, 7, 3, 4)), took(2, 2, 7, 3, 4, 19)), Holds, ""},
 		{"a late commit is another matter", h, list(took(2, 2, 7, 12, 13, 22), submitted(1, 1, 7, 14, 15)), Holds, ""},
+		{"a submit that was refused", h, list(declined(submitted(1, 1, 7, 4, 5)), took(2, 2, 7, 6, 7, 19)), Holds, ""},
+		{"a submit that was not asked", h, list(stopped(submitted(1, 1, 7, 4, 5)), took(2, 2, 7, 6, 7, 19)), Violated, "and never submitted it"},
+		{"the same, after the limit", h, list(stopped(submitted(1, 1, 7, 4, 5)), took(2, 2, 7, 11, 12, 19)), Holds, ""},
+		{"the same, and it was asked again", h, list(stopped(submitted(1, 1, 7, 4, 5)), submitted(1, 1, 7, 6, 7), took(2, 2, 7, 8, 9, 19)), Holds, ""},
 		{"without a limit", h, []history.Op{took(1, 1, 7, 1, 2, 0), took(2, 2, 7, 300, 400, 500)}, Violated, ""},
 		{"granted too late to hold", h, []history.Op{took(1, 1, 7, 1, 12, 10), took(2, 2, 7, 13, 14, 30)}, Holds, ""},
 		{"nothing", h, []history.Op{noTask(1, 1, 2)}, Unknown, "nobody was given a task"},
@@ -137,6 +147,13 @@ func TestTaskReturns(t *testing.T) {
 		{"submitted late, and nobody was given it", h, list(noTask(1, 12, 13), noTask(1, 15, 16), submitted(1, 1, 7, 17, 18)), Violated, ""},
 		{"perhaps submitted", h, list(noAnswer(submitted(1, 1, 7, 3, 4)), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, ""},
 		{"somebody without an answer may hold it", h, list(noAnswer(noTask(3, 5, 6)), noTask(1, 12, 13), noTask(1, 15, 16)), Unknown, "may hold as many"},
+		{"submitted in time, and declined", h, list(declined(submitted(1, 1, 7, 3, 4)), noTask(1, 12, 13), noTask(1, 15, 16)), Violated, "client 1 again at"},
+		{"the same, and nobody asked", h, list(declined(submitted(1, 1, 7, 3, 4))), Unknown, "no hold is known to have ended"},
+		{"a submit that was not asked", h, list(stopped(submitted(1, 1, 7, 3, 4)), noTask(1, 12, 13), noTask(1, 15, 16)), Violated, "client 1 again at"},
+		{"the same, after the limit", h, list(stopped(submitted(1, 1, 7, 11, 12)), noTask(1, 12, 13), noTask(1, 15, 16)), Violated, ""},
+		{"the same, after the audit", h, with(append(poolAudit(20, "held", 7), stopped(submitted(1, 1, 7, 30, 31))), noTask(2, 12, 13)), Violated, "still calls it held"},
+		{"declined in time, and then submitted", h, list(declined(submitted(1, 1, 7, 3, 4)), submitted(1, 1, 7, 5, 6), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, "1 hold: 1 submitted"},
+		{"submitted, and declined as done before", h, list(submitted(1, 1, 7, 3, 4), declined(submitted(1, 1, 7, 11, 12)), noTask(1, 12, 13), noTask(1, 15, 16)), Holds, "1 hold: 1 submitted"},
 		{"free in the end", h, with(poolAudit(20, "free", 7)), Holds, ""},
 		{"held in the end, and somebody had asked", h, with(poolAudit(20, "held", 7), noTask(2, 12, 13)), Violated, "still calls it held"},
 		{"held in the end, and nobody had asked", h, with(poolAudit(20, "held", 7)), Unknown, ""},
@@ -353,6 +370,7 @@ func TestOpportunitiesOfDispatch(t *testing.T) {
 		{"two at once", list(took(1, 1, 7, 1, 3, 90), took(2, 2, 8, 2, 4, 90), submitted(1, 1, 7, 5, 6), submitted(2, 2, 8, 7, 8)), 1, 1, 0},
 		{"one of them gets nothing", list(noTask(2, 1, 3), took(1, 1, 7, 2, 4, 90), submitted(1, 1, 7, 5, 6)), 1, 1, 0},
 		{"two pools", list(took(1, 1, 7, 1, 3, 90), elsewhere(took(2, 2, 8, 2, 4, 90)), submitted(1, 1, 7, 5, 6), elsewhere(submitted(2, 2, 8, 7, 8))), 0, 0, 0},
+		{"a submit that was not asked", list(took(1, 1, 7, 1, 3, 90), took(2, 2, 8, 2, 4, 90), submitted(1, 1, 7, 5, 6), stopped(submitted(2, 2, 8, 7, 8))), 1, 0, 0},
 		{"no answers", list(noAnswer(noTask(2, 1, 3)), took(1, 1, 7, 2, 4, 90), noAnswer(submitted(1, 1, 7, 5, 6))), 0, 0, 0},
 		{"given to another after the limit", list(took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 12, 13, 90), submitted(2, 2, 7, 14, 15)), 1, 1, 1},
 		{"the limit is over, and nobody heard of the submit", list(took(1, 1, 7, 1, 2, 10), noAnswer(submitted(1, 1, 7, 3, 4)), noTask(2, 30, 31)), 0, 0, 0},

@@ -49,7 +49,7 @@ func holderCommits(*monitor.Shared) monitor.Monitor {
 			b.All.At(op.Key).unanswered(op)
 		case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
 			b.All.At(op.Key).met.Add(op.Client, op.Return)
-		case op.Kind == history.Submit:
+		case op.Kind == history.Submit && op.Reason != history.Stopped:
 			b.All.At(op.Key).submit(op)
 		}
 	}

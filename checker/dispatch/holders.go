@@ -16,13 +16,18 @@ const nothingTaken = "nobody was given a task"
 // oneHolder judges that a task is held by one user at a time.
 //
 // A user surely holds a task from the return of the Take to the call of the
-// Submit, or to the end of the hold if that comes first. Two such stretches of
+// Submit, or to the end of the hold if that comes first. A user who calls Submit is done with the task, whatever the
+// answer; but a Submit that is refused as stopped was not called, and ends nothing. Two such stretches of
 // one task that share more than an instant are a violation. An opportunity is a
 // Take that was answered with a task while another user asked for one, or whose
 // task had been given to another user before. The smallest bad history:
 //
 //	client 1  take  [1, 2]  task 7  until 100
 //	client 2  take  [3, 4]  task 7  until 100
+//
+//	client 1  take    [1, 2]  task 7  until 100
+//	client 1  submit  [3, 4]  task 7  refused (stopped)
+//	client 2  take    [5, 6]  task 7  until 100
 func oneHolder(*monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[pool]{All: monitor.NewKeyed(func(history.Value) *pool {
 		return &pool{holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
@@ -33,7 +38,7 @@ func oneHolder(*monitor.Shared) monitor.Monitor {
 			b.All.At(op.Key).take(op)
 		case op.Kind == history.Take && op.Outcome == history.Refused && op.Reason == history.Empty:
 			b.All.At(op.Key).met.Add(op.Client, op.Return)
-		case op.Kind == history.Submit:
+		case op.Kind == history.Submit && op.Reason != history.Stopped:
 			b.All.At(op.Key).submit(op)
 		}
 	}

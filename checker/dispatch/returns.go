@@ -15,7 +15,8 @@ import (
 // taskReturns judges that a task whose hold ended by its limit returns to the pool
 // within a grace, as long as users keep asking.
 //
-// A hold that is not submitted before its limit ends there. Its task has returned when
+// A hold that is not submitted before its limit ends there. A submit that is declined has no effect, so that the task must
+// still return; only a late one that was asked shows that it has. Its task has returned when
 // it is given to any user, when another user has done it, when the final audit lists it
 // as free, or when a late submit is declined. It is stuck for certain when
 //
@@ -35,6 +36,11 @@ import (
 //	client 1  take  [1, 2]    task 7  until 10
 //	client 1  take  [12, 13]  refused (empty)
 //	client 1  take  [15, 16]  refused (empty)
+//
+//	client 1  take    [1, 2]    task 7  until 10
+//	client 1  submit  [3, 4]    task 7  refused
+//	client 1  take    [12, 13]  refused (empty)
+//	client 1  take    [15, 16]  refused (empty)
 func taskReturns(s *monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[lendings]{All: monitor.NewKeyed(func(history.Value) *lendings {
 		return &lendings{tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
@@ -74,8 +80,8 @@ type lendings struct {
 type lent struct {
 	take      history.Op
 	submitted bool
-	declined  bool
-	when      time.Duration // of the submit
+	declined  bool          // a submit, after the limit
+	when      time.Duration // of the submit that landed
 }
 
 // over returns the latest time at which the hold can have ended.
@@ -125,6 +131,9 @@ func (l *lendings) take(op *history.Op) {
 }
 
 func (l *lendings) submit(op *history.Op) {
+	if op.Reason == history.Stopped {
+		return // nothing was asked
+	}
 	l.moved(op)
 	i, ok := l.number[op.Session]
 	if !ok || l.takes[i].take.Result != op.Arg { // the hold is not of this task: its effect is not known
@@ -140,9 +149,12 @@ func (l *lendings) submit(op *history.Op) {
 	t := l.task(op.Arg)
 	switch op.Outcome {
 	case history.OK:
-		h.submitted, h.when, t.done = true, op.Call, min(t.done, op.Call)
+		if !h.submitted || op.Call < h.when {
+			h.submitted, h.when = true, op.Call
+		}
+		t.done = min(t.done, op.Call)
 	case history.Refused:
-		h.submitted, h.declined, h.when = true, true, op.Call
+		h.declined = h.declined || op.Call > monitor.Leased(&h.take)
 	case history.Unknown:
 		t.maybeDone = true
 	}
@@ -284,7 +296,7 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	case again != nil:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; %s was told at %s that there was nothing to do, and %s again at %s", since,
 			say.Client(first), say.At(first.Return), say.Client(again), say.At(again.Return)), monitor.InOrder(hold.take, *first, *again)})
-	case hold.submitted && !hold.declined && hold.when <= next: // late, but no other user had it
+	case hold.submitted && hold.when <= next: // late, but no other user had it
 		r.lapsed--
 		r.submitted++
 	case hold.declined, next < history.Forever, audited && (t.free || t.over):
