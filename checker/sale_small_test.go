@@ -17,6 +17,7 @@ type smallRules struct {
 	once     bool // an order is bought once, and refunded once
 	refusals bool // a sold-out answer is right only if too little is left
 	readings bool
+	tokens   bool // no token is accepted after a newer one
 }
 
 // toldOfItself handles an answer that an order was counted before, although no answered operation can have counted it by
@@ -46,6 +47,7 @@ func toldOfItself(ops []history.Op) []history.Op {
 		}
 		if own && call < lost {
 			first.Call, first.Reason = call, history.NoReason
+			first.Fence = 0 // that was perhaps sent under another token
 		}
 	}
 	return ops
@@ -64,7 +66,7 @@ func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
 			return false
 		}
 		seen[done] = true
-		now, left, complete := time.Duration(0), h.Stock, true
+		now, left, complete, newest := time.Duration(0), h.Stock, true, int64(0)
 		orders := make(map[history.Value]sums)
 		for i, op := range ops {
 			if done>>i&1 == 0 {
@@ -80,6 +82,7 @@ func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
 					s.given, left = s.given+op.Pieces(), left+op.Pieces()
 				}
 				orders[op.Arg] = s
+				newest = max(newest, op.Fence)
 			}
 		}
 		if complete {
@@ -109,6 +112,9 @@ func (rules smallRules) fits(h *history.Header, ops []history.Op) bool {
 				can = (!rules.stock || left >= q) && (!rules.once || s.bought == 0)
 			default:
 				can = s.given+q <= s.bought && (!rules.once || s.given == 0)
+			}
+			if rules.tokens && op.Reason != history.Repeated && op.Fence > 0 && op.Fence < newest {
+				can = false
 			}
 			if can && try(done|1<<i) {
 				return true
@@ -245,6 +251,44 @@ func TestCrossSmallSales(t *testing.T) {
 		}
 	}
 	t.Logf("%v", seen)
+}
+
+// TestCrossProofs compares the fencing of sales with a trial of all orders of small histories, in which repetitions and
+// refunds show that a purchase without an answer had been accepted.
+func TestCrossProofs(t *testing.T) {
+	t.Parallel()
+	var seen, legal [3]int
+	missed := 0
+	for seed := range uint64(crossRuns()) {
+		r := rand.New(rand.NewPCG(seed, 611))
+		h, ops := smallSale(r)
+		h.Stock = 99
+		same := chance(r, 50) // all tries of an order show its token
+		for i := range ops {
+			ops[i].Fence = int64(r.IntN(5))
+			if same {
+				n, _ := ops[i].Arg.Num()
+				ops[i].Fence = 1 + (n*7+int64(seed))%3 + int64(ops[i].Kind)%2
+			}
+			if chance(r, 10) {
+				ops[i].Fence = 0
+			}
+		}
+		ops = slices.DeleteFunc(ops, func(op history.Op) bool { return op.Kind == history.ReadState || op.Outcome == history.Refused })
+		v := both(t, h, func() Monitor { return saleOf(h, variant.Fencing) }, ops)
+		seen[v.Result]++
+		if (smallRules{tokens: true}).fits(h, ops) {
+			if legal[v.Result]++; v.Result == Violated {
+				t.Fatalf("seed %d: %s, but an order is legal\n%s", seed, v.Why, show(h, ops))
+			}
+		} else if v.Result == Holds && (smallRules{}).fits(h, ops) {
+			missed++
+		}
+	}
+	t.Logf("%v, legal of these %v, %d missed", seen, legal, missed)
+	if seen[Violated] == 0 || legal[Holds] == 0 {
+		t.Errorf("the generator makes only one kind of history: %v", seen)
+	}
 }
 
 // refundedTooOften reports whether an order has an answered and an unanswered refund. No-oversell then takes the

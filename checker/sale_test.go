@@ -40,6 +40,7 @@ func TestAcceptTokens(t *testing.T) {
 	ok := func(client int32, f int64, call, ret time.Duration) history.Op {
 		return withFence(bought(client, int64(client), call, ret), f)
 	}
+	h9 := history.Header{Stock: 9}
 	runCases(t, func(h *history.Header) Monitor { return saleOf(h, variant.Fencing) }, []verdictCase{
 		{"none", history.Header{}, []history.Op{bought(1, 1, 1, 2)}, Unknown, "no operation"},
 		{"falling", history.Header{}, []history.Op{ok(2, 8, 3, 4), ok(1, 7, 5, 6)}, Violated, "after it had accepted 8"},
@@ -57,6 +58,19 @@ func TestAcceptTokens(t *testing.T) {
 		{"the same, and the other has no answer", history.Header{}, []history.Op{withFence(lostBuyOp(2, 2, 1, 2), 4), ok(1, 2, 5, 6), stale(3, 3, 11, 12)}, Holds, ""},
 		{"two explain a refusal, and each excludes what was accepted", history.Header{}, []history.Op{withFence(soldOutTo(2, 2, 1, 2), 4), withFence(soldOutTo(4, 4, 10, 11), 9), ok(1, 3, 5, 6), stale(3, 3, 12, 20), ok(5, 5, 21, 22)}, Violated, "it had registered 9"},
 		{"two explain a refusal, and one of them excludes nothing", history.Header{}, []history.Op{withFence(soldOutTo(2, 2, 1, 2), 4), withFence(soldOutTo(4, 4, 10, 11), 5), ok(1, 3, 5, 6), stale(3, 3, 12, 20), ok(5, 5, 21, 22)}, Holds, ""},
+		{"refunded, so its token was accepted by then", h9, []history.Op{withFence(bought(1, 1, 1, 100), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40)}, Violated, "accepted the token 2 from client 3 between 0.000 ms and 0.000 ms, after it had accepted 5"},
+		{"the same, and the other was asked for before", h9, []history.Op{withFence(bought(1, 1, 1, 100), 5), refunded(2, 1, 10, 20), ok(3, 2, 20, 40)}, Holds, ""},
+		{"the same, and another try of the order is given up later", h9, []history.Op{withFence(bought(1, 1, 1, 100), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40), withFence(lostBuyOp(4, 1, 2, 500), 1)}, Holds, ""},
+		{"the same, and it showed the same token", h9, []history.Op{withFence(bought(1, 1, 1, 100), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40), withFence(lostBuyOp(4, 1, 2, 500), 5)}, Violated, ""},
+		{"the same, and it showed no token", h9, []history.Op{withFence(bought(1, 1, 1, 100), 5), lostBuyOp(4, 1, 1, 2), refunded(2, 1, 10, 20), ok(3, 2, 30, 40)}, Holds, ""},
+		{"the same, and the other came after its answer", h9, []history.Op{withFence(bought(1, 1, 1, 25), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40)}, Violated, "after it had accepted 5 from client 1 by"},
+		{"refunded, and it was never answered", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40)}, Violated, "as the answer to client 2"},
+		{"the same, and its token was older", h9, []history.Op{ok(3, 5, 1, 2), withFence(lostBuyOp(1, 1, 3, 5), 2), refunded(2, 1, 10, 20)}, Violated, "had accepted 5 from client 3"},
+		{"the same, and perhaps it came before", h9, []history.Op{ok(3, 5, 1, 3), withFence(lostBuyOp(1, 1, 3, 5), 2), refunded(2, 1, 10, 20)}, Holds, ""},
+		{"called counted, so its token was accepted by then", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), withFence(repeated(1, 1, 10, 20), 5), ok(3, 2, 30, 40)}, Violated, "as the answer to client 1"},
+		{"the same, and the try that was called counted may have been the one", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), withFence(repeated(1, 1, 10, 20), 1), ok(3, 2, 30, 40)}, Holds, ""},
+		{"a refund without an answer that is called counted", h9, []history.Op{bought(1, 1, 1, 2), withFence(lostRefund(1, 1, 3, 4), 5), withFence(refundedBefore(1, 1, 10, 20), 5), ok(3, 2, 30, 40)}, Violated, "after it had accepted 5"},
+		{"refunded before its answer, without tokens", h9, []history.Op{bought(1, 1, 1, 100), refunded(2, 1, 10, 20), bought(3, 3, 30, 40)}, Unknown, "no operation of the sale showed a token"},
 		{"accepted perhaps before it", history.Header{}, []history.Op{withFence(lostBuyOp(3, 3, 1, 2), 9), stale(2, 7, 3, 5), ok(1, 8, 5, 6)}, Holds, ""},
 		{"accepted after a refusal that a lesser one explains", history.Header{}, []history.Op{withFence(lostBuyOp(3, 3, 1, 2), 9), stale(2, 7, 3, 10), ok(1, 9, 11, 12), withFence(lostBuyOp(4, 4, 8, 13), 8)}, Holds, ""},
 	})

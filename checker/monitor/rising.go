@@ -29,6 +29,19 @@ func (r *Rising) Add(value int64, op *history.Op) {
 	}
 }
 
+// Insert notes value for an operation that returned at op.Return, perhaps before others that were added.
+func (r *Rising) Insert(value int64, op *history.Op) {
+	i := sort.Search(len(r.Steps), func(i int) bool { return r.Steps[i].returned > op.Return })
+	if i > 0 && r.Steps[i-1].Value >= value {
+		return
+	}
+	j := i
+	for j < len(r.Steps) && r.Steps[j].Value <= value {
+		j++
+	}
+	r.Steps = slices.Replace(r.Steps, i, j, Step{op.Return, value, *op})
+}
+
 // Before returns the step with the largest value that returned strictly
 // before t, or nil. Strictly, because calls sort before returns at equal times:
 // an operation called at t may come before one that returned at t.

@@ -180,7 +180,7 @@ func (p *product) advance(lowWater time.Duration) {
 }
 
 func (p *product) idle() bool {
-	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && len(p.tale.pending) == 0 && (p.gate == nil || len(p.gate.waiting) == 0) &&
+	return len(p.out.waiting) == 0 && len(p.net.waiting) == 0 && len(p.tale.pending) == 0 && (p.gate == nil || len(p.gate.waiting)+len(p.gate.open) == 0) &&
 		(!p.live || p.searching == nil || p.searching.idle())
 }
 
@@ -221,6 +221,7 @@ func (p *product) buy(op *history.Op) {
 	if op.Fence > 0 {
 		p.show(op, met && rival.fence > 0 && rival.fence != op.Fence)
 	}
+	p.prove(op)
 	if fresh && p.update == nil {
 		p.tell(op)
 	}
@@ -235,6 +236,7 @@ func (p *product) refund(op *history.Op) {
 	if op.Fence > 0 {
 		p.show(op, met && rival.fence > 0 && rival.fence != op.Fence)
 	}
+	p.prove(op)
 	if op.Outcome == history.Refused {
 		return
 	}

@@ -3,6 +3,7 @@ package sales
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 // it was accepted does not matter, because a fenced sale registers tokens when it reads,
 // too. The sale had registered that g when both the refusal and, if it had an answer, the
 // operation had returned, and may accept nothing smaller that was called later. An answer that the order had been
-// counted before does not accept the token. The smallest bad histories:
+// counted before does not accept the token. It shows that another operation did, as a refund does; see [proofs]. The
+// smallest bad histories:
 //
 //	client 2  buy  [3, 4]  fence 8  ok
 //	client 1  buy  [5, 6]  fence 7  ok
@@ -39,7 +41,7 @@ import (
 // [contest]), which could have been accepted in the wrong order, or a token that was
 // refused as stale after a newer one had been accepted from another client.
 func acceptTokens(p *product) monitor.Verdict {
-	if p.gate == nil {
+	if p.gate == nil || !p.gate.any {
 		return monitor.Verdict{Why: "no operation of the sale showed a token"}
 	}
 	v := p.gate.verdict(p.ended)
@@ -48,6 +50,8 @@ func acceptTokens(p *product) monitor.Verdict {
 }
 
 type gate struct {
+	proofs
+	any      bool           // a token was shown
 	largest  monitor.Rising // of the accepted tokens
 	shown    []shown        // tokens larger than every accepted one, in order, those of one token by their calls
 	waiting  []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
@@ -89,6 +93,7 @@ func (p *product) show(op *history.Op, met bool) {
 		p.gate = new(gate)
 	}
 	g := p.gate
+	g.any = true
 	newest := g.largest.Last()
 	accepted := op.Outcome == history.OK && op.Reason == history.NoReason
 	if len(g.waiting) > 0 || !accepted && (newest == nil || op.Fence > newest.Value) {
@@ -110,6 +115,7 @@ func (p *product) show(op *history.Op, met bool) {
 			g.accept(op)
 		}
 		g.largest.Add(op.Fence, op)
+		g.proofs.accepted(op)
 	case op.Outcome == history.Refused && op.Reason == history.Stale:
 		g.refused++
 		if newest == nil || newest.Value <= op.Fence { // otherwise that one explains it, and implies no less
@@ -187,6 +193,7 @@ func unjustified(op *history.Op) string {
 
 // advance decides the refusals that no later operation can explain any more.
 func (g *gate) advance(lowWater time.Duration) {
+	g.settle(lowWater)
 	g.decide(lowWater)
 	g.largest.Forget(lowWater)
 	if len(g.waiting) > 0 {
@@ -262,6 +269,11 @@ func (g *gate) enter(r explained) {
 func (g *gate) verdict(cut bool) monitor.Verdict {
 	end := *g
 	end.waiting = slices.Clone(g.waiting)
+	if len(end.open) > 0 {
+		end.largest.Steps = slices.Clone(end.largest.Steps)
+		end.known = maps.Clone(g.known)
+		end.settle(history.Forever)
+	}
 	end.decide(history.Forever)
 	open := end.broken - g.broken
 	switch {
