@@ -184,6 +184,15 @@ func TestNoUndersell(t *testing.T) {
 		{"returned twice to the stock", two, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 3, 5)}, Violated, "1 piece too many"},
 		{"a refund without an answer may be there", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 2, 5)}, Holds, "if 1 piece without an answer came back"},
 		{"a reading that a refund overlapped is not final", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 3)}, Unknown, "had been made before"},
+		{"two readings that contradict each other", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 2, 3), read("left", 0, 3)}, Violated, "the final readings contradict each other: 2 left"},
+		{"the same, the other way round", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3), read("left", 2, 3)}, Violated, "too many"},
+		{"the same, of what was sold", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3), read("sold", 1, 3), read("sold", 2, 5)}, Violated, "contradict"},
+		{"the same number twice", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("left", 1, 5)}, Holds, ""},
+		{"two readings, and one without an answer between them", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 1, 3), read("left", 0, 5)}, Unknown, "two final readings of one number differ"},
+		{"two readings, and it cannot have put a piece back", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 0, 3), read("left", 1, 5)}, Violated, "contradict"},
+		{"the same, at one time", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), read("left", 0, 3), read("left", 1, 3)}, Unknown, ""},
+		{"a refusal that one without an answer explains, by one of two readings", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(2, 2, 1, 2), soldOutTo(3, 3, 3, 4), read("left", 1, 5), read("left", 0, 7)}, Unknown, ""},
+		{"two readings, and what was set aside was put back", two, []history.Op{bought(1, 1, 1, 2), read("left", 0, 3), read("reserved", 1, 3), read("left", 1, 5), read("reserved", 0, 5)}, Unknown, "two final readings of one number differ"},
 		{"the server's own count does not balance", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 0, 3)}, Violated, "1 piece vanished"},
 		{"the server counts what is still there", two, []history.Op{bought(1, 1, 1, 2), read("left", 1, 3), read("sold", 2, 3)}, Violated, "1 piece too many"},
 		{"refunded, so the lost one had taken it", history.Header{Stock: 4}, refundedLost, Violated, "1 piece too many"},
@@ -257,6 +266,8 @@ func TestSaleLinear(t *testing.T) {
 		}
 	}
 	runCases(t, open, []verdictCase{
+		{"two readings that contradict each other", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 10), bought(2, 2, 1, 10), bought(3, 3, 1, 10), soldOutTo(4, 4, 2, 11), read("left", 2, 20), read("left", 0, 20)}, Violated, "the final readings contradict each other"},
+		{"the same, of what was sold", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 10), bought(2, 2, 1, 10), bought(3, 3, 1, 10), read("sold", 1, 20), read("sold", 3, 20)}, Violated, "the final readings contradict each other"},
 		{"of several tries without an answer the one called first counts", history.Header{Stock: 2}, spec, Holds, ""},
 		{"unless it was called too late, too", history.Header{Stock: 2}, late, Violated, "sent only after that"},
 		{"the one called first, with amounts", history.Header{Stock: 2, Quantity: 2}, slices.Concat(spec, []history.Op{pieces(soldOutTo(6, 6, 206, 207), 2)}), Holds, ""},

@@ -1,9 +1,12 @@
 package sales
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"oversell/checker/monitor"
+	"oversell/checker/say"
 	"oversell/history"
 )
 
@@ -75,9 +78,71 @@ func (p *product) taken() (least, most int64, known bool) {
 	if !f.haveLeft || p.ended {
 		return 0, 0, false
 	}
+	if _, _, doubt := p.contradiction(); doubt {
+		return 0, 0, false
+	}
 	gone := p.h.Stock - f.left - f.reserved
 	if f.haveSold {
 		return min(gone, f.sold), max(gone, f.sold), true
 	}
 	return gone, gone, true
+}
+
+// mostCompared is how many of the final readings are compared with each other.
+const mostCompared = 256
+
+// contradiction finds two final readings of one number that cannot both be right: what operations without an answer may
+// have changed between them does not account for the difference. doubt says that two differ for which that may be so.
+func (p *product) contradiction() (a, b *history.Op, doubt bool) {
+	f := &p.final
+	if p.ended || len(f.readings) < 2 {
+		return nil, nil, false
+	}
+	bought, back := p.buys.unknown, p.refunds.unknown
+	setAside := slices.ContainsFunc(f.readings, func(op history.Op) bool {
+		n, _ := op.Result.Num()
+		return op.Arg == monitor.IsReserved && n != 0
+	})
+	last := f.readings[max(0, len(f.readings)-mostCompared):]
+	for i := range last {
+		for j := range i {
+			a, b := &last[j], &last[i]
+			n, _ := a.Result.Num()
+			m, _ := b.Result.Num()
+			if a.Arg != b.Arg || n == m {
+				continue
+			}
+			if doubt = true; a.Arg == monitor.IsReserved || a.Arg == monitor.IsLeft && setAside {
+				continue // what was set aside may have been sold, or put back
+			}
+			fewer, more := bought, back // of the pieces left, from one reading to the next
+			if a.Arg == monitor.IsSold {
+				fewer, more = more, fewer
+			}
+			switch d := m - n; {
+			case -fewer <= d && d <= more:
+			case b.Call <= a.Return && a.Call <= b.Return && -more <= d && d <= fewer: // or the other one was first
+			case b.Return < a.Call && -more <= d && d <= fewer:
+			default:
+				return a, b, true
+			}
+		}
+	}
+	return nil, nil, doubt
+}
+
+// agrees returns a verdict that relies on the final readings, unless two of them differ.
+func (p *product) agrees(v monitor.Verdict) monitor.Verdict {
+	if v.Result == monitor.Violated {
+		return v
+	}
+	switch a, b, doubt := p.contradiction(); {
+	case a != nil:
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*a, *b),
+			Why: fmt.Sprintf("the final readings contradict each other: %s %s between %s and %s, and %s between %s and %s, which no operation without an answer accounts for",
+				a.Result, a.Arg, say.At(a.Call), say.At(a.Return), b.Result, say.At(b.Call), say.At(b.Return))}
+	case doubt && v.Result == monitor.Holds:
+		return monitor.Undecided("two final readings of one number differ, and only the last one was compared with the answers")
+	}
+	return v
 }

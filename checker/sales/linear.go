@@ -62,6 +62,7 @@ func saleLinear(p *product) monitor.Verdict {
 	if v.Result == monitor.Holds {
 		v = p.tales(v)
 	}
+	v = p.agrees(v)
 	if below := p.tale.below; below != nil && v.Result != monitor.Violated {
 		left, _ := below.Result.Num()
 		v = monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*below},

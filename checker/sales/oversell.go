@@ -135,7 +135,10 @@ func (p *product) mayHaveSold() int64 {
 // mayHaveTaken returns how many pieces purchases without an answer of their own can have taken before the
 // final state was read.
 func (p *product) mayHaveTaken() int64 {
-	least, _, _ := p.taken()
+	least, _, known := p.taken()
+	if !known {
+		return p.buys.unknown
+	}
 	told := p.buys.sure - p.buys.implied
 	for _, r := range p.buys.unexplained {
 		told += r.Pieces()

@@ -35,6 +35,12 @@ import (
 //	client 2  buy  [3, 4]  refused (sold-out)
 //	reading  left  1
 //
+// The final readings must agree with each other, too: two of one number that differ are a violation if no operation
+// without an answer may have come between them. With a stock of 2:
+//
+//	reading  left  0
+//	reading  left  2
+//
 // With a stock of 3 the first of these is unknown, and the second one bad:
 //
 //	client 1  buy  [1, 2]  order 7  unknown
@@ -48,7 +54,7 @@ import (
 // One opportunity is an operation that met a rival (see [contest]): one of the two could
 // have undone the other's change of the stock. The final reading is the evidence.
 func noUndersell(p *product) monitor.Verdict {
-	v := p.undersold()
+	v := p.agrees(p.undersold())
 	v.Opportunities = p.contest.count
 	return v
 }
