@@ -131,6 +131,7 @@ func TestTaskReturns(t *testing.T) {
 	h := history.Header{Grace: 1}
 	lost := took(1, 1, 7, 1, 2, 10)
 	list := func(ops ...history.Op) []history.Op { return append([]history.Op{lost}, ops...) }
+	returned := list(took(2, 2, 8, 20, 21, 30), took(3, 3, 8, 33, 34, 90), submitted(3, 3, 8, 35, 36)) // of two tasks, one
 	with := func(ops []history.Op, more ...history.Op) []history.Op { return append(list(more...), ops...) }
 	runCases(t, monitorOf(variant.Dispatch, variant.TaskReturns), []verdictCase{
 		{"refused twice", h, list(noTask(1, 12, 13), noTask(1, 15, 16)), Violated, "and client 1 again at"},
@@ -159,6 +160,18 @@ func TestTaskReturns(t *testing.T) {
 		{"held in the end, and nobody had asked", h, with(poolAudit(20, "held", 7)), Unknown, ""},
 		{"held in the end, in time", h, with(poolAudit(11, "held", 7)), Unknown, "no hold is known to have ended"},
 		{"gone", h, with(poolAudit(20, "free", 8), noTask(2, 12, 13)), Violated, "does not list it"},
+		{"gone, and nobody had asked", h, with(poolAudit(20, "free", 8)), Violated, "does not list it"},
+		{"gone, by an audit that lists nothing", h, with(poolAudit(20, "free")), Violated, "does not list it"},
+		{"gone, within the grace", h, with(poolAudit(11, "free")), Unknown, "no hold is known to have ended"},
+		{"gone, and one without an answer may hold it", h, with(poolAudit(20, "free"), noAnswer(noTask(3, 5, 6))), Unknown, "may hold as many"},
+		{"gone, and the audit is not complete", h, list(inPool("audit", 1, 20)), Unknown, ""},
+		{"done, and nobody submitted it", h, with(poolAudit(20, "done", 7)), Violated, "calls it done, though nobody can have submitted it"},
+		{"the same, and the user was refused", h, with(poolAudit(20, "done", 7), declined(submitted(1, 1, 7, 12, 13))), Violated, "calls it done"},
+		{"the same, and one without an answer may have", h, with(poolAudit(20, "done", 7), noAnswer(submitted(1, 1, 7, 3, 4))), Holds, ""},
+		{"held in the end, nobody had asked, and another returned", h, slices.Concat(returned, poolAudit(50, "held", 7)), Unknown, "nobody asked since"},
+		{"free in the end, and another returned", h, slices.Concat(returned, poolAudit(50, "free", 7)), Holds, ""},
+		{"held and free in the end", h, slices.Concat(returned, poolAudit(50, "held", 7)[:1], poolAudit(52, "free", 7)[:1], []history.Op{inPool("audit", 2, 60)}), Unknown, ""},
+		{"one held as far as counted, nobody had asked, and another returned", h, slices.Concat(returned, []history.Op{inPool("count-held", 1, 50)}), Unknown, "nobody asked since"},
 		{"held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 1, 20)), Violated, "counts 1 task held"},
 		{"none held as far as counted", h, list(noTask(2, 12, 13), inPool("count-held", 0, 20)), Holds, ""},
 		{"held by two, one of them in time", h, list(took(2, 2, 7, 3, 4, 30), noTask(1, 12, 13), noTask(1, 15, 16)), Unknown, ""},

@@ -25,7 +25,12 @@ import (
 //     is told so again, before the task is given to anyone. Two refusals are needed
 //     because the first request may be the one that makes the task return;
 //   - or a user asked in vain after the limit, and a grace later the final audit still
-//     lists the task as held, or does not list it at all.
+//     lists the task as held;
+//   - or a grace after the limit the final audit does not list the task at all, or lists it as done, though nobody can have
+//     submitted it. Then it is gone, whether anybody asked or not.
+//
+// If the audit calls a task held a grace after its limit, and nobody asked, the verdict is unknown: the next request may be
+// the one that makes it return.
 //
 // A Take without an answer may hold a task for good, so each such Take excuses one stuck
 // task. A Submit without an answer may have finished its task; nothing is concluded
@@ -36,6 +41,9 @@ import (
 //	client 1  take  [1, 2]    task 7  until 10
 //	client 1  take  [12, 13]  refused (empty)
 //	client 1  take  [15, 16]  refused (empty)
+//
+//	client 1  take   [1, 2]    task 7  until 10
+//	reading   audit  [20, 21]  0 tasks
 //
 //	client 1  take    [1, 2]    task 7  until 10
 //	client 1  submit  [3, 4]    task 7  refused
@@ -212,6 +220,7 @@ type returns struct {
 	current           int64         // may not have ended at the audit
 	unheard           int64         // may have been submitted
 	open              int64         // lapsed, and nothing more is known
+	idle              int64         // lapsed, still held at the audit, and nobody asked
 	limit             time.Duration // the last of the open ones
 	last              *history.Op
 	bad               []stuck
@@ -236,6 +245,8 @@ func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
 		return monitor.Verdict{Result: monitor.Violated, Count: len(r.bad), Opportunities: r.shown + int64(len(r.bad)), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
 	case len(r.bad) > 0:
 		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, say.Many(l.lost, "request")))
+	case r.idle > 0:
+		return monitor.Undecided(fmt.Sprintf("the final audit at %s calls %s held, of which the limit was over for long, and nobody asked since, so whether they return is not known", say.At(l.read), say.Many(r.idle, "task")))
 	case r.open > 0 && r.shown == 0:
 		return monitor.Undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", say.Many(r.open, "hold")))
 	case r.submitted+r.shown+r.unheard == 0:
@@ -299,12 +310,19 @@ func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Du
 	case hold.submitted && hold.when <= next: // late, but no other user had it
 		r.lapsed--
 		r.submitted++
-	case hold.declined, next < history.Forever, audited && (t.free || t.over):
+	case next < history.Forever:
 		r.shown++
-	case audited && l.wanted(limit, grace) && t.held:
-		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s still calls it held", since, say.At(l.read)), []history.Op{hold.take}})
-	case audited && l.wanted(limit, grace) && !t.held:
+	case audited && t.over && !t.free && !t.held:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s calls it done, though nobody can have submitted it", since, say.At(l.read)), []history.Op{hold.take}})
+	case audited && !t.over && !t.free && !t.held:
 		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s does not list it", since, say.At(l.read)), []history.Op{hold.take}})
+	case hold.declined, audited && t.free && !t.over && !t.held:
+		r.shown++
+	case audited && l.wanted(limit, grace) && t.held && !t.over && !t.free:
+		r.bad = append(r.bad, stuck{t.task, fmt.Sprintf("%s; the final audit at %s still calls it held", since, say.At(l.read)), []history.Op{hold.take}})
+	case audited: // held, and nobody asked; or the audit contradicts itself
+		r.open++
+		r.idle++
 	default:
 		r.open++
 		if limit >= r.limit {
@@ -363,7 +381,9 @@ func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
 	switch {
 	case !l.counted || cut || r.open == 0:
 	case l.held == 0:
-		r.shown, r.open = r.shown+r.open, 0
+		r.shown, r.open, r.idle = r.shown+r.open, 0, 0
+	case l.held > r.current+l.lost && !l.wanted(r.limit, grace):
+		r.idle = max(r.idle, min(l.held-r.current-l.lost, r.open))
 	case l.held > r.current && l.wanted(r.limit, grace):
 		for range min(l.held-r.current, r.open+l.lost) { // one for each hold of which anything is known
 			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
