@@ -346,7 +346,7 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 			s.lo, s.hi, s.from, s.seen = op.Call-h.Drift, history.Forever, monitor.Always, history.Forever
 		case op.Kind == history.Enqueue && op.Until == 0:
 			s.lo, s.hi, s.from, s.seen = op.Call-h.Drift, op.Return+h.Drift, monitor.Always, op.Return+h.Drift
-		case op.Kind == history.Enqueue:
+		case op.Kind == history.Enqueue && op.Until > 0:
 			s.lo, s.hi, s.from, s.seen = op.Until, op.Until, op.Until-h.Drift, op.Until+h.Drift
 		case op.Kind == history.Pop && op.Outcome == history.Unknown:
 			for _, line := range ops {
@@ -358,6 +358,9 @@ func queueSteps(h *history.Header, ops []history.Op) []queueStep {
 					s.stays[id] = 1
 				}
 			}
+		}
+		if op.Kind == history.Enqueue && op.Until == 0 && h.Drift == 0 { // it is due when it is entered, whenever that is
+			s.seen = monitor.Always
 		}
 		out = append(out, s)
 	}

@@ -45,10 +45,15 @@ import (
 // An id that is enqueued again is judged as a new task if what took the old one had
 // returned by then, and as the same task if nothing had been called to take it: with
 // its new due time where the run overwrites, else, or until the new enqueue has returned, with
-// that of either. If its operations overlap otherwise, or if it is taken after it was enqueued
+// that of either. It is there all the time; without due times it is also due all the time, if the clocks agree. If its
+// operations overlap otherwise, or if it is taken after it was enqueued
 // again without an answer, it is tangled until all its enqueues are used up: it has no core, it
 // may be taken in any order, and only the number of its deliveries is compared with that of its
-// enqueues. That is sound, but no longer exact.
+// enqueues. That is sound, but no longer exact. The smallest bad history of a task that nobody took:
+//
+//	client 1  enqueue  [1, 2]    task 7  ok
+//	client 2  pop      [5, 20]   refused (empty)
+//	client 1  enqueue  [10, 30]  task 7  ok
 //
 // A pop without an answer may have taken anything at any time. The sweep waits at the
 // call of the first one until the end, when the journal may tell what it took. If it
@@ -274,25 +279,27 @@ func (s *sweep) enter(i int32, r *record) {
 		if st.taking {
 			s.take(st, r.task)
 		}
-	case st.phase == present && !st.taking && !st.perhaps && !known:
-		st.perhaps = true
-		s.loose++
-		s.widen(st, r)
-	case st.phase != gone && !st.taking && !st.perhaps && known && s.record(st.put).outcome == history.OK:
+	case st.phase == gone || st.taking:
+		s.tangle(st)
+	case known && !st.perhaps && s.record(st.put).outcome == history.OK:
 		st.replaced = st.phase == present && s.q.h.Overwrite
-		if st.phase == entering { // it may not be there yet
-			lo, hi, sight := s.window(r)
-			st.lo, st.hi, st.sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
-		} else {
-			s.widen(st, r)
-		}
+		s.widen(st, r)
 		st.put, st.phase = i, anew
+	case st.core || known || s.record(st.put).outcome == history.OK: // it is there, or will be, whatever becomes of this one
+		if !st.perhaps {
+			st.perhaps = true
+			s.loose++
+		}
+		s.widen(st, r)
+		if known {
+			st.put = i
+		}
 	default:
 		s.tangle(st)
 	}
 }
 
-// widen notes that a task that is there may have the due time of another enqueue instead of its own.
+// widen notes that a task may have the due time of another enqueue instead of its own.
 func (s *sweep) widen(st *state, r *record) {
 	there := st.core
 	s.lift(st)
@@ -310,6 +317,9 @@ func (s *sweep) window(r *record) (lo, hi, sight time.Duration) {
 		return r.due, r.due, monitor.After(r.due, drift)
 	}
 	hi = monitor.After(r.end(), drift)
+	if drift == 0 { // due from the moment on at which it was entered, whenever that was
+		return r.call, hi, r.call
+	}
 	return r.call - drift, hi, hi
 }
 
@@ -498,16 +508,23 @@ func (s *sweep) entered(st *state, task int32) {
 	case st.phase == gone:
 		st.phase = absent
 	case st.phase == anew && st.flying > 0: // another one is under way
+		if !st.core {
+			s.rest(st, task)
+			st.phase = anew
+		}
 	case st.phase == anew:
-		st.credit = 1
-		s.loose++
 		s.lift(st)
-		if st.replaced {
-			st.lo, st.hi, st.sight = s.window(s.record(st.put))
+		if !st.perhaps { // otherwise there may be more to take, with another due time
+			st.credit = 1
+			s.loose++
+			if st.replaced {
+				st.lo, st.hi, st.sight = s.window(s.record(st.put))
+			}
 		}
 		s.rest(st, task)
 	case st.taking:
 		st.phase = present
+	case st.core: // it was there
 	default:
 		s.rest(st, task)
 	}
