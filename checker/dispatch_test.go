@@ -31,6 +31,14 @@ func stopped(op history.Op) history.Op {
 	return op
 }
 
+// byUser makes a take one of a user; 0: it names none.
+func byUser(op history.Op, user int64) history.Op {
+	if op.Arg = history.Int(user); user == 0 {
+		op.Arg = history.Value{}
+	}
+	return op
+}
+
 func withCall(op history.Op, call time.Duration) history.Op {
 	op.Call, op.Return = call, max(call, op.Return)
 	return op
@@ -64,6 +72,12 @@ func TestOneHolder(t *testing.T) {
 	runCases(t, monitorOf(variant.Dispatch, variant.OneHolderPerTask), []verdictCase{
 		{"two at once", h, list(took(2, 2, 7, 3, 4, 12)), Violated, "while client 1 held it"},
 		{"two tasks", h, list(took(2, 2, 8, 3, 4, 12)), Holds, "2 holds of 2 tasks"},
+		{"twice the same user", h, list(byUser(took(2, 2, 7, 3, 4, 12), 1)), Holds, "2 holds of 1 task"},
+		{"the same user by two clients, and another", h, list(byUser(took(2, 2, 7, 3, 4, 12), 1), took(3, 3, 7, 5, 6, 12)), Violated, ""},
+		{"the same user again for less time, and another", h, list(byUser(took(2, 2, 7, 3, 4, 5), 1), took(3, 3, 7, 6, 7, 12)), Violated, "while client 1 held it"},
+		{"the same user again, and another after the first was submitted", h, list(submitted(1, 1, 7, 5, 6), byUser(took(2, 2, 7, 3, 4, 12), 1), took(3, 3, 7, 7, 8, 12)), Violated, "while client 2 held it"},
+		{"another while the first was submitted and before the second was granted", h, list(submitted(1, 1, 7, 3, 20), took(3, 3, 7, 4, 5, 12), submitted(3, 3, 7, 6, 7), byUser(took(2, 2, 7, 8, 9, 30), 1)), Holds, ""},
+		{"two who are not named", h, []history.Op{byUser(took(1, 1, 7, 1, 2, 10), 0), byUser(took(1, 2, 7, 3, 4, 12), 0)}, Violated, ""},
 		{"after the limit", h, list(took(2, 2, 7, 9, 10, 19)), Holds, ""},
 		{"just before the limit", h, list(took(2, 2, 7, 8, 9, 19)), Violated, ""},
 		{"after the submit", h, list(submitted(1, 1, 7, 4, 5), took(2, 2, 7, 3, 4, 19)), Holds, ""},
@@ -89,6 +103,13 @@ func TestHolderCommits(t *testing.T) {
 	runCases(t, monitorOf(variant.Dispatch, variant.HolderCommits), []verdictCase{
 		{"late", h, list(submitted(1, 1, 7, 14, 15)), Violated, "late commit: client 1 was given task 7 until"},
 		{"late even after the other one's limit", h, list(submitted(1, 1, 7, 40, 50)), Violated, ""},
+		{"late under one hold, and the user was given it again", h, list(byUser(took(3, 3, 7, 24, 25, 40), 1), submitted(1, 1, 7, 26, 27)), Holds, ""},
+		{"under the earlier of two holds of one user", h, []history.Op{took(1, 1, 7, 1, 2, 10), byUser(took(2, 2, 7, 12, 13, 22), 1), submitted(1, 1, 7, 14, 15)}, Holds, ""},
+		{"the same, and another was given it before the second", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(3, 3, 7, 3, 4, 10), byUser(took(2, 2, 7, 12, 13, 22), 1), submitted(3, 3, 7, 14, 15)}, Violated, "late commit: client 3"},
+		{"the same, and another was given it in between, and the user may have been", h, list(noAnswer(byUser(noTask(4, 14, 15), 1)), submitted(1, 1, 7, 16, 17)), Holds, ""},
+		{"late, and the last take was the user's own, of which the answer is not there", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 3, 4, 10), submitted(1, 1, 7, 5, 6), byUser(took(3, 3, 7, 7, 8, 22), 1)}, Violated, "late commit"},
+		{"finished, handed out again, and submitted again", h, []history.Op{took(1, 1, 7, 1, 2, 10), submitted(1, 1, 7, 3, 4), took(2, 2, 7, 12, 13, 22), submitted(2, 2, 7, 14, 15)}, Violated, "two commits of task 7"},
+		{"the same, by one user", h, []history.Op{took(1, 1, 7, 1, 2, 10), submitted(1, 1, 7, 3, 4), byUser(took(2, 2, 7, 12, 13, 22), 1), submitted(2, 2, 7, 14, 15)}, Violated, "two commits of task 7"},
 		{"declined", h, list(declined(submitted(1, 1, 7, 14, 15)), submitted(2, 2, 7, 16, 17)), Holds, "1 commit landed, none after another user was given the task; 1 submit refused"},
 		{"as the other was given it", h, list(submitted(1, 1, 7, 13, 15)), Holds, ""},
 		{"perhaps in time, at an earlier try", h, list(noAnswer(submitted(1, 1, 7, 5, 6)), submitted(1, 1, 7, 14, 15)), Holds, ""},
@@ -205,7 +226,7 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 		if p.session == 0 {
 			hold++
 			p.session, tasks[i] = hold, int64(1+r.IntN(4))
-			ops = append(ops, took(i, hold, tasks[i], call, p.free, call+4+upTo(r, 6)))
+			ops = append(ops, byUser(took(i, hold, tasks[i], call, p.free, call+4+upTo(r, 6)), int64(i)%3))
 			continue
 		}
 		op := submitted(i, p.session, tasks[i], call, p.free)
@@ -277,8 +298,21 @@ func bruteCommits(ops []history.Op) Result {
 		if hold == nil {
 			return true
 		}
+		user, since := hold.Arg, hold.Return
+		named := user != (history.Value{})
+		for _, op := range ops { // the last hold of the user
+			if op.Kind != history.Take || !named || op.Arg != user {
+				continue
+			}
+			if op.Outcome == history.Unknown && op.Call <= s.Return {
+				return false
+			}
+			if op.Outcome == history.OK && op.Result == s.Arg && op.Return <= s.Return {
+				since = max(since, op.Return)
+			}
+		}
 		other := slices.ContainsFunc(ops, func(op history.Op) bool {
-			return op.Kind == history.Take && op.Outcome == history.OK && op.Result == s.Arg && op.Call > hold.Return && op.Return < s.Call
+			return op.Kind == history.Take && op.Outcome == history.OK && op.Result == s.Arg && op.Call > since && op.Return < s.Call && (!named || op.Arg != user)
 		})
 		tried := slices.ContainsFunc(ops, func(op history.Op) bool {
 			return op.Kind == history.Submit && op.Outcome != history.Refused && op.Session == hold.Session && op.Call < s.Call
@@ -344,6 +378,9 @@ func TestCrossDispatch(t *testing.T) {
 				endB := b.take.Until
 				if b.submit.Kind == history.Submit {
 					endB = min(endB, b.submit.Call)
+				}
+				if a.take.Arg == b.take.Arg && a.take.Arg != (history.Value{}) {
+					continue
 				}
 				if a.take.Return < endB && b.take.Return < end && a.take.Return < end && b.take.Return < endB {
 					held = Violated

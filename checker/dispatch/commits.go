@@ -17,14 +17,15 @@ import (
 //
 //   - the task had been given to another in between: that one's Take was called after the
 //     committer's own had returned, and returned before the Submit was called. It does not
-//     matter whether the other one still held it. A Submit that was tried before without an
+//     matter whether the other one still held it. A user who was given the task again, or may have been by a Take without an
+//     answer, may submit it under an earlier hold, too. A Submit that was tried before without an
 //     answer, in the same hold, may have landed in time, and is not blamed;
 //   - or the committer cannot have held the task at all: no Take granted it under the hold
 //     that the Submit names, its client was never given it under another, and neither the
 //     hold nor the client has a Take without an answer, which may have granted it.
 //
-// Two commits of one task that landed, in different holds, are a violation in any order, because after the first one no
-// user holds the task. A Submit answered as a repetition changed nothing, if any other Submit can have landed before
+// Two commits of one task that landed, in different holds, are a violation in any order, also of one user and of a task that
+// was handed out again: a task is submitted once, and after that no user holds it. A Submit answered as a repetition changed nothing, if any other Submit can have landed before
 // it; otherwise it is judged as that commit. The smallest bad histories:
 //
 //	client 1  take    [1, 2]    task 7  until 10
@@ -36,10 +37,16 @@ import (
 //
 //	client 1  submit  [5, 6]  task 7  ok
 //	client 2  submit  [5, 7]  task 7  ok
+//
+//	client 1  take    [1, 2]  task 7
+//	client 1  submit  [3, 4]  task 7  ok
+//	client 2  take    [5, 6]  task 7
+//	client 2  submit  [7, 8]  task 7  ok
 func holderCommits(*monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[commits]{All: monitor.NewKeyed(func(history.Value) *commits {
 		return &commits{holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
-			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration)}
+			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration),
+			owned: make(map[ownership]*promise), wanted: make(map[history.Value]time.Duration)}
 	}), Settle: (*commits).settle}
 	b.Enter = func(op *history.Op) {
 		switch {
@@ -59,8 +66,10 @@ func holderCommits(*monitor.Shared) monitor.Monitor {
 type commits struct {
 	holds   map[history.Value]*promise
 	tasks   map[history.Value]*deed
-	given   map[recipient]*promise  // the last hold of each client and task
-	asked   map[int32]time.Duration // by client: the earliest take without an answer
+	given   map[recipient]*promise          // the last hold of each client and task
+	asked   map[int32]time.Duration         // by client: the earliest take without an answer
+	owned   map[ownership]*promise          // the last hold of each user who is named, and task
+	wanted  map[history.Value]time.Duration // by user: the earliest take without an answer
 	landed  int64
 	refused int64
 	met     monitor.Contention // takes that were answered
@@ -74,6 +83,9 @@ type recipient struct {
 	task   history.Value
 	client int32
 }
+
+// ownership is a task that a user was given.
+type ownership struct{ task, user history.Value }
 
 // promise is a hold.
 type promise struct {
@@ -93,7 +105,8 @@ type doubt struct {
 
 // deed is the record of the commits of a task.
 type deed struct {
-	takes   monitor.Rising // by their calls
+	takes   monitor.Rising                    // by their calls
+	users   map[history.Value]*monitor.Rising // the same for each user; those that are not named are one
 	first   history.Op
 	client  int32 // that was given it first
 	several bool  // others were given it, too
@@ -107,6 +120,15 @@ func (c *commits) granted(op *history.Op) {
 	c.holds[op.Session] = h
 	d := c.deed(op.Result)
 	d.takes.Add(int64(op.Call), op)
+	of := d.users[op.Arg]
+	if of == nil {
+		of = new(monitor.Rising)
+		d.users[op.Arg] = of
+	}
+	of.Add(int64(op.Call), op)
+	if op.Arg != (history.Value{}) {
+		c.owned[ownership{op.Result, op.Arg}] = h
+	}
 	if !d.taken {
 		d.taken, d.client = true, op.Client
 	}
@@ -119,6 +141,9 @@ func (c *commits) unanswered(op *history.Op) {
 	if first, ok := c.asked[op.Client]; !ok || op.Call < first {
 		c.asked[op.Client] = op.Call
 	}
+	if first, ok := c.wanted[op.Arg]; op.Arg != (history.Value{}) && (!ok || op.Call < first) {
+		c.wanted[op.Arg] = op.Call
+	}
 	if op.Session != (history.Value{}) {
 		c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
 	}
@@ -127,7 +152,7 @@ func (c *commits) unanswered(op *history.Op) {
 func (c *commits) deed(task history.Value) *deed {
 	d := c.tasks[task]
 	if d == nil {
-		d = &deed{tried: history.Forever}
+		d = &deed{tried: history.Forever, users: make(map[history.Value]*monitor.Rising)}
 		c.tasks[task] = d
 	}
 	return d
@@ -179,10 +204,32 @@ func (c *commits) doubt(op *history.Op, d *deed) doubt {
 	if h == nil || h.take.Outcome == history.Unknown {
 		return bad
 	}
-	if other := d.takes.Before(op.Call); other != nil && time.Duration(other.Value) > h.take.Return {
+	if last := c.owned[ownership{op.Arg, h.take.Arg}]; last != nil && last.take.Return > h.take.Return { // he was given it again
+		h = last
+	}
+	if other := d.after(h, op.Call); other != nil {
 		bad.other = other.Op
 	}
 	return bad
+}
+
+// after returns the take of another user, after a hold was granted and before a time.
+func (d *deed) after(h *promise, call time.Duration) *monitor.Step {
+	late := func(s *monitor.Step) bool { return s != nil && time.Duration(s.Value) > h.take.Return }
+	last := d.takes.Before(call)
+	if !late(last) || !sameUser(&last.Op, &h.take) {
+		if late(last) {
+			return last
+		}
+		return nil
+	}
+	last = nil
+	for _, of := range d.users {
+		if s := of.Before(call); late(s) && !sameUser(&s.Op, &h.take) && (last == nil || s.Value > last.Value) {
+			last = s
+		}
+	}
+	return last
 }
 
 // certain reports whether no known operation explains a commit.
@@ -191,6 +238,9 @@ func (c *commits) certain(bad *doubt) bool {
 	if h := bad.hold; h != nil {
 		if bad.other.Kind == history.NoKind || h.tried < op.Call {
 			return false
+		}
+		if wanted, ok := c.wanted[h.take.Arg]; ok && wanted <= op.Return {
+			return false // he may have been given it again
 		}
 		if h.take.Session == op.Session {
 			return true
@@ -256,6 +306,9 @@ func (c *commits) bad() (list []*doubt, second int) {
 func (c *commits) settle(lowWater time.Duration) {
 	for _, d := range c.tasks {
 		d.takes.Forget(lowWater)
+		for _, of := range d.users {
+			of.Forget(lowWater)
+		}
 	}
 }
 

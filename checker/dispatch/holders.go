@@ -18,7 +18,7 @@ const nothingTaken = "nobody was given a task"
 // A user surely holds a task from the return of the Take to the call of the
 // Submit, or to the end of the hold if that comes first. A user who calls Submit is done with the task, whatever the
 // answer; but a Submit that is refused as stopped was not called, and ends nothing. Two such stretches of
-// one task that share more than an instant are a violation. An opportunity is a
+// one task and two users that share more than an instant are a violation. A Take that names no user is of a user of its own. An opportunity is a
 // Take that was answered with a task while another user asked for one, or whose
 // task had been given to another user before. The smallest bad history:
 //
@@ -75,7 +75,7 @@ func (p *pool) take(op *history.Op) {
 	}
 	t := p.tasks[op.Result]
 	if t == nil {
-		t = &custody{spans: monitor.Overlaps{Spare: &p.spans}}
+		t = &custody{spans: monitor.Overlaps{Spare: &p.spans, Same: func(a, b *monitor.Span) bool { return sameUser(&a.Acq, &b.Acq) }}}
 		p.tasks[op.Result] = t
 	}
 	t.client = op.Client

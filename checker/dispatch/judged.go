@@ -4,6 +4,7 @@ package dispatch
 
 import (
 	"oversell/checker/monitor"
+	"oversell/history"
 	"oversell/variant"
 )
 
@@ -13,6 +14,9 @@ var Judged = []monitor.Judged{
 	{Of: variant.Dispatch, Property: variant.HolderCommits, New: holderCommits},
 	{Of: variant.Dispatch, Property: variant.TaskReturns, New: taskReturns},
 }
+
+// sameUser reports whether two takes are of one user: both name it. One that names none is of a user of its own.
+func sameUser(a, b *history.Op) bool { return a.Arg == b.Arg && a.Arg != (history.Value{}) }
 
 // aspect returns the monitor of one property, which alone uses the book b.
 func aspect[S any](b *monitor.Book[S], p variant.Property, judge func(*S) monitor.Verdict) monitor.Monitor {

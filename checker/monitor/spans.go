@@ -52,10 +52,25 @@ type Overlaps struct {
 	head    int     // pending[:head] are done
 	live    []*Span // judged, open, and not known to have lapsed
 	holder  *Span   // of all judged and closed spans the one that ends last; nil if it no longer matters
+	other   *Span   // the same, of those that are not of the holder's user; only with Same
 	count   int     // spans that overlap an earlier one
 	first   [2]*Span
 	now     time.Duration // the latest return that is known
 	Spare   *Spares[Span]
+
+	// Same, if there is one, reports whether two spans are of one user: these may overlap.
+	Same func(a, b *Span) bool
+}
+
+// apart reports whether two spans must not overlap.
+func (o *Overlaps) apart(a, b *Span) bool { return o.Same == nil || !o.Same(a, b) }
+
+// closed returns the closed span that ends last, of those that must not overlap s.
+func (o *Overlaps) closed(s *Span) *Span {
+	if o.holder != nil && !o.apart(o.holder, s) {
+		return o.other
+	}
+	return o.holder
 }
 
 func (o *Overlaps) drop(s *Span) {
@@ -125,6 +140,7 @@ func (o *Overlaps) reach(s *Span, end time.Duration) {
 		n := s.after[0]
 		s.after = s.after[1:]
 		switch {
+		case !o.apart(s, n):
 		case !n.Void:
 			o.found(s, n)
 		case n.hit == nil:
@@ -184,24 +200,27 @@ func (o *Overlaps) Advance(lowWater time.Duration) {
 func (o *Overlaps) judge(s *Span) {
 	s.judged = true
 	var hit *Span
-	if o.holder != nil && o.holder.end > s.Start {
-		hit = o.holder
+	if last := o.closed(s); last != nil && last.end > s.Start {
+		hit = last
 	}
 	if s.Void { // it ends no lease, for it may have no effect
 		for _, l := range o.live {
 			if l.Until <= s.Start {
 				l.after = append(l.after, hold(s))
-			} else if hit == nil {
+			} else if hit == nil && o.apart(l, s) {
 				hit = l
 			}
 		}
 	}
-	for hit == nil && len(o.live) > 0 && !s.Void {
-		if l := o.live[0]; l.Until > s.Start {
-			hit = l
-		} else { // lapsed
+	for i := 0; hit == nil && i < len(o.live) && !s.Void; {
+		switch l := o.live[i]; {
+		case l.Until <= s.Start: // lapsed
 			l.after = append(l.after, hold(s))
 			o.fade(l)
+		case o.apart(l, s):
+			hit = l
+		default:
+			i++
 		}
 	}
 	switch {
@@ -237,9 +256,18 @@ func (o *Overlaps) settle(s *Span) {
 	if s.end <= o.now && o.head == len(o.pending) {
 		return
 	}
-	if s.end > s.Start && (o.holder == nil || s.end > o.holder.end) {
+	switch {
+	case s.end <= s.Start:
+	case o.holder == nil || s.end > o.holder.end:
 		old := o.holder
 		o.holder = hold(s)
+		if old != nil && o.Same != nil && !o.Same(old, s) {
+			old, o.other = o.other, old
+		}
+		o.drop(old)
+	case o.Same != nil && !o.Same(o.holder, s) && (o.other == nil || s.end > o.other.end):
+		old := o.other
+		o.other = hold(s)
 		o.drop(old)
 	}
 }
@@ -264,9 +292,26 @@ func (o *Overlaps) fade(s *Span) {
 // be missing, so that they do not count. It changes nothing.
 func (o *Overlaps) Tally(cut bool) (n int, a, b *Span) {
 	n, a, b = o.count, o.first[0], o.first[1]
-	last, end := o.holder, time.Duration(-1<<63)
-	if last != nil {
-		end = last.end
+	type ending struct {
+		s   *Span
+		end time.Duration
+	}
+	last, other := ending{end: -1 << 63}, ending{end: -1 << 63} // as holder and other
+	add := func(e ending) {
+		switch {
+		case e.end > last.end:
+			if last.s != nil && o.apart(last.s, e.s) {
+				other = last
+			}
+			last = e
+		case e.end > other.end && o.apart(last.s, e.s):
+			other = e
+		}
+	}
+	for _, s := range []*Span{o.holder, o.other} {
+		if s != nil {
+			add(ending{s, s.end})
+		}
 	}
 	note := func(s *Span) {
 		e := s.Until
@@ -275,18 +320,22 @@ func (o *Overlaps) Tally(cut bool) (n int, a, b *Span) {
 		} else if cut && !s.Leaving {
 			return
 		}
-		if e > s.Start && e > end {
-			last, end = s, e
+		if e > s.Start {
+			add(ending{s, e})
 		}
 	}
 	for _, s := range o.live {
 		note(s)
 	}
 	for _, s := range o.pending[o.head:] {
-		if end > s.Start && !s.Void {
+		before := last
+		if last.s != nil && !o.apart(last.s, s) {
+			before = other
+		}
+		if before.end > s.Start && !s.Void {
 			n++
 			if a == nil {
-				a, b = last, s
+				a, b = before.s, s
 			}
 		}
 		note(s)
