@@ -2,10 +2,12 @@ package foreign
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +95,75 @@ func TestMappedForms(t *testing.T) {
 	}
 }
 
+// TestNamesOfClients checks that clients keep the numbers that the log has for them, and that others are listed.
+func TestNamesOfClients(t *testing.T) {
+	log := func(users ...string) string {
+		text := "user,action,order,began,took,status\n"
+		for i, user := range users {
+			text += fmt.Sprintf("%s,purchase,o%d,%d,2,201\n", user, i, 1767225600000+10*i)
+		}
+		return text
+	}
+	for _, c := range []struct {
+		log   string
+		want  []int32
+		notes string
+	}{
+		{log("2", "1", "2"), []int32{2, 1, 2}, ""},
+		{log("bob", "ann", "bob"), []int32{0, 1, 0}, "clients by their numbers here: 0 is bob, 1 is ann"},
+		{log("2", "ann"), []int32{0, 1}, "0 is 2, 1 is ann"},
+		{log("02", "2"), []int32{0, 1}, "0 is 02, 1 is 2"},
+		{log("5000000000"), []int32{0}, "0 is 5000000000"},
+		{strings.ReplaceAll(log("2", "2"), "010,2,", "000,2,"), []int32{2, 3}, "3 is 2"},
+	} {
+		h, err := mapOf(t, orders).read([]byte(c.log), "csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(h.Ops, func(a, b history.Op) int { return strings.Compare(a.Arg.String(), b.Arg.String()) })
+		var got []int32
+		for _, op := range h.Ops {
+			got = append(got, op.Client)
+		}
+		if notes := strings.Join(h.Remarks, "; "); !slices.Equal(got, c.want) || !strings.Contains(notes, c.notes) || c.notes == "" && strings.Contains(notes, "numbers here") {
+			t.Errorf("%s%v and %q, want %v and %q", c.log, got, notes, c.want, c.notes)
+		}
+	}
+}
+
+// TestGapsInALog checks that a row may lack what it does not need, and that a column which no row has is an error.
+func TestGapsInALog(t *testing.T) {
+	with := "rows: %s\npromises: [{of: lock, property: mutual-exclusion}]\nfields: {client: user, kind: act, arg: session, until: until, call: {column: began}, return: {column: ended}}\n" +
+		"outcome: {column: status, ok: [ok], refused: {held: held}, unknown: [lost]}\n"
+	csv := "user,act,session,until,began,ended,status\n"
+	object := func(user, act, session, until string, began int, status string) string {
+		return fmt.Sprintf(`{"user":%q,"act":%q,"session":%q%s,"began":%d,"ended":%d,"status":%q}`+"\n", user, act, session, until, began, began+2, status)
+	}
+	for name, c := range map[string]struct{ form, log, wrong string }{
+		"refused and released": {"csv", csv + "a,acquire,s1,90,1,2,ok\nb,acquire,s2,,3,4,held\na,release,s1,,5,6,ok\nb,acquire,s3,,7,8,lost\n", ""},
+		"granted":              {"csv", csv + "a,acquire,s1,,1,2,ok\n", "until is \"\""},
+		"not a time":           {"csv", csv + "a,acquire,s1,90,1,2,ok\na,release,s1,x,5,6,ok\n", "until is \"x\""},
+		"no such column":       {"csv", strings.Replace(csv, "until", "ends", 1) + "b,acquire,s2,,3,4,held\n", "there is no column \"until\""},
+		"objects":              {"jsonl", object("a", "acquire", "s1", `,"until":90`, 1, "ok") + object("b", "acquire", "s2", "", 4, "held") + object("a", "release", "s1", `,"until":null`, 9, "ok"), ""},
+		"objects without it":   {"jsonl", object("b", "acquire", "s2", "", 4, "held"), "there is no column \"until\""},
+		"an object granted":    {"jsonl", object("a", "acquire", "s1", "", 1, "ok"), "there is no column \"until\""},
+	} {
+		_, err := mapOf(t, fmt.Sprintf(with, c.form)).read([]byte(c.log), c.form)
+		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, want %q", name, err, c.wrong)
+		}
+	}
+}
+
+// TestAnsweredBeforeTheCall checks the length of time in the message.
+func TestAnsweredBeforeTheCall(t *testing.T) {
+	with := strings.Replace(orders, "duration: {column: took", "return: {column: took", 1)
+	_, err := mapOf(t, with).read([]byte("user,action,order,began,took,status\nann,purchase,o1,1767225600005,1767225600004,201\n"), "csv")
+	if err == nil || !strings.Contains(err.Error(), "came 1ms before the call") {
+		t.Error(err)
+	}
+}
+
 // TestClientsOfALog checks that a user who does two things at once becomes two clients.
 func TestClientsOfALog(t *testing.T) {
 	log := "user,action,order,began,took,status\nann,purchase,o1,1767225600000,12,201\nann,purchase,o2,1767225600005,2,409\nann,purchase,o3,1767225600020,2,409\n"
@@ -171,8 +242,8 @@ func TestOneIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"7", "7.0", "7.5", "7.5"} {
-		if op := h.Ops[i]; op.Client != 0 || op.Key != h.Ops[0].Key || op.Arg.String() != want || op.Amount != 1 {
-			t.Errorf("operation %d: %+v, want client 0 and the order %s", i, op, want)
+		if op := h.Ops[i]; op.Client != 7 || op.Key != h.Ops[0].Key || op.Arg.String() != want || op.Amount != 1 {
+			t.Errorf("operation %d: %+v, want client 7 and the order %s", i, op, want)
 		}
 	}
 	if a, b := h.Ops[0], h.Ops[1]; a.Return-a.Call >= b.Return-b.Call {

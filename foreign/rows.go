@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"os"
 	"regexp"
@@ -20,12 +21,36 @@ import (
 	"oversell/internal/edn"
 	"oversell/internal/exactjson"
 	"oversell/internal/phrase"
+	"oversell/internal/printable"
 )
 
 // row is one row of a log.
 type row struct {
 	at  edn.Position
 	get func(column string) (value cell, at edn.Position, told bool)
+	// gaps are the columns that some rows may lack, and the first error about one; nil: no row may lack a column.
+	gaps map[string]error
+}
+
+// lacks reports whether a row has no value of a field that it does not need: the cell is empty or, in an object, missing.
+func (r row) lacks(c *column) bool {
+	if c == nil || c.Column == "" {
+		return c == nil
+	}
+	v, _, told := r.get(c.Column)
+	if told {
+		if r.gaps != nil {
+			r.gaps[c.Column] = nil
+		}
+		return strings.TrimSpace(v.written) == ""
+	}
+	if r.gaps == nil {
+		return false
+	}
+	if _, known := r.gaps[c.Column]; !known {
+		_, _, _, r.gaps[c.Column] = value(r, c)
+	}
+	return true
 }
 
 // cell is the value of a column: in canonical form, and as written, which shows the precision of a time.
@@ -61,7 +86,11 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	}
 	var ops []mapped
 	skipped := 0
+	gaps := make(map[string]error) // a column that no row has is a mistake in the map
 	err := read(text, func(r row) error {
+		if form != "csv" {
+			r.gaps = gaps
+		}
 		if m.skips(r) {
 			skipped++
 			return nil
@@ -73,8 +102,13 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range slices.Sorted(maps.Keys(gaps)) {
+		if gaps[name] != nil {
+			return nil, gaps[name]
+		}
+	}
 	inOrder(ops)
-	number(ops)
+	names := number(ops)
 	lines, err := m.lines(ops, before)
 	if err != nil {
 		return nil, err
@@ -85,6 +119,9 @@ func (m *Map) read(text []byte, form string) (*history.History, error) {
 	}
 	if m.zoneless() {
 		h.Remarks = append(h.Remarks, "the map has times without a zone: they are read as UTC, so that when clocks are put back an hour occurs twice")
+	}
+	if names != "" {
+		h.Remarks = append(h.Remarks, names)
 	}
 	if skipped > 0 {
 		h.Remarks = append(h.Remarks, phrase.Count(skipped, "row")+" skipped, as the map says")
@@ -166,7 +203,7 @@ func (m *Map) csvRows(text []byte, take func(row) error) error {
 			line, column := r.FieldPos(i)
 			return edn.Position{Line: line, Column: column}
 		}
-		err = take(row{place(0), func(column string) (cell, edn.Position, bool) {
+		err = take(row{at: place(0), get: func(column string) (cell, edn.Position, bool) {
 			i := slices.Index(names, column)
 			if i < 0 {
 				return cell{}, edn.Position{Line: 1, Column: 1}, false
@@ -245,7 +282,7 @@ func jsonRows(text []byte, take func(row) error) error {
 		if err != nil {
 			return err
 		}
-		err = take(row{at, func(column string) (cell, edn.Position, bool) {
+		err = take(row{at: at, get: func(column string) (cell, edn.Position, bool) {
 			v, told := dig(object, column)
 			return v, at, told
 		}})
@@ -384,6 +421,9 @@ func (m *Map) op(r row) (mapped, error) {
 		{"kind", f.Kind, asText}, {"key", f.Key, asText}, {"arg", f.Arg, asText}, {"result", f.Result, asText}, {"session", f.Session, asText},
 		{"amount", f.Amount, asNumber}, {"fence", f.Fence, asNumber},
 	} {
+		if slices.Contains(spareable, t.name) && r.lacks(t.from) {
+			continue
+		}
 		v, at, told, err := value(r, t.from)
 		if err != nil {
 			return o, err
@@ -406,6 +446,12 @@ func (m *Map) op(r row) (mapped, error) {
 	}
 	return o, m.times(r, &o)
 }
+
+// spareable are the fields that not every operation has.
+var spareable = []string{"result", "session", "amount", "fence"}
+
+// leased are the kinds of operations that, if they succeed, need the end of a lease where the map names one.
+var leased = []string{"acquire", "extend", "take"}
 
 func asText(text string) (any, error) { return text, nil }
 
@@ -470,7 +516,8 @@ func (m *Map) times(r row, o *mapped) error {
 	}
 	o.call, o.latest, o.answer = call, call+resolution-1, call
 	o.fields["call_ns"] = call
-	if f.Until != nil {
+	kind, _ := o.fields["kind"].(string)
+	if needed := o.fields["outcome"] == "ok" && slices.Contains(leased, kind); f.Until != nil && (needed || !r.lacks(f.Until)) {
 		until, _, err := moment(r, f.Until, "until")
 		if err != nil {
 			return err
@@ -490,7 +537,7 @@ func (m *Map) times(r row, o *mapped) error {
 	}
 	o.earliest, o.answer = base.first+answer, base.last+answer+resolution-1
 	if o.answer < call {
-		return edn.Wrong(r.at, "the answer came %v before the call", time.Duration(call-o.answer))
+		return edn.Wrong(r.at, "the answer came %v before the call", time.Duration(call-o.earliest))
 	}
 	o.fields["return_ns"] = o.answer
 	return nil
@@ -692,8 +739,9 @@ type request struct {
 	call, answer       int64
 }
 
-// number assigns numbers to clients. A client that does several things concurrently gets several numbers.
-func number(ops []mapped) {
+// number assigns numbers to clients. A client that does several things concurrently gets several numbers. Clients that
+// the log numbers keep their numbers; of others it returns a sentence with the names.
+func number(ops []mapped) (names string) {
 	order := make([]int, len(ops))
 	for i := range order {
 		order[i] = i
@@ -708,7 +756,9 @@ func number(ops []mapped) {
 		return 0
 	})
 	free := map[string][]int{} // by client, when each of its numbers becomes free
-	var until []int64
+	until := make([]int64, numbered(ops))
+	kept := len(until) > 0
+	var list []string
 	requests := map[request]int{} // with several answers, such as a pop of several tasks
 	for _, i := range order {
 		op := &ops[i]
@@ -720,13 +770,45 @@ func number(ops []mapped) {
 		at := slices.IndexFunc(free[op.who], func(n int) bool { return until[n] < op.call })
 		if at < 0 {
 			at = len(free[op.who])
-			free[op.who] = append(free[op.who], len(until))
-			until = append(until, 0)
+			next := len(until)
+			if own, _ := strconv.Atoi(op.who); kept && at == 0 {
+				next = own
+			} else {
+				until = append(until, 0)
+				list = append(list, fmt.Sprintf("%d is %s", next, printable.Short(op.who)))
+			}
+			free[op.who] = append(free[op.who], next)
 		}
 		n := free[op.who][at]
 		until[n], requests[r] = op.answer, n
 		op.fields["client"] = n
 	}
+	if len(list) == 0 || ops[0].who == "" {
+		return ""
+	}
+	more := ""
+	if len(list) > mostNames {
+		list, more = list[:mostNames], fmt.Sprintf(", and so on, in the order of their first calls: %d in all", len(list))
+	}
+	return "clients by their numbers here: " + strings.Join(list, ", ") + more
+}
+
+// mostNames bounds the names in a sentence, and mostNumber the numbers that clients keep.
+const (
+	mostNames  = 50
+	mostNumber = 1 << 16
+)
+
+// numbered returns one more than the largest number of a client if the log numbers all of them; otherwise 0.
+func numbered(ops []mapped) (size int) {
+	for i := range ops {
+		n, err := strconv.Atoi(ops[i].who)
+		if err != nil || n < 0 || n >= mostNumber || strconv.Itoa(n) != ops[i].who {
+			return 0
+		}
+		size = max(size, n+1)
+	}
+	return size
 }
 
 // lines writes a history with each operation on its line of the log, or further down by the lines of the header.
