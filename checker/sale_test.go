@@ -184,6 +184,8 @@ func TestNoUndersell(t *testing.T) {
 		{"returned twice to the stock", two, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 3, 5)}, Violated, "1 piece too many"},
 		{"a refund without an answer may be there", two, []history.Op{bought(1, 1, 1, 2), saleOp(history.Refund, 1, 1, 3, 4, history.Unknown, history.NoReason), read("left", 2, 5)}, Holds, "if 1 piece without an answer came back"},
 		{"a reading that a refund overlapped is not final", one, []history.Op{bought(1, 1, 1, 2), refunded(1, 1, 3, 4), read("left", 0, 3)}, Unknown, "had been made before"},
+		{"a part called refunded vouches for its own amount", history.Header{Stock: 4}, []history.Op{pieces(bought(1, 1, 1, 5), 2), pieces(lostRefund(1, 1, 6, 20), 1), pieces(refundedBefore(2, 1, 30, 40), 2), read("left", 4, 50)}, Holds, ""},
+		{"the same, and fewer came back", history.Header{Stock: 4}, []history.Op{pieces(bought(1, 1, 1, 5), 2), pieces(lostRefund(1, 1, 6, 20), 1), pieces(refundedBefore(2, 1, 30, 40), 2), read("left", 3, 50)}, Violated, "1 piece vanished"},
 		{"two readings that contradict each other", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 2, 3), read("left", 0, 3)}, Violated, "the final readings contradict each other: 2 left"},
 		{"the same, the other way round", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3), read("left", 2, 3)}, Violated, "too many"},
 		{"the same, of what was sold", two, []history.Op{bought(1, 1, 1, 2), bought(2, 2, 1, 2), read("left", 0, 3), read("sold", 1, 3), read("sold", 2, 5)}, Violated, "contradict"},

@@ -43,6 +43,7 @@ type tries struct {
 	repeated bool          // there is such an answer
 	given    bool          // it is that of a refund
 	pieces   int64         // of a try without an answer
+	first    int64         // of the one that was called first: refunds of one order may be of parts
 	fresh    bool          // it refers to an effect that another answer reported
 	credited bool          // it refers to the try without an answer that was called first
 }
@@ -268,7 +269,7 @@ func (l *ledger) succeed(o *order, t *tries, op *history.Op) (e effect) {
 	if t.repeated && !t.fresh && op.Call <= t.by { // this is what the repetition meant
 		t.fresh = true
 		if t.credited {
-			l.takeBack(t, op.Pieces())
+			l.takeBack(t)
 		} else {
 			e.more = l.explain(o, op)
 		}
@@ -328,9 +329,9 @@ func (l *ledger) repeat(o *order, t *tries, op *history.Op) effect {
 	o.call, o.ret, o.client, o.pieces = op.Call, op.Return, op.Client, int32(op.Pieces())
 	l.implied += op.Pieces()
 	if t.lost > 0 && (t.given || t.earliest <= op.Call) {
-		l.doubt(op.Pieces(), -1)
+		l.doubt(t.first, -1)
 		if t.earliest <= l.closing {
-			l.open -= op.Pieces()
+			l.open -= t.first
 		}
 		l.credit(t)
 	} else {
@@ -353,7 +354,7 @@ func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
 	r, is := l.unexplained[o.tried]
 	switch {
 	case t.credited && !t.given && op.Call < t.earliest:
-		l.takeBack(t, op.Pieces())
+		l.takeBack(t)
 		l.attempt(o, op)
 	case !is || op.Call > t.by:
 	case o.fresh: // it refers to that effect
@@ -372,9 +373,9 @@ func (l *ledger) repeatAgain(o *order, t *tries, op *history.Op) (e effect) {
 func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
 	q, first := op.Pieces(), t.lost == 0
 	t.pieces = q
-	was := t.earliest
+	was, before := t.earliest, t.first
 	if t.lost++; first || op.Call < was {
-		t.earliest = op.Call
+		t.earliest, t.first = op.Call, q
 	}
 	if first && o.effects == 0 {
 		l.distrust(q, 1)
@@ -387,11 +388,11 @@ func (l *ledger) lose(o *order, t *tries, op *history.Op) (e effect) {
 		if t.given {
 			l.undated += e.more
 		}
-		t.earliest = op.Call
+		t.earliest, t.first = op.Call, q
 		l.credit(t)
 		return e
 	case t.credited && op.Call < was: // it could have done so whenever the other could
-		spare = was
+		spare, q = was, before
 		if was > l.closing {
 			l.late--
 		}
@@ -419,7 +420,8 @@ func (l *ledger) credit(t *tries) {
 }
 
 // takeBack undoes credit: the repetition refers to another effect.
-func (l *ledger) takeBack(t *tries, q int64) {
+func (l *ledger) takeBack(t *tries) {
+	q := t.first
 	t.credited = false
 	l.doubt(q, 1)
 	if t.earliest > l.closing {
