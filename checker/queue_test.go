@@ -60,6 +60,12 @@ func onlyClaimed(ops []history.Op) []history.Op {
 	return ops
 }
 
+// claimedToo makes the first task of a final audit a claimed one.
+func claimedToo(ops []history.Op) []history.Op {
+	onlyClaimed(ops[:1])
+	return ops
+}
+
 func withAudit(ops []history.Op, waiting ...int64) []history.Op {
 	return append(ops, auditing(1000, waiting)...)
 }
@@ -175,6 +181,7 @@ func TestOneEntry(t *testing.T) {
 	two := []history.Op{enqueued(1, 7, 1, 2, 1), enqueued(1, 7, 3, 4, 3)}
 	list := func(ops ...history.Op) []history.Op { return append(append([]history.Op(nil), two...), ops...) }
 	runCases(t, openQueue(variant.OneEntryPerID), []verdictCase{
+		{"waiting, and claimed from before", h, append(list(popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5)), claimedToo(auditing(1000, []int64{7, 7}))...), Holds, "none is waiting twice"},
 		{"waiting twice", h, withAudit(list(), 7, 7), Violated, "2 times as waiting"},
 		{"waiting once", h, withAudit(list(), 7), Holds, "enqueued again once"},
 		{"twice for one request", h, list(asRequest(popped(2, 7, 5, 6), 3), asRequest(popped(2, 7, 5, 6), 3)), Violated, "by one request"},

@@ -87,7 +87,7 @@ var Properties = []PropertyInfo{
 	{Queue, Progress, "while consumers look, a task that is due is handed out within a grace"},
 	{Queue, Linearizable, "every entry, delivery, withdrawal and empty answer of the queue fits one legal order; refused calls are not judged"},
 	{Dispatch, OneHolderPerTask, "no task is held by two users at once"},
-	{Dispatch, HolderCommits, "a task is submitted only by the user who holds it"},
+	{Dispatch, HolderCommits, "a task is submitted once, and only by the user who holds it"},
 	{Dispatch, TaskReturns, "a task held longer than the limit returns to the pool"},
 	{Lock, MutualExclusion, "no two clients hold the lock at once within the validity each was promised"},
 	{Lock, OwnerOnlyRelease, "no release or extend changes a lock that another client holds"},

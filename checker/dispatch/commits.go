@@ -11,7 +11,7 @@ import (
 	"oversell/variant"
 )
 
-// holderCommits judges that a task is submitted only by the user who holds it.
+// holderCommits judges that a task is submitted once, and only by the user who holds it.
 //
 // A commit that landed is a violation for certain when
 //
