@@ -73,6 +73,7 @@ func TestNoGaps(t *testing.T) {
 		{"the server knows more", h, []history.Op{gave(1, 1, 1, 2), lastNumber(2, 9)}, Violated, ""},
 		{"the server knows more, and an answer got lost", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(2, 9)}, Unknown, "2"},
 		{"the server knows no more", h, []history.Op{gave(1, 1, 1, 2), unnumbered(2, 1, 2), lastNumber(1, 9)}, Holds, ""},
+		{"of two readings the larger one counts", h, []history.Op{gave(1, 1, 1, 2), lastNumber(2, 9), lastNumber(1, 9)}, Violated, "1 of the numbers from 1 to 2: 2"},
 		{"read too early", h, []history.Op{lastNumber(2, 0), gave(1, 1, 2, 3)}, Holds, ""},
 		{"the largest number there is, twice", h, []history.Op{gave(1, math.MaxInt64, 1, 2), gave(1, math.MaxInt64, 3, 4)}, Violated, "9,223,372,036,854,775,806 of the numbers from 1 to 9,223,372,036,854,775,807: 1 to 9,223,372,036,854,775,806"},
 		{"a long way", h, []history.Op{gave(1, 1, 1, 2), gave(1, 1<<40, 3, 4), gave(1, 5, 5, 6)}, Violated, "2 to 4, 6 to "},

@@ -73,7 +73,7 @@ type counter struct {
 	texts   int64 // answers that are not numbers
 	// distinct counts the numbers from 1 on.
 	distinct int64
-	last     int64 // the server's last number at the end; 0: not known
+	last     int64 // the largest number that the server called its last; 0: not known
 
 	unknown   int64 // requests without an answer
 	witnesses []history.Op
@@ -262,7 +262,7 @@ func (c *counter) lose(op *history.Op) {
 
 // read enters a reading of the server's last number.
 func (c *counter) read(op *history.Op, n int64) {
-	c.last = n
+	c.last = max(c.last, n)
 	c.ladder.reads = append(c.ladder.reads, rung{slot{op.Call, op.Return, history.Value{}, op.Client, true}, n})
 }
 
