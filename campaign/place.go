@@ -3,6 +3,8 @@ package campaign
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -30,6 +32,103 @@ func Directory(path string) error {
 			return nil
 		}
 	}
+}
+
+// Named is a file that a command reads or writes, and what names it: a flag, or words such as "the plan".
+type Named struct{ By, Path string }
+
+func (n Named) String() string { return n.By + " " + n.Path }
+
+// Output is a file that a command writes when its work is done.
+type Output struct {
+	Named
+	// What says what the command writes, such as "a summary of a gate".
+	What string
+	// Ours reports whether a file with this text is one that an earlier command wrote, so that it may be replaced. If nil,
+	// the command adds to the file.
+	Ours func(text []byte) bool
+}
+
+// Outputs returns an error if a command cannot write its files, or would destroy one: two of them are the same file, one
+// is a file that the command also reads, or a file exists and is not one that such a command wrote.
+func Outputs(outputs []Output, inputs ...Named) error {
+	for i, o := range outputs {
+		if o.Ours != nil {
+			if err := Writable(o.By, o.Path); err != nil {
+				return err
+			}
+		}
+		for _, other := range outputs[:i] {
+			if same(o.Path, other.Path) {
+				return fmt.Errorf("%s and %s are the same file, and both would be written: name another", other.Named, o.Named)
+			}
+		}
+		for _, input := range inputs {
+			if same(o.Path, input.Path) {
+				return fmt.Errorf("%s and %s are the same file, which would be overwritten: name another", o.Named, input)
+			}
+		}
+		if err := o.replaces(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaces returns an error if the file holds something else than an earlier command wrote. An empty one may be
+// replaced.
+func (o Output) replaces() error {
+	info, err := os.Stat(o.Path)
+	if o.Ours == nil || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil
+	}
+	f, err := os.Open(o.Path)
+	if err != nil {
+		return fmt.Errorf("%s: the file exists, and cannot be read: %w", o.By, err)
+	}
+	defer f.Close()
+	const most = 64 << 20
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return fmt.Errorf("%s: the file exists, and cannot be read: %w", o.By, err)
+	}
+	if !o.Ours(text) {
+		return fmt.Errorf("%s exists and is not %s: name another file, or remove this one", o.Named, o.What)
+	}
+	return nil
+}
+
+// same reports whether two paths are of one file, which need not exist. Devices and pipes may be written twice.
+func same(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	if err1 == nil && err2 == nil {
+		return x.Mode().IsRegular() && os.SameFile(x, y)
+	}
+	return errors.Is(err1, fs.ErrNotExist) && errors.Is(err2, fs.ErrNotExist) && target(a) == target(b)
+}
+
+// target returns the path of the file that would be created at a path: links are followed, as far as they lead.
+func target(path string) string {
+	const mostLinks = 40
+	for range mostLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return filepath.Join(dir, filepath.Base(path))
 }
 
 // Writable reports in advance whether the file that a flag names can be written: after the work it would be too

@@ -17,7 +17,10 @@ import (
 )
 
 // BaselineSchema identifies the format of a Baseline.
-const BaselineSchema = "oversell-baseline/1"
+const BaselineSchema = baselineSchemas + "1"
+
+// baselineSchemas begins the schemas of all versions.
+const baselineSchemas = "oversell-baseline/"
 
 // Baseline is what a gate has recorded for later ones. It does not hold speeds, which are always compared within
 // one gate. It lists the entries, so that none disappears unnoticed, and by how much each candidate was slower than
@@ -50,6 +53,12 @@ type Accepted struct {
 	// it.
 	Length   int64                 `json:"length,omitempty"`
 	Measures []reports.GateMeasure `json:"measures"`
+}
+
+// IsBaseline reports whether a file with this text is a baseline, be it of another version or not valid.
+func IsBaseline(text []byte) bool {
+	var b struct{ Schema string }
+	return json.Unmarshal(text, &b) == nil && strings.HasPrefix(b.Schema, baselineSchemas)
 }
 
 // ReadBaseline reads a baseline file.

@@ -31,6 +31,23 @@ type Plan struct {
 	speed  []race
 }
 
+// Histories returns the files that the commands of the plan write.
+func (p *Plan) Histories() (paths []string) {
+	for _, g := range p.safety {
+		if g.command.history == "" {
+			continue
+		}
+		paths = append(paths, g.command.history)
+		if g.control.command == nil {
+			continue
+		}
+		if c, err := resolveCommand(p.Path, *g.control.command, g.control.history, g.Dir); err == nil && c.history != "" {
+			paths = append(paths, c.history)
+		}
+	}
+	return paths
+}
+
 // Renamed says which locks the plan calls by names of earlier versions, and their current names.
 func (p *Plan) Renamed() (notes []string) {
 	var args []string

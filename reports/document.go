@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"oversell/history"
 	"oversell/internal/printable"
@@ -339,11 +340,14 @@ func ToFile(path string, write func(io.Writer) error) error {
 			return err
 		}
 	}
-	part := path + ".part"
-	err := overwrite(part, mode, write)
+	part, err := beside(path, mode)
 	if errors.Is(err, fs.ErrPermission) {
 		return overwrite(path, mode, write)
 	}
+	if err != nil {
+		return err
+	}
+	err = overwrite(part, mode, write)
 	if err == nil {
 		err = os.Rename(part, path)
 	}
@@ -351,6 +355,24 @@ func ToFile(path string, write func(io.Writer) error) error {
 		_ = os.Remove(part)
 	}
 	return err
+}
+
+// beside creates an empty file whose name begins with path, and returns its path.
+func beside(path string, mode fs.FileMode) (string, error) {
+	for n := 0; ; n++ {
+		part := path + ".part"
+		if n > 0 {
+			part += strconv.Itoa(n)
+		}
+		f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err != nil:
+			return "", err
+		}
+		return part, f.Close()
+	}
 }
 
 func overwrite(path string, mode fs.FileMode, write func(io.Writer) error) error {

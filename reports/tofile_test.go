@@ -39,13 +39,14 @@ func TestToFile(t *testing.T) {
 		t.Error("a failure is not reported")
 	}
 	expect(path, "second")
-	if err := os.Mkdir(path+".part", 0o777); err != nil { // as if nothing could be written beside the file
+	if err := os.WriteFile(path+".part", []byte("somebody's"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if ToFile(path, text("third")) == nil {
-		t.Error("a failure to write is not reported")
+	if err := ToFile(path, text("third")); err != nil {
+		t.Error(err)
 	}
-	expect(path, "second")
+	expect(path, "third")
+	expect(path+".part", "somebody's")
 	if err := ToFile("/dev/null", text("lost")); err != nil {
 		t.Error(err)
 	}
@@ -53,7 +54,7 @@ func TestToFile(t *testing.T) {
 		t.Errorf("the device is %v: %v", info, err)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	if len(files) != 2 { // an empty directory a.json.part is removed
+	if len(files) != 3 { // a.json, a.json.part, link.json
 		t.Errorf("left: %v", files)
 	}
 }

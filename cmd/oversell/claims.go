@@ -51,7 +51,8 @@ usage, 3 when one could not be decided, and 5 for an environment error.`,
 				return err
 			}
 			if cmd.Flags().Changed("markdown") {
-				if err := campaign.Writable("--markdown", markdown); err != nil {
+				page := campaign.Output{Named: campaign.Named{By: "--markdown", Path: markdown}, What: "a page of claims", Ours: text.IsClaimsMarkdown}
+				if err := campaign.Outputs([]campaign.Output{page}); err != nil {
 					return err
 				}
 			}

@@ -16,6 +16,10 @@ func TestClaimsRefuseBadInput(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "C25"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	notes := filepath.Join(dir, "claims.txt")
+	if err := os.WriteFile(notes, []byte("what must not be lost"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -29,6 +33,7 @@ func TestClaimsRefuseBadInput(t *testing.T) {
 		{[]string{"C24", "--markdown", ""}, "name of a file"},
 		{[]string{"C24", "--markdown", dir}, "is a directory"},
 		{[]string{"C24", "--markdown", filepath.Join(dir, "missing", "claims.md")}, "there is no directory"},
+		{[]string{"C24", "--markdown", notes}, "exists and is not a page of claims"},
 		{[]string{"C24", "--fast"}, "--fast"},
 		{[]string{"C25"}, "holds an earlier measurement"},
 	} {
@@ -62,7 +67,7 @@ func TestClaimsAreShownAndWritten(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "`oversell claims c25 C24`") {
 		t.Errorf("the page: %v\n%s", err, text)
 	}
-	code, stdout, _ = cli(t, "claims", "C24", "--json", "--out", filepath.Join(dir, "more"))
+	code, stdout, _ = cli(t, "claims", "C24", "--json", "--out", filepath.Join(dir, "more"), "--markdown", page)
 	var all reports.Claims
 	if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != reports.ExitPass || all.Schema != reports.ClaimsSchema || len(all.Claims) != 1 {
 		t.Errorf("exit %d, %v: %s", code, err, stdout)

@@ -75,7 +75,7 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 	for _, note := range plan.Renamed() {
 		tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 	}
-	o, err := f.options(cmd, path)
+	o, err := f.options(cmd, path, plan.Histories())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f gateFlags) run(cmd *cobra.Command, path string, code *int) error {
 }
 
 // options returns the gate's options, or an error if one cannot be used.
-func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, err error) {
+func (f *gateFlags) options(cmd *cobra.Command, path string, histories []string) (o gate.Options, err error) {
 	o = gate.Options{Dir: f.out, Seed: f.seed, Record: f.write}
 	if o.Dir == "" {
 		o.Dir = campaign.DefaultDir(time.Now())
@@ -115,25 +115,39 @@ func (f *gateFlags) options(cmd *cobra.Command, path string) (o gate.Options, er
 	if f.write && f.baseline == "" {
 		f.baseline = strings.TrimSuffix(path, filepath.Ext(path)) + ".baseline.json"
 	}
-	for _, file := range []struct {
-		flag, path string
-		asked      bool
-	}{
-		{"--junit", f.junit, cmd.Flags().Changed("junit")},
-		{"--markdown", f.markdown, cmd.Flags().Changed("markdown")},
-		{"--baseline", f.baseline, f.write},
-	} {
-		if file.asked {
-			if err := campaign.Writable(file.flag, file.path); err != nil {
-				return o, err
-			}
-		}
+	if err := f.places(cmd, path, histories); err != nil {
+		return o, err
 	}
 	if !f.write && f.baseline != "" {
 		o.Baseline, err = gate.ReadBaseline(f.baseline)
 	}
 	o.Command = f.again(path, o.Seed)
 	return o, err
+}
+
+// places returns an error if a file cannot be written, or would replace the plan or a file that no gate has written.
+func (f *gateFlags) places(cmd *cobra.Command, path string, histories []string) error {
+	var outputs []campaign.Output
+	if cmd.Flags().Changed("junit") {
+		outputs = append(outputs, campaign.Output{Named: campaign.Named{By: "--junit", Path: f.junit}, What: "a JUnit file of a gate", Ours: ci.IsJUnit})
+	}
+	if cmd.Flags().Changed("markdown") {
+		outputs = append(outputs, campaign.Output{Named: campaign.Named{By: "--markdown", Path: f.markdown}, What: "a summary of a gate", Ours: text.IsGateMarkdown})
+	}
+	if summary := stepSummary(); summary != "" {
+		outputs = append(outputs, campaign.Output{Named: campaign.Named{By: "$" + summaryVariable, Path: summary}})
+	}
+	inputs := []campaign.Named{{By: "the plan", Path: path}}
+	switch baseline := (campaign.Named{By: "--baseline", Path: f.baseline}); {
+	case f.write:
+		outputs = append(outputs, campaign.Output{Named: baseline, What: "a baseline", Ours: gate.IsBaseline})
+	case f.baseline != "":
+		inputs = append(inputs, baseline)
+	}
+	for _, h := range histories {
+		inputs = append(inputs, campaign.Named{By: "the history", Path: h})
+	}
+	return campaign.Outputs(outputs, inputs...)
 }
 
 // again returns the command line that repeats the gate.
@@ -150,6 +164,17 @@ func (f gateFlags) again(path string, seed uint64) string {
 
 // inActions reports whether the program runs in GitHub Actions.
 func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
+
+// summaryVariable is the environment variable that names the file of the step's summary.
+const summaryVariable = "GITHUB_STEP_SUMMARY"
+
+// stepSummary returns the file of the step's summary; empty outside of GitHub Actions.
+func stepSummary() string {
+	if !inActions() {
+		return ""
+	}
+	return os.Getenv(summaryVariable)
+}
 
 // tell prints the gate's annotations, then its report: the verdict is the last line.
 func (f gateFlags) tell(cmd *cobra.Command, g reports.Gate) error {
@@ -195,7 +220,7 @@ func (f gateFlags) files(g reports.Gate) error {
 	if f.markdown != "" {
 		errs = append(errs, reports.ToFile(f.markdown, markdown))
 	}
-	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" && inActions() {
+	if summary := stepSummary(); summary != "" {
 		errs = append(errs, appended(summary, markdown))
 	}
 	if err := errors.Join(errs...); err != nil {

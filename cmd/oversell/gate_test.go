@@ -65,6 +65,86 @@ func TestGateBadInput(t *testing.T) {
 	}
 }
 
+// TestGateOverwritesNothing checks that a gate which would destroy a file is refused before anything starts: its plan, one
+// of its files that another replaces, and a file that no gate has written. A report of an earlier gate is replaced.
+func TestGateOverwritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		baseline = `{"schema":"oversell-baseline/1","machine":{"cores":2},"safety":[],"performance":[]}`
+		older    = `{"schema":"oversell-baseline/0"}`
+		notes    = "what must not be lost\n"
+		command  = "safety:\n  - {name: c, expect: violated, repeat: 1, command: [\"false\"], history: own.jsonl}\n"
+	)
+	kept := map[string]string{"pl.yaml": brokenPlan, "command.yaml": command, "bb.json": baseline, "notes.txt": notes, "foreign.xml": "<testsuites name=\"go test\"/>", "list.json": "[]"}
+	for name, text := range kept {
+		write(name, text)
+	}
+	for link, to := range map[string]string{"link.yaml": "pl.yaml", "dangling": "new.xml"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link("pl.yaml", "hard.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"pl.yaml --baseline pl.yaml --write-baseline", "--baseline pl.yaml and the plan pl.yaml are the same file"},
+		{"pl.yaml --junit pl.yaml", "--junit pl.yaml and the plan pl.yaml are the same file"},
+		{"pl.yaml --markdown ./pl.yaml", "are the same file"},
+		{"pl.yaml --markdown link.yaml", "are the same file"},
+		{"pl.yaml --markdown hard.yaml", "are the same file"},
+		{"link.yaml --junit pl.yaml", "are the same file"},
+		{"pl.yaml --baseline bb.json --junit bb.json", "--junit bb.json and --baseline bb.json are the same file"},
+		{"pl.yaml --baseline X --write-baseline --markdown X", "--markdown X and --baseline X are the same file, and both would be written"},
+		{"pl.yaml --write-baseline --markdown pl.baseline.json", "are the same file"},
+		{"pl.yaml --junit X --markdown " + filepath.Join(dir, "X"), "are the same file"},
+		{"pl.yaml --junit dangling --markdown new.xml", "are the same file"},
+		{"command.yaml --markdown own.jsonl", "the history"},
+		{"pl.yaml --baseline notes.txt --write-baseline", "--baseline notes.txt exists and is not a baseline"},
+		{"pl.yaml --baseline list.json --write-baseline", "is not a baseline"},
+		{"pl.yaml --markdown notes.txt", "--markdown notes.txt exists and is not a summary of a gate"},
+		{"pl.yaml --junit foreign.xml", "--junit foreign.xml exists and is not a JUnit file of a gate"},
+	} {
+		code, stdout, stderr := cli(t, append([]string{"gate", "--out", "runs"}, strings.Fields(c.args)...)...)
+		if code != reports.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("gate %s exits with %d and says %q, %q; want 2, and one line with %q", c.args, code, stdout, stderr, c.want)
+		}
+	}
+	for name, text := range kept {
+		if now, err := os.ReadFile(name); err != nil || string(now) != text {
+			t.Errorf("%s was changed: %v, %q", name, err, now)
+		}
+	}
+	if _, err := os.Stat("runs"); err == nil {
+		t.Error("something was run")
+	}
+	t.Setenv("GITHUB_ACTIONS", "true")
+	t.Setenv("GITHUB_STEP_SUMMARY", filepath.Join(dir, "summary.md"))
+	if code, _, stderr := cli(t, "gate", "pl.yaml", "--out", "runs", "--markdown", "summary.md"); code != reports.ExitUsage || !strings.Contains(stderr, "$GITHUB_STEP_SUMMARY") {
+		t.Errorf("the summary of the step would be lost: exit %d, %s", code, stderr)
+	}
+	t.Setenv("GITHUB_ACTIONS", "")
+	write("pl.yaml", strings.Replace(command, ", history: own.jsonl", "", 1))
+	write("base.json", older)
+	write("empty.md", "")
+	for i := range 2 { // the same paths each time, as in CI
+		code, _, stderr := cli(t, "gate", "pl.yaml", "--out", fmt.Sprint("again", i), "--junit", "gate.xml", "--markdown", "empty.md", "--baseline", "base.json", "--write-baseline")
+		if code != reports.ExitPass {
+			t.Errorf("time %d: exit %d, %s", i, code, stderr)
+		}
+	}
+	if code, _, stderr := cli(t, "gate", "pl.yaml", "--out", "devices", "--junit", os.DevNull, "--markdown", os.DevNull); code != reports.ExitPass {
+		t.Errorf("a device: exit %d, %s", code, stderr)
+	}
+}
+
 // TestGateInActions checks that a broken promise is reported in every way in which GitHub shows it.
 func TestGateInActions(t *testing.T) {
 	servertest.NeedServer(t)
@@ -156,7 +236,7 @@ func TestGateCommand(t *testing.T) {
 		f.seed, _ = cmd.Flags().GetUint64("seed")
 		f.write, _ = cmd.Flags().GetBool("write-baseline")
 		f.baseline, _ = cmd.Flags().GetString("baseline")
-		o, err := f.options(cmd, path)
+		o, err := f.options(cmd, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@
 package ci
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -48,12 +49,20 @@ type (
 	}
 )
 
+// junitName begins the name of all the suites.
+const junitName = "oversell gate "
+
+// IsJUnit reports whether a file with this text was written by JUnit.
+func IsJUnit(text []byte) bool {
+	return bytes.HasPrefix(text, []byte(xml.Header+`<testsuites name="`+junitName))
+}
+
 // JUnit writes the gate as JUnit XML: a suite for each entry, with a case for each combination of variants ×
 // property × fault, and the witness in the body of a failure. An inconclusive entry is an error, so that it does
 // not count as passed. Characters that XML does not allow become U+FFFD, as in encoding/xml.
 func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
-	all := junitSuites{Name: "oversell gate " + g.Plan, Time: inSeconds(g.ElapsedMS)}
+	all := junitSuites{Name: junitName + g.Plan, Time: inSeconds(g.ElapsedMS)}
 	for _, e := range g.Safety {
 		all.add(entrySuite(e))
 	}

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"regexp"
@@ -86,11 +87,17 @@ func claimParts(c reports.Claim) [][2]string {
 	}, func(p [2]string) bool { return p[1] == "" })
 }
 
+// claimsHead is the first line of a page of claims.
+const claimsHead = "# Claims of published texts, measured"
+
+// IsClaimsMarkdown reports whether a file with this text was written by ClaimsMarkdown.
+func IsClaimsMarkdown(text []byte) bool { return bytes.HasPrefix(text, []byte(claimsHead)) }
+
 // ClaimsMarkdown writes the claims as a page: a table, and then a section for each.
 func ClaimsMarkdown(w io.Writer, c reports.Claims) error {
 	c = printable.Of(c)
 	var b strings.Builder
-	fmt.Fprint(&b, "# Claims of published texts, measured\n\n")
+	fmt.Fprint(&b, claimsHead+"\n\n")
 	fmt.Fprintf(&b, "%s. %s\n\n", c.Sum(), circumstances(c))
 	fmt.Fprint(&b, "**depends** means that both answers were measured; the condition between them is named.\n\n")
 	fmt.Fprint(&b, "| claim | | from | answer |\n|---|---|---|---|\n")

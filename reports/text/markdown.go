@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -14,11 +15,17 @@ import (
 // longestMarkdown is the maximum size of a summary, far below GitHub's limit of 1 MiB per step.
 const longestMarkdown = 64 << 10
 
+// gateHead begins a summary of a gate.
+const gateHead = "## oversell gate: "
+
+// IsGateMarkdown reports whether a file with this text was written by GateMarkdown.
+func IsGateMarkdown(text []byte) bool { return bytes.HasPrefix(text, []byte(gateHead)) }
+
 // GateMarkdown writes the gate as GitHub Flavored Markdown: the verdict first, a table, and
 // the stories of the red entries.
 func GateMarkdown(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
-	head := fmt.Sprintf("## oversell gate: %s\n\n", escaped(g.Headline()))
+	head := fmt.Sprintf(gateHead+"%s\n\n", escaped(g.Headline()))
 	blocks := []string{markdownTable(g)}
 	for _, e := range g.Safety {
 		for _, c := range e.Cases {
