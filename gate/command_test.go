@@ -80,3 +80,28 @@ func TestCaughtBy(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetOfTheLastRun checks that the budget counts for the last of a fixed number of runs, too, and that what
+// was found in it counts.
+func TestBudgetOfTheLastRun(t *testing.T) {
+	for _, c := range []struct{ settings, command, verdict, why string }{
+		{"expect: pass, repeat: 1, budget: 1us", "true", reports.Inconclusive, "longer than the budget of 1µs"},
+		{"expect: pass, repeat: 1, budget: 1h", "true", reports.Pass, ""},
+		{"expect: pass, budget: 1us", "true", reports.Pass, ""}, // at least one run is made
+		{"expect: pass, repeat: 1, budget: 1us", "false", reports.Violated, "was broken"},
+		{"expect: violated, repeat: 1, budget: 1us", "false", reports.Pass, ""},
+	} {
+		control := ", control: {command: [\"false\"]}"
+		if strings.Contains(c.settings, reports.Violated) {
+			control = ""
+		}
+		p := mustLoad(t, "safety:\n  - {name: c, "+c.settings+", command: [\""+c.command+"\"]"+control+"}\n")
+		g, err := p.Run(t.Context(), Options{Dir: t.TempDir()}, silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Safety[0].Cases[0]; g.Verdict != c.verdict || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%s, %s: %s, %q; want %s, %q", c.settings, c.command, g.Verdict, got.Why, c.verdict, c.why)
+		}
+	}
+}

@@ -63,6 +63,12 @@ func (g *guard) goesOn(round int, spent time.Duration) bool {
 	return round == 0 || g.budget == 0 || spent < g.budget
 }
 
+// late reports whether a fixed number of rounds took longer than the budget. Without a number, the budget only says when
+// the last one begins.
+func (g *guard) late(spent time.Duration) bool {
+	return g.repeat > 0 && g.budget > 0 && spent > g.budget
+}
+
 // settled reports whether further runs cannot change the result.
 func (t *tally) settled() bool {
 	if t.g.Expect.V == reports.Violated {
@@ -176,6 +182,8 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 		return reports.Inconclusive, fmt.Sprintf("a promise had only %d opportunities to break, and at least %d are needed: use more clients, longer runs or more runs", c.Opportunities, fewestOpportunities)
 	case len(t.kept) < g.repeat:
 		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
+	case g.late(spent):
+		return reports.Inconclusive, fmt.Sprintf("its runs, with those of its control, took %v, longer than the budget of %v", spent.Round(time.Millisecond), g.budget)
 	case !c.Control.Good:
 		return reports.Inconclusive, "the gate had no power: " + c.Control.Why
 	}
