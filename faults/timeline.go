@@ -66,7 +66,9 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 		return
 	}
 	if err != nil {
-		s.fail(err)
+		if !errors.Is(err, errEnded) || !s.acted() {
+			s.fail(err)
+		}
 	} else {
 		if late := in.crowd(); late == Holding {
 			state = late
@@ -122,17 +124,35 @@ func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Co
 	}
 	if site.Chosen == 0 {
 		if site.Chosen, err = keeper(ctx, in.o.Target, cmp.Or(in.o.Key, in.o.Near)); err != nil {
-			return "", nil, err
+			return "", nil, whyStopped(ctx, err, "before it could fire")
 		}
 	}
 	heal, err = s.fault.Kind.Inject(ctx, s.fault, site)
-	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		err = errors.New("the run ended before it could fire")
-		if heal != nil {
-			err = errors.New("the run ended while it took effect")
-		}
+	if heal != nil {
+		err = whyStopped(ctx, err, "while it took effect")
+	} else {
+		err = whyStopped(ctx, err, "before it could fire")
 	}
 	return fmt.Sprintf("node %d", site.Chosen), heal, err
+}
+
+// errEnded means that the end of the run stopped an injection. The fault owes it only if it has not fired before: a date
+// may fall on the end of the load.
+var errEnded = errors.New("the run ended")
+
+// whyStopped returns the error of an injection, or that the run has ended if ctx was cancelled for that.
+func whyStopped(ctx context.Context, err error, when string) error {
+	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		return fmt.Errorf("%w %s", errEnded, when)
+	}
+	return err
+}
+
+// acted reports whether an earlier injection was carried out.
+func (s *armed) acted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fired.Load() > 0 || s.vainly > 0
 }
 
 // awaitFirst keeps the run going for a fault of clients or of the wire that has a

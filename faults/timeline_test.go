@@ -57,3 +57,60 @@ func TestStoppedWhileItTakesEffect(t *testing.T) {
 		})
 	}
 }
+
+// TestDueAtTheEnd checks that a fault with a period does not owe the injection that the end of the run prevents, if it has
+// fired before.
+func TestDueAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		begun  bool // the last injection has begun to take effect
+		vain   bool // the first had no effect
+		partly int64
+	}{
+		{"before", false, false, 0},
+		{"within", true, false, 1},
+		{"the first in vain", false, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tg, err := server.OpenEmbedded(clock.Real{}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tg.Close()
+			f, err := Parse("script-flush every 1ms")
+			if err != nil {
+				t.Fatal(err)
+			}
+			times, last := 0, make(chan struct{})
+			f.Kind.Inject = func(ctx context.Context, _ Fault, site Site) (func(context.Context) error, error) {
+				times++
+				if times == 1 {
+					if tt.vain {
+						site.Vain("there was nothing to do")
+					}
+					return nil, nil
+				}
+				close(last)
+				<-ctx.Done()
+				if tt.begun {
+					return func(context.Context) error { return nil }, ctx.Err()
+				}
+				return nil, ctx.Err()
+			}
+			in, err := New(t.Context(), Options{Seed: 1, Target: tg, Faults: []Fault{f}, Record: func(Injection) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Start()
+			<-last
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+			if c := in.Counts()[0]; (c.Fired == 1) == tt.vain || (c.Vain == 1) != tt.vain || c.Partly != tt.partly || c.Failed != "" {
+				t.Errorf("%+v; want one injection and no failure", c)
+			}
+		})
+	}
+}
