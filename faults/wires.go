@@ -24,6 +24,10 @@ type ordered struct {
 	by        *armed
 	name, key string
 	action    wire.Action
+	// client is the client that sent the command, from 1, or 0 if it is unknown, and state what it was doing then. The
+	// action may take effect much later.
+	client int
+	state  State
 }
 
 // connection is a connection of a proxy.
@@ -151,11 +155,12 @@ func (in *Injector) judge(node int, c wire.Command) wire.Action {
 		return wire.Action{}
 	}
 	for _, s := range in.onWire {
-		if s.fault.Where.matches(in.pointOnWire(s, node, c)) && s.trigger.fires(in.now()) {
+		p := in.pointOnWire(s, node, c)
+		if s.fault.Where.matches(p) && s.trigger.fires(in.now()) {
 			in.wires.mu.Lock()
 			defer in.wires.mu.Unlock()
 			at := connection{node, c.Conn}
-			o := ordered{s, c.Name, c.Key, s.fault.Kind.Rule(s.fault)}
+			o := ordered{by: s, name: c.Name, key: c.Key, action: s.fault.Kind.Rule(s.fault), client: p.client, state: p.state}
 			in.pending[at] = append(in.pending[at], o)
 			s.ordered.Add(1)
 			return o.action
@@ -183,18 +188,17 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 		in.wires.mu.Unlock()
 		return
 	}
-	s := in.pending[at][i].by
+	o := in.pending[at][i]
 	in.pending[at] = in.pending[at][i+1:] // the earlier actions had no effect
 	in.wires.mu.Unlock()
 	now := in.now()
 	in.calm.Store(int64(now + afterShock))
-	h := hit{at: "node " + itoa(node) + ", " + c.Name, from: now, to: now, until: now}
-	if client := in.who(c.Client); client != nil {
-		h.client, h.state = client.id, client.stateNow()
-		h.at = "client " + itoa(client.id) + ", " + c.Name
+	h := hit{at: "node " + itoa(node) + ", " + c.Name, client: o.client, state: o.state, from: now, to: now, until: now}
+	if o.client != 0 {
+		h.at = "client " + itoa(o.client) + ", " + c.Name
 	}
-	s.brought(effectOf(a.Verb), 1)
-	in.injected(s, h)
+	o.by.brought(effectOf(a.Verb), 1)
+	in.injected(o.by, h)
 }
 
 // effectOf names the effect of an action on a command.
