@@ -397,15 +397,11 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 func faultsOf(runs []sample) (all []reports.Fault) {
 	for _, r := range runs {
 		for i, f := range r.run.Faults {
-			if i == len(all) {
-				all = append(all, reports.Fault{Name: f.Name, Level: f.Level})
+			if i < len(all) {
+				all[i].Add(f)
+				continue
 			}
-			all[i].Fired += f.Fired
-			all[i].Holders += f.Holders
-			all[i].Waiters += f.Waiters
-			if all[i].Failed == "" {
-				all[i].Failed = f.Failed
-			}
+			all = append(all, reports.Fault{Name: f.Name, Level: f.Level, Fired: f.Fired, Holders: f.Holders, Waiters: f.Waiters, Failed: f.Failed})
 		}
 	}
 	return all

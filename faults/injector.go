@@ -59,6 +59,9 @@ type Count struct {
 	// the injections that hit a client while it held the lock, or while it was trying
 	// to obtain it. A fault of a server hits a holder if any client holds the lock.
 	Fired, Holders, Waiters int64
+	// Unknown is how many of the injections hit an unknown client: on connections that clients share, a command on the wire
+	// may be of any of them.
+	Unknown int64
 	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time.
 	Vain    int64
 	VainWhy string
@@ -134,6 +137,7 @@ type armed struct {
 	disruption Disruption // of a fault of clients
 
 	fired, holders, waiters atomic.Int64
+	unknown                 atomic.Int64 // of the wire: of a command whose client is unknown
 	ordered                 atomic.Int64 // of the wire or of clocks: ordered, and perhaps without an effect
 	moved                   bool         // of a clock fault: it is in force; guarded by Injector.mu
 
@@ -378,7 +382,7 @@ func (in *Injector) Close() error {
 func (in *Injector) Counts() []Count {
 	counts := make([]Count, len(in.o.Faults))
 	for _, s := range in.all() {
-		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load()}
+		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load(), Unknown: s.unknown.Load()}
 		s.mu.Lock()
 		c.Vain, c.VainWhy, c.Partly, c.Effects = s.vainly, s.why, s.partly, slices.Clone(s.effects)
 		if lost := s.ordered.Load() - c.Fired; lost > 0 && !in.active.Load() {

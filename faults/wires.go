@@ -196,6 +196,8 @@ func (in *Injector) tookEffect(node int, c wire.Command, a wire.Action) {
 	h := hit{at: "node " + itoa(node) + ", " + c.Name, client: o.client, state: o.state, from: now, to: now, until: now}
 	if o.client != 0 {
 		h.at = "client " + itoa(o.client) + ", " + c.Name
+	} else {
+		o.by.unknown.Add(1)
 	}
 	o.by.brought(effectOf(a.Verb), 1)
 	in.injected(o.by, h)

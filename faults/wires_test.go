@@ -38,7 +38,6 @@ func TestRolesAreThoseOfTheCommand(t *testing.T) {
 	for _, change := range []struct{ then, later func() }{
 		{c.GivenUp, c.Tries},
 		{c.GivenUp, func() { c.Granted(func() bool { return false }) }},
-		{c.Tries, c.GivenUp},
 		{func() { c.Granted(func() bool { return false }) }, func() { c.Releases(); in.Replace(c, in.Client(3)) }},
 	} {
 		change.then()
@@ -46,10 +45,15 @@ func TestRolesAreThoseOfTheCommand(t *testing.T) {
 		change.later()
 		in.tookEffect(1, command, action)
 	}
-	if got := in.Counts()[0]; got.Fired != 4 || got.Holders != 1 || got.Waiters != 1 {
-		t.Errorf("%+v; want 4 hits, of 1 holder and 1 waiter", got)
+	if got := in.Counts()[0]; got.Fired != 3 || got.Holders != 1 || got.Waiters != 0 {
+		t.Errorf("%+v; want 3 hits, one of a holder", got)
 	}
-	for _, h := range hits {
+	stranger := wire.Command{Name: "EVAL", Key: "lock", Client: "shared", Conn: 8}
+	in.tookEffect(1, stranger, in.judge(1, stranger))
+	if got := in.Counts()[0]; got.Fired != 4 || got.Unknown != 1 {
+		t.Errorf("%+v; want 4 hits, one of them of an unknown client", got)
+	}
+	for _, h := range hits[:3] {
 		if h.Client != 3 || h.At != "client 3, EVAL" {
 			t.Errorf("%+v; want client 3", h)
 		}

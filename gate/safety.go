@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -281,10 +280,7 @@ func (t *tally) faults() (fs []reports.Fault) {
 				continue
 			}
 			if j < len(fs) {
-				fs[j].Fired += f.Fired
-				fs[j].Holders += f.Holders
-				fs[j].Waiters += f.Waiters
-				fs[j].Failed = cmp.Or(fs[j].Failed, f.Failed)
+				fs[j].Add(f)
 			}
 		}
 	}

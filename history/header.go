@@ -281,10 +281,10 @@ type FaultCount struct {
 	Level string `json:"level"`
 	// Fired is how often it fired in a way that could matter. Holders and Waiters count the
 	// injections that hit a client while it held the lock, or while it was trying to obtain
-	// it.
-	Fired   int64 `json:"fired"`
-	Holders int64 `json:"holders"`
-	Waiters int64 `json:"waiters"`
+	// it; they are nil if that is unknown, as on connections that clients share.
+	Fired   int64  `json:"fired"`
+	Holders *int64 `json:"holders,omitempty"`
+	Waiters *int64 `json:"waiters,omitempty"`
 	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time. Effect describes
 	// the effect of the injections on the run.
 	Vain    int64  `json:"vain,omitempty"`

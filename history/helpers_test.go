@@ -24,7 +24,7 @@ func testHeader() Header {
 }
 
 func testTrailer() Trailer {
-	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: []FaultCount{{Name: "crash after SETNX 1%", Level: "client", Fired: 3, Holders: 1, Waiters: 2}, {Name: "failover at 5s", Level: "server", Failed: "no replica"}}}
+	return Trailer{Elapsed: time.Second, Notes: []string{"a note"}, Faults: []FaultCount{{Name: "crash after SETNX 1%", Level: "client", Fired: 3, Holders: new(int64(1)), Waiters: new(int64(2))}, {Name: "failover at 5s", Level: "server", Failed: "no replica"}}}
 }
 
 // loadOps imitates a load of n operations: clients acquire, buy and release, in the order in which sweeps every 100

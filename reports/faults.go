@@ -1,6 +1,9 @@
 package reports
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // FaultCounts formats how often each fault fired, in order: "12+3".
 func (r Run) FaultCounts() string {
@@ -14,11 +17,11 @@ func (r Run) FaultCounts() string {
 // Story describes how often a fault fired and whom it hit.
 func (f Fault) Story() string {
 	var hit []string
-	if f.Holders > 0 {
-		hit = append(hit, Thousands(f.Holders)+" hit a holder")
+	if n := f.Holders; n != nil && *n > 0 {
+		hit = append(hit, Thousands(*n)+" hit a holder")
 	}
-	if f.Waiters > 0 {
-		hit = append(hit, Thousands(f.Waiters)+" a waiter")
+	if n := f.Waiters; n != nil && *n > 0 {
+		hit = append(hit, Thousands(*n)+" a waiter")
 	}
 	s := "fired" + strings.TrimPrefix(times(int(f.Fired)), ",")
 	switch {
@@ -58,4 +61,21 @@ func (p Phase) LatencySummary(kind string) string {
 		return "-"
 	}
 	return Short(l.Call.P50) + " / " + Short(l.Call.P99) + " / " + Short(l.Call.P999)
+}
+
+// Add adds the injections of the same fault in another run. Whom it hit is known if it is known of both.
+func (f *Fault) Add(other Fault) {
+	f.Fired += other.Fired
+	f.Holders = sumOf(f.Holders, other.Holders)
+	f.Waiters = sumOf(f.Waiters, other.Waiters)
+	f.Failed = cmp.Or(f.Failed, other.Failed)
+}
+
+// sumOf returns the sum of two numbers; nil if one is unknown.
+func sumOf(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }

@@ -324,10 +324,13 @@ func (r *run) counts() (counts []history.FaultCount) {
 		return nil
 	}
 	for _, c := range r.injector.Counts() {
-		counts = append(counts, history.FaultCount{
-			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Holders: c.Holders, Waiters: c.Waiters,
-			Vain: c.Vain, VainWhy: c.VainWhy, Partly: c.Partly, Effect: c.Effect(), Failed: c.Failed,
-		})
+		count := history.FaultCount{
+			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Vain: c.Vain, VainWhy: c.VainWhy, Partly: c.Partly, Effect: c.Effect(), Failed: c.Failed,
+		}
+		if c.Unknown == 0 {
+			count.Holders, count.Waiters = &c.Holders, &c.Waiters
+		}
+		counts = append(counts, count)
 	}
 	return counts
 }

@@ -49,7 +49,7 @@ func (r *recorded) judged(verdict string, properties ...reports.Property) RunInp
 		run.Stock, run.Sold, run.Unknown = &h.Stock, &sold, &unknown
 	}
 	for _, name := range h.Faults {
-		run.Faults = append(run.Faults, reports.Fault{Name: name, Level: "client", Fired: 1, Holders: 1})
+		run.Faults = append(run.Faults, reports.Fault{Name: name, Level: "client", Fired: 1, Holders: new(int64(1))})
 	}
 	return RunInput{History: &r.History, Run: run, Latencies: r.lat, Command: "oversell run --seed 1", Check: "oversell check run"}
 }

@@ -55,7 +55,7 @@ func Document() reports.Document {
 	fenced.Sale, fenced.KnownToBreak = "fenced", untried("drop-reply", "failover", "restart-empty")
 	ours := sold("我们的分布式锁-基于Redis实现", 500, 500, held)
 	ours.Expected, ours.Notes = "", []string{"3 operations ended in an error"}
-	ours.Faults = []reports.Fault{{Name: "freeze holder 150ms 5%", Fired: 12, Holders: 12}}
+	ours.Faults = []reports.Fault{{Name: "freeze holder 150ms 5%", Fired: 12, Holders: new(int64(12))}}
 	ours.Phases = []reports.Phase{
 		{Name: "before", ToMS: 120, Operations: 400, Throughput: 3333, Latency: ours.Latency},
 		{Name: "during", FromMS: 120, ToMS: 620, Operations: 90, Throughput: 180, Latency: ours.Latency},

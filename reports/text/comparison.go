@@ -212,14 +212,19 @@ func explainUndecided(s *sheet, c reports.Comparison, cells []reports.Comparison
 // firedIn describes how often the faults fired, over all cells of a configuration.
 func firedIn(sentences []string, cells []reports.ComparisonCell) (lines []string) {
 	for i, sentence := range sentences {
-		fired, holders, runs := int64(0), int64(0), 0
+		none, runs := int64(0), 0
+		sum := reports.Fault{Holders: &none, Waiters: &none}
 		for _, x := range cells {
 			runs += x.Runs
 			if i < len(x.Faults) {
-				fired, holders = fired+x.Faults[i].Fired, holders+x.Faults[i].Holders
+				sum.Add(x.Faults[i])
 			}
 		}
-		lines = append(lines, fmt.Sprintf("the fault %q fired %s in %s, %s of them at a holder", sentence, reports.Count(fired, "time"), reports.Count(int64(runs), "run"), reports.Thousands(holders)))
+		line := fmt.Sprintf("the fault %q fired %s in %s", sentence, reports.Count(sum.Fired, "time"), reports.Count(int64(runs), "run"))
+		if n := sum.Holders; n != nil {
+			line += fmt.Sprintf(", %s of them at a holder", reports.Thousands(*n))
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

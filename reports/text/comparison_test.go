@@ -39,7 +39,7 @@ func everyOutcome() reports.Comparison {
 			{Contender: 0, Outcome: reports.NoViolation, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: reports.Spread{Median: 9.25}, Rank: 2, Estimate: estimate(0.0625, 0.05, 0.5), Request: latency, RequestAlone: latency, CommandsPerAcquisition: 105.91, Fairness: 0.999, LongestWaitMS: 12345},
 			{Contender: 1, Outcome: reports.NoViolation, Opportunities: 1204, Promises: 2, KnownToBreak: []history.Untried{{Under: "overrun"}, {Under: "failover"}}, Expected: reports.Pass, AsDeclared: true, Runs: 3, Throughput: reports.Spread{Median: 148}, Rank: 1, Tied: true, Estimate: estimate(1, 1, 1), CommandsPerAcquisition: 5},
 			{Contender: 3, Outcome: reports.Broke, Expected: reports.Pass, Runs: 3, Rounds: runs(reports.Pass, reports.Pass, reports.Pass), Broken: []reports.BrokenPromise{{Of: variant.Sale, Property: variant.OncePerOrder, Runs: 1, Count: 1, Alone: true, Why: "twice"}}},
-			{Configuration: 1, Contender: 0, Outcome: reports.Undecided, Why: "the control was not caught", Expected: reports.Pass, Faults: []reports.Fault{{Fired: 1234, Holders: 34}}, Runs: 3},
+			{Configuration: 1, Contender: 0, Outcome: reports.Undecided, Why: "the control was not caught", Expected: reports.Pass, Faults: []reports.Fault{{Fired: 1234, Holders: new(int64(34))}}, Runs: 3},
 			{Configuration: 1, Contender: 1, Outcome: reports.Undecided, Why: "it is declared to break, and that did not show in 3 runs", Expected: reports.Violated, ExpectedWhy: []string{"sale plain, no-oversell: " + strings.Repeat("a long story ", 20)}},
 		},
 		Skipped: []string{"redlock + plain: it needs masters"},
