@@ -193,7 +193,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after the last fault was healed", r.config.patience().Round(time.Millisecond)))
+			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after %s", r.config.patience().Round(time.Millisecond), settledBy(r.config.Faults)))
 			r.recovered.Store(true)
 			r.halt()
 			return
@@ -204,6 +204,21 @@ func (r *run) followFaults(over <-chan struct{}) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// settledBy says from when on the clients should recover from these faults, see [faults.Injector.Settled].
+func settledBy(fs []faults.Fault) string {
+	is := func(f func(faults.Fault) bool) int { return slices.IndexFunc(fs, f) }
+	if i := is(func(f faults.Fault) bool { return f.When.ForGood }); i >= 0 {
+		return fmt.Sprintf("the fault %q, which is never healed", fs[i].Text)
+	}
+	if is(func(f faults.Fault) bool { return f.Kind.Inject != nil || f.Kind.Cuts }) >= 0 {
+		return "the last fault was healed"
+	}
+	if is(func(f faults.Fault) bool { return f.When.At > 0 }) >= 0 {
+		return "the last fault was due"
+	}
+	return "the load began"
 }
 
 // afterglow is how long a run goes on after it has recovered from its faults, so that the phase after them can be

@@ -39,3 +39,29 @@ func TestUnknownRolesAreLeftOut(t *testing.T) {
 		t.Errorf("%+v; want injections, and neither holders nor waiters", c)
 	}
 }
+
+// TestReasonForNoRecovery checks that a run does not say that a fault was healed which never is.
+func TestReasonForNoRecovery(t *testing.T) {
+	for _, c := range []struct {
+		sentences []string
+		want      string
+	}{
+		{[]string{"cut for good at 500ms"}, `the fault "cut for good at 500ms", which is never healed`},
+		{[]string{"kill at 1s for 1s", "kill at 2s for good"}, `the fault "kill at 2s for good", which is never healed`},
+		{[]string{"crash 100%"}, "the load began"},
+		{[]string{"crash 100%", "kill at 1s for 1s"}, "the last fault was healed"},
+		{[]string{"drop-reply SET always at 1s"}, "the last fault was due"},
+	} {
+		var fs []faults.Fault
+		for _, sentence := range c.sentences {
+			f, err := faults.Parse(sentence)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fs = append(fs, f)
+		}
+		if got := settledBy(fs); got != c.want {
+			t.Errorf("%q: %s; want %s", c.sentences, got, c.want)
+		}
+	}
+}
