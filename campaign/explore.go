@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -317,9 +318,41 @@ func running(t *server.Target) string {
 // Trace reads an exploration written by explore --json or --out. If a lock was renamed since, it gets its current
 // name, and renamed says so.
 func Trace(path string) (e reports.Exploration, renamed string, err error) {
-	e, err = trace(path)
+	if e, err = trace(path); err == nil {
+		err = findSystem(&e, path)
+	}
 	renamed, e.Lock = Renamed(e.Lock), lockimpl.Today(e.Lock)
 	return e, renamed, err
+}
+
+// BesideTrace returns an exploration for a file at path: it also names the file of its system relative to that one.
+func BesideTrace(e reports.Exploration, path string) reports.Exploration {
+	if e.System == "" {
+		return e
+	}
+	system, err1 := filepath.Abs(e.System)
+	dir, err2 := filepath.Abs(filepath.Dir(path))
+	if rel, err := filepath.Rel(dir, system); errors.Join(err1, err2, err) == nil {
+		e.SystemFrom = filepath.ToSlash(rel)
+	}
+	return e
+}
+
+// findSystem finds the system of a trace that was read from path: from there, or from the working directory.
+func findSystem(e *reports.Exploration, path string) error {
+	if e.System == "" {
+		return nil
+	}
+	if from := filepath.FromSlash(e.SystemFrom); from != "" {
+		if beside := filepath.Join(filepath.Dir(path), from); Exists(beside) {
+			e.System = beside
+			return nil
+		}
+	}
+	if !Exists(e.System) {
+		return fmt.Errorf("%s: the file of its system, %s, is not there: run this in the directory of that search, or write the path of the file as \"system\"", path, e.System)
+	}
+	return nil
 }
 
 // ReplayCommand returns the command line that replays the schedule in a file written by explore on a real Redis.

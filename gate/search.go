@@ -126,7 +126,7 @@ func (r *running) keep(name string, e reports.Exploration) string {
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		trace := filepath.Join(dir, "explore.json")
-		err = errors.Join(reports.ToFile(trace, func(f io.Writer) error { return reports.WriteJSON(f, e) }),
+		err = errors.Join(reports.ToFile(trace, func(f io.Writer) error { return reports.WriteJSON(f, campaign.BesideTrace(e, trace)) }),
 			reports.ToFile(filepath.Join(dir, "explore.html"), func(f io.Writer) error { return page.Exploration(f, e, campaign.ReplayCommand(trace)) }))
 	}
 	if err != nil {

@@ -16,6 +16,9 @@ type Exploration struct {
 	IDs      string `json:"ids,omitempty"`
 	// System is the file of the system that replaces one of these, if its code is outside of oversell.
 	System string `json:"system,omitempty"`
+	// SystemFrom is the same file, relative to the directory of the file that holds this document; empty if it is not in a
+	// file of explore.
+	SystemFrom string `json:"system_from,omitempty"`
 	// Masters is the number of independent servers.
 	Masters int   `json:"masters"`
 	Stock   int64 `json:"stock,omitempty"`

@@ -276,7 +276,7 @@ func fileName(e reports.Exploration) string {
 // fileExploration writes a search as JSON, from which it can be replayed, and as a page.
 func fileExploration(path string, e reports.Exploration) error {
 	return errors.Join(
-		reports.ToFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, e) }),
+		reports.ToFile(path+".json", func(w io.Writer) error { return reports.WriteJSON(w, campaign.BesideTrace(e, path+".json")) }),
 		reports.ToFile(path+".html", func(w io.Writer) error { return page.Exploration(w, e, campaign.ReplayCommand(path+".json")) }),
 	)
 }
