@@ -39,7 +39,7 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 		return nil
 	}
 	s := soldOut{at: at, kind: kind}
-	told, last := map[int32]bool{}, int32(-1)
+	told, last, seen := map[int32]bool{}, int32(-1), false
 	for op := range h.Each() {
 		switch {
 		case op.Kind != kind || op.Reason == history.Stopped:
@@ -55,11 +55,12 @@ func soldOutIn(h *history.History, kind history.Kind) *soldOut {
 				s.back++
 			}
 		}
-		if op.Kind == history.Buy && op.Reason == history.SoldOut && op.Return > at {
+		if op.Kind == history.Buy && op.Reason == history.SoldOut { // also before the last piece was sold
 			told[op.Client] = true
+			seen = seen || op.Return > at
 		}
 	}
-	if len(told) == 0 {
+	if !seen {
 		return nil
 	}
 	slices.Sort(s.before)
