@@ -40,6 +40,13 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 	w := &wandered{length: max(x.reached, 1), disturbed: max(x.reached, 1)}
 	var number, left atomic.Int64
 	left.Store(1)
+	var tell func(reports.Effort)
+	if progress != nil {
+		tell = func(e reports.Effort) {
+			e.Random = &reports.RandomEffort{Schedules: number.Load()}
+			progress(e)
+		}
+	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range workerCount() {
@@ -56,7 +63,7 @@ func (x *search) wander(ctx context.Context, start state, until time.Time, progr
 				mu.Unlock()
 				f := walk.schedule(n, length, func() bool { return ctx.Err() != nil || !time.Now().Before(until) })
 				x.effort.add(&walk.w.tally)
-				x.tell(progress, 0)
+				x.tell(tell, 0)
 				mu.Lock()
 				w.add(&walk, length)
 				mu.Unlock()

@@ -30,7 +30,7 @@ func TestGoesOnAtRandom(t *testing.T) {
 			defer stop()
 			told := 0
 			c.Progress = func(e reports.Effort) {
-				if told += int(flag(e.Waiting == 0)); told > 1 && s.name != "finds" {
+				if told += int(flag(e.Random != nil && e.Random.Schedules > 0)); told > 1 && s.name != "finds" {
 					stop()
 				}
 			}

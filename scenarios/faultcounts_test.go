@@ -65,3 +65,12 @@ func TestReasonForNoRecovery(t *testing.T) {
 		}
 	}
 }
+
+// TestMastersThatAreThere checks the sentence about too few masters.
+func TestMastersThatAreThere(t *testing.T) {
+	for n, want := range map[int]string{1: "is one", 2: "are 2"} {
+		if got := areThere(n); got != want {
+			t.Errorf("there %s; want %s", got, want)
+		}
+	}
+}

@@ -82,8 +82,8 @@ func (c *Config) needs(masters int) error {
 	for _, s := range c.Subjects() {
 		switch {
 		case s.Needs.Masters > masters:
-			return unmet("%s %s needs %d or more independent masters, and there is %s: use --topology masters:5 or, for servers that run already, an address for each, separated by commas",
-				s.Of, s.Name, s.Needs.Masters, count(masters))
+			return unmet("%s %s needs %d or more independent masters, and there %s: use --topology masters:5 or, for servers that run already, an address for each, separated by commas",
+				s.Of, s.Name, s.Needs.Masters, areThere(masters))
 		case s.Needs.WholeSeconds && c.TTL%time.Second != 0:
 			return unmet("%s %s counts its lease in whole seconds: --ttl %v must be 1s, 2s, …", s.Of, s.Name, c.TTL)
 		case s.Needs.Fence && !c.Lock.Fences:
@@ -137,9 +137,10 @@ func (c *Config) queueNeeds() error {
 	return nil
 }
 
-func count(masters int) string {
+// areThere says how many masters there are.
+func areThere(masters int) string {
 	if masters == 1 {
-		return "one"
+		return "is one"
 	}
-	return fmt.Sprint(masters)
+	return fmt.Sprintf("are %d", masters)
 }

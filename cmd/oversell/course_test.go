@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"oversell/reports"
 )
 
 // TestCourse checks that the remaining time follows from the expected duration at first, and then from the pace.
@@ -72,5 +74,17 @@ func TestWidthOf(t *testing.T) {
 		if got := widthOf(file, columns); got != want {
 			t.Errorf("COLUMNS=%s: %d; want %d", columns, got, want)
 		}
+	}
+}
+
+// TestProgressOfRandomSchedules checks that the line about a search counts schedules when it goes on at random, and not
+// the states that it no longer counts.
+func TestProgressOfRandomSchedules(t *testing.T) {
+	var b bytes.Buffer
+	p := newProgress(&b)
+	p.searching(reports.Effort{ElapsedMS: 6e3, Depth: 16, Transitions: 7e6, Random: &reports.RandomEffort{Schedules: 1234}}, 10*time.Second)
+	p.Close()
+	if got, want := b.String(), "1,234 random schedules so far; ends in at most 4.00 s\n"; got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }

@@ -359,6 +359,9 @@ func (p *progress) searching(e reports.Effort, limit time.Duration) {
 	took := reports.FromMS(e.ElapsedMS)
 	line := fmt.Sprintf("%s states, %d steps deep, %s transitions a second; about %s states waiting", reports.Thousands(e.States), e.Depth,
 		reports.Thousands(int64(float64(e.Transitions)/max(took.Seconds(), 0.001))), reports.Thousands(e.Waiting))
+	if e.Random != nil { // the states are not counted any more
+		line = fmt.Sprintf("%s random schedules so far", reports.Thousands(e.Random.Schedules))
+	}
 	if limit > 0 {
 		line += fmt.Sprintf("; ends in at most %s", span(max(limit-took, 0).Round(time.Second)))
 	}

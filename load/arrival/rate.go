@@ -118,7 +118,13 @@ func (r Rate) String() string {
 	return strings.Join(parts, ",")
 }
 
-func short(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+func short(n float64) string {
+	const least = 1e-6 // a smaller number has more zeros than anybody counts
+	if n > 0 && n < least {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
 
 // Ends returns the time of the last stage.
 func (r Rate) Ends() time.Duration { return r[len(r)-1].At }

@@ -385,11 +385,24 @@ func (d *drawing) margin(i, y int) {
 	}
 	if d.holds == 0 {
 		d.text(8, y+line1, "", "number", fmt.Sprint(i+1))
-		d.text(8, y+line1+15, "", class, reports.Millis(s.AtMS))
+		const left = 8
+		d.text(left, y+line1+15, "", class, narrowTime(s.AtMS, int(float64(d.leftmost-left)/d.char)))
 		return
 	}
 	d.text(12, y+line1+4, "", "number", fmt.Sprint(i+1))
 	d.text(116, y+line1+4, "end", class, reports.Millis(s.AtMS))
+}
+
+// narrowTime formats a time in few characters; the table has all of its digits.
+func narrowTime(ms float64, room int) string {
+	text := reports.Millis(ms)
+	for _, shorter := range []string{fmt.Sprintf("%.1f ms", ms), fmt.Sprintf("%.0f ms", ms), fmt.Sprintf("%.2f s", ms/1e3), fmt.Sprintf("%.0f s", ms/1e3)} {
+		if len(text) <= room {
+			break
+		}
+		text = shorter
+	}
+	return text
 }
 
 // contents writes the server's contents after a step.

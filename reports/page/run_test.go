@@ -658,7 +658,9 @@ func TestSoldOutIsExplained(t *testing.T) {
 		t.Errorf("the note is untrue when buyers come again: %q", got)
 	}
 	before := sale(20 * ms) // a buyer is told before the last piece is sold, and asks again after that
-	refused := func(op *history.Op) { op.Arg, op.Outcome, op.Reason = history.Int(99), history.Refused, history.SoldOut }
+	refused := func(op *history.Op) {
+		op.Arg, op.Outcome, op.Reason = history.Int(99), history.Refused, history.SoldOut
+	}
 	before.History.Ops = append([]history.Op{at(25, history.Buy, ms/4, ms/2, refused)}, before.History.Ops...)
 	if got, _ := note(before); !strings.Contains(got, "1 of the 10 are of buyers who had been told before") {
 		t.Errorf("a refusal before the stock was gone is not counted: %q", got)
