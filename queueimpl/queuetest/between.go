@@ -10,6 +10,7 @@ import (
 
 	"oversell/internal/interrupt"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queuecalls"
 	"oversell/variant"
 )
 
@@ -354,6 +355,9 @@ var departures = []departure{
 	}},
 	{name: "the ack of an entry that overwrote it while it was claimed", on: both(lends, overwrites), out: overwrittenOut},
 	{name: "its end as a dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: deadOut},
+	{name: "the late ack of its dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: queuecalls.LetterAcked(queuecalls.ByPop)},
+	{name: "the late ack of its dead letter, which a reclaim had put aside,", on: both(lends, both(can[queueimpl.DeadLetters], can[queueimpl.Reclaimer])), out: queuecalls.LetterAcked(queuecalls.ByReclaim)},
+	{name: "the late ack of its last attempt", on: both(lends, can[queueimpl.DeadLetters]), out: queuecalls.LetterAcked(queuecalls.NotYet)},
 	{name: "it was claimed, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 		taken, err := b.Client(long).Takes(ctx, theInterface, 1, "a")
 		return "a", taken, err

@@ -157,6 +157,50 @@ func (s *saboteur) Popped(ctx context.Context, name, request string) ([]queueimp
 	return tasks, err
 }
 
+// ackedLetters notes the receipts by which dead letters of reliable were acknowledged, by their ids.
+func ackedLetters() (noted *sync.Map, ack func(context.Context, full, string, queueimpl.Task) error) {
+	noted = new(sync.Map)
+	return noted, func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+		letters, err := q.Dead(ctx, name)
+		if err != nil {
+			return err
+		}
+		err = q.Ack(ctx, name, t)
+		if err == nil && slices.Contains(idsOf(letters), t.ID) {
+			noted.Store(name+t.ID, t.Receipt)
+		}
+		return err
+	}
+}
+
+// staysTaken ignores an id of which a dead letter was acknowledged, as one that is there.
+func staysTaken() hooks {
+	noted, ack := ackedLetters()
+	return hooks{ack: ack, enqueue: func(ctx context.Context, q full, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
+		free := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, there := noted.Load(name + id); return there })
+		if len(free) == 0 && len(ids) > 0 {
+			return nil, nil
+		}
+		return q.EnqueueAfter(ctx, name, after, free...)
+	}}
+}
+
+// staysValid takes the receipt of a dead letter that was acknowledged for any later entry with its id that waits.
+func staysValid() hooks {
+	noted, ack := ackedLetters()
+	return hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
+		if receipt, there := noted.Load(name + t.ID); there && receipt == t.Receipt {
+			s, err := q.State(ctx, name)
+			i := slices.IndexFunc(s.Waiting, func(w queueimpl.Task) bool { return w.ID == t.ID })
+			if err != nil || i < 0 {
+				return queueimpl.ErrLost
+			}
+			return q.Dequeue(ctx, name, t.ID, s.Waiting[i].Score)
+		}
+		return ack(ctx, q, name, t)
+	}}
+}
+
 // inCatalogue lists the rules for which package internal/mutants has flawed queues, or the package that holds the rule.
 var inCatalogue = []string{
 	"ids are texts like any other",
@@ -485,6 +529,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"acks that ask nobody", hooks{ack: asksNobody}, "an id that has left is as new", "while another client has it, was answered with success"},
 		{"deliveries are counted by id", hooks{pop: counting(0)}, "an id that has left is as new", "of the new entry is attempt"},
 		{"two deliveries for an id", hooks{pop: counting(2)}, "an id that has left is as new", "no-lost-task is broken"},
+		{"the id of a dead letter stays taken", staysTaken(), "an id that has left is as new", "after the late ack of its dead letter entered nothing"},
+		{"the receipt of a dead letter stays valid", staysValid(), "an id that has left is as new", "after the late ack of its dead letter, and an ack with the receipt of its earlier entry, while it waits, was answered with success"},
 		{"extends nothing", hooks{extend: extendsNothing}, "an extended claim lasts until its end", "no-duplicate-delivery is broken"},
 		{"extends nothing", hooks{extend: extendsNothing}, "long extended claims", "no-duplicate-delivery is broken"},
 		{"acks that ask nobody", hooks{ack: asksNobody}, "many receipts", "no-lost-task is broken"},
