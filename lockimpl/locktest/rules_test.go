@@ -40,6 +40,7 @@ func TestRules(t *testing.T) {
 		asks    = "a holder that asks again"
 		asksFor = "a holder that asks again late, or for another lease"
 		stalls  = "a holder that is held up as it asks again"
+		inside  = "a lock is released inside a later lease than its first"
 		winner  = "of several waiters, the one that gets the lock dies"
 		quick   = "tokens of grants in quick succession"
 		heldUp  = "a client held up between two commands of an acquire"
@@ -80,6 +81,10 @@ func TestRules(t *testing.T) {
 		{asksFor, "reentry-shortens-lease", variant.MutualExclusion},
 		{asksFor, "sound-reentrant", none},
 		{stalls, "sound-reentrant", none},
+		{inside, "sound-line", none},
+		{inside, "sound-renewing", none},
+		{inside, "sound-extend-retakes", none},
+		{inside, "sound-masters", none},
 		{winner, "sound-line", none},
 		{winner, "sound-renewing", none},
 		{quick, "sound-fence", none},
