@@ -140,7 +140,8 @@ return owner and 2 or 1
 `
 	reextend = `
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('HGET', KEYS[1], 'count') == '1' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1
 `
 	leave = `
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
@@ -225,6 +226,12 @@ func reentryMutants() []Lock {
 			Variant: reentrant(reenter, reextend, entry.Changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
 		{Entry: entry.New("reentry-shortens-lease", "taking the lock again with a shorter lease cuts the longer one", entry.Breaks(variant.MutualExclusion), ""),
 			Variant: reentrant(entry.Changed(reenter, `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`, `redis.call('PEXPIRE', KEYS[1], ARGV[2])`), reextend, leave)},
+		{Entry: entry.New("reentry-extend-shortens", "an extend of one of two grants cuts the longer lease of the other", entry.Breaks(variant.MutualExclusion), ""),
+			Variant: reentrant(reenter, entry.Changed(reextend, `if redis.call('HGET', KEYS[1], 'count') == '1' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`, `redis.call('PEXPIRE', KEYS[1], ARGV[2])`), leave)},
+		{Entry: entry.New("reentry-extend-of-two-lost", "an extend is told that the lock is lost while its holder has it twice", entry.Breaks(variant.MutualExclusion), ""),
+			Variant: reentrant(reenter, entry.Changed(reextend, `redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then`, `redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'count') ~= '1' then`), leave)},
+		{Entry: entry.New("reentry-release-renews", "the release of one of two grants begins a lease of thirty seconds for the other", entry.Breaks(variant.Progress), ""),
+			Variant: reentrant(reenter, reextend, entry.Changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end`, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], 30000) end`))},
 		{Entry: entry.New("reentry-release-of-others", "a release counts down before it looks whose lock it is", entry.Breaks(variant.OwnerOnlyRelease), ""),
 			Variant: reentrant(reenter, reextend, `
 				local left = redis.call('HINCRBY', KEYS[1], 'count', -1)

@@ -37,6 +37,7 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
 	{variant.MutualExclusion, nil, "a holder that asks again late, or for another lease", nil, calling(lockcalls.AsksAgain)},
 	{variant.MutualExclusion, overrun, "a holder that is held up as it asks again", reached, calling(lockcalls.HeldUpAgain)},
+	{variant.MutualExclusion, crash, "a holder extends or releases one of two grants", reenters, calling(lockcalls.Twice)},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
@@ -116,5 +117,6 @@ var (
 	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
 	renewed   = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
 	silent    = onWire(func(r *run) bool { return r.lock.Renews && !r.able.renewed && !r.able.loses }, "the lock does not renew its leases, or tells of it")
+	reenters  = needs(func(r *run) bool { return r.able.reenters }, "the lock is not re-entrant")
 	distinct  = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
 )

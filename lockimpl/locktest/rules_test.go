@@ -40,6 +40,7 @@ func TestRules(t *testing.T) {
 		asks    = "a holder that asks again"
 		asksFor = "a holder that asks again late, or for another lease"
 		stalls  = "a holder that is held up as it asks again"
+		two     = "a holder extends or releases one of two grants"
 		inside  = "a lock is released inside a later lease than its first"
 		winner  = "of several waiters, the one that gets the lock dies"
 		quick   = "tokens of grants in quick succession"
@@ -81,6 +82,10 @@ func TestRules(t *testing.T) {
 		{asksFor, "reentry-shortens-lease", variant.MutualExclusion},
 		{asksFor, "sound-reentrant", none},
 		{stalls, "sound-reentrant", none},
+		{two, "reentry-extend-shortens", variant.MutualExclusion},
+		{two, "reentry-extend-of-two-lost", variant.MutualExclusion},
+		{two, "reentry-release-renews", variant.Progress},
+		{two, "sound-reentrant", none},
 		{inside, "sound-line", none},
 		{inside, "sound-renewing", none},
 		{inside, "sound-extend-retakes", none},
