@@ -32,6 +32,7 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
 	{variant.MutualExclusion, nil, "a lock that renews goes on, whatever else its client does", renews, calling(lockcalls.Renewals)},
 	{variant.MutualExclusion, noAnswer, "a lock that renews goes on after an answer was lost", silent, calling(lockcalls.LostRenewal)},
+	{variant.MutualExclusion, frozen, "a lock that renews goes on after its client has lost one", renewsOnWire, calling(lockcalls.Losses)},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a long lease beside a short one of another name", nil, twoLengths},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
@@ -107,16 +108,17 @@ func onWire(can func(*run) bool, otherwise string) func(*run) string {
 }
 
 var (
-	canWait   = needs(func(r *run) bool { return r.able.waits }, "the lock does not wait")
-	renews    = needs(func(r *run) bool { return r.lock.Renews }, "the lock does not renew its leases")
-	canExtend = needs(func(r *run) bool { return r.able.extends }, "the lock does not extend")
-	reached   = needs(func(r *run) bool { return r.able.reached }, "the lock's commands do not pass the suite's proxies")
-	draws     = needs(func(r *run) bool { return r.able.draws }, "the lock draws its tokens by itself")
-	loses     = needs(func(r *run) bool { return r.able.loses }, "the lock does not tell its holder when it is lost")
-	several   = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
-	hashes    = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
-	renewed   = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
-	silent    = onWire(func(r *run) bool { return r.lock.Renews && !r.able.renewed && !r.able.loses }, "the lock does not renew its leases, or tells of it")
-	reenters  = needs(func(r *run) bool { return r.able.reenters }, "the lock is not re-entrant")
-	distinct  = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
+	canWait      = needs(func(r *run) bool { return r.able.waits }, "the lock does not wait")
+	renews       = needs(func(r *run) bool { return r.lock.Renews }, "the lock does not renew its leases")
+	canExtend    = needs(func(r *run) bool { return r.able.extends }, "the lock does not extend")
+	reached      = needs(func(r *run) bool { return r.able.reached }, "the lock's commands do not pass the suite's proxies")
+	draws        = needs(func(r *run) bool { return r.able.draws }, "the lock draws its tokens by itself")
+	loses        = needs(func(r *run) bool { return r.able.loses }, "the lock does not tell its holder when it is lost")
+	several      = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
+	hashes       = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
+	renewed      = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
+	renewsOnWire = onWire(func(r *run) bool { return r.lock.Renews }, "the lock does not renew its leases")
+	silent       = onWire(func(r *run) bool { return r.lock.Renews && !r.able.renewed && !r.able.loses }, "the lock does not renew its leases, or tells of it")
+	reenters     = needs(func(r *run) bool { return r.able.reenters }, "the lock is not re-entrant")
+	distinct     = needs(func(r *run) bool { return !r.able.reenters }, "the lock is re-entrant, so that two grants of one client are one")
 )

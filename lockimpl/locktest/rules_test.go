@@ -42,6 +42,7 @@ func TestRules(t *testing.T) {
 		stalls  = "a holder that is held up as it asks again"
 		two     = "a holder extends or releases one of two grants"
 		inside  = "a lock is released inside a later lease than its first"
+		goesOn  = "a lock that renews goes on after its client has lost one"
 		winner  = "of several waiters, the one that gets the lock dies"
 		quick   = "tokens of grants in quick succession"
 		heldUp  = "a client held up between two commands of an acquire"
@@ -90,6 +91,9 @@ func TestRules(t *testing.T) {
 		{inside, "sound-renewing", none},
 		{inside, "sound-extend-retakes", none},
 		{inside, "sound-masters", none},
+		{goesOn, "sound-renewing", none},
+		{goesOn, "sound-loss-told", none},
+		{goesOn, "sound-self-renewing", none},
 		{winner, "sound-line", none},
 		{winner, "sound-renewing", none},
 		{quick, "sound-fence", none},
