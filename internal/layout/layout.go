@@ -24,7 +24,7 @@ var Levels = [][]string{
 	{"explore/clients"},
 	{"explore/replay", "explore/bubbletest"},
 	{"explore", "watch", "campaign/judging"},
-	{"lockimpl/locksearch", "lockimpl/lockload", "queueimpl/queuecalls", "queueimpl/queueload"},
+	{"lockimpl/locksearch", "lockimpl/lockload", "queueimpl/queuecalls", "queueimpl/queueload", "stockimpl/stockcalls"},
 	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
 	{"gate", "compare", "claims"},
 	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq", "bench"},

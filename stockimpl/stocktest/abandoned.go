@@ -2,13 +2,11 @@ package stocktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"oversell/internal/interrupt"
-	"oversell/internal/suitetest"
 	"oversell/stockimpl"
-	"oversell/variant"
+	"oversell/stockimpl/stockcalls"
 )
 
 // manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of a
@@ -68,22 +66,5 @@ func (s *abandoned) comesBack(ctx context.Context) error {
 		}
 	}
 	what := fmt.Sprintf("%d buyers died, for each of whom 1 piece of %d was set aside, the time of reservations passed", manyAbandoned, s.stock)
-	err := y.decidedAlone(ctx, manyAbandoned+1, int(s.stock))
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
-		return fmt.Errorf("%s, and then an order for all came: %w", what, err)
-	case !declared(err) && ctx.Err() == nil: // it need not take large orders
-		more, err := y.sellsOut(ctx, 1000, int(s.stock))
-		if err == nil && int64(more) != s.stock {
-			err = broken(variant.NoUndersell, "%s, and then others could buy %d", what, more)
-		}
-		return err
-	}
-	now, look := y.sale.State(ctx)
-	if look != nil {
-		return broken(theInterface, "state: %w", look)
-	}
-	return broken(variant.NoUndersell, "%s, and then an order for all %d answered %s; State says %v", what, s.stock, say(err), now)
+	return stockcalls.OrderForAll(y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })
 }

@@ -12,6 +12,7 @@ import (
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockcalls"
 	"oversell/variant"
 )
 
@@ -94,6 +95,16 @@ const longest = 32 * 24 * time.Hour
 // aside only for orders that are not decided: a buyer that died has none, nor has one that came again,
 // or twice at once. However many buyers died, one order can have all their pieces.
 func reservationsEnd(ctx context.Context, b bench) error {
+	return b.afterReservations(ctx, bench.reservedFor)
+}
+
+// heldBeyond: a buyer that is held up until its reservation is over, and others have bought all, sells no piece twice.
+func heldBeyond(ctx context.Context, b bench) error {
+	return b.afterReservations(ctx, bench.heldFor)
+}
+
+// afterReservations has a check let the time of reservations pass.
+func (b bench) afterReservations(ctx context.Context, check func(b bench, ctx context.Context, pass func() error) error) error {
 	after := b.Reserves
 	if after == 0 {
 		after = longest
@@ -102,7 +113,7 @@ func reservationsEnd(ctx context.Context, b bench) error {
 		if aside, err := b.setsAside(ctx); err != nil || !aside {
 			return err
 		}
-		return b.reservedFor(ctx, func() error { pass(after + time.Second); return nil })
+		return check(b, ctx, func() error { pass(after + time.Second); return nil })
 	})
 	if judged || err != nil {
 		return err
@@ -116,7 +127,7 @@ func reservationsEnd(ctx context.Context, b bench) error {
 	case b.Reserves > undecided:
 		return &suitetest.NotJudged{Why: fmt.Sprintf("pieces are set aside for %v by a clock that the suite cannot move, and it does not wait for so long", b.Reserves)}
 	}
-	return b.reservedFor(ctx, func() error { return (clock.Real{}).Sleep(ctx, b.Reserves+time.Second/2) })
+	return check(b, ctx, func() error { return (clock.Real{}).Sleep(ctx, b.Reserves+time.Second/2) })
 }
 
 // befalls describes what can happen to a buyer at one of its commands.
@@ -188,6 +199,29 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 		return crowd.comesBack(ctx)
 	}
 	return nil
+}
+
+// heldFor holds buyers up at each of their commands while the time of reservations passes.
+func (b bench) heldFor(ctx context.Context, pass func() error) error {
+	const stock = 6
+	return stockcalls.HeldBeyond(b.steps(ctx), func(n int) (*stockcalls.Held, error) {
+		own := b
+		own.Product = fmt.Sprint(b.Product, "-held-", n)
+		y, err := opened(ctx, own, own.Product, stock)
+		if err != nil {
+			return nil, err
+		}
+		c, line := own.buyerOf(ctx, own.Product, y.fences)
+		var answer error
+		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, orderedPieces), c.lock()) })
+		if s == nil {
+			return nil, nil
+		}
+		return &stockcalls.Held{
+			Shop: y.shop(ctx, stock), Stock: stock, Pieces: orderedPieces, Command: n,
+			Beside: func(calls func()) error { return s.beside(y, calls) }, Answer: func() error { return answer },
+		}, nil
+	}, pass)
 }
 
 // befall makes event i of befalls happen at a buyer's n-th command.

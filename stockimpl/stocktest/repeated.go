@@ -12,6 +12,7 @@ import (
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockcalls"
 	"oversell/variant"
 )
 
@@ -272,6 +273,29 @@ func thousandsOfRefunds(ctx context.Context, b bench) error {
 		return broken(of, "after %d orders that were bought and refunded State said %v, and after copies of some of them it says %v (%s)", made, was, now, say(err))
 	}
 	return nil
+}
+
+// allCameBack: one order can have all that was sold by many others and refunded.
+func allCameBack(ctx context.Context, b bench) error {
+	const stock = 2500
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil || b.noRefunds != nil {
+		return nil // a sale need not keep so many
+	}
+	return stockcalls.AllCameBack(y.shop(ctx, stock), stock, declared)
+}
+
+// shop is a product by the calls of one buyer.
+func (y *buyer) shop(ctx context.Context, stock int) stockcalls.Shop {
+	return stockcalls.Shop{
+		Buy: func(id int64, pieces int) error { return y.decidedAlone(ctx, id, pieces) },
+		Refund: func(id int64) error {
+			_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
+			return err
+		},
+		State:    func() (stockimpl.State, error) { return y.sale.State(ctx) },
+		SellsOut: func(from int64) (int, error) { return y.sellsOut(ctx, from, stock) },
+	}
 }
 
 // madeByMany has several clients make orders, each of which changes the stock by one piece, as long as

@@ -274,6 +274,8 @@ var rules = []rule{
 	{"buyers that die one after the other", variant.NoUndersell, dead, false, onRedis, manyDead},
 	{"two clients after the death of a buyer", "", dead, true, canWalk, twoReapers},
 	{"reservations end", variant.NoUndersell, dead, true, onRedis, reservationsEnd},
+	{"a buyer held up beyond its reservation", variant.NoOversell, held, true, onRedis, heldBeyond},
+	{"one order for all that was refunded", variant.NoUndersell, nil, false, onRedis, allCameBack},
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
 	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},
 	{"random schedules of commands", "", nil, true, canWalk, randomWalks},

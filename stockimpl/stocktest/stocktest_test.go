@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,6 +281,101 @@ func TestWritesFail(t *testing.T) {
 	}
 	if err := find(t, rule).try(t.Context(), newBenchOf(newBench(t), saleNamed(t, "lua"))); !errors.As(err, new(*suitetest.Remark)) {
 		t.Errorf("on a server without users the rule says %v; want a remark", err)
+	}
+}
+
+// TestHeldBeyond checks that a sale is caught which confirms an order whatever has become of its reservation.
+func TestHeldBeyond(t *testing.T) {
+	good := saleNamed(t, "reserve")
+	blind := good
+	blind.New = func(env variant.Env, product string) stockimpl.Sale {
+		confirmed := &atomic.Bool{}
+		in := good.New(env, product)
+		return saboteur{Sale: in, buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.Buy(ctx, o, l)
+			if errors.Is(err, stockimpl.ErrStale) && o.Quantity == orderedPieces && confirmed.CompareAndSwap(false, true) {
+				err = nil
+			}
+			return left, err
+		}}
+	}
+	r := find(t, "a buyer held up beyond its reservation")
+	if err := r.check(t.Context(), newBenchOf(newBench(t), good)); err != nil {
+		t.Errorf("the rule accuses a sound sale: %v", err)
+	}
+	if err := r.check(t.Context(), newBenchOf(newBench(t), blind)); err == nil || !strings.Contains(err.Error(), "no-oversell is broken: a buyer of 2 pieces of 6 was held up") {
+		t.Errorf("the rule says %v; want that pieces were sold twice", err)
+	}
+}
+
+// batched is a sale that puts refunds on a list, of which a purchase brings so many back before it decides; 0: all.
+type batched struct {
+	rdb   redis.UniversalClient
+	keys  []string
+	batch int
+}
+
+var (
+	batchedBuy = redis.NewScript(`
+		if redis.call('HEXISTS', KEYS[3], ARGV[1]) == 1 then return 2 end
+		local n = tonumber(ARGV[3])
+		if n == 0 then n = redis.call('LLEN', KEYS[2]) end
+		for i = 1, n do
+			local back = redis.call('LPOP', KEYS[2])
+			if back then redis.call('INCRBY', KEYS[1], back) end
+		end
+		if tonumber(redis.call('GET', KEYS[1])) < tonumber(ARGV[2]) then return 1 end
+		redis.call('DECRBY', KEYS[1], ARGV[2])
+		redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
+		return 0`)
+	batchedRefund = redis.NewScript(`
+		local pieces = redis.call('HGET', KEYS[3], ARGV[1])
+		if not pieces then return 3 end
+		if pieces == 'back' then return 2 end
+		redis.call('RPUSH', KEYS[2], pieces)
+		redis.call('HSET', KEYS[3], ARGV[1], 'back')
+		return 0`)
+)
+
+func (s *batched) Open(ctx context.Context, stock int64) error {
+	return s.rdb.Set(ctx, s.keys[0], stock, 0).Err()
+}
+
+func (s *batched) run(ctx context.Context, script *redis.Script, o stockimpl.Order) (int64, error) {
+	code, err := script.Run(ctx, s.rdb, s.keys, o.ID, o.Quantity, s.batch).Int()
+	if err != nil {
+		return stockimpl.Unsaid, err
+	}
+	return stockimpl.Unsaid, []error{nil, stockimpl.ErrSoldOut, stockimpl.ErrRepeated, errors.New("never bought")}[code]
+}
+
+func (s *batched) Buy(ctx context.Context, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+	return s.run(ctx, batchedBuy, o)
+}
+
+func (s *batched) Refund(ctx context.Context, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+	return s.run(ctx, batchedRefund, o)
+}
+
+func (s *batched) State(ctx context.Context) (stockimpl.State, error) {
+	left, err := s.rdb.Get(ctx, s.keys[0]).Int64()
+	return stockimpl.State{Left: left + s.rdb.LLen(ctx, s.keys[1]).Val(), Sold: stockimpl.Unsaid}, err
+}
+
+// TestAllCameBack checks that a sale is caught which brings a hundred refunds back at a time, and calls the rest sold out.
+func TestAllCameBack(t *testing.T) {
+	r := find(t, "one order for all that was refunded")
+	for batch, says := range map[int]string{0: "", 100: "no-undersell is broken"} {
+		v := stockimpl.Variant{
+			Promises: []variant.Property{variant.NoOversell, variant.NoUndersell, variant.OncePerOrder},
+			New: func(env variant.Env, product string) stockimpl.Sale {
+				return &batched{env.Redis[0], []string{product + "/left", product + "/back", product + "/orders"}, batch}
+			},
+		}
+		err := r.check(t.Context(), newBenchOf(newBench(t), v))
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%d at a time: the rule says %v; want %q", batch, err, says)
+		}
 	}
 }
 

@@ -1,0 +1,127 @@
+// Package stockcalls holds rules of package stocktest about pieces that come back to the stock: those of a buyer that is held up
+// until its reservation is over, and those of thousands of refunds, which one order then asks for.
+package stockcalls
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/internal/suitetest"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// Shop is one product on sale. Its calls ask again where an answer leaves the outcome open.
+type Shop struct {
+	Buy    func(id int64, pieces int) error
+	Refund func(id int64) error
+	State  func() (stockimpl.State, error)
+	// SellsOut sells single pieces, by orders from this one on, until all are sold, and returns how many.
+	SellsOut func(from int64) (int, error)
+}
+
+// Held is a buyer that is held up before one of its commands.
+type Held struct {
+	Shop
+	Stock, Pieces int // on sale, and of its order
+	Command       int
+	// Beside makes calls of others, and then lets the buyer go on to its end.
+	Beside func(calls func()) error
+	// Answer is what the buyer was told in the end.
+	Answer func() error
+}
+
+// HeldBeyond holds buyers up, each before another of so many commands, until the time of reservations has passed and others have
+// bought all that was left to them. A buyer that goes on then must not get pieces that others have, nor bring its own back twice.
+// hold returns nil if a purchase has no such command.
+func HeldBeyond(commands int, hold func(command int) (*Held, error), pass func() error) error {
+	var all []*Held
+	for n := 1; n <= commands; n++ {
+		h, err := hold(n)
+		if err != nil {
+			return err
+		}
+		if h != nil {
+			all = append(all, h)
+		}
+	}
+	if err := pass(); err != nil {
+		return err
+	}
+	for _, h := range all {
+		if err := h.sellsOnce(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Held) sellsOnce() (err error) {
+	var sold, more int
+	if blocked := h.Beside(func() { sold, err = h.SellsOut(1000) }); blocked != nil || err != nil {
+		return errors.Join(blocked, err)
+	}
+	if more, err = h.SellsOut(2000); err != nil {
+		return err
+	}
+	sum := sold + more
+	if h.Answer() == nil {
+		sum += h.Pieces
+	}
+	if sum > h.Stock {
+		return suitetest.Broken(variant.NoOversell, "a buyer of %d pieces of %d was held up before command %d of its purchase until the time of reservations was over, and others had bought %d; then it was answered %s, and others bought %d more", h.Pieces, h.Stock, h.Command, sold, said(h.Answer()), more)
+	}
+	return nil
+}
+
+func said(err error) string {
+	if err == nil {
+		return "success"
+	}
+	return fmt.Sprintf("%q", err)
+}
+
+// AllCameBack sells single pieces, takes all of them back, as many as it can in some time, and then has one order ask for the
+// whole stock: a sale that brings refunds back in batches has not refused it for that.
+func AllCameBack(s Shop, stock int64, declared func(error) bool) error {
+	const atMost = 1500 * time.Millisecond
+	var made int64
+	for start := time.Now(); made < stock && time.Since(start) < atMost; made++ {
+		if s.Buy(made+1, 1) != nil {
+			return nil // another rule's business
+		}
+	}
+	back := int64(0)
+	for start := time.Now(); back < made && time.Since(start) < atMost; back++ {
+		if s.Refund(back+1) != nil {
+			return nil // the same
+		}
+	}
+	there := stock - made + back
+	what := fmt.Sprintf("%d pieces of %d were bought, one by one, and %d of them refunded", made, stock, back)
+	return OrderForAll(s, stock+1, there, what, declared)
+}
+
+// OrderForAll expects that one order, of this number or those after it, can have all pieces that are there after what happened. A
+// sale need not take such large orders: then others can have them.
+func OrderForAll(s Shop, id, pieces int64, what string, declared func(error) bool) error {
+	err := s.Buy(id, int(pieces))
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
+		return fmt.Errorf("%s, and then an order for all came: %w", what, err)
+	case !declared(err):
+		more, err := s.SellsOut(id + 1)
+		if err == nil && int64(more) != pieces {
+			err = suitetest.Broken(variant.NoUndersell, "%s, and then others could buy %d", what, more)
+		}
+		return err
+	}
+	now, look := s.State()
+	if look != nil {
+		return fmt.Errorf("%s, and then an order for all %d answered %s, and State: %w", what, pieces, said(err), look)
+	}
+	return suitetest.Broken(variant.NoUndersell, "%s, and then an order for all %d answered %s; State says %v", what, pieces, said(err), now)
+}
