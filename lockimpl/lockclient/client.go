@@ -64,6 +64,8 @@ type Client struct {
 	tokens int
 	doing  string // the call under way
 	since  time.Time
+	slow   string // the call that took the longest
+	took   time.Duration
 }
 
 // CommandTimeout bounds the wait for one reply, so that a client that was cut off gives up
@@ -247,8 +249,31 @@ func (c *Client) begin(what string) func() {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if took := time.Since(c.since); took > c.took {
+			c.slow, c.took = c.doing, took
+		}
 		c.doing = ""
 	}
+}
+
+// Slow describes the call that took the longest.
+func (c *Client) Slow() (what string, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%s by client %d returned after %v", c.slow, c.Number, c.took.Round(100*time.Millisecond)), c.took
+}
+
+// Slowest describes the call that took the longest of all clients; it is empty if no call took a while.
+func Slowest[C interface {
+	Slow() (what string, took time.Duration)
+}](clients []C) (what string) {
+	longest := CommandTimeout
+	for _, c := range clients {
+		if this, took := c.Slow(); took > longest {
+			what, longest = this, took
+		}
+	}
+	return what
 }
 
 // Stuck describes a call that has been under way for a while.
@@ -396,7 +421,7 @@ type Ungranted struct {
 
 // Error says how long the client asked, and the last answer.
 func (u *Ungranted) Error() string {
-	return fmt.Sprintf("not granted in %v, the last answer was %v", u.Limit.Round(time.Millisecond), u.Last)
+	return fmt.Sprintf("not granted in %v; the last answer was %q", u.Limit.Round(time.Millisecond), u.Last)
 }
 
 // Unwrap returns the last answer.

@@ -79,6 +79,22 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// TestSlowest checks that the call that took the longest is named, if it took a while.
+func TestSlowest(t *testing.T) {
+	quick, slow := &Client{Number: 1}, &Client{Number: 2}
+	quick.begin("Acquire of \"quick\"")()
+	end := slow.begin("Acquire of \"slow\"")
+	slow.since = slow.since.Add(-2 * CommandTimeout)
+	if what := Slowest([]*Client{quick, slow}); what != "" {
+		t.Errorf("%q is named, and no call took a while", what)
+	}
+	end()
+	slow.begin("Release of \"slow\"")()
+	if what, want := Slowest([]*Client{quick, slow}), `Acquire of "slow" by client 2 returned after 6s`; what != want {
+		t.Errorf("%q is named; want %q", what, want)
+	}
+}
+
 // TestUntilByEitherClock checks that the end of a lease is converted from the client's clock, unless the lock reads the real
 // one.
 func TestUntilByEitherClock(t *testing.T) {

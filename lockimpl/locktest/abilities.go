@@ -12,6 +12,7 @@ import (
 	"oversell/internal/keyname"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockcalls"
+	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
 	"oversell/variant"
 )
@@ -74,6 +75,11 @@ func (r *run) probe(ctx context.Context, name string) error {
 	go func() { result <- b.checked(r.explore) }()
 	select {
 	case err := <-result:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if slow := lockclient.Slowest(b.made); ctx.Err() != nil && slow != "" && !errors.As(err, new(*breach)) {
+			return fmt.Errorf("the lock does not answer in time: %s, and the time of all that is tried at first is %v", slow, ruleLimit)
+		}
 		return err
 	case <-time.After(ruleLimit + commandTimeout):
 		return fmt.Errorf("the lock does not answer: %s", cmp.Or(b.stuck(), "no call is under way"))

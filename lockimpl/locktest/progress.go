@@ -228,7 +228,7 @@ func (b *bench) crowd(held bool, every ...time.Duration) error {
 			}
 			overrun = overrun || time.Until(a.c.Until(a.m)) <= 0
 		case <-b.after(patience):
-			none := &lockclient.Ungranted{Since: since, Limit: patience, Sure: b.run.lasted()-start >= patience, Last: errStillHeld}
+			none := &lockclient.Ungranted{Since: since, Limit: patience, Sure: b.run.lasted()-start >= patience, Last: lockimpl.ErrHeld}
 			return broken(variant.Progress, "nobody held the lock, and no one of %d clients that waited for it at the same time was granted it: %v", waiting, none)
 		}
 	}

@@ -115,7 +115,7 @@ var (
 	draws        = needs(func(r *run) bool { return r.able.draws }, "the lock draws its tokens by itself")
 	loses        = needs(func(r *run) bool { return r.able.loses }, "the lock does not tell its holder when it is lost")
 	several      = onWire(func(r *run) bool { return r.server.Nodes() > 2 }, "the lock is on one master")
-	hashes       = onWire(func(r *run) bool { return r.able.hashes }, "the lock sends no script by its hash (EVALSHA) by way of Env.Redis")
+	hashes       = onWire(func(r *run) bool { return r.able.hashes }, "no script was sent by its hash (EVALSHA), by way of Env.Redis, when the suite tried each call at the start")
 	renewed      = onWire(func(r *run) bool { return r.able.renewed }, "the lock does not tell of renewals")
 	renewsOnWire = onWire(func(r *run) bool { return r.lock.Renews }, "the lock does not renew its leases")
 	silent       = onWire(func(r *run) bool { return r.lock.Renews && !r.able.renewed && !r.able.loses }, "the lock does not renew its leases, or tells of it")
