@@ -144,6 +144,9 @@ var drawings = map[string]drawing{
 var notDrawings = map[string]string{
 	"reports.Latencies.WriteHGRM": "writes numbers only",
 	"page.Entry.Name":             "is for the template, which escapes it",
+	"ci.IsJUnit":                  "draws nothing",
+	"text.IsGateMarkdown":         "draws nothing",
+	"text.IsClaimsMarkdown":       "draws nothing",
 }
 
 // TestHostileTextsAreQuoted checks that no output, whatever the document holds, has control characters other than our
