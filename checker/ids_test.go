@@ -464,7 +464,7 @@ func TestCrossIDProperties(t *testing.T) {
 			v, _ := op.Result.Num()
 			switch {
 			case op.Kind == history.ReadState:
-				last = v
+				last = max(last, v)
 				continue
 			case op.Outcome == history.Unknown:
 				unknown++
