@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestStreamIsWhatReadReads(t *testing.T) {
 		if s.stream == nil {
 			t.Fatal("it was read into memory")
 		}
-		if s.Len() != len(h.Ops) || s.SHA256 != h.SHA256 || fmt.Sprint(s.Header, s.Trailer) != fmt.Sprint(h.Header, h.Trailer) {
+		if s.Len() != len(h.Ops) || s.SHA256 != h.SHA256 || !reflect.DeepEqual(s.Header, h.Header) || !reflect.DeepEqual(s.Trailer, h.Trailer) {
 			t.Errorf("%d %s %v %v", s.Len(), s.SHA256, s.Header, s.Trailer)
 		}
 		i := 0
