@@ -162,6 +162,7 @@ func TestNoUndersell(t *testing.T) {
 		{"the same, and neither was answered", two, []history.Op{lostBuyOp(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 0, 5)}, Unknown, "more than once"},
 		{"the same, and one piece is left", two, []history.Op{lostBuyOp(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 1, 5)}, Holds, ""},
 		{"the same, and the sale counts one", two, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 0, 5), read("sold", 1, 7)}, Violated, "the books do not balance"},
+		{"one order, counted twice beyond the stock", history.Header{Stock: 1}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", -1, 5)}, Violated, "1 piece vanished"},
 		{"more vanished than one order counted twice took", history.Header{Stock: 3}, []history.Op{bought(1, 1, 1, 2), lostBuyOp(1, 1, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},
 		{"one order of two pieces cannot have taken three", history.Header{Stock: 5}, []history.Op{pieces(bought(1, 1, 1, 2), 2), pieces(lostBuyOp(1, 1, 3, 4), 2), read("left", 2, 5)}, Violated, "the books do not balance"},
 		{"a repetition accounts for what was lost", two, []history.Op{lostBuyOp(1, 7, 1, 2), repeated(1, 7, 3, 4), read("left", 0, 5)}, Violated, "1 piece vanished"},

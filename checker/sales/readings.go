@@ -175,7 +175,7 @@ func (p *product) accounts() (result monitor.Result, twice bool) {
 	if result == monitor.Holds && vague {
 		result = monitor.Unknown
 	}
-	if result == monitor.Violated && p.buys.unknown > p.buys.untold {
+	if result == monitor.Violated && p.again() > 0 {
 		twice = p.balances(p.buys.spare, slices.Concat(back, undone)) != monitor.Violated
 	}
 	return result, twice

@@ -18,7 +18,8 @@ import (
 //
 // Purchases without an answer make sold an interval. The books balance when some number in the interval
 // balances them. If they do so only when an order that was sent again was counted more than once, the verdict is unknown:
-// once-per-order judges such an order, and pieces may as well have vanished. If even the largest number, with every try
+// once-per-order judges such an order, and pieces may as well have vanished. A number left below zero is not explained in
+// this way: to count an order twice would sell more than there is. If even the largest number, with every try
 // without an answer, leaves pieces unaccounted for, those pieces vanished; if even the smallest
 // adds up to more than the stock, some pieces were sold and are still there. The server's own count of what it sold
 // must balance, too, except for what purchases without an answer may have changed between the two readings. Each of
@@ -51,6 +52,12 @@ import (
 //	client 1  buy  [3, 4]  order 7  ok
 //	reading  left  0
 //
+// With a stock of 1 this is bad, too:
+//
+//	client 1  buy  [1, 2]  order 7  unknown
+//	client 1  buy  [3, 4]  order 7  ok
+//	reading  left  -1
+//
 // One opportunity is an operation that met a rival (see [contest]): one of the two could
 // have undone the other's change of the stock. The final reading is the evidence.
 func noUndersell(p *product) monitor.Verdict {
@@ -73,7 +80,7 @@ func (p *product) undersold() monitor.Verdict {
 		return v
 	}
 	b := p.balanced()
-	again := max(0, p.buys.unknown-p.buys.untold) // of orders that were counted before, or by another try
+	again := p.again()
 	switch {
 	case b.least > again:
 		more := ""
@@ -115,6 +122,14 @@ func (p *product) undersold() monitor.Verdict {
 		}
 		return why + ", after " + p.contended()
 	}}
+}
+
+// again returns how many pieces orders that were sent again may have taken beyond the one try that counts.
+func (p *product) again() int64 {
+	if p.final.left < 0 {
+		return 0
+	}
+	return max(0, p.buys.unknown-p.buys.untold)
 }
 
 // refusedWrongly returns the verdict on a refusal during which at least left pieces were there at every moment.

@@ -401,7 +401,7 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	switch {
 	case doubted != "" && r.sale.once:
 		return broken(variant.Sale, variant.OncePerOrder, "order %s was sent again and counted again: %s", doubted, sum)
-	case doubted == "" && r.sale.undersell:
+	case (doubted == "" || left < 0) && r.sale.undersell: // below zero, a second effect is an oversell, too
 		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
 	}
 	return nil
