@@ -79,7 +79,6 @@ func sum(orders map[history.Value]int64) (n int64, twice bool) {
 // stock is read in the end. It compares them with a trial of all ways in which the tries can have ended.
 func TestCrossFinalReadings(t *testing.T) {
 	var seen, violated [3]int
-	doubted := 0
 	for seed := range uint64(crossRuns() / 2) {
 		r := rand.New(rand.NewPCG(seed, 77))
 		h := &history.Header{Stock: int64(1 + r.IntN(4))}
@@ -141,7 +140,7 @@ func TestCrossFinalReadings(t *testing.T) {
 		over := least > h.Stock || sold > h.Stock
 		once := surelyTwice || sold > mostOnce
 		gone := h.Stock - left
-		under := !bruteRefusals(h, ops) || gone < 0 || gone >= 64
+		under := !bruteRefusals(h, ops) || gone < 0 || gone >= 64 || !mayBe[gone]
 		if sold >= 0 && (sold < least || sold > most || sold < gone) { // "sold" was read after "left"
 			under = true
 		}
@@ -154,10 +153,6 @@ func TestCrossFinalReadings(t *testing.T) {
 			told = told || n == taken && explained(h, ops, which[i])
 		}
 		under = under || !told
-		unclear := !under && !mayBe[gone] // only if an order was counted twice
-		if unclear && left < 0 {          // which would be an oversell
-			under, unclear = true, false
-		}
 		for i, c := range []struct {
 			of  variant.Property
 			bad bool
@@ -169,11 +164,6 @@ func TestCrossFinalReadings(t *testing.T) {
 			}
 			if c.bad != (v.Result == Violated) {
 				t.Fatalf("seed %d: %s is %v (%s), want violated=%v\nleft %d, sold %d, %d to %d sold\n%s", seed, c.of, v.Result, v.Why, c.bad, left, sold, least, most, show(h, whole))
-			}
-			if c.of == variant.NoUndersell && unclear {
-				if doubted++; v.Result != Unknown {
-					t.Fatalf("seed %d: %s is %v (%s), and an order must have been counted twice\n%s", seed, c.of, v.Result, v.Why, show(h, whole))
-				}
 			}
 			if c.of == variant.OncePerOrder && v.Result == Holds {
 				for _, way := range ways {
@@ -194,10 +184,7 @@ func TestCrossFinalReadings(t *testing.T) {
 			t.Errorf("property %d: %d of %d are violated", i, violated[i], seen[i])
 		}
 	}
-	if doubted == 0 {
-		t.Error("in no history must an order have been counted twice")
-	}
-	t.Logf("%v histories, %v violated, %d counted an order twice", seen, violated, doubted)
+	t.Logf("%v histories, %v violated", seen, violated)
 }
 
 // TestCrossWholeOrders compares no-undersell with a trial of all ways in which unanswered purchases and refunds of

@@ -163,30 +163,14 @@ func (p *product) spare() []spare {
 }
 
 // accounts reports whether the final readings balance the books: operations without an answer must account for the
-// difference, each wholly. If at most one operation of each order changed the stock left, the sale may still have counted
-// the order more often; see [oncePerOrder]. With twice the readings do not balance the books in this way, and may do so if
-// several tries of an order changed the stock.
-func (p *product) accounts() (result monitor.Result, twice bool) {
-	back, undone, vague := p.mayReturn()
-	result = p.balances(p.buys.untoldSpare, back)
-	if result == monitor.Violated && len(undone) > 0 && p.balances(p.buys.untoldSpare, slices.Concat(back, undone)) != monitor.Violated {
-		result = monitor.Unknown
-	}
-	if result == monitor.Holds && vague {
-		result = monitor.Unknown
-	}
-	if result == monitor.Violated && p.again() > 0 {
-		twice = p.balances(p.buys.spare, slices.Concat(back, undone)) != monitor.Violated
-	}
-	return result, twice
-}
-
-// balances reports whether some purchases and some refunds without an answer balance the final readings.
-func (p *product) balances(taken, back []spare) monitor.Result {
+// difference, each wholly. At most one operation of each order has changed the stock left, but the sale may have
+// counted the order more often; see [oncePerOrder].
+func (p *product) accounts() monitor.Result {
 	list := p.readings()
 	from := p.h.Stock - p.buys.sure + p.certain
-	try := func(a, b *reading) monitor.Result {
-		orders := slices.Concat(taken, back)
+	back, undone, vague := p.mayReturn()
+	try := func(a, b *reading, back []spare) monitor.Result {
+		orders := slices.Concat(p.buys.untoldSpare, back)
 		if b == nil {
 			return reach(orders, from-a.left, 0)
 		}
@@ -202,17 +186,27 @@ func (p *product) balances(taken, back []spare) monitor.Result {
 		}
 		return reach(orders, from-a.left, a.left-b.left)
 	}
-	switch len(list) {
-	case 0:
-		return monitor.Holds
-	case 1:
-		return try(&list[0], nil)
-	}
-	result := try(&list[0], &list[1])
-	if result != monitor.Holds && list[1].call <= list[0].ret { // or the other one was first
-		if other := try(&list[1], &list[0]); other != monitor.Violated {
-			result = other
+	ways := func(back []spare) monitor.Result {
+		switch len(list) {
+		case 0:
+			return monitor.Holds
+		case 1:
+			return try(&list[0], nil, back)
 		}
+		result := try(&list[0], &list[1], back)
+		if result != monitor.Holds && list[1].call <= list[0].ret { // or the other one was first
+			if other := try(&list[1], &list[0], back); other != monitor.Violated {
+				result = other
+			}
+		}
+		return result
+	}
+	result := ways(back)
+	if result == monitor.Violated && len(undone) > 0 && ways(slices.Concat(back, undone)) != monitor.Violated {
+		result = monitor.Unknown
+	}
+	if result == monitor.Holds && vague {
+		result = monitor.Unknown
 	}
 	return result
 }

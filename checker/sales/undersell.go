@@ -16,11 +16,9 @@ import (
 // refusal, its pieces are missing from the stock at the end. Refunds give back no more than was bought; see
 // [givenBack].
 //
-// Purchases without an answer make sold an interval. The books balance when some number in the interval
-// balances them. If they do so only when an order that was sent again was counted more than once, the verdict is unknown:
-// once-per-order judges such an order, and pieces may as well have vanished. A number left below zero is not explained in
-// this way: to count an order twice would sell more than there is. If even the largest number, with every try
-// without an answer, leaves pieces unaccounted for, those pieces vanished; if even the smallest
+// Purchases without an answer make sold an interval. In that interval an order counts once, however often it was
+// sent without an answer, because its buyer has it at most once. The books balance when some number in the interval
+// balances them; if even the largest number leaves pieces unaccounted for, those pieces vanished; if even the smallest
 // adds up to more than the stock, some pieces were sold and are still there. The server's own count of what it sold
 // must balance, too, except for what purchases without an answer may have changed between the two readings. Each of
 // them counts either wholly or not at all; see [product.accounts]. The smallest bad histories, with a stock of 1:
@@ -41,22 +39,6 @@ import (
 //
 //	reading  left  0
 //	reading  left  2
-//
-// With a stock of 3 the first of these is unknown, and the second one bad:
-//
-//	client 1  buy  [1, 2]  order 7  unknown
-//	client 1  buy  [3, 4]  order 7  ok
-//	reading  left  1
-//
-//	client 1  buy  [1, 2]  order 7  unknown
-//	client 1  buy  [3, 4]  order 7  ok
-//	reading  left  0
-//
-// With a stock of 1 this is bad, too:
-//
-//	client 1  buy  [1, 2]  order 7  unknown
-//	client 1  buy  [3, 4]  order 7  ok
-//	reading  left  -1
 //
 // One opportunity is an operation that met a rival (see [contest]): one of the two could
 // have undone the other's change of the stock. The final reading is the evidence.
@@ -80,14 +62,13 @@ func (p *product) undersold() monitor.Verdict {
 		return v
 	}
 	b := p.balanced()
-	again := p.again()
 	switch {
-	case b.least > again:
+	case b.least > 0:
 		more := ""
-		if p.buys.unknown > 0 {
-			more = fmt.Sprintf(", even if all %s without an answer were sold", say.Many(p.buys.unknown, "piece"))
+		if p.buys.untold > 0 {
+			more = fmt.Sprintf(", even if all %s without an answer were sold", say.Many(p.buys.untold, "piece"))
 		}
-		return p.unbalanced(b.least-again, "vanished", p.sum()+more)
+		return p.unbalanced(b.least, "vanished", p.sum()+more)
 	case b.most < 0:
 		more := ""
 		if p.perhaps > 0 {
@@ -103,13 +84,11 @@ func (p *product) undersold() monitor.Verdict {
 	if v, is := p.miscounted(); is {
 		return v
 	}
-	switch result, twice := p.accounts(); {
-	case twice:
-		return monitor.Undecided(p.books() + ": the books balance only if an order that was sent again was counted more than once, which once-per-order judges")
-	case result == monitor.Violated:
+	switch p.accounts() {
+	case monitor.Violated:
 		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: p.final.readings,
 			Why: "the books do not balance: " + p.books() + ", which no choice of the operations without an answer accounts for"}
-	case result == monitor.Unknown:
+	case monitor.Unknown:
 		return monitor.Undecided(manySums)
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
@@ -122,14 +101,6 @@ func (p *product) undersold() monitor.Verdict {
 		}
 		return why + ", after " + p.contended()
 	}}
-}
-
-// again returns how many pieces orders that were sent again may have taken beyond the one try that counts.
-func (p *product) again() int64 {
-	if p.final.left < 0 {
-		return 0
-	}
-	return max(0, p.buys.unknown-p.buys.untold)
 }
 
 // refusedWrongly returns the verdict on a refusal during which at least left pieces were there at every moment.

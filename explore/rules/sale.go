@@ -195,7 +195,7 @@ func (r *Rules) close(p *past, client int, these func(label) bool) {
 			return false
 		}
 		p.sale.counts.untold += o.untold()
-		if r.books() && o.doubtful() {
+		if r.sale.once && o.doubtful() {
 			p.people[client].doubted = o.what.n
 		}
 		return true
@@ -317,12 +317,18 @@ func (r *Rules) forgetOrders(p *past) {
 		keep |= orderSold | orderTold
 	}
 	if r.books() {
-		keep |= orderLost | orderLost2 | orderReturned | orderReturnedBefore
+		keep |= orderLost | orderReturned | orderReturnedBefore
+	}
+	if r.sale.once {
+		keep |= orderLost2
 	}
 	p.sale.orders = slices.DeleteFunc(p.sale.orders, func(o order) bool { return o.flags&keep == 0 })
 	for i := range p.sale.orders {
 		o := &p.sale.orders[i]
-		if o.flags &= keep; o.untold() == 0 {
+		if o.flags &= keep; o.flags&(orderSold|orderTold) != 0 && !r.sale.once {
+			o.flags &^= orderLost
+		}
+		if o.untold() == 0 {
 			o.pieces = 0
 		}
 	}
@@ -343,8 +349,8 @@ func (r *Rules) forgetOrders(p *past) {
 
 // soldInTheEnd judges the books of the sale: beyond the pieces surely sold, no more may be gone than were ordered
 // without an answer, each order counted once. If more are gone, an order that was sent again had two effects, if there
-// is one, which breaks once-per-order alone; otherwise they vanished. If fewer are gone than surely were sold, pieces were
-// sold and are still there; sales with refunds are not judged for that.
+// is one; otherwise they vanished. If fewer are gone than surely were sold, pieces were sold and are still there; sales
+// with refunds are not judged for that.
 func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.books() {
 		return nil
@@ -399,9 +405,9 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 		sum += fmt.Sprintf(" and %d perhaps", untold)
 	}
 	switch {
-	case doubted != "" && r.sale.once:
+	case r.sale.once && doubted != "":
 		return broken(variant.Sale, variant.OncePerOrder, "order %s was sent again and counted again: %s", doubted, sum)
-	case (doubted == "" || left < 0) && r.sale.undersell: // below zero, a second effect is an oversell, too
+	case r.sale.undersell:
 		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
 	}
 	return nil
