@@ -450,7 +450,8 @@ func (m *Map) op(r row) (mapped, error) {
 // spareable are the fields that not every operation has.
 var spareable = []string{"result", "session", "amount", "fence"}
 
-// leased are the kinds of operations that, if they succeed, need the end of a lease where the map names one.
+// leased are the kinds of operations that grant a lease. If the map names a column for its end, they need a value there
+// when they succeed.
 var leased = []string{"acquire", "extend", "take"}
 
 func asText(text string) (any, error) { return text, nil }

@@ -40,7 +40,7 @@ type Scenario struct {
 	NoLine bool
 	// Extends means that a section extends its lock every half lease, so that it may be longer than the lease.
 	Extends bool
-	// EndsByTime means that nothing but time ends a run, unless a number of rounds is set.
+	// EndsByTime means that nothing but time ends a run, unless the number of steps is limited.
 	EndsByTime bool
 	// Lease is the default lease of a lock; 0: 10 s.
 	Lease time.Duration

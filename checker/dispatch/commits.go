@@ -17,16 +17,17 @@ import (
 //
 //   - the task had been given to another in between: that one's Take was called after the
 //     committer's own had returned, and returned before the Submit was called. It does not
-//     matter whether the other one still held it. A user who was given the task again, or may have been by a Take without an
-//     answer, may submit it under an earlier hold, too. A Submit that was tried before without an
-//     answer, in the same hold, may have landed in time, and is not blamed;
+//     matter whether the other one still held it. But the committer may have been given the task again after that, perhaps
+//     by a Take without an answer; then a Submit under the earlier hold counts, too. A Submit that was tried before
+//     without an answer, in the same hold, may have landed in time, and is not blamed;
 //   - or the committer cannot have held the task at all: no Take granted it under the hold
 //     that the Submit names, its client was never given it under another, and neither the
 //     hold nor the client has a Take without an answer, which may have granted it.
 //
-// Two commits of one task that landed, in different holds, are a violation in any order, also of one user and of a task that
-// was handed out again: a task is submitted once, and after that no user holds it. A Submit answered as a repetition changed nothing, if any other Submit can have landed before
-// it; otherwise it is judged as that commit. The smallest bad histories:
+// Two commits of one task that landed, in different holds, are a violation in any order, even if they are of one user or the
+// task was handed out again: a task is submitted once, and after that no user holds it. A Submit answered as a repetition
+// changed nothing, if any other Submit can have landed before it; otherwise it is judged as that commit. The smallest bad
+// histories:
 //
 //	client 1  take    [1, 2]    task 7  until 10
 //	client 2  take    [12, 13]  task 7  until 22
@@ -204,7 +205,7 @@ func (c *commits) doubt(op *history.Op, d *deed) doubt {
 	if h == nil || h.take.Outcome == history.Unknown {
 		return bad
 	}
-	if last := c.owned[ownership{op.Arg, h.take.Arg}]; last != nil && last.take.Return > h.take.Return { // he was given it again
+	if last := c.owned[ownership{op.Arg, h.take.Arg}]; last != nil && last.take.Return > h.take.Return { // the user was given the task again
 		h = last
 	}
 	if other := d.after(h, op.Call); other != nil {
@@ -213,7 +214,8 @@ func (c *commits) doubt(op *history.Op, d *deed) doubt {
 	return bad
 }
 
-// after returns the take of another user, after a hold was granted and before a time.
+// after returns the last take by which another user was given the task after the hold h, and before a time; nil if there is
+// none.
 func (d *deed) after(h *promise, call time.Duration) *monitor.Step {
 	late := func(s *monitor.Step) bool { return s != nil && time.Duration(s.Value) > h.take.Return }
 	last := d.takes.Before(call)
@@ -240,7 +242,7 @@ func (c *commits) certain(bad *doubt) bool {
 			return false
 		}
 		if wanted, ok := c.wanted[h.take.Arg]; ok && wanted <= op.Return {
-			return false // he may have been given it again
+			return false // the user may have been given it again
 		}
 		if h.take.Session == op.Session {
 			return true

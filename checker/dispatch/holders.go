@@ -17,10 +17,10 @@ const nothingTaken = "nobody was given a task"
 //
 // A user surely holds a task from the return of the Take to the call of the
 // Submit, or to the end of the hold if that comes first. A user who calls Submit is done with the task, whatever the
-// answer; but a Submit that is refused as stopped was not called, and ends nothing. Two such stretches of
-// one task and two users that share more than an instant are a violation. A Take that names no user is of a user of its own. An opportunity is a
+// answer; but a Submit that is refused as stopped was not called, and ends nothing. If two users hold one task for more than
+// an instant, that is a violation. A Take that names no user stands for a user of its own. An opportunity is a
 // Take that was answered with a task while another user asked for one, or whose
-// task had been given to another user before. The smallest bad history:
+// task had been given to another user before. The smallest bad histories:
 //
 //	client 1  take  [1, 2]  task 7  until 100
 //	client 2  take  [3, 4]  task 7  until 100

@@ -246,7 +246,7 @@ func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
 	case len(r.bad) > 0:
 		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, say.Many(l.lost, "request")))
 	case r.idle > 0:
-		return monitor.Undecided(fmt.Sprintf("the final audit at %s calls %s held, of which the limit was over for long, and nobody asked since, so whether they return is not known", say.At(l.read), say.Many(r.idle, "task")))
+		return monitor.Undecided(fmt.Sprintf("the final audit at %s calls %s held long after the limit, and nobody asked since, so it is not known whether a request would have got one", say.At(l.read), say.Many(r.idle, "task")))
 	case r.open > 0 && r.shown == 0:
 		return monitor.Undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", say.Many(r.open, "hold")))
 	case r.submitted+r.shown+r.unheard == 0:

@@ -448,8 +448,8 @@ func (d *dues) first(end time.Duration) (out *record) {
 }
 
 // oneEntry judges that a queue holds at most one entry for each id: the final audit lists no id twice as waiting, and
-// no request is handed one twice at once. A task that is claimed is not in the queue: its id may wait there again. The contents of the queue during the run are not observed, so they are not
-// judged. An opportunity is an enqueue of an id that had been enqueued before, and that contended with another client's
+// no request is handed one twice at once. A task that is claimed is not in the queue: its id may wait there again. The
+// contents of the queue during the run are not observed, so they are not judged. An opportunity is an enqueue of an id that had been enqueued before, and that contended with another client's
 // operation. The smallest bad history:
 //
 //	client 1  enqueue  [1, 2]  task 7

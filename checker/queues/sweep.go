@@ -46,10 +46,9 @@ import (
 // returned by then, and as the same task if nothing had been called to take it: with
 // its new due time where the run overwrites, else, or until the new enqueue has returned, with
 // that of either. It is there all the time; without due times it is also due all the time, if the clocks agree. If its
-// operations overlap otherwise, or if it is taken after it was enqueued
-// again without an answer, it is tangled until all its enqueues are used up: it has no core, it
-// may be taken in any order, and only the number of its deliveries is compared with that of its
-// enqueues. That is sound, but no longer exact. The smallest bad history of a task that nobody took:
+// operations overlap otherwise, or if it is taken after it was enqueued again without an answer, it is tangled until
+// all its enqueues are used up: it has no core, it may be taken in any order, and only the number of its deliveries
+// is compared with that of its enqueues. That is sound, but no longer exact. The smallest bad history of a task that nobody took:
 //
 //	client 1  enqueue  [1, 2]    task 7  ok
 //	client 2  pop      [5, 20]   refused (empty)

@@ -5,15 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"oversell/checker/monitor"
 	"oversell/checker/say"
 	"oversell/history"
 )
 
 // proofs finds tokens that the sale had accepted before an answer said so. A refund that took place shows that a purchase
-// of its order had by then, and an answer that an order had been counted that one of its tries had; so the token of that
-// purchase had been accepted, too, even if its own answer came later or never. Such a proof waits until all operations are
-// known that were called before it: these are what it may refer to. If they did not all show the same token, it
-// shows nothing; nor if a repetition was called first, which may have been sent before under another token. The smallest bad histories:
+// of its order had taken effect by then. An answer that an order had been counted shows that one of its tries had. So the
+// token of that purchase had been accepted, even if its own answer comes later or never. A proof is judged when all
+// operations are known that were called before its answer, since it may refer to any of them. It shows nothing if these did not
+// all show the same token, or if the first of them is a repetition, whose earlier try may have shown another one. The
+// smallest bad histories:
 //
 //	client 1  buy     [1, 9]  order 7  fence 5  ok
 //	client 2  refund  [2, 3]  order 7  ok
@@ -28,6 +30,7 @@ type proofs struct {
 	repeated map[tryKey]*try  // the first repetition of an order of which nothing else was answered
 	known    map[tryKey]bool  // orders with a proof that was judged
 	recent   []history.Op     // what was accepted since the first of the open proofs: from call to call, tokens rise
+	proved   monitor.Rising   // the tokens of proofs, by the returns of their answers
 }
 
 // tryKey is an order, and whether its purchases or its refunds are meant.
@@ -70,7 +73,7 @@ func (p *product) prove(op *history.Op) {
 	if op.Outcome == history.Refused {
 		return
 	}
-	if g := p.gate; g != nil && (op.Fence > 0 || len(g.open) > 0) {
+	if g := p.gate; g != nil && (len(g.open) > 0 || op.Fence > 0 && op.Outcome == history.Unknown) {
 		g.attempt(op)
 	}
 	if op.Kind == history.Refund && op.Outcome == history.OK {
@@ -81,7 +84,7 @@ func (p *product) prove(op *history.Op) {
 	}
 }
 
-// attempt enters an operation among those to which proofs may refer.
+// attempt notes an operation that an open proof, or a later one, may refer to.
 func (g *gate) attempt(op *history.Op) {
 	t := try{op: *op}
 	if newer := g.largest.Before(op.Call); newer != nil && newer.Value > op.Fence {
@@ -163,9 +166,6 @@ func (g *gate) settle(lowWater time.Duration) {
 			}
 			g.known[shown.tryKey] = true
 			g.proven(shown)
-			if lowWater < history.Forever {
-				g.follow(shown)
-			}
 		}
 	}
 	if g.open = open; len(open) == 0 {
@@ -185,8 +185,10 @@ func (g *gate) proven(shown *proof) {
 	}
 	told := fmt.Sprintf("%s, as the answer to %s at %s shows", say.Count(op.Fence), say.Client(&shown.answer), say.At(by))
 	newer := shown.first.newer
-	if s := g.largest.Before(op.Call); s != nil && s.Value > op.Fence && (newer == nil || s.Value > newer.Fence) {
-		newer = &s.Op
+	for _, tokens := range []*monitor.Rising{&g.largest, &g.proved} {
+		if s := tokens.Before(op.Call); s != nil && s.Value > op.Fence && (newer == nil || s.Value > newer.Fence) {
+			newer = &s.Op
+		}
 	}
 	if newer != nil && shown.fresh == nil {
 		g.fail(fmt.Sprintf("the sale accepted the token %s; it came from %s only after %s, and the sale had accepted %s from %s by %s",
@@ -202,26 +204,5 @@ func (g *gate) proven(shown *proof) {
 	early := *op
 	early.Return = by
 	g.largest.Insert(early.Fence, &early)
-}
-
-// follow notes that the token of a proof was accepted before the operations without an answer that were called later.
-func (g *gate) follow(shown *proof) {
-	early := shown.first.op
-	early.Return = shown.answer.Return
-	for _, tries := range g.lost {
-		for i := range tries {
-			tries[i].follows(&early)
-		}
-	}
-	for i := range g.open {
-		if t := g.open[i].first; t != nil {
-			t.follows(&early)
-		}
-	}
-}
-
-func (t *try) follows(op *history.Op) {
-	if op.Return < t.op.Call && op.Fence > t.op.Fence && (t.newer == nil || op.Fence > t.newer.Fence) {
-		t.newer = op
-	}
+	g.proved.Insert(early.Fence, &early)
 }

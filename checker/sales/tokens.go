@@ -270,7 +270,7 @@ func (g *gate) verdict(cut bool) monitor.Verdict {
 	end := *g
 	end.waiting = slices.Clone(g.waiting)
 	if len(end.open) > 0 {
-		end.largest.Steps = slices.Clone(end.largest.Steps)
+		end.largest.Steps, end.proved.Steps = slices.Clone(end.largest.Steps), slices.Clone(end.proved.Steps)
 		end.known = maps.Clone(g.known)
 		end.settle(history.Forever)
 	}

@@ -1,8 +1,8 @@
 // Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the call is
 // over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a grant, success
 // and ErrHeld do not. It also tests calls in an order that few clients make: a holder that asks again, one that acts
-// inside a later lease than its first or on one of two grants, a client that dies when it has waited, one that loses a lock which
-// it renews, and many calls in quick succession.
+// inside a later lease than its first or on one of two grants, a client that dies after it has waited, a client that loses a
+// lock while it renews it, and many calls in quick succession.
 package lockcalls
 
 import (

@@ -12,9 +12,9 @@ import (
 	"oversell/variant"
 )
 
-// Longer are cases in which a holder acts on its lock when the lease that it was granted first is over, and one to which it was
-// extended, or renewed in the background, is not: it holds the lock. A client that notes the end of the first lease takes the
-// lock for lost.
+// Longer are cases in which a holder acts on its lock when the lease that it was granted first is over, but the lease as
+// extended, or renewed in the background, is not: it holds the lock. A flawed client goes by the end of the first lease,
+// and takes the lock for lost.
 var Longer = []Case{
 	{"a release inside an extended lease", func(b Bench) error { return b.longer(1) }},
 	{"a release inside a lease that was extended twice", func(b Bench) error { return b.longer(2) }},
@@ -23,8 +23,8 @@ var Longer = []Case{
 	{"a release inside a renewed lease", Bench.renewedRelease},
 }
 
-// longer extends a lease several times, each time before the lease before is over. When all leases but the last are over, it
-// extends the lock once more for each of some times, and releases it.
+// longer extends a lease several times, each time before it is over. When all leases but the last are over, it
+// extends the lock for each of the durations in then, and releases it.
 func (b Bench) longer(times int, then ...time.Duration) error {
 	if !b.Extends || b.Renews {
 		return nil
@@ -43,7 +43,7 @@ func (b Bench) longer(times int, then ...time.Duration) error {
 			by = long
 		}
 		if l, err = holder.Extend(l, by); err != nil || !b.pass(b.TTL/2) {
-			return nil // the same
+			return nil // another rule's business
 		}
 	}
 	if !b.pass(b.TTL * 3 / 4) {

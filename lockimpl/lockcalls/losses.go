@@ -49,8 +49,8 @@ func (b Bench) takenAgain(toNobody, late bool) error {
 	})
 }
 
-// loses has a client take a lock, which is written to lost unless that is nil, do something else, and lose the lock: to another
-// client, which has released it in the end, or to nobody.
+// loses has a client take a lock, call meanwhile, and lose the lock: another client takes it when the lease is over, and releases
+// it at the end, or with toNobody before the first client goes on. Unless lost is nil, the lock is written to it.
 func (b Bench) loses(c *lockclient.Client, name string, toNobody bool, meanwhile func() error, lost *lockimpl.Lock) error {
 	other, err := b.Client(func(*variant.Env) {})
 	if err != nil {

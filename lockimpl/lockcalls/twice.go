@@ -64,7 +64,7 @@ func (b Bench) twice(t twice) error {
 			return nil // another rule's business
 		}
 	}
-	one, two := 1, 0 // what it is done to, and the other
+	one, two := 1, 0 // the grant that it is done to, and the other
 	if t.first {
 		one, two = 0, 1
 	}
@@ -100,7 +100,8 @@ func (b Bench) twice(t twice) error {
 	return b.leaves(holder, grants, had, longest, t)
 }
 
-// leaves has the holder die with what it has of two grants. The longest of its leases began not earlier than now.
+// leaves has the holder die, and expects that others get the lock when the last of the grants that it still had is over. longest is
+// its longest lease, which began a moment ago.
 func (b Bench) leaves(holder *lockclient.Client, grants [2]lockimpl.Lock, had [2]bool, longest time.Duration, t twice) error {
 	var last lockimpl.Lock
 	for i, l := range grants {

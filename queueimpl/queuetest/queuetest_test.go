@@ -185,7 +185,7 @@ func staysTaken() hooks {
 	}}
 }
 
-// staysValid takes the receipt of a dead letter that was acknowledged for any later entry with its id that waits.
+// staysValid accepts the receipt of an acknowledged dead letter for a later entry with the same id: the ack removes that entry.
 func staysValid() hooks {
 	noted, ack := ackedLetters()
 	return hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {

@@ -103,7 +103,7 @@ func heldBeyond(ctx context.Context, b bench) error {
 	return b.afterReservations(ctx, bench.heldFor)
 }
 
-// afterReservations has a check let the time of reservations pass.
+// afterReservations runs a check that moves the clock past the end of all reservations, by calling pass.
 func (b bench) afterReservations(ctx context.Context, check func(b bench, ctx context.Context, pass func() error) error) error {
 	after := b.Reserves
 	if after == 0 {
