@@ -67,6 +67,7 @@ func TestAcceptTokens(t *testing.T) {
 		{"refunded, and it was never answered", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), refunded(2, 1, 10, 20), ok(3, 2, 30, 40)}, Violated, "as the answer to client 2"},
 		{"the same, and its token was older", h9, []history.Op{ok(3, 5, 1, 2), withFence(lostBuyOp(1, 1, 3, 5), 2), refunded(2, 1, 10, 20)}, Violated, "had accepted 5 from client 3"},
 		{"the same, and perhaps it came before", h9, []history.Op{ok(3, 5, 1, 3), withFence(lostBuyOp(1, 1, 3, 5), 2), refunded(2, 1, 10, 20)}, Holds, ""},
+		{"the same, and that of another order long before had been shown by its refund", h9, []history.Op{refunded(2, 8, 2, 3), withFence(lostBuyOp(3, 7, 4, 5), 2), withFence(lostBuyOp(1, 8, 1, 30), 5), ok(4, 6, 40, 50), ok(5, 7, 60, 70), refunded(2, 7, 100, 110)}, Violated, "had accepted 5 from client 1"},
 		{"called counted, so its token was accepted by then", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), withFence(repeated(1, 1, 10, 20), 5), ok(3, 2, 30, 40)}, Violated, "as the answer to client 1"},
 		{"the same, and the try that was called counted may have been the one", h9, []history.Op{withFence(lostBuyOp(1, 1, 1, 5), 5), withFence(repeated(1, 1, 10, 20), 1), ok(3, 2, 30, 40)}, Holds, ""},
 		{"a refund without an answer that is called counted", h9, []history.Op{bought(1, 1, 1, 2), withFence(lostRefund(1, 1, 3, 4), 5), withFence(refundedBefore(1, 1, 10, 20), 5), ok(3, 2, 30, 40)}, Violated, "after it had accepted 5"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,7 +27,7 @@ func TestGoesOnAtRandom(t *testing.T) {
 			c := s.config(t)
 			c.Exhaustive = false
 			c.Bounds.TimeMS, c.Bounds.MemoryMB = 600_000, 1 // the bound on memory ends the search of all schedules
-			ctx, stop := context.WithCancel(t.Context())
+			ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer stop()
 			told := 0
 			c.Progress = func(e reports.Effort) {
@@ -39,6 +40,9 @@ func TestGoesOnAtRandom(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Log(r.Verdict, r.Why, r.Stats.Random)
+			if told == 0 {
+				t.Error("the progress said nothing of schedules at random")
+			}
 			if r.Stats.Random == nil || r.Stats.Random.Schedules == 0 {
 				t.Fatalf("%s, %s: nothing was tried at random", r.Verdict, r.Why)
 			}

@@ -730,7 +730,7 @@ func TestShareOfTheTime(t *testing.T) {
 	} {
 		x := &search{bounds: reports.Bounds{TimeMS: c.has}, given: c.given}
 		if !x.stopped(t.Context()) || !strings.Contains(*x.cut.Load(), c.want) {
-			t.Errorf("%v of %v ms: %v; want %q", c.has, c.given, x.cut.Load(), c.want)
+			t.Errorf("%v of %v ms: %q; want %q", c.has, c.given, *x.cut.Load(), c.want)
 		}
 	}
 }

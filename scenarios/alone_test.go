@@ -8,6 +8,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -327,4 +328,16 @@ func embedded(t *testing.T) *server.Target {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// TestDue checks that the due time in a score is that of the clock, in whole microseconds: a score of 0.4 s is 95 ns more.
+func TestDue(t *testing.T) {
+	epoch := time.Unix(1_704_063_600, 0)
+	c := &Client{driver: &solo{World: World{Epoch: epoch}}}
+	for _, at := range []time.Duration{0, 400 * time.Millisecond, 1_169_665 * time.Microsecond, time.Minute + time.Microsecond} {
+		score, err := strconv.ParseFloat(fmt.Sprintf("%.6f", float64(epoch.Add(at).UnixMicro())/1e6), 64)
+		if got := c.due(score); err != nil || got != at {
+			t.Errorf("the score of %v is due after %v, %v", at, got, err)
+		}
+	}
 }

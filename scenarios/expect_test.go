@@ -10,6 +10,7 @@ import (
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -196,6 +197,20 @@ func TestFloorsPromiseNoGaps(t *testing.T) {
 	block, _ := idimpl.Find("block")
 	if slices.Contains(block.Promises, variant.NoGaps) {
 		t.Error("a scenario has changed what a variant promises")
+	}
+}
+
+// TestStuckQueuesAreDeclared checks that a queue under a lock is declared to break progress after a crash if the lock does, and
+// not otherwise.
+func TestStuckQueuesAreDeclared(t *testing.T) {
+	for lock, want := range map[string]bool{"php-lock-printed": true, "setnx-expire": true, "incr": true, "fair-no-reap": true, "lua-release": false, "fair": false} {
+		c := config(t, "queue", lock, "")
+		c.Queue, _ = queueimpl.Find("zset-locked")
+		_, why := c.ExpectUnder([]variant.Fault{variant.Crash})
+		stuck := slices.ContainsFunc(why, func(s string) bool { return strings.Contains(s, "zset-locked") && strings.Contains(s, "progress") })
+		if stuck != want {
+			t.Errorf("under %s: progress of the queue declared broken: %v, want %v: %q", lock, stuck, want, why)
+		}
 	}
 }
 

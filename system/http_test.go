@@ -229,6 +229,22 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 	}
 }
 
+// TestStartOfAService checks that the time in which a service starts is not limited by that of its answers.
+func TestStartOfAService(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		servertest.Unable(t, err)
+	}
+	port := freePort(t)
+	program := fmt.Sprintf("import http.server; http.server.ThreadingHTTPServer(('127.0.0.1',%d),http.server.BaseHTTPRequestHandler).serve_forever()", port)
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 1ms\npromises: [no-oversell]\nhttp:\n  base: http://127.0.0.1:%d\n  start: [python3, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", port, program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context(), world(t)()); err != nil {
+		t.Error(err) // no service starts within 1 ms
+	}
+}
+
 // TestAServiceThatEnds checks that a service that has ended is not started again within a run: a new process would not
 // have the stock that was on sale.
 func TestAServiceThatEnds(t *testing.T) {

@@ -82,7 +82,7 @@ func TestGateOverwritesNothing(t *testing.T) {
 		notes    = "what must not be lost\n"
 		command  = "safety:\n  - {name: c, expect: violated, repeat: 1, command: [\"false\"], history: own.jsonl}\n"
 	)
-	kept := map[string]string{"pl.yaml": brokenPlan, "command.yaml": command, "bb.json": baseline, "notes.txt": notes, "foreign.xml": "<testsuites name=\"go test\"/>", "list.json": "[]"}
+	kept := map[string]string{"pl.yaml": brokenPlan, "command.yaml": command, "bb.json": baseline, "notes.txt": notes, "foreign.xml": "<testsuites name=\"go test\"/>", "list.json": "[]", "other.json": "{\"a\": 1}"}
 	for name, text := range kept {
 		write(name, text)
 	}
@@ -109,6 +109,7 @@ func TestGateOverwritesNothing(t *testing.T) {
 		{"command.yaml --markdown own.jsonl", "the history"},
 		{"pl.yaml --baseline notes.txt --write-baseline", "--baseline notes.txt exists and is not a baseline"},
 		{"pl.yaml --baseline list.json --write-baseline", "is not a baseline"},
+		{"pl.yaml --baseline other.json --write-baseline", "is not a baseline"},
 		{"pl.yaml --markdown notes.txt", "--markdown notes.txt exists and is not a summary of a gate"},
 		{"pl.yaml --junit foreign.xml", "--junit foreign.xml exists and is not a JUnit file of a gate"},
 	} {
