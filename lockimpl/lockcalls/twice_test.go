@@ -39,14 +39,14 @@ var (
 	extendOne  = redis.NewScript(`
 		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'count') ~= '1' then return 0 end
 		return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
-	// releaseRenews begins a lease of 30 s for what is left, and releaseCuts one of a tenth of a second.
+	// releaseRenews begins a lease of 30 s for what is left, and releaseCuts leaves a quarter of the lease.
 	releaseRenews = redis.NewScript(`
 		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 		if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], 30000) end
 		return 1`)
 	releaseCuts = redis.NewScript(`
 		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
-		if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], 100) end
+		if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], math.floor(redis.call('PTTL', KEYS[1]) / 4)) end
 		return 1`)
 )
 
