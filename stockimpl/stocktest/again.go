@@ -87,7 +87,7 @@ func (b bench) settled(ctx context.Context, call func() (int64, error)) (int64, 
 
 // insist makes a call until its answer has settled and is not stale.
 func (b bench) insist(ctx context.Context, call func() (int64, error)) (int64, error) {
-	for open := false; ; {
+	for start, open := time.Now(), false; ; {
 		left, err := call()
 		got, asked := b.settle(ctx, answered{left, err}, call)
 		open = open || asked
@@ -97,6 +97,7 @@ func (b bench) insist(ctx context.Context, call func() (int64, error)) (int64, e
 		case !errors.Is(got.err, stockimpl.ErrStale):
 			return got.left, got.err
 		case ctx.Err() != nil:
+			b.limits.ended(ctx, start)
 			return got.left, context.Cause(ctx)
 		}
 	}

@@ -45,7 +45,7 @@ func TestInFlight(t *testing.T) {
 		t.Run(tt.mark.String(), func(t *testing.T) {
 			t.Parallel()
 			accused := false
-			for name, err := range tryAll(t, inFlight(t, tt.mark), nil, Auto(t)) { // on a server whose keys run out
+			for name, err := range tryAll(t, rules, inFlight(t, tt.mark), nil, Auto(t)) { // on a server whose keys run out
 				if !errors.As(err, new(*suitetest.Breach)) {
 					continue
 				}
@@ -60,6 +60,24 @@ func TestInFlight(t *testing.T) {
 				t.Error("no rule accuses it")
 			}
 		})
+	}
+}
+
+// TestOutOfTime checks that a rule that ran out of time accuses a sale only if a call of it went on for long.
+func TestOutOfTime(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		took    time.Duration // of the call that went on when the time was over
+		accused bool
+	}{{10 * time.Millisecond, false}, {patience / 2, true}} {
+		b := newBenchOf(newBench(t), saleNamed(t, "lua"))
+		b.limits.ended(t.Context(), time.Now().Add(-patience)) // a long call that came to its end
+		b.limits.ended(over, time.Now().Add(-tt.took))
+		err := b.outOfTime(find(t, "thousands of orders"), time.Now(), over.Err())
+		if errors.As(err, new(*suitetest.Breach)) != tt.accused || errors.As(err, new(*suitetest.TooSlow)) == tt.accused {
+			t.Errorf("a call went on for %v when the rule's time was over: it says %v; want that it accuses the sale: %t", tt.took, err, tt.accused)
+		}
 	}
 }
 

@@ -141,7 +141,8 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 			return broken(variant.NoUndersell, "an order for %d pieces was answered with ErrStale for %v, each time with a newer token, while nobody else bought: it is neither accepted nor refused as sold out", pieces, undecided)
 		}
 		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
-			return fmt.Errorf("order %d was answered with ErrStale until the end: %w", id, context.Cause(ctx))
+			y.b.limits.ended(ctx, start)
+			return fmt.Errorf("order %d was answered with ErrStale until the time of the rule was over: %w", id, context.Cause(ctx))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
@@ -19,9 +20,17 @@ import (
 
 // limits are calls of one rule that a sale may not support.
 type limits struct {
-	refundAsked atomic.Bool // a refund, of a sale that does not refund
+	refundAsked atomic.Bool  // a refund, of a sale that does not refund
+	cut         atomic.Int64 // the longest time, in nanoseconds, after which the context of a call was over
 	mu          sync.Mutex
 	orders      map[int]error // that ended in an error which is no declared answer, by quantity
+}
+
+// ended notes how long a call, or a series of them, had gone on if its context is over.
+func (l *limits) ended(ctx context.Context, start time.Time) {
+	if took := int64(time.Since(start)); ctx.Err() != nil && took > l.cut.Load() {
+		l.cut.Store(took) // two calls that end at once took about as long
+	}
 }
 
 // failed notes an order that ended in an error which is no declared answer.

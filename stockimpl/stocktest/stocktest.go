@@ -51,6 +51,7 @@
 package stocktest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -194,10 +195,9 @@ func (r rule) appliesTo(sale stockimpl.Variant) bool {
 // bench is a Bench with the sale under test on it.
 type bench struct {
 	Bench
-	sale   stockimpl.Variant
-	limits *limits
-	// noRefunds, unless nil, says why the sale does not refund.
-	noRefunds error
+	sale      stockimpl.Variant
+	limits    *limits
+	noRefunds error // unless nil, why the sale does not refund
 	// single says that the sale takes one piece per order. Then split says that the rule has several orders for one.
 	single, split bool
 	accepted      *inpieces.Accepted
@@ -299,29 +299,25 @@ func firstBreach(errs []error) (first error) {
 	return first
 }
 
-// near is how long a look at a sale may take for its calls to be no reason for a rule to run out
-// of time.
-const near = time.Millisecond
+// near is how long a look at a sale that is quick may take, and nearly by how much a connection's time may be over before
+// that of the rule.
+const (
+	near   = time.Millisecond
+	nearly = 50 * time.Millisecond
+)
 
-// nearly is by how much a connection's time may be over before that of the rule.
-const nearly = 50 * time.Millisecond
-
-// outOfTime judges a rule that had not ended when its time was over. What was found before is
-// true. Anything else is an error of the suite's own context, and says something about the sale
-// only if its calls are quick.
+// outOfTime judges a rule that had not ended when its time was over. What was found before is true. Anything else is an
+// error of the suite's own context, and says something about the sale only if one of its calls went on for long, though
+// others are quick.
 func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	if w := new(suitetest.Breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) || errors.As(err, new(*suitetest.NotJudged)) {
 		return err
 	}
-	of := r.promise
-	if of == "" {
-		of = theInterface
+	d, cut := b.roundTrip(), time.Duration(b.limits.cut.Load()).Round(time.Millisecond)
+	if d > near || cut < patience/3 {
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v; the longest call that it did not wait for had taken %v, and a look at the sale takes %v", patience, cut, d.Round(time.Microsecond))}
 	}
-	d := b.roundTrip()
-	if d > near {
-		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the sale takes %v", patience, d.Round(time.Microsecond))}
-	}
-	return broken(of, "some call, or a series of them, had not come to an end after %v, though a look at the sale takes %v", patience, d.Round(time.Microsecond))
+	return broken(cmp.Or(r.promise, theInterface), "a call, or the calls for one order that was answered with ErrStale each time, had not come to an end after %v, though a look at the sale takes %v", cut, d.Round(time.Microsecond))
 }
 
 // roundTrip is how long a look at a sale takes, the median of some; a long time if there is no answer.
@@ -361,14 +357,15 @@ type timedSale struct {
 	noRefunds error
 }
 
-func (s *timedSale) enter() (leave func()) {
-	s.since.Store(time.Now().UnixNano())
-	return func() { s.since.Store(0) }
+func (s *timedSale) enter(ctx context.Context) (leave func()) {
+	start := time.Now()
+	s.since.Store(start.UnixNano())
+	return func() { s.since.Store(0); s.limits.ended(ctx, start) }
 }
 
 // Buy implements stockimpl.Sale.
 func (s *timedSale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-	defer s.enter()()
+	defer s.enter(ctx)()
 	left, err := s.Sale.Buy(ctx, o, l)
 	if err != nil && !declared(err) && ctx.Err() == nil {
 		s.limits.failed(o.Quantity, err)
@@ -382,13 +379,13 @@ func (s *timedSale) Refund(ctx context.Context, o stockimpl.Order, l lockimpl.Lo
 		s.limits.refundAsked.Store(true)
 		return stockimpl.Unsaid, s.noRefunds
 	}
-	defer s.enter()()
+	defer s.enter(ctx)()
 	return s.Sale.Refund(ctx, o, l)
 }
 
 // State implements stockimpl.Sale.
 func (s *timedSale) State(ctx context.Context) (stockimpl.State, error) {
-	defer s.enter()()
+	defer s.enter(ctx)()
 	return s.Sale.State(ctx)
 }
 
