@@ -300,7 +300,7 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 		if x.Outcome != history.OK || x.Kind != history.Release && x.Kind != history.Extend {
 			continue
 		}
-		owned, until := a.granted, time.Duration(0)
+		owned, until, since := a.granted, time.Duration(0), time.Duration(-1)
 		over, vague := true, false
 		for j, op := range ops {
 			if monitor.Session(&op) != monitor.Session(&x) {
@@ -317,22 +317,20 @@ func bruteOwners(h *history.Header, ops []history.Op) bool {
 			case op.Kind == history.Acquire && op.Outcome == history.OK:
 				over = false
 			case op.Kind == history.Extend && op.Outcome == history.OK:
-				owned = max(owned, op.Return)
-			case op.Kind == history.Extend && op.Outcome == history.Unknown:
-				owned, vague = history.Forever, true
+				since = max(since, op.Call)
 			case op.Kind == history.Release && op.Outcome == history.Unknown: // it may be tried again
 			case op.Kind == history.Release:
 				over = true
 			}
 		}
 		if over {
-			owned = -1
+			owned, since = -1, -1
 		}
 		if over && vague || x.Kind == history.Release && x.Until > until {
 			continue
 		}
 		for n, b := range lives {
-			if n != monitor.Session(&x) && b.from > owned && b.granted < x.Call && x.Return < b.end {
+			if n != monitor.Session(&x) && b.from > owned && b.granted < x.Call && x.Return < b.end && since <= b.granted {
 				return false
 			}
 		}

@@ -113,6 +113,12 @@ func TestHolderCommits(t *testing.T) {
 		{"declined", h, list(declined(submitted(1, 1, 7, 14, 15)), submitted(2, 2, 7, 16, 17)), Holds, "1 commit landed, none after another user was given the task; 1 submit refused"},
 		{"as the other was given it", h, list(submitted(1, 1, 7, 13, 15)), Holds, ""},
 		{"perhaps in time, at an earlier try", h, list(noAnswer(submitted(1, 1, 7, 5, 6)), submitted(1, 1, 7, 14, 15)), Holds, ""},
+		{"late, after a try that was late as well", h, list(noAnswer(submitted(1, 1, 7, 14, 15)), submitted(1, 1, 7, 16, 17)), Violated, "late commit"},
+		{"given it again by a take that returns later", h, list(byUser(took(3, 3, 7, 20, 60, 70), 1), submitted(1, 1, 7, 25, 50)), Holds, ""},
+		{"late, and given it again by a take that was called later", h, list(submitted(1, 1, 7, 25, 30), byUser(took(3, 3, 7, 30, 60, 70), 1)), Violated, "late commit"},
+		{"told to be a repetition, and another submits it later", h, []history.Op{took(1, 1, 7, 1, 2, 10), again(submitted(1, 1, 7, 3, 4)), took(2, 2, 7, 12, 13, 22), submitted(2, 2, 7, 14, 15)}, Violated, "second commit: task 7 was submitted by"},
+		{"told to be a repetition, perhaps of another's try, who is told of success later", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 1, 3, 10), noAnswer(submitted(2, 2, 7, 4, 5)), again(submitted(1, 1, 7, 6, 7)), submitted(2, 2, 7, 8, 9)}, Holds, ""},
+		{"the same, and the try is given up later", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 7, 1, 3, 10), again(submitted(1, 1, 7, 6, 7)), submitted(3, 2, 7, 8, 9), noAnswer(submitted(2, 2, 7, 4, 15))}, Holds, ""},
 		{"late, but nobody else wanted it", h, []history.Op{took(1, 1, 7, 1, 2, 10), submitted(1, 1, 7, 14, 15)}, Holds, ""},
 		{"another task", h, []history.Op{took(1, 1, 7, 1, 2, 10), took(2, 2, 8, 12, 13, 22), submitted(1, 1, 7, 14, 15)}, Holds, ""},
 		{"given to the other before", h, []history.Op{took(2, 2, 7, 1, 2, 10), took(1, 1, 7, 12, 13, 22), submitted(1, 1, 7, 14, 15)}, Holds, ""},
@@ -137,6 +143,7 @@ func TestHolderCommits(t *testing.T) {
 		{"late, and told to be a repetition twice", h, list(again(submitted(1, 1, 7, 14, 15)), again(submitted(1, 1, 7, 16, 17))), Violated, "late commit"},
 		{"late, and told to be a repetition of the other one's", h, list(submitted(2, 2, 7, 14, 15), again(submitted(1, 1, 7, 16, 17))), Holds, ""},
 		{"late, and told to be a repetition of one without an answer", h, list(noAnswer(submitted(2, 2, 7, 13, 14)), again(submitted(1, 1, 7, 14, 15))), Holds, ""},
+		{"late, and told to be a repetition of one without an answer by nobody who was given it", h, list(noAnswer(submitted(5, 5, 7, 13, 14)), again(submitted(1, 1, 7, 14, 15))), Violated, "late commit"},
 		{"late, and told to be a repetition before any other", h, list(again(submitted(1, 1, 7, 14, 15)), submitted(2, 2, 7, 16, 17)), Violated, ""},
 		{"in time, and told to be a repetition", h, []history.Op{took(1, 1, 7, 1, 2, 10), again(submitted(1, 1, 7, 3, 4))}, Holds, ""},
 	})
@@ -273,7 +280,8 @@ func dispatchNoise(r *rand.Rand, n int) []history.Op {
 func bruteCommits(ops []history.Op) Result {
 	landed := func(op history.Op) bool { return op.Kind == history.Submit && op.Outcome == history.OK }
 	// bad reports whether submit s cannot be legal.
-	bad := func(s history.Op) bool {
+	var bad func(s history.Op) bool
+	bad = func(s history.Op) bool {
 		var hold *history.Op
 		for i := range ops {
 			if op := &ops[i]; op.Kind == history.Take && op.Outcome != history.Refused && op.Session == s.Session {
@@ -300,6 +308,12 @@ func bruteCommits(ops []history.Op) Result {
 		}
 		user, since := hold.Arg, hold.Return
 		named := user != (history.Value{})
+		mine := func(op history.Op) bool { return op.Client == s.Client || named && op.Arg == user }
+		for _, op := range ops { // the user may have been given it again by a take that returns later
+			if op.Kind == history.Take && op.Outcome == history.OK && op.Result == s.Arg && op.Call < s.Return && op.Return > s.Return && mine(op) {
+				return false
+			}
+		}
 		for _, op := range ops { // the last hold of the user
 			if op.Kind != history.Take || !named || op.Arg != user {
 				continue
@@ -315,9 +329,22 @@ func bruteCommits(ops []history.Op) Result {
 			return op.Kind == history.Take && op.Outcome == history.OK && op.Result == s.Arg && op.Call > since && op.Return < s.Call && (!named || op.Arg != user)
 		})
 		tried := slices.ContainsFunc(ops, func(op history.Op) bool {
-			return op.Kind == history.Submit && op.Outcome != history.Refused && op.Session == hold.Session && op.Call < s.Call
+			return op.Kind == history.Submit && op.Outcome != history.Refused && op.Session == hold.Session && op.Call < s.Call && (landed(op) || !bad(op))
 		})
 		return other && !tried
+	}
+	// toldBefore reports whether the task of a commit was submitted before it began, in another hold, as a repetition told.
+	toldBefore := func(i int) bool {
+		s := ops[i]
+		held := slices.ContainsFunc(ops[:i], func(op history.Op) bool {
+			return op.Kind == history.Take && op.Outcome != history.Refused && op.Session == s.Session
+		})
+		return held && slices.ContainsFunc(ops, func(o history.Op) bool {
+			return landed(o) && o.Reason == history.Repeated && o.Arg == s.Arg && o.Session != s.Session && o.Return < s.Call &&
+				!slices.ContainsFunc(ops, func(try history.Op) bool {
+					return try.Kind == history.Submit && try.Outcome != history.Refused && try.Session == s.Session && try.Call <= o.Return
+				})
+		})
 	}
 	out := Unknown
 	for i, s := range ops {
@@ -331,13 +358,13 @@ func bruteCommits(ops []history.Op) Result {
 			second := slices.ContainsFunc(ops[:i], func(o history.Op) bool {
 				return landed(o) && o.Reason != history.Repeated && o.Arg == s.Arg && o.Session != s.Session
 			})
-			if bad(s) || second {
+			if bad(s) || second || toldBefore(i) {
 				return Violated
 			}
 			continue
 		}
 		explained := slices.ContainsFunc(ops, func(o history.Op) bool {
-			return o.Kind == history.Submit && o.Arg == s.Arg && o.Call <= s.Return && (o.Outcome == history.Unknown || landed(o) && (o.Reason != history.Repeated || !bad(o)))
+			return o.Kind == history.Submit && o.Arg == s.Arg && o.Call <= s.Return && (o.Outcome == history.Unknown && !bad(o) || landed(o) && (o.Reason != history.Repeated || !bad(o)))
 		})
 		if bad(s) && !explained {
 			return Violated

@@ -44,7 +44,8 @@ func TestUnansweredExtensions(t *testing.T) {
 	t.Run("owner", func(t *testing.T) {
 		runCases(t, newOwnerOnlyRelease, []verdictCase{
 			{"a release without an answer, then one of another's lock", ttl(9), []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 8, 9)}, Violated, "its own grant was of"},
-			{"an extension without an answer may have set its key anew", ttl(9), []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 3, 4), acquired(2, 2, 12, 13, 21), released(1, 1, 14, 15)}, Holds, ""},
+			{"an extension without an answer may have set its key anew, or the release is of another's lock", ttl(9), []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 3, 4), acquired(2, 2, 12, 13, 21), released(1, 1, 14, 15)}, Violated, "its own grant was of"},
+			{"an extension without an answer, and a release before the other's grant returned", ttl(9), []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 3, 4), acquired(2, 2, 12, 15, 21), released(1, 1, 14, 16)}, Holds, ""},
 		})
 	})
 	t.Run("progress", func(t *testing.T) {

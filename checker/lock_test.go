@@ -109,7 +109,8 @@ func TestOwnerOnlyRelease(t *testing.T) {
 		{"the other's lease ended as it returned", h, with(released(1, 1, 14, 21)), Holds, ""},
 		{"the other extended at the last instant", h, with(extended(2, 2, 21, 21, 30), released(1, 1, 20, 25)), Violated, ""},
 		{"an extension of another's lock", h, with(extended(1, 1, 14, 15, 30)), Violated, "extended"},
-		{"after that it may be its own", h, with(unanswered(history.Extend, 1, 1, 14, 15), released(1, 1, 16, 17)), Holds, ""},
+		{"an extension without an answer, or the release after it", h, with(unanswered(history.Extend, 1, 1, 14, 15), released(1, 1, 16, 17)), Violated, "released"},
+		{"an extension while the other was granted it, or the release after it", h, []history.Op{acquired(1, 1, 1, 2, 60), acquired(2, 2, 5, 9, 70), extended(1, 1, 5, 9, 80), released(1, 1, 11, 12)}, Violated, "released"},
 		{"robbed by a grant that may be older", h, []history.Op{acquired(1, 1, 1, 20, 29), acquired(2, 2, 1, 13, 30), released(1, 1, 22, 23)}, Holds, ""},
 		{"robbed in its own lease", h, []history.Op{acquired(1, 1, 1, 2, 1000), acquired(2, 2, 3, 4, 1000), released(1, 1, 5, 6)}, Violated, ""},
 		{"renewed in the background, it may have been its own", h, with(withUntil(released(1, 1, 14, 15), 20)), Holds, ""},
@@ -121,7 +122,7 @@ func TestOwnerOnlyRelease(t *testing.T) {
 		{"the same, answered later", h, []history.Op{acquired(1, 1, 1, 2, 10), released(3, 2, 5, 6), unanswered(history.Acquire, 2, 2, 3, 7)}, Unknown, "may have granted it"},
 		{"a release while its grant is on its way", h, []history.Op{acquired(1, 1, 1, 2, 10), released(3, 2, 5, 6), acquired(2, 2, 3, 7, 12)}, Holds, ""},
 		{"it was told that it had lost the lock", h, []history.Op{acquired(1, 1, 1, 2, 3), lostTo(history.Release, 1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 7, 8)}, Violated, "did not hold it"},
-		{"a second release, after an extension without an answer", h, []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 2, 3), released(1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 7, 8)}, Holds, ""},
+		{"a second release, after an extension without an answer", h, []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Extend, 1, 1, 2, 3), released(1, 1, 3, 4), acquired(2, 2, 5, 6, 14), released(1, 1, 7, 8)}, Violated, "did not hold it"},
 		{"a third release, after one without an answer", h, []history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Release, 1, 1, 3, 4), released(1, 1, 5, 6), acquired(2, 2, 7, 8, 14), released(1, 1, 9, 10)}, Violated, "session 1 did not hold it"},
 		{"a second release, after one without an answer", h, append([]history.Op{acquired(1, 1, 1, 2, 10), unanswered(history.Release, 1, 1, 3, 4)}, acquired(2, 2, 12, 13, 21), released(1, 1, 14, 15)), Violated, ""},
 	})

@@ -18,16 +18,17 @@ import (
 //   - the task had been given to another in between: that one's Take was called after the
 //     committer's own had returned, and returned before the Submit was called. It does not
 //     matter whether the other one still held it. But the committer may have been given the task again after that, perhaps
-//     by a Take without an answer; then a Submit under the earlier hold counts, too. A Submit that was tried before
-//     without an answer, in the same hold, may have landed in time, and is not blamed;
+//     by a Take without an answer; then a Submit under the earlier hold counts, too. If an earlier Submit of the same hold,
+//     before the other was given the task, has no answer, it may have landed in time, and nothing is blamed;
 //   - or the committer cannot have held the task at all: no Take granted it under the hold
 //     that the Submit names, its client was never given it under another, and neither the
 //     hold nor the client has a Take without an answer, which may have granted it.
 //
 // Two commits of one task that landed, in different holds, are a violation in any order, even if they are of one user or the
 // task was handed out again: a task is submitted once, and after that no user holds it. A Submit answered as a repetition
-// changed nothing, if any other Submit can have landed before it; otherwise it is judged as that commit. The smallest bad
-// histories:
+// changed nothing, if a Submit of a user who can have held the task can have landed before it; otherwise it is judged as
+// that commit. In any case the task was submitted by then, and a commit in another hold that began later is the second. The
+// smallest bad histories:
 //
 //	client 1  take    [1, 2]    task 7  until 10
 //	client 2  take    [12, 13]  task 7  until 22
@@ -41,6 +42,11 @@ import (
 //
 //	client 1  take    [1, 2]  task 7
 //	client 1  submit  [3, 4]  task 7  ok
+//	client 2  take    [5, 6]  task 7
+//	client 2  submit  [7, 8]  task 7  ok
+//
+//	client 1  take    [1, 2]  task 7
+//	client 1  submit  [3, 4]  task 7  ok (repeated)
 //	client 2  take    [5, 6]  task 7
 //	client 2  submit  [7, 8]  task 7  ok
 func holderCommits(*monitor.Shared) monitor.Monitor {
@@ -75,8 +81,9 @@ type commits struct {
 	refused int64
 	met     monitor.Contention // takes that were answered
 	atRisk  int64              // submits, answered
-	doubts  []doubt
-	repeats []doubt // those answered as repetitions
+	doubts  []*doubt
+	repeats []*doubt // those answered as repetitions
+	tries   []*doubt // those without an answer that came too late, as far as is known, or without a hold
 }
 
 // recipient is a client that was given a task.
@@ -91,17 +98,21 @@ type ownership struct{ task, user history.Value }
 // promise is a hold.
 type promise struct {
 	take  history.Op    // OK, or without an answer
-	tried time.Duration // the earliest submit that may have landed
+	sent  time.Duration // the earliest submit that may have landed
+	tried time.Duration // the earliest of them that landed, or that may have landed in time
 	met   bool          // the take was contended
 }
 
-// doubt is a commit that landed, with the evidence against it. An operation without an answer that is still to come may
+// doubt is a commit that landed, or may have, with the evidence against it. A take that returns later, or has no answer, may
 // explain it.
 type doubt struct {
 	op     history.Op
 	hold   *promise   // nil: none that granted the task
 	other  history.Op // the take of another in between
 	before history.Op // an earlier commit, in another hold
+	given  bool       // the user can have been given the task by then
+	told   history.Op // an earlier repetition, in another hold
+	own    *promise   // if told: the hold of op, a submit of which it may tell
 }
 
 // deed is the record of the commits of a task.
@@ -112,14 +123,19 @@ type deed struct {
 	client  int32 // that was given it first
 	several bool  // others were given it, too
 	taken   bool
-	tried   time.Duration // the earliest submit that landed or may have landed
+	tried   time.Duration // the earliest submit that landed, or that may have landed in time
+	open    []*doubt      // those that a take may still explain
+	told    [2]history.Op // the earliest repetition, and the earliest in another hold
 }
 
 // granted enters a Take that was answered with a task.
 func (c *commits) granted(op *history.Op) {
-	h := &promise{take: *op, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
+	h := &promise{take: *op, sent: history.Forever, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
 	c.holds[op.Session] = h
 	d := c.deed(op.Result)
+	for _, bad := range d.open {
+		bad.given = bad.given || op.Call < bad.op.Return && bad.of(op)
+	}
 	d.takes.Add(int64(op.Call), op)
 	of := d.users[op.Arg]
 	if of == nil {
@@ -146,7 +162,7 @@ func (c *commits) unanswered(op *history.Op) {
 		c.wanted[op.Arg] = op.Call
 	}
 	if op.Session != (history.Value{}) {
-		c.holds[op.Session] = &promise{take: *op, tried: history.Forever}
+		c.holds[op.Session] = &promise{take: *op, sent: history.Forever, tried: history.Forever}
 	}
 }
 
@@ -164,44 +180,85 @@ func (c *commits) submit(op *history.Op) {
 	if op.Outcome != history.Unknown && (d.several || h != nil && h.met) {
 		c.atRisk++
 	}
-	switch {
-	case op.Outcome == history.Refused:
+	if op.Outcome == history.Refused {
 		c.refused++
 		return
+	}
+	bad := c.doubt(op, d)
+	inTime := op.Outcome == history.OK || !c.certain(bad)
+	switch {
 	case op.Outcome == history.OK && op.Reason == history.Repeated:
-		c.repeats = append(c.repeats, c.doubt(op, d))
+		c.repeats = append(c.repeats, bad)
+		d.tells(op)
 	case op.Outcome == history.OK:
-		c.commit(op, d)
-		fallthrough
-	default:
+		c.commit(bad, d, h)
 		d.tried = min(d.tried, op.Call)
+	case inTime:
+		d.tried = min(d.tried, op.Call)
+	default:
+		c.tries = append(c.tries, bad)
+	}
+	if c.certain(bad) {
+		d.open = append(d.open, bad)
 	}
 	if h != nil {
-		h.tried = min(h.tried, op.Call)
+		h.sent = min(h.sent, op.Call)
+		if inTime {
+			h.tried = min(h.tried, op.Call)
+		}
 	}
 }
 
-// commit enters a commit that landed.
-func (c *commits) commit(op *history.Op, d *deed) {
+// tells enters a repetition, which says that the task was submitted by then.
+func (d *deed) tells(op *history.Op) {
+	switch {
+	case d.told[0].Kind == history.NoKind:
+		d.told[0] = *op
+	case d.told[1].Kind == history.NoKind && d.told[0].Session != op.Session:
+		d.told[1] = *op
+	}
+}
+
+// commit enters a commit that landed, in the hold h.
+func (c *commits) commit(bad *doubt, d *deed, h *promise) {
+	op := &bad.op
 	c.landed++
-	bad := c.doubt(op, d)
+	for _, told := range d.told {
+		if told.Kind != history.NoKind && told.Session != op.Session && told.Return < op.Call && h != nil {
+			bad.told, bad.own = told, h
+			break
+		}
+	}
 	if d.first.Kind == history.NoKind {
 		d.first = *op
 	} else if d.first.Session != op.Session {
 		bad.before = d.first
 	}
-	if bad.before.Kind != history.NoKind || c.certain(&bad) {
+	if bad.second() || c.certain(bad) {
 		c.doubts = append(c.doubts, bad)
 	}
 }
 
+// second reports whether the task of a commit was surely submitted before, in another hold.
+func (bad *doubt) second() bool {
+	return bad.before.Kind != history.NoKind || bad.told.Kind != history.NoKind && bad.own.sent > bad.told.Return
+}
+
+// of reports whether a take is by the user of the commit.
+func (bad *doubt) of(take *history.Op) bool {
+	if bad.hold == nil {
+		return take.Session == bad.op.Session || take.Client == bad.op.Client
+	}
+	return sameUser(take, &bad.hold.take) || take.Client == bad.op.Client
+}
+
 // doubt returns the evidence known so far against a commit.
-func (c *commits) doubt(op *history.Op, d *deed) doubt {
+func (c *commits) doubt(op *history.Op, d *deed) *doubt {
 	h := c.holds[op.Session]
 	if h == nil || h.take.Outcome == history.OK && h.take.Result != op.Arg {
 		h = c.given[recipient{op.Arg, op.Client}] // the user may name another hold than the task's
 	}
-	bad := doubt{op: *op, hold: h}
+	bad := &doubt{op: *op, hold: h}
 	if h == nil || h.take.Outcome == history.Unknown {
 		return bad
 	}
@@ -237,6 +294,9 @@ func (d *deed) after(h *promise, call time.Duration) *monitor.Step {
 // certain reports whether no known operation explains a commit.
 func (c *commits) certain(bad *doubt) bool {
 	op := &bad.op
+	if bad.given {
+		return false
+	}
 	if h := bad.hold; h != nil {
 		if bad.other.Kind == history.NoKind || h.tried < op.Call {
 			return false
@@ -260,6 +320,10 @@ func (c *commits) tell(bad *doubt) (string, []history.Op) {
 	op := &bad.op
 	if !c.certain(bad) {
 		before := &bad.before
+		if before.Kind == history.NoKind {
+			return fmt.Sprintf("second commit: task %s was submitted by %s, as %s was told, and yet the commit of %s, under another hold, between %s and %s landed", op.Arg,
+				say.At(bad.told.Return), say.Client(&bad.told), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(bad.told, *op)
+		}
 		return fmt.Sprintf("two commits of task %s landed: of %s between %s and %s, and of %s between %s and %s", op.Arg,
 			say.Client(before), say.At(before.Call), say.At(before.Return), say.Client(op), say.At(op.Call), say.At(op.Return)), monitor.InOrder(*before, *op)
 	}
@@ -278,25 +342,24 @@ func (c *commits) tell(bad *doubt) (string, []history.Op) {
 // bad lists the commits that nothing explains. If several commits of one task are reported as repetitions, and no other
 // commit can have landed before them, one of them must be the commit itself.
 func (c *commits) bad() (list []*doubt, second int) {
-	for i := range c.doubts {
-		switch bad := &c.doubts[i]; {
+	for _, bad := range c.doubts {
+		switch {
 		case c.certain(bad):
 			list = append(list, bad)
-		case bad.before.Kind != history.NoKind:
+		case bad.second():
 			list = append(list, bad)
 			second++
 		}
 	}
-	landed := make(map[history.Value]time.Duration) // by task: the earliest repetition that may be the commit
-	for i := range c.repeats {
-		if bad := &c.repeats[i]; !c.certain(bad) {
+	landed := make(map[history.Value]time.Duration) // by task: the earliest that may be the commit of which a repetition tells
+	for _, bad := range slices.Concat(c.repeats, c.tries) {
+		if !c.certain(bad) {
 			if first, ok := landed[bad.op.Arg]; !ok || bad.op.Call < first {
 				landed[bad.op.Arg] = bad.op.Call
 			}
 		}
 	}
-	for i := range c.repeats {
-		bad := &c.repeats[i]
+	for _, bad := range c.repeats {
 		if first, ok := landed[bad.op.Arg]; c.certain(bad) && c.deed(bad.op.Arg).tried > bad.op.Return && (!ok || first > bad.op.Return) {
 			list = append(list, bad)
 			landed[bad.op.Arg] = monitor.Always
@@ -307,6 +370,7 @@ func (c *commits) bad() (list []*doubt, second int) {
 
 func (c *commits) settle(lowWater time.Duration) {
 	for _, d := range c.tasks {
+		d.open = slices.DeleteFunc(d.open, func(bad *doubt) bool { return bad.op.Return < lowWater })
 		d.takes.Forget(lowWater)
 		for _, of := range d.users {
 			of.Forget(lowWater)

@@ -14,16 +14,15 @@ import (
 //
 // An operation X of session A that changed something is surely a violation if another session B
 //
-//   - was granted the lock after A: B's earliest possible grant is later than
-//     the return of A's grant and of all A's extensions before X, and
-//   - was surely holding it during the whole of X: B's grant returned before X
-//     was called, and X returned before B called its release and before B's
-//     lease was over.
+//   - was granted the lock after A: B's earliest possible grant is later than the return of A's grant,
+//   - was surely holding it during the whole of X: B's grant returned before X was called, and X returned before B called
+//     its release and before B's lease was over, and
+//   - was not harmed before: no extension of A that succeeded was called after B's grant had returned.
 //
 // Then the last grant before X is not A's: A's own key had been removed, had expired or was overwritten when B was
-// granted the lock, nothing restored it, and X changed another session's key. Extensions count as grants, because some
-// locks extend by setting the key anew; one of unknown outcome could do so at any time, and so could a renewal in the
-// background, so that neither such a session nor its later operations are ever blamed. The smallest bad history:
+// granted the lock. Either X changed B's key, or an extension of A did before it, which set A's key anew: one that overlaps
+// B's grant, or has no answer. A renewal in the background could do so at any time and is not in the history, so a session
+// whose lease was renewed is not blamed. The smallest bad history:
 //
 //	client 1  acquire  [1, 2]    until 10
 //	client 2  acquire  [12, 13]  until 22
@@ -68,7 +67,8 @@ type owner struct {
 // ownerState is the part of an owner that changes.
 type ownerState struct {
 	from     time.Duration // its earliest grant
-	owned    time.Duration // its latest grant or extension, for certain
+	granted  time.Duration // when its grant returned; Forever if its lease was renewed
+	extended time.Duration // the call of its latest extension that succeeded
 	until    time.Duration
 	place    int // index in owners.open plus one
 	trespass []*trespass
@@ -95,9 +95,6 @@ func (o *owners) observe(op *history.Op, t *lockSession) {
 	if len(o.strays) > 0 && op.Kind == history.Acquire && op.Outcome != history.Refused {
 		o.explain(op)
 	}
-	if op.Kind == history.Extend && op.Outcome == history.Unknown {
-		o.cloud(op)
-	}
 	switch {
 	case op.Outcome == history.OK && (op.Kind == history.Extend || op.Kind == history.Release) && (t == nil || t.owner == nil):
 		o.stray(op, t)
@@ -105,7 +102,7 @@ func (o *owners) observe(op *history.Op, t *lockSession) {
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
 		s := o.spare.Take()
 		s.acq, s.rel.Kind = *op, history.NoKind // cheaper than comparing all of it
-		s.ownerState = ownerState{from: monitor.Granted(o.h, op), owned: op.Return, until: monitor.Leased(op)}
+		s.ownerState = ownerState{from: monitor.Granted(o.h, op), granted: op.Return, extended: -1, until: monitor.Leased(op)}
 		o.open = append(o.open, s)
 		s.place = len(o.open)
 		t.owner = s
@@ -124,15 +121,13 @@ func (o *owners) extend(op *history.Op, s *owner) {
 	switch {
 	case op.Outcome == history.OK:
 		o.change(s, op)
-		s.owned = max(s.owned, op.Return)
+		s.extended = max(s.extended, op.Call)
 		if op.Return > s.until {
 			// Whether this put its key back or changed another session's is open, so it
 			// cannot be a victim from here on.
 			o.end(s, &history.Op{}, s.until)
 		}
 		s.until = max(s.until, monitor.Leased(op))
-	case op.Outcome == history.Unknown:
-		s.owned = history.Forever
 	case op.Reason == history.Lost:
 		o.late++
 		o.end(s, op, min(op.Call, s.until))
@@ -143,7 +138,7 @@ func (o *owners) release(op *history.Op, s *owner) {
 	if op.Until > s.until {
 		o.renews = true
 		o.cloud(op)
-		s.owned, s.until = history.Forever, op.Until
+		s.granted, s.until = history.Forever, op.Until
 	}
 	o.end(s, op, min(op.Call, s.until))
 	switch {
@@ -168,7 +163,7 @@ func (o *owners) stray(x *history.Op, s *lockSession) {
 		o.changes++
 		return
 	}
-	t := o.change(&owner{ownerState: ownerState{owned: -1}}, x)
+	t := o.change(&owner{ownerState: ownerState{granted: -1, extended: -1}}, x)
 	if t == nil {
 		return
 	}
@@ -226,7 +221,7 @@ func (o *owners) suffer(t *trespass, victim *owner, end time.Duration) {
 // change looks for sessions that s may have harmed by x.
 func (o *owners) change(s *owner, x *history.Op) *trespass {
 	o.changes++
-	if s.owned >= x.Call {
+	if s.granted >= x.Call {
 		return nil
 	}
 	var t *trespass
@@ -238,7 +233,7 @@ func (o *owners) change(s *owner, x *history.Op) *trespass {
 			o.leave(b) // an extension to come returns later than that
 			continue
 		}
-		if b == s || b.from <= s.owned || b.acq.Return >= x.Call {
+		if b == s || b.from <= s.granted || b.acq.Return >= x.Call || s.extended > b.acq.Return {
 			continue
 		}
 		if t == nil {

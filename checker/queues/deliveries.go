@@ -225,7 +225,8 @@ func (q *queue) handedTwice(t *task, a, b *record) (string, []history.Op) {
 }
 
 // effectsOnce judges that a task that was enqueued once takes effect once, however often it is handed out: at no time
-// are there more effects of an id not marked as repetitions than enqueues of that id called by then. An opportunity is
+// are there more effects of an id not marked as repetitions than enqueues of that id called by then. A repetition says that
+// the task had taken effect by then, and counts if no other effect of it was called before that returned. An opportunity is
 // an effect of a task that was delivered while another consumer asked or, by several clients, delivered more than once
 // or enqueued again. The smallest bad history:
 //
@@ -234,6 +235,10 @@ func (q *queue) handedTwice(t *task, a, b *record) (string, []history.Op) {
 //	client 3  effect   [7, 8]  task 7
 //
 //	client 2  effect   [5, 6]  task 8
+//
+//	client 1  enqueue  [1, 2]  task 7
+//	client 2  effect   [5, 6]  task 7  (repeated)
+//	client 3  effect   [7, 8]  task 7
 func (q *queue) effectsOnce() monitor.Verdict {
 	var bad, doubtful, again int64
 	opportunities := q.racedEffects
@@ -278,8 +283,12 @@ func (q *queue) effectsOnce() monitor.Verdict {
 			continue
 		}
 		prev := done[allowed-1]
-		why = fmt.Sprintf("task %s, enqueued %s, took effect %s times: by %s between %s and %s, and by %s between %s and %s", t.id, times, say.Count(len(done)),
-			who(prev), say.At(prev.call), say.At(prev.ret), who(last), say.At(last.call), say.At(last.ret))
+		first := fmt.Sprintf("by %s between %s and %s", who(prev), say.At(prev.call), say.At(prev.ret))
+		if prev.reason == history.Repeated {
+			first = fmt.Sprintf("by %s, as %s was told", say.At(prev.ret), who(prev))
+		}
+		why = fmt.Sprintf("task %s, enqueued %s, took effect %s times: %s, and by %s between %s and %s", t.id, times, say.Count(len(done)),
+			first, who(last), say.At(last.call), say.At(last.ret))
 		witness = monitor.InOrder(ops[max(0, len(ops)-4):]...)
 	}
 	switch {
@@ -297,16 +306,32 @@ func (q *queue) effectsOnce() monitor.Verdict {
 }
 
 // tooMany lists the effects of a task, if one of them cannot have an enqueue of its own: when it had returned, only
-// allowed enqueues had been called.
+// allowed enqueues had been called. The first may be a repetition that tells of an effect.
 func (q *queue) tooMany(t *task, puts *entries) (done []*record, allowed int) {
-	if t.effects == 0 || t.effects == 1 && len(puts.calls) > 0 && puts.calls[0] <= q.record(t.first).call {
+	if t.effects == 0 || t.effects == 1 && t.repeated == 0 && len(puts.calls) > 0 && puts.calls[0] <= q.record(t.first).call {
 		return nil, 0 // it began with its enqueue
 	}
+	var first *record       // the effect that returned first
+	next := history.Forever // the earliest call of another
 	q.each(t, func(r *record) {
-		if r.kind == history.Effect && r.outcome == history.OK && r.reason != history.Repeated {
+		if r.kind != history.Effect {
+			return
+		}
+		if r.outcome == history.OK && r.reason != history.Repeated {
 			done = append(done, r)
 		}
+		switch {
+		case first == nil:
+			first = r
+		case r.ret < first.ret:
+			first, next = r, min(next, first.call)
+		default:
+			next = min(next, r.call)
+		}
 	})
+	if first.outcome == history.OK && first.reason == history.Repeated && next > first.ret {
+		done = slices.Insert(done, 0, first)
+	}
 	for n, r := range done {
 		if allowed = puts.by(r.ret); n >= allowed {
 			return done, allowed

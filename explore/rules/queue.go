@@ -36,6 +36,7 @@ const (
 	taskPerhaps               // it may have been done, or withdrawn
 	taskDeclined              // it was declined for lack of stock, which is an effect, too
 	taskTangled               // two enqueues of it at a time
+	taskTried                 // an effect of it ended, with any answer
 )
 
 // task returns the entry of a task, made if necessary.
@@ -187,16 +188,21 @@ func (r *Rules) inOrder(p *past, t *task, client int, now time.Duration) *Breach
 // affected judges the effects of a task: as many as its enqueues. The first time, being declined for lack of stock is
 // an effect, too; with a stale token nothing happened yet.
 func (r *Rules) affected(p *past, client int, op *history.Op) *Breach {
-	if !r.queues() || op.Outcome == history.Refused && op.Reason != history.SoldOut {
+	if !r.queues() {
 		return nil
 	}
 	t := p.task(labelOf(op.Arg, client))
+	first := r.firstEffect(p, t, client)
+	t.flags |= taskTried
+	if op.Outcome == history.Refused && op.Reason != history.SoldOut {
+		return nil
+	}
 	t.hands &^= 1 << client
 	switch {
 	case op.Outcome == history.Unknown:
 		t.flags |= taskPerhaps
 		return nil
-	case op.Outcome == history.OK && op.Reason != history.Repeated:
+	case op.Outcome == history.OK && (op.Reason != history.Repeated || first): // by then
 		t.effects++
 	case op.Outcome == history.Refused && t.flags&taskDeclined == 0:
 		t.effects++
@@ -204,6 +210,19 @@ func (r *Rules) affected(p *past, client int, op *history.Op) *Breach {
 	}
 	t.flags |= taskDone | taskDoneSince
 	return r.effectOnce(t)
+}
+
+// firstEffect reports whether a client's effect of a task is the first one that any client began.
+func (r *Rules) firstEffect(p *past, t *task, client int) bool {
+	if !r.task.effect || t.flags&taskTried != 0 {
+		return false
+	}
+	for i := range p.people {
+		if i != client && slices.ContainsFunc(p.people[i].doing, func(d doing) bool { return d.kind == history.Effect && d.what == t.what }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Rules) effectOnce(t *task) *Breach {
@@ -239,7 +258,7 @@ func (r *Rules) forgetTasks(p *past, now time.Duration) {
 			}
 		}
 		if r.task.effect {
-			keep |= taskDeclined
+			keep |= taskDeclined | taskTried
 		} else {
 			t.effects = 0
 		}

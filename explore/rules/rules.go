@@ -159,7 +159,7 @@ func (r *Rules) called(p *past, client int, op *history.Op, now time.Duration) (
 	case history.Dequeue:
 		r.dequeues(p, client, op)
 	case history.Effect:
-		if r.task.lost {
+		if r.task.lost || r.task.effect {
 			d.what = labelOf(op.Arg, client)
 		}
 	}
