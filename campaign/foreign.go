@@ -226,11 +226,26 @@ func (r *Reading) export(read func(string) (*history.History, error), paths []st
 	}
 	var unfit error // what the format cannot express
 	err = reports.ToFile(r.Export, func(w io.Writer) error {
-		unfit = form(w, h)
-		return unfit
+		out := &noting{w: w}
+		if unfit = form(out, h); out.err != nil {
+			unfit = nil
+		}
+		return errors.Join(unfit, out.err)
 	})
 	if err != nil && unfit == nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return err
+}
+
+// noting is a writer that notes its error.
+type noting struct {
+	w   io.Writer
+	err error
+}
+
+func (n *noting) Write(b []byte) (int, error) {
+	done, err := n.w.Write(b)
+	n.err = errors.Join(n.err, err)
+	return done, err
 }

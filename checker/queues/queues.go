@@ -108,6 +108,7 @@ type queue struct {
 	returned  int64              // enqueues of ids that had been enqueued before
 
 	audit    monitor.Audit
+	hasty    bool                          // an audit was read before all operations had ended
 	inAudit  []entryRead                   // the tasks that it lists
 	busy     time.Duration                 // when the last operation ended
 	asks     int64                         // pops without an answer
@@ -403,7 +404,11 @@ func (q *queue) look(i int32) {
 // read enters a line of the final audit. A reading that was called before all operations had ended may show an earlier
 // state, and is not final; but the journal's entries stay true.
 func (q *queue) read(op *history.Op) {
-	if op.Outcome != history.OK || op.Call <= q.busy && op.Arg != monitor.WasPopped {
+	if op.Outcome != history.OK {
+		return
+	}
+	if op.Call <= q.busy && op.Arg != monitor.WasPopped {
+		q.hasty = true
 		return
 	}
 	switch op.Arg {
@@ -435,7 +440,7 @@ func (q *queue) moved(op *history.Op) {
 	if q.busy = max(q.busy, op.Return); !q.audit.Started {
 		return
 	}
-	q.audit = monitor.Audit{}
+	q.audit, q.hasty = monitor.Audit{}, true
 	for _, e := range q.inAudit {
 		t := q.tasks.At(e.task)
 		t.waiting, t.claimed, t.dead = 0, 0, 0
@@ -455,6 +460,8 @@ func (q *queue) noAudit() string {
 		return monitor.CutOff
 	case q.audit.Complete:
 		return "the final audit lists " + say.Count(q.audit.Listed) + " of " + say.Many(q.audit.Want, "entry")
+	case q.hasty:
+		return "the audit of what was left is not final: it was read before all operations had ended; one without an answer ends when its client gives up or goes on"
 	}
 	return "there is no final audit of what was left"
 }

@@ -411,6 +411,39 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestInterruptedAfterItsRuns checks that the exit code tells the verdict if the interrupt comes when all runs have ended.
+func TestInterruptedAfterItsRuns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	cmd, out := process(t, "run", "--target", "embedded", "--lock", "none", "--sale", "lua", "--clients", "4", "--stock", "3000", "--out", dir)
+	servertest.Await(t, "the run has ended", func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, "*", "run.json"))
+		return len(files) > 0
+	})
+	_ = cmd.Process.Signal(syscall.SIGINT) // it may be over
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != reports.ExitPass || strings.Contains(out.String(), "interrupted") {
+		t.Errorf("exit %d; want 0\n%s", code, out)
+	}
+}
+
+// TestExportOnAFullDisk checks that an export that cannot be written is an environment error.
+func TestExportOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	cli(t, "run", "--target", "embedded", "--lock", "none", "--sale", "lua", "--clients", "4", "--stock", "3000", "--out", filepath.Join(dir, "runs"))
+	for _, name := range []string{"x.edn", "x.jsonl"} {
+		path := filepath.Join(dir, name)
+		cmd := exec.Command("sh", "-c", `ulimit -f 16; exec "$0" check --export "$1" "$2"`, os.Args[0], path, filepath.Join(dir, "runs")) // no file above 8 KiB
+		cmd.Env = append(os.Environ(), asOversell+"=1")
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != reports.ExitEnvironment || !strings.Contains(string(out), "file too large") {
+			t.Errorf("%s: exit %d; want 5\n%s", name, code, out)
+		}
+		if left, _ := filepath.Glob(path + "*"); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	}
+}
+
 // TestEndOnInterrupt checks that the second interrupt ends the process, even if it was started with interrupts
 // ignored.
 func TestEndOnInterrupt(t *testing.T) {

@@ -96,7 +96,7 @@ func (r *runFlags) run(cmd *cobra.Command) error {
 		outcome = d.DemonstrationCode
 	}
 	switch {
-	case cmd.Context().Err() != nil:
+	case cmd.Context().Err() != nil && len(d.Runs) < len(plan.Runs):
 		*r.code = interrupted(outcome())
 	case len(d.Runs) > 0:
 		*r.code = outcome()
