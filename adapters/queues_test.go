@@ -26,7 +26,7 @@ const (
 	workers = 3
 	amount  = 60
 	// patience is how long nothing may happen before a test gives up the tasks that are not done. Celery needs longest,
-	// 110 s: a worker looks for tasks past their time-out 10 s after its start, and then every 100 s. asynq has a lease
+	// 110 s: a worker looks for tasks past their timeout 10 s after its start, and then every 100 s. asynq has a lease
 	// of 30 s, and looks once a minute for leases that are over.
 	patience = 150 * time.Second
 )

@@ -58,7 +58,7 @@ var effects = []effect{
 	{[]string{"overwrite"}, enqueuesAgain, "no task is enqueued again, which needs --repeat"},
 	{[]string{"visibility"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) && c.Queue.AtLeastOnce
-	}, "no queue has a visibility time-out"},
+	}, "no queue has a visibility timeout"},
 	{[]string{"attempts"}, ofQueue(func(q queueimpl.Queue) bool { _, can := q.(queueimpl.DeadLetters); return can }), "no queue has dead letters"},
 	{[]string{"die"}, func(c scenarios.Config, _ server.Spec) bool {
 		return c.Scenario.Uses(variant.Queue) || c.Scenario.Uses(variant.IDs) || c.Scenario.Uses(variant.Dispatch)

@@ -241,7 +241,7 @@ var Failures = []Failure{
 		},
 	},
 	{
-		Mode: "task twice", Trigger: "two consumers look at once, or one is slower than the visibility time-out",
+		Mode: "task twice", Trigger: "two consumers look at once, or one is slower than the visibility timeout",
 		Cells: []Cell{
 			breaks(variant.Queue, variant.NoDuplicateDelivery, "--scenario", "queue", "--clients", "16", "--queue", "range-run-remove"),
 			breaks(variant.Queue, variant.EffectOnce, "--scenario", "queue", "--clients", "16", "--queue", "range-run-remove"),

@@ -49,7 +49,7 @@ func TestVirtualTimeout(t *testing.T) {
 	ctx, cancel := v.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, has := ctx.Deadline(); has {
-		t.Error("a virtual time-out must not show a deadline to the network code")
+		t.Error("a virtual timeout must not show a deadline to the network code")
 	}
 	v.Advance(999 * time.Millisecond)
 	if ctx.Err() != nil {

@@ -136,7 +136,7 @@ var counterexamples = []sought{
 	{name: "queue zset-locked", scenario: "queue", lock: "php-lock-printed", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 20},
 	{name: "queue zset-locked, no lock", scenario: "queue", lock: "none", queue: "zset-locked", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 9},
 	{name: "queue zset-atomic", scenario: "queue", lock: "none", queue: "zset-atomic", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.NoLostTask, of: variant.Queue, steps: 5},
-	// A task is delivered again by design when its visibility time-out is over. A pop reads the clock first.
+	// A task is delivered again by design when its visibility timeout is over. A pop reads the clock first.
 	{name: "queue reliable", scenario: "queue", lock: "none", queue: "reliable", bounds: reports.Bounds{Clients: 3, Tries: 1, Advances: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 6},
 	{name: "queue range-run-remove", scenario: "queue", lock: "none", queue: "range-run-remove", bounds: reports.Bounds{Clients: 4, Tries: 1}, look: variant.NoDuplicateDelivery, of: variant.Queue, steps: 5},
 }

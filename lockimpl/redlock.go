@@ -90,7 +90,7 @@ func (r redlock) releaseOn(l Lock) func(context.Context, redis.UniversalClient) 
 	}
 }
 
-// all asks every node at once, each within the node time-out, and counts the nodes that said yes and that said no. The
+// all asks every node at once, each within the node timeout, and counts the nodes that said yes and that said no. The
 // error joins the failures of the rest.
 func (r redlock) all(ctx context.Context, ttl time.Duration, ask func(context.Context, redis.UniversalClient) (bool, error)) (yes, no int, err error) {
 	type answer struct {

@@ -388,7 +388,7 @@ func TestPrintedQueueTakesAnything(t *testing.T) {
 	}, "zset-locked", "zset-locked/lua-release")
 }
 
-// TestTimeoutsPerCall checks that, as in the documents, the time-out is that of the call: a call that finds the lock held
+// TestTimeoutsPerCall checks that, as in the documents, the timeout is that of the call: a call that finds the lock held
 // waits for that long. A pop does not wait.
 func TestTimeoutsPerCall(t *testing.T) {
 	on(t, func(s *stage) {
@@ -425,15 +425,15 @@ func TestTimeoutsPerCall(t *testing.T) {
 			}
 			if name == "pop" {
 				if len(waited) != 0 {
-					t.Errorf("pop waited %v; its time-out is not passed on", waited)
+					t.Errorf("pop waited %v; its timeout is not passed on", waited)
 				}
 				continue
 			}
 			if len(waited) != 1 || waited[0] > 7*time.Minute || waited[0] < 6*time.Minute {
-				t.Errorf("%s waited %v; want its own time-out of 7m", name, waited)
+				t.Errorf("%s waited %v; want its own timeout of 7m", name, waited)
 			}
 			if err := call(0); !errors.Is(err, queueimpl.ErrBadCall) {
-				t.Errorf("%s with a time-out of 0: %v; want a bad call", name, err)
+				t.Errorf("%s with a timeout of 0: %v; want a bad call", name, err)
 			}
 		}
 	}, "zset-locked/lua-release")

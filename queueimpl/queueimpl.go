@@ -7,7 +7,7 @@
 // it.
 //
 // There are two designs. A queue that removes a task when it hands it out delivers at most once, and a consumer that
-// dies while it works on the task loses it. A queue that only lends the task, for a visibility time-out, and removes it
+// dies while it works on the task loses it. A queue that only lends the task, for a visibility timeout, and removes it
 // when it is acknowledged, delivers at least once, so its consumers must be idempotent ([Variant.AtLeastOnce]).
 //
 // One queue is one file, with its scripts as .lua files beside it; [Variants]
@@ -57,8 +57,8 @@ type Task struct {
 	Attempt int
 	// Receipt names the caller's claim on the task; empty if the queue removed the task when it handed it out.
 	Receipt string
-	// Until is the end of the visibility time-out promised to the caller: the start
-	// of the call plus the time-out, by the caller's clock. Zero without a claim.
+	// Until is the end of the visibility timeout promised to the caller: the start
+	// of the call plus the timeout, by the caller's clock. Zero without a claim.
 	Until time.Time
 }
 
@@ -91,14 +91,14 @@ type Delayer interface {
 	EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) (entered []Task, err error)
 }
 
-// Timed is a queue whose calls each take a time-out for the queue's lock, as in the documents. A time-out that is not
+// Timed is a queue whose calls each take a timeout for the queue's lock, as in the documents. A timeout that is not
 // positive is refused.
 type Timed interface {
 	// EnqueueWithin is EnqueueAfter that waits this long for the lock.
 	EnqueueWithin(ctx context.Context, name string, timeout, after time.Duration, ids ...string) (entered []Task, err error)
 	// DequeueWithin is like Dequeue, but waits up to timeout for the lock.
 	DequeueWithin(ctx context.Context, name, id string, score float64, timeout time.Duration) error
-	// PopWithin is Pop with a time-out; the queue documents how it uses it.
+	// PopWithin is Pop with a timeout; the queue documents how it uses it.
 	PopWithin(ctx context.Context, name string, count int, timeout time.Duration) ([]Task, error)
 }
 
@@ -132,7 +132,7 @@ type Peeker interface {
 // Acker is a queue that keeps its tasks until they are acknowledged.
 type Acker interface {
 	// Ack says that the task is done: it is removed and never delivered again. The ack counts even after the visibility
-	// time-out, unless the task has been handed out or enqueued again: then Ack returns ErrLost. A Pop or Reclaim that
+	// timeout, unless the task has been handed out or enqueued again: then Ack returns ErrLost. A Pop or Reclaim that
 	// puts the task back for others leaves the receipt valid until one of them has it. The last consumer of a
 	// dead letter may still acknowledge it, which removes the letter; or Ack returns ErrLost, and the letter stays.
 	Ack(ctx context.Context, name string, t Task) error
@@ -140,7 +140,7 @@ type Acker interface {
 
 // Extender is a queue whose claims can be prolonged.
 type Extender interface {
-	// Extend starts the visibility time-out again and returns the task with its
+	// Extend starts the visibility timeout again and returns the task with its
 	// new Until. For a claim that has run out it returns ErrLost.
 	Extend(ctx context.Context, name string, t Task) (Task, error)
 }
@@ -169,7 +169,7 @@ type Journaler interface {
 	Popped(ctx context.Context, name, request string) ([]Task, error)
 }
 
-// DefaultVisibility is the visibility time-out unless [Options] say otherwise.
+// DefaultVisibility is the visibility timeout unless [Options] say otherwise.
 const DefaultVisibility = 30 * time.Second
 
 // Options say how to make a queue. The zero value takes the defaults.
@@ -305,8 +305,8 @@ func (v Variant) Accepts(o Options) error {
 		{l != (lockimpl.Options{}) && !v.Locked, "it takes no lock"},
 		{l.TTL < 0 || l.Wait < 0 || l.RetryEvery < 0 || l.MaxTries < 0, "the lock's times and tries must not be negative"},
 		{o.Overwrite && !is[Deduper](q), "it keeps several entries per id, so none is overwritten"},
-		{o.Visibility != 0 && !v.AtLeastOnce, "it has no visibility time-out"},
-		{o.Visibility != 0 && o.Visibility < time.Millisecond, "a visibility time-out must be at least a millisecond"},
+		{o.Visibility != 0 && !v.AtLeastOnce, "it has no visibility timeout"},
+		{o.Visibility != 0 && o.Visibility < time.Millisecond, "a visibility timeout must be at least a millisecond"},
 		{o.MaxAttempts < 0, "a number of attempts must not be negative"},
 		{o.MaxAttempts > 0 && !is[DeadLetters](q), "it has no dead letters"},
 	} {

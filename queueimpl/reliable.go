@@ -17,7 +17,7 @@ import (
 // reclaimBatch bounds how many claims one step of a script ends, so that no step blocks the server for long.
 const reclaimBatch = 16
 
-// reliable lends tasks. A claim lasts for the visibility time-out, by the server's
+// reliable lends tasks. A claim lasts for the visibility timeout, by the server's
 // clock, and has a receipt of its own; the task is removed when the claim's holder
 // acknowledges it, and waits again with its old due time when the claim has run
 // out. After MaxAttempts deliveries it becomes a dead letter; enqueueing the id again revives it.

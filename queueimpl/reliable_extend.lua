@@ -1,9 +1,9 @@
--- Starts the visibility time-out of a claim anew.
+-- Starts the visibility timeout of a claim anew.
 --
 -- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
 -- ARGV[1]  the id
 -- ARGV[2]  the caller's receipt
--- ARGV[3]  the visibility time-out in microseconds
+-- ARGV[3]  the visibility timeout in microseconds
 -- Returns 1 if the claim was extended, 0 if it is not the caller's or has run out.
 
 local _, receipt = claim_of(ARGV[1])

@@ -2,7 +2,7 @@
 --
 -- KEYS     as in reliable_common.lua, KEYS[1] the waiting tasks
 -- ARGV[1]  how many at most
--- ARGV[2]  the visibility time-out in microseconds
+-- ARGV[2]  the visibility timeout in microseconds
 -- ARGV[3]  deliveries after which a task becomes a dead letter, 0 for no bound
 -- ARGV[4]  how many claims to end at a time
 -- ARGV[5]  the request's id, empty for none

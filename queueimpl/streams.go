@@ -20,7 +20,7 @@ const group = "workers"
 
 // streams is a Redis stream with a consumer group: XADD, XREADGROUP, XACK, and
 // XAUTOCLAIM for entries whose consumer has been silent for the visibility
-// time-out. Consumers must be idempotent, as with reliable.
+// timeout. Consumers must be idempotent, as with reliable.
 //
 // A stream only keeps entries in the order of their arrival. So this queue cannot delay, does not notice an id that is
 // enqueued again, and cannot withdraw an id. A claim can only be taken over, not returned, so there is no Reclaim.

@@ -21,12 +21,12 @@ const (
 	whyOwnClockLag  = "a consumer whose clock is behind is told that nothing is due while a task is"
 	whyServerClock  = "the server's clock decides what is due: a step forward makes tasks due early"
 	whyStuckLock    = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
-	whySlow         = "by design: a consumer that is slower than the visibility time-out is taken for dead, and the task is given to another"
+	whySlow         = "by design: a consumer that is slower than the visibility timeout is taken for dead, and the task is given to another"
 	whyDied         = "by design: the task of a consumer that died is given to another"
 	whyFailover     = "what was enqueued was on the lost master only"
 	whyFailoverPop  = "what was popped was removed on the lost master only: the promoted replica hands it out again"
 	whySecondAnswer = "an enqueue that is executed twice is answered as if the id had been there before"
-	whyLostClaim    = "the entries of the answer that was lost come back only after the visibility time-out, behind later ones"
+	whyLostClaim    = "the entries of the answer that was lost come back only after the visibility timeout, behind later ones"
 	whyEmptied      = "a server without its data has no tasks"
 )
 
@@ -115,7 +115,7 @@ var Variants = []Variant{
 	{
 		Name:    "reliable",
 		Source:  "ours",
-		Summary: "tasks are claimed for a visibility time-out and removed by an ack; what is not acked returns, then becomes a dead letter",
+		Summary: "tasks are claimed for a visibility timeout and removed by an ack; what is not acked returns, then becomes a dead letter",
 		Promises: []variant.Property{
 			variant.NoLostTask, variant.EffectOnce, variant.NotEarly, variant.InOrder, variant.OneEntryPerID, variant.Progress,
 		},
@@ -131,7 +131,7 @@ var Variants = []Variant{
 	{
 		Name:    "streams",
 		Source:  "ours, with the server's own means",
-		Summary: "a stream and a consumer group: XADD, XREADGROUP, XACK, XAUTOCLAIM after the visibility time-out; no delays, no dedupe",
+		Summary: "a stream and a consumer group: XADD, XREADGROUP, XACK, XAUTOCLAIM after the visibility timeout; no delays, no dedupe",
 		Promises: []variant.Property{
 			variant.NoLostTask, variant.EffectOnce, variant.InOrder, variant.Progress,
 		},

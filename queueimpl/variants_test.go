@@ -57,9 +57,9 @@ func TestOptionsThatAQueueWouldIgnoreAreRefused(t *testing.T) {
 		{"times of a lock", queueimpl.Options{LockOptions: lockimpl.Options{TTL: time.Second}}, "zset-locked"},
 		{"a negative time", queueimpl.Options{LockOptions: lockimpl.Options{Wait: -1}}, ""},
 		{"overwriting", queueimpl.Options{Overwrite: true}, "zset-locked zset-atomic reliable range-run-remove"},
-		{"a visibility time-out", queueimpl.Options{Visibility: time.Second}, "reliable streams"},
+		{"a visibility timeout", queueimpl.Options{Visibility: time.Second}, "reliable streams"},
 		{"less than a millisecond", queueimpl.Options{Visibility: time.Microsecond}, ""},
-		{"a negative time-out", queueimpl.Options{Visibility: -1}, ""},
+		{"a negative timeout", queueimpl.Options{Visibility: -1}, ""},
 		{"attempts", queueimpl.Options{MaxAttempts: 3}, "reliable streams"},
 		{"negative attempts", queueimpl.Options{MaxAttempts: -1}, ""},
 	}
@@ -100,7 +100,7 @@ func TestPrintedQueueRefusesWhatPHPTakesForEmpty(t *testing.T) {
 	}
 	impatient := v.New(opentest.World(t, server, clock.Real{}), queueimpl.Options{LockOptions: lockimpl.Options{Wait: -1}})
 	if _, err := impatient.Enqueue(ctx, name, "a"); !errors.Is(err, queueimpl.ErrBadCall) {
-		t.Errorf("enqueue with a time-out below zero answered %v", err)
+		t.Errorf("enqueue with a timeout below zero answered %v", err)
 	}
 }
 

@@ -85,10 +85,10 @@ func (q *zsetLocked) identified(id string) error {
 	return nil
 }
 
-// patient refuses a time-out that is not positive, as the documents do.
+// patient refuses a timeout that is not positive, as the documents do.
 func patient(timeout time.Duration) error {
 	if timeout <= 0 {
-		return badCall("a time-out of %v: it must be above zero", timeout)
+		return badCall("a timeout of %v: it must be above zero", timeout)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (q *zsetLocked) Enqueue(ctx context.Context, name string, ids ...string) ([
 }
 
 // EnqueueAfter is the documents' enqueue(name, ids, timeout, after), with the options'
-// time-out.
+// timeout.
 func (q *zsetLocked) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]Task, error) {
 	return q.EnqueueWithin(ctx, name, q.o.LockOptions.Wait, after, ids...)
 }
@@ -160,7 +160,7 @@ func (q *zsetLocked) add(ctx context.Context, key string, score float64, id stri
 // Repeats implements Deduper.
 func (q *zsetLocked) Repeats() Repeat { return q.o.repeats() }
 
-// Dequeue is the documents' dequeue(name, id, score, timeout), with the options' time-out.
+// Dequeue is the documents' dequeue(name, id, score, timeout), with the options' timeout.
 func (q *zsetLocked) Dequeue(ctx context.Context, name, id string, score float64) error {
 	return q.DequeueWithin(ctx, name, id, score, q.o.LockOptions.Wait)
 }
@@ -193,7 +193,7 @@ func (q *zsetLocked) DequeueWithin(ctx context.Context, name, id string, score f
 	}))
 }
 
-// PopWithin is the documents' pop(name, count, timeout), which ignores its time-out.
+// PopWithin is the documents' pop(name, count, timeout), which ignores its timeout.
 func (q *zsetLocked) PopWithin(ctx context.Context, name string, count int, _ time.Duration) ([]Task, error) {
 	return q.Pop(ctx, name, count)
 }

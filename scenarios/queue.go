@@ -36,7 +36,7 @@ var queue = Scenario{
 }
 
 // queueTasks is the default number of tasks. quietTime is how long consumers look for further tasks after the last
-// one, beyond the delays and the visibility time-out, before they conclude that all tasks are done.
+// one, beyond the delays and the visibility timeout, before they conclude that all tasks are done.
 const (
 	queueTasks = 1000
 	quietTime  = 300 * time.Millisecond

@@ -114,7 +114,7 @@ func (c *Config) queueNeeds() error {
 	}
 	q := c.Queue.Sample()
 	if c.QueueOptions.Visibility > 0 && !c.Queue.AtLeastOnce {
-		return unmet("queue %s has no visibility time-out: leave out --visibility", c.Queue.Name)
+		return unmet("queue %s has no visibility timeout: leave out --visibility", c.Queue.Name)
 	}
 	if _, keeps := q.(queueimpl.DeadLetters); c.QueueOptions.MaxAttempts > 0 && !keeps {
 		return unmet("queue %s has no dead letters: leave out --attempts", c.Queue.Name)

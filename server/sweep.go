@@ -38,7 +38,7 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 	return removed, nil
 }
 
-// sweptAtOnce is how many keys are removed in one pipeline, which must be answered within the time-out of a command.
+// sweptAtOnce is how many keys are removed in one pipeline, which must be answered within the timeout of a command.
 // The emulation ignores the COUNT of SCAN.
 const sweptAtOnce = 100
 

@@ -110,7 +110,7 @@ func (b *bubble) number(n *conn, r *coro.Request) int {
 	return b.watching.Number(n, r)
 }
 
-// timedOut is a time-out of the network.
+// timedOut is a timeout of the network.
 type timedOut struct{}
 
 func (timedOut) Error() string   { return "i/o timeout: no answer" }

@@ -17,7 +17,7 @@ import (
 //
 //   - the order in which different threads made their observations, unless the program depends
 //     on it, as one does that takes the first answer;
-//   - when a time-out or a sleep began, once it is over.
+//   - when a timeout or a sleep began, once it is over.
 //
 // So two nodes are merged if each thread has observed the same, but for these two things, and
 // if the client has emitted the same events and has the same requests pending. The code has
@@ -28,7 +28,7 @@ import (
 type stepOf struct {
 	before, answer uint32
 	now            time.Duration // if it reads the clock
-	over           string        // the time-outs that have fired by then
+	over           string        // the timeouts that have fired by then
 	memory         string        // the contents of all objects, instead of the earlier observations
 }
 
@@ -83,7 +83,7 @@ func (t *Trie) pastOf(n *Node) string {
 	return b.String()
 }
 
-// overAt lists the fired time-outs, by a time, among those started by the thread or by the client's main thread. A
+// overAt lists the fired timeouts, by a time, among those started by the thread or by the client's main thread. A
 // thread learns of others only from another thread.
 func overAt(l *coro.Limits, thread int, now time.Duration) string {
 	var all []int
@@ -108,7 +108,7 @@ func overAt(l *coro.Limits, thread int, now time.Duration) string {
 }
 
 // timeIrrelevant reports whether a client at this node cannot distinguish two times of an
-// observation: they are equal, or one of them is 0, which means any time, and no time-out has
+// observation: they are equal, or one of them is 0, which means any time, and no timeout has
 // fired by the other.
 func timeIrrelevant(n *Node, a, b time.Duration) bool {
 	return a == b || min(a, b) == 0 && !n.limited(max(a, b))

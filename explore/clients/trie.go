@@ -103,9 +103,9 @@ type Node struct {
 	// boundary at which the contents of its objects were known: see pastOf.
 	past []uint32
 	told uint32
-	// limits describes the client's time-outs; nil if they are not known.
+	// limits describes the client's timeouts; nil if they are not known.
 	limits *coro.Limits
-	// Timed: a thread sleeps, has a time-out, or is about to read the clock or to begin.
+	// Timed: a thread sleeps, has a timeout, or is about to read the clock or to begin.
 	Timed bool
 	// Dead: the client has crashed.
 	Dead bool
@@ -448,7 +448,7 @@ func Noticed(e rules.Event) bool {
 }
 
 // key returns the edge, with its time only if the client can notice it: it reads the clock, or one of its
-// time-outs has fired.
+// timeouts has fired.
 func (e Edge) key(from *Node) edgeKey {
 	k := edgeKey{From: e.From, Which: e.Which, Answer: e.Answer}
 	switch {
@@ -460,7 +460,7 @@ func (e Edge) key(from *Node) edgeKey {
 	return k
 }
 
-// lastLimit returns the earliest time at which the same time-outs have fired as now.
+// lastLimit returns the earliest time at which the same timeouts have fired as now.
 func (n *Node) lastLimit(now time.Duration) (last time.Duration) {
 	if n.limits == nil {
 		return now

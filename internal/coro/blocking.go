@@ -12,10 +12,10 @@ import (
 )
 
 // A command that waits at the server for an element of one list is parked as the command that does not wait, up to three
-// times: at once, after a Pause in which others may act, and when its time-out is over. So it gets an element at any moment
-// at which there is one, or none when its time-out is over.
+// times: at once, after a Pause in which others may act, and when its timeout is over. So it gets an element at any moment
+// at which there is one, or none when its timeout is over.
 
-// unwaiting returns the command that does the same and does not wait, its time-out, and the answer to the command if the
+// unwaiting returns the command that does the same and does not wait, its timeout, and the answer to the command if the
 // other one took an element. It returns nil if the command does not wait, waits for several keys, or for ever.
 func unwaiting(cmd redis.Cmder) (args []any, limit time.Duration, answer func(element string) string) {
 	name := cmd.Name()

@@ -67,7 +67,7 @@ type Client struct {
 	err      error
 	events   []any
 	timeouts []*timeout
-	over     []int // numbers of time-outs that are over, and were not cancelled since
+	over     []int // numbers of timeouts that are over, and were not cancelled since
 	tokens   int
 	watching Watching
 	atEnd    []func()

@@ -207,7 +207,7 @@ func failAll(cmds []redis.Cmder, err error) error {
 	return err
 }
 
-// noAnswer is a network time-out.
+// noAnswer is a network timeout.
 type noAnswer struct{}
 
 func (noAnswer) Error() string   { return "i/o timeout: no answer" }

@@ -274,7 +274,7 @@ func TestNoAnswerIsATimeout(t *testing.T) {
 	follow(t, func(ctx context.Context, w *World) {
 		err := w.Env().Redis[0].Get(ctx, "k").Err()
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%v is no time-out", err)
+			t.Errorf("%v is no timeout", err)
 		}
 	}, Options{}, step{want: "get k", o: Observation{Failure: NoAnswer}})
 }

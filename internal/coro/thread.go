@@ -34,7 +34,7 @@ type thread struct {
 	ctx context.Context
 	// leaves says that the thread goes on by itself when ctx is done.
 	leaves bool
-	// last is the last ctx of a request, without its time-outs, that can end.
+	// last is the last ctx of a request, without its timeouts, that can end.
 	last context.Context
 	// awaited says that ctx already had time to end.
 	awaited bool

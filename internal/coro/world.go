@@ -227,7 +227,7 @@ func (c *Client) deadline(ctx context.Context) time.Duration {
 	return end.Sub(c.options.Epoch)
 }
 
-// forget drops a time-out that is no longer needed.
+// forget drops a timeout that is no longer needed.
 func (c *Client) forget(t *timeout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +235,7 @@ func (c *Client) forget(t *timeout) {
 	c.over = slices.DeleteFunc(c.over, func(id int) bool { return id == t.id })
 }
 
-// limit returns a number for another time-out of this thread: its first free one.
+// limit returns a number for another timeout of this thread: its first free one.
 func (t *thread) limit() int {
 	l := t.c.Limits()
 	used := func(n int) bool {
@@ -248,30 +248,30 @@ func (t *thread) limit() int {
 	return n
 }
 
-// limitsOfThread bounds the number of running time-outs of one thread.
+// limitsOfThread bounds the number of running timeouts of one thread.
 const limitsOfThread = 1 << 16
 
-// ThreadOf returns the thread that started the time-out with this number.
+// ThreadOf returns the thread that started the timeout with this number.
 func ThreadOf(limit int) int { return limit / limitsOfThread }
 
-// Limits describes the time-outs of a client's contexts.
+// Limits describes the timeouts of a client's contexts.
 type Limits struct {
-	// Live are the time-outs that are running. Over are the numbers of the time-outs that
+	// Live are the timeouts that are running. Over are the numbers of the timeouts that
 	// have fired without a later cancellation of their contexts. A number depends only on
-	// the thread that started the time-out and on how many that thread had started before.
+	// the thread that started the timeout and on how many that thread had started before.
 	Live []Limit
 	Over []int
 	// Seen reports that the program may have called Deadline on one of the contexts.
 	Seen bool
 }
 
-// Limit is a running time-out. At is when it fires, as a duration since the epoch.
+// Limit is a running timeout. At is when it fires, as a duration since the epoch.
 type Limit struct {
 	Number int
 	At     time.Duration
 }
 
-// Limits returns the current time-outs of the client.
+// Limits returns the current timeouts of the client.
 func (c *Client) Limits() Limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -181,7 +181,7 @@ func claimMutants() []Queue {
 				s.extend = entry.Changed(s.extend, `return 1`, `redis.call('HSET', KEYS[3], ARGV[1], (string.gsub(record, '^%d+', '0')))
 return 1`)
 			})},
-		{entry.New("extend-sums-up", "each extend adds the time-out to the end of the claim, so that a consumer that extends often and dies keeps its task for long", entry.Breaks(variant.Progress), ""),
+		{entry.New("extend-sums-up", "each extend adds the timeout to the end of the claim, so that a consumer that extends often and dies keeps its task for long", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `score(now + ARGV[3])`, `score(tonumber(till) * 1000000 + ARGV[3])`)
 			})},

@@ -26,7 +26,7 @@ func waitingMutants() []Queue {
 	const extends = `redis.call('ZADD', KEYS[2], score(now + ARGV[3]), ARGV[1])`
 	const first = `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])`
 	return []Queue{
-		{entry.New("extend-near-the-end", "an extend while more than half of the time-out is left is answered as done, and does nothing", again, ""),
+		{entry.New("extend-near-the-end", "an extend while more than half of the timeout is left is answered as done, and does nothing", again, ""),
 			lending(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, extends, `if tonumber(till) * 1000000 - now < ARGV[3] / 2 then `+extends+` end`)
 			})},

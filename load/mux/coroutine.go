@@ -166,8 +166,8 @@ type request struct {
 	sent      uint32 // the ticket of the stop
 }
 
-// errLate is the error of a request whose reply would have come after the time-out.
-var errLate = fmt.Errorf("no reply within the time-out: %w", os.ErrDeadlineExceeded)
+// errLate is the error of a request whose reply would have come after the timeout.
+var errLate = fmt.Errorf("no reply within the timeout: %w", os.ErrDeadlineExceeded)
 
 // lose replaces the replies of a request by an error.
 func (r *request) lose() {

@@ -87,7 +87,7 @@ func TestCommandsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestRepliesAfterTheTimeout checks that a command ends in an error if its virtual round trip is longer than the time-out,
+// TestRepliesAfterTheTimeout checks that a command ends in an error if its virtual round trip is longer than the timeout,
 // and that the server has carried it out.
 func TestRepliesAfterTheTimeout(t *testing.T) {
 	addr, _ := servertest.Start(t)

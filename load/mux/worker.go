@@ -181,7 +181,7 @@ func (w *worker) deliver(p *pipe) {
 }
 
 // answer resumes a coroutine with its reply, after the virtual round trip. A reply to a request that would come after the
-// client's time-out is lost. r is nil if the command went to a connection of its own.
+// client's timeout is lost. r is nil if the command went to a connection of its own.
 func (w *worker) answer(co *coroutine, number uint32, r *request) {
 	if !co.parked || co.ticket != number {
 		return

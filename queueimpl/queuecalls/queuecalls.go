@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// long is a visibility time-out that does not run out within a rule.
+// long is a visibility timeout that does not run out within a rule.
 func long(o *queueimpl.Options) { o.Visibility = 0 }
 
 // Rescheduled holds up a pop while another client takes the task, finishes it, and enqueues its id again, to be due in an

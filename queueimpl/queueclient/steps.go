@@ -18,10 +18,10 @@ import (
 // steps is the last command of a call on which these rules act, counted from 1.
 const steps = 5
 
-// Claim is the visibility time-out in these rules: long enough for a busy machine.
+// Claim is the visibility timeout in these rules: long enough for a busy machine.
 const Claim = 250 * time.Millisecond
 
-// Claims sets the visibility time-out of a queue to Claim.
+// Claims sets the visibility timeout of a queue to Claim.
 func Claims(o *queueimpl.Options) { o.Visibility = Claim }
 
 // Interrupted makes a client with commands that can be dropped or delayed. It has made every call
@@ -69,7 +69,7 @@ func (c *Client) practise(ctx context.Context) {
 	_, _ = c.State(ctx, c.Name)
 }
 
-// Other makes another client with the same time-out.
+// Other makes another client with the same timeout.
 func (b Bench) Other() *Client {
 	if b.Variant.AtLeastOnce {
 		return b.Client(Claims)

@@ -164,7 +164,7 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 	return holds(n, fmt.Sprintf("after %d claims had run out", len(taken)))
 }
 
-// timedOut reports whether a call failed with a network time-out. Its outcome is then unknown.
+// timedOut reports whether a call failed with a network timeout. Its outcome is then unknown.
 func timedOut(err error) bool {
 	n := net.Error(nil)
 	return errors.As(err, &n) && n.Timeout()

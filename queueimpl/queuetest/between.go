@@ -183,7 +183,7 @@ func overwrittenMeanwhile(ctx context.Context, b bench) error {
 }
 
 // claimTakenMeanwhile holds up an extend, or a pop after the end of a claim, until another client is
-// given the task. Both clients have the same time-out: where claims end by idle time, that of the
+// given the task. Both clients have the same timeout: where claims end by idle time, that of the
 // next client counts.
 func claimTakenMeanwhile(ctx context.Context, b bench) error {
 	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {

@@ -53,6 +53,6 @@ func broken(promise variant.Property, format string, args ...any) error {
 	return suitetest.Broken(promise, format, args...)
 }
 
-// visibility is the time-out in rules that let it run out; elsewhere it is the
+// visibility is the timeout in rules that let it run out; elsewhere it is the
 // default, longer than any rule takes.
 const visibility = 40 * time.Millisecond

@@ -363,7 +363,7 @@ func stalledAck(ctx context.Context, b bench) error {
 		if s == nil {
 			return nil
 		}
-		next := b.Client() // with a long time-out
+		next := b.Client() // with a long timeout
 		var again []queueimpl.Task
 		soon, cancel := context.WithTimeout(ctx, 8*claim)
 		defer cancel()

@@ -389,7 +389,7 @@ func lateExtend(ctx context.Context, b bench) error {
 	return err
 }
 
-// extendOften: an extend starts the time-out again, and does not add to it.
+// extendOften: an extend starts the timeout again, and does not add to it.
 func extendOften(ctx context.Context, b bench) error {
 	const times = 12
 	c := b.Client(claims)
@@ -416,7 +416,7 @@ func extendOften(ctx context.Context, b bench) error {
 		return err
 	}
 	if late := other.Env.Clock.Now().Sub(end); late > 2*lateness {
-		return broken(variant.Progress, "a claim of %v was extended %d times in a row, and ended %v after the last one was over: an extend starts the time-out again, and does not add to it", claim, times, late.Round(time.Millisecond))
+		return broken(variant.Progress, "a claim of %v was extended %d times in a row, and ended %v after the last one was over: an extend starts the timeout again, and does not add to it", claim, times, late.Round(time.Millisecond))
 	}
 	return nil
 }

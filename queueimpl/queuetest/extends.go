@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// extends is how often a claim is extended, and after what part of its time-out each time.
+// extends is how often a claim is extended, and after what part of its timeout each time.
 type extends struct {
 	times int
 	after float64
@@ -90,7 +90,7 @@ func (e extends) hold(ctx context.Context, b bench, hidden time.Duration) error 
 		case err != nil:
 			return broken(theInterface, "%s: extend %d answered %q", what, n+1, err)
 		case longer.Until.Before(start.Add(hidden * 9 / 10)):
-			return broken(theInterface, "%s: extend %d told an end in %v; it starts the time-out again", what, n+1, longer.Until.Sub(start))
+			return broken(theInterface, "%s: extend %d told an end in %v; it starts the timeout again", what, n+1, longer.Until.Sub(start))
 		}
 		t = longer
 	}

@@ -93,7 +93,7 @@ func longClaims(ctx context.Context, b bench) error {
 	return b.Moved(shortTimes, func(b bench) error {
 		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour, 60 * 24 * time.Hour} {
 			if err := claimOf(ctx, b, "hidden-for-"+hidden.String(), hidden); err != nil {
-				return fmt.Errorf("with a visibility time-out of %v: %w", hidden, err)
+				return fmt.Errorf("with a visibility timeout of %v: %w", hidden, err)
 			}
 		}
 		return nil

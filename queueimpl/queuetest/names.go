@@ -379,7 +379,7 @@ func clocksApart(ctx context.Context, b bench) error {
 	return nil
 }
 
-// claimEnds: a claim ends by its own time-out. It depends neither on the calls of other clients nor on how long
+// claimEnds: a claim ends by its own timeout. It depends neither on the calls of other clients nor on how long
 // the task had waited.
 func claimEnds(ctx context.Context, b bench) error {
 	c := b.Client(claims)

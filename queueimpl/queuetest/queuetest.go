@@ -42,7 +42,7 @@
 //
 // The longer a call to the server takes, the fewer tasks a rule uses. A rule ends after 12 s. If
 // it could not be completed because calls are slow, it is skipped; a failure is never the suite's
-// own time-out.
+// own timeout.
 //
 // No rule sleeps for a fixed time. On a real clock a rule polls until the expected event has
 // happened, and checks that it was not too early; on a virtual clock ([Bench.Pass]) it also
@@ -260,7 +260,7 @@ var rules = []rule{
 	{"a locked queue is not an empty one", "", nil, locked, lockedIsNotEmpty},
 	{"an ack counts once", "", nil, can[queueimpl.Acker], ackOnce},
 	{"a claimed task is hidden, then comes back", variant.NoLostTask, nil, lends, claimHides},
-	{"a claim ends soon after its time-out", variant.Progress, nil, lends, claimEndsSoon},
+	{"a claim ends soon after its timeout", variant.Progress, nil, lends, claimEndsSoon},
 	{"an ack counts until another has the task", variant.NoLostTask, nil, lends, lateAck},
 	{"an ack counts while another has another task", variant.NoLostTask, nil, lends, lateAckBeside},
 	{"an acked task never comes back", "", nil, lends, ackedStaysAway},
@@ -307,7 +307,7 @@ var rules = []rule{
 	{"a pop under a request that is interrupted", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Journaler]), journalInterrupted},
 	{"clients' clocks may differ", variant.NotEarly, skew, can[queueimpl.Delayer], clocksDiffer},
 	{"a claim does not end by another client's clock", variant.EffectOnce, skew, lends, claimsAndClocks},
-	{"a claim ends by its own time-out while others look", variant.NoLostTask, nil, lends, claimEnds},
+	{"a claim ends by its own timeout while others look", variant.NoLostTask, nil, lends, claimEnds},
 	{"a producer that dies between two commands", variant.NoLostTask, nil, unlocked, producerDies},
 	{"a consumer that dies between two commands", variant.NoLostTask, nil, unlocked, consumerDies},
 	{"a consumer that dies in an ack", variant.NoLostTask, crash, lends, ackerDies},

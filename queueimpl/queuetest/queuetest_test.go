@@ -220,7 +220,7 @@ var inCatalogue = []string{
 	"a claim lasts until its end when answers are slow",
 	"clients' clocks may differ",
 	"a claim does not end by another client's clock",
-	"a claim ends by its own time-out while others look",
+	"a claim ends by its own timeout while others look",
 	"a producer that dies between two commands",
 	"a consumer that dies between two commands",
 	"a consumer that dies in an ack",
@@ -418,7 +418,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 			return nil
 		}}, "an ack counts once", "contract"},
 		{"removes as it hands out", hooks{pop: removing}, "a claimed task is hidden, then comes back", "no-lost-task is broken"},
-		{"no visibility time-out", hooks{options: func(o *queueimpl.Options) { o.Visibility = time.Millisecond }},
+		{"no visibility timeout", hooks{options: func(o *queueimpl.Options) { o.Visibility = time.Millisecond }},
 			"a claimed task is hidden, then comes back", "contract"},
 		{"acks that ask nobody", hooks{ack: asksNobody}, "an ack counts until another has the task", "contract"},
 		{"no ack counts that comes late", hooks{ack: func(ctx context.Context, q full, name string, t queueimpl.Task) error {
@@ -483,7 +483,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"one queue for all", hooks{rename: func(string) string { return "the-queue" }},
 			"queues with unlike names do not mix", "is broken"},
 		{"claims that end a second late", hooks{options: func(o *queueimpl.Options) { o.Visibility += time.Second }},
-			"a claim ends soon after its time-out", "progress is broken"},
+			"a claim ends soon after its timeout", "progress is broken"},
 		{"peeking at everything", hooks{peek: func(ctx context.Context, q full, name string, count int) (tasks, error) {
 			s, err := q.State(ctx, name)
 			return s.Waiting[:min(count, len(s.Waiting))], err

@@ -428,11 +428,11 @@ func claimHides(ctx context.Context, b bench) error {
 	if b.Pass != nil {
 		b.Pass(visibility - time.Millisecond)
 		if _, err := other.Takes(ctx, theInterface, 1); err != nil {
-			return fmt.Errorf("just before the visibility time-out was over: %w", err)
+			return fmt.Errorf("just before the visibility timeout was over: %w", err)
 		}
 		b.Pass(time.Millisecond + grain)
 		if _, err := other.Takes(ctx, of, 1, "a"); err != nil {
-			return fmt.Errorf("when the visibility time-out was over: %w", err)
+			return fmt.Errorf("when the visibility timeout was over: %w", err)
 		}
 		return nil
 	}
@@ -477,7 +477,7 @@ func lateAck(ctx context.Context, b bench) error {
 }
 
 // bothHad has a client pop two tasks, neither of which comes back before both are there: a machine
-// that is held up between two pops for longer than the visibility time-out begins again, on another
+// that is held up between two pops for longer than the visibility timeout begins again, on another
 // queue and with a longer one. lasts changes the options accordingly.
 func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, lasts func(*queueimpl.Options), _ error) {
 	for try := range 5 {
@@ -507,7 +507,7 @@ func bothHad(ctx context.Context, b bench) (c *client, had []queueimpl.Task, las
 			return c, []queueimpl.Task{byID["a"], byID["b"]}, lasts, nil
 		}
 	}
-	return nil, nil, nil, &suitetest.TooSlow{Why: "of two tasks, one comes back before the other one was delivered, with each time-out that was tried"}
+	return nil, nil, nil, &suitetest.TooSlow{Why: "of two tasks, one comes back before the other one was delivered, with each timeout that was tried"}
 }
 
 // lateAckBeside makes one client pop one of two tasks after both claims have run out: the ack of the other task
@@ -553,7 +553,7 @@ func ackedStaysAway(ctx context.Context, b bench) error {
 	if err := c.Acks(ctx, theInterface, t, nil); err != nil {
 		return err
 	}
-	// Several time-outs later there is nothing.
+	// Several timeouts later there is nothing.
 	for end := c.Env.Clock.Now().Add(2 * visibility); b.Before(c, end); {
 		if _, err := c.Takes(ctx, variant.EffectOnce, 1); err != nil {
 			return err
@@ -715,11 +715,11 @@ func manyRunOut(ctx context.Context, b bench) error {
 		return err
 	}
 	tasks := len(ids)
-	other := b.Client() // with a long time-out only for what follows
+	other := b.Client() // with a long timeout only for what follows
 	if err := b.Ended(ctx, c, taken[len(taken)-1].Until); err != nil {
 		return err
 	}
-	// The queue may use either time-out: the one of the client that claimed a task, or the one of the next
+	// The queue may use either timeout: the one of the client that claimed a task, or the one of the next
 	// client.
 	again := map[string]bool{}
 	return b.Until(ctx, "the return of all tasks", func() (bool, error) {
@@ -874,7 +874,7 @@ func crowdGetsNothingTwice(ctx context.Context, b bench) error {
 	}
 	for id, n := range deliveries {
 		if n > 1 {
-			return broken(variant.NoDuplicateDelivery, "%q was delivered %d times, within the visibility time-out if there is one", id, n)
+			return broken(variant.NoDuplicateDelivery, "%q was delivered %d times, within the visibility timeout if there is one", id, n)
 		}
 	}
 	return nil

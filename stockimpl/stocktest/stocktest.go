@@ -43,7 +43,7 @@
 // judged at once: an order that is sent again may count twice.
 //
 // A rule ends after 12 s. One that did not get to its end because each call takes its time is
-// skipped, as too slow to judge; a failure is never the suite's own time-out.
+// skipped, as too slow to judge; a failure is never the suite's own timeout.
 //
 // This is a test of function under moderate concurrency, not a proof: that no
 // interleaving and no fault breaks a sale is for a search and for a run under
