@@ -196,7 +196,7 @@ func (o Options) fitEngine(c scenarios.Config) error {
 	case c.Engine != load.Coroutines:
 		return nil
 	case o.System != "":
-		return errors.New("--system does not go with --engine mux: clients would block while they wait for the system; use --engine goroutine")
+		return errors.New("--system cannot be used with --engine mux: clients would block while they wait for the system; use --engine goroutine")
 	case o.Target.Topology == "cluster":
 		return scenarios.ErrClusterMux
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hub receives releases on one subscription for all clients of the engine and wakes one waiter for each. Waking all
-// would cause a thundering herd in which all but one try in vain.
+// hub receives releases on one subscription for all clients of the engine. A release wakes the waiter that came first:
+// waking all would cause a thundering herd in which all but one try in vain.
 type hub struct {
 	sub *redis.PubSub
-	all bool // a release wakes every waiter
+	all bool // a release wakes every waiter, because the lock itself chooses the next
 
 	mu      sync.Mutex
 	waiting map[string]*list.List // of chan struct{}, by lock, in order of arrival

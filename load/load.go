@@ -58,8 +58,9 @@ type Config struct {
 	SQL *sql.DB
 	// Addr is given to every client, for code with a Redis client of its own.
 	Addr []string
-	// Dial creates one redis client per node with this many connections. For a shared pool it is called once, with
-	// -1, otherwise once per client, with the client's ID. Coroutines calls it for each pipeline, with [Pipeline].
+	// Dial creates one redis client per node with this many connections: for a client of the load, with its ID; with
+	// [Pipeline] for the clients of a worker; with [Shared] for the shared pool, the subscription to releases and an
+	// administrator.
 	Dial func(client int32, connections int) []redis.UniversalClient
 	// Inject, unless nil, is called for each new client. It may change the client's environment, and return a hook
 	// for all its commands.
@@ -100,12 +101,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	if c.Pool > 0 {
 		var err error
-		if e.shared, err = e.dial(ctx, sharedID, c.Pool); err != nil {
+		if e.shared, err = e.dial(ctx, Shared, c.Pool); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
 	if c.Waiting == PubSub {
-		conns, err := e.dial(ctx, sharedID, 1)
+		conns, err := e.dial(ctx, Shared, 1)
 		if err == nil {
 			e.hub, err = newHub(ctx, conns[0], c.InLine)
 		}
@@ -116,8 +117,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// sharedID replaces a client's ID for shared connections.
-const sharedID = -1
+// Shared and Pipeline replace a client's ID for connections that belong to no single client: those of the engine, and
+// those of the clients of a worker.
+const (
+	Shared   int32 = -1
+	Pipeline int32 = -2
+)
 
 // dial opens and warms one redis client per node.
 func (e *Engine) dial(ctx context.Context, id int32, connections int) ([]redis.UniversalClient, error) {
@@ -172,10 +177,10 @@ func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	return e.client(id, conns), nil
 }
 
-// Administrator creates a client that is not part of the load and that no fault affects: for work before and after
-// the load.
+// Administrator creates a client for work before and after the load. It is not part of the load, and no fault of
+// clients or of the wire affects it.
 func (e *Engine) Administrator(ctx context.Context) (*Client, error) {
-	conns, err := e.dial(ctx, sharedID, 1)
+	conns, err := e.dial(ctx, Shared, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +283,7 @@ func (e *Engine) Commands() int64 {
 	return n
 }
 
-// Stopping tells whether Stop was called, or the engine cannot go on: see Err.
+// Stopping reports whether Stop was called or the engine has failed; see Err.
 func (e *Engine) Stopping() bool { return closed.Is(e.stopping) || e.Err() != nil }
 
 // Err explains why this engine cannot run the clients; nil if it can. The error is of class errclass.ErrUsage.

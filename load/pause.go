@@ -39,7 +39,7 @@ func (attending) DialHook(next redis.DialHook) redis.DialHook {
 
 func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		sent := a.leaves()
+		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmd)
 		a.trip(sent, err)
 		a.sent(1, err)
@@ -50,7 +50,7 @@ func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		sent := a.leaves()
+		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmds)
 		a.trip(sent, err)
 		a.sent(len(cmds), err)

@@ -45,8 +45,8 @@ func (e *Engine) trip(sent time.Time, err error) {
 	}
 }
 
-// leaves returns the current time; zero if it is not needed.
-func (e *Engine) leaves() (t time.Time) {
+// sentAt returns the current time, the start of a command; zero without a shared pool, which alone needs it.
+func (e *Engine) sentAt() (t time.Time) {
 	if e.config.Pool > 0 {
 		t = time.Now()
 	}

@@ -13,9 +13,6 @@ import (
 	"oversell/variant"
 )
 
-// Pipeline replaces a client's ID for connections that all clients of a worker share.
-const Pipeline = -2
-
 const (
 	// mostWorkers bounds the workers: more take CPU time from the server, and make batches smaller.
 	mostWorkers = 4

@@ -24,8 +24,8 @@ const (
 	// Exponential doubles the pause from 1 ms up to the retry interval, with
 	// the same jitter.
 	Exponential Waiting = "exponential"
-	// PubSub sleeps until a release is published, and wakes one waiter for each, in order of arrival. The retry
-	// interval bounds the sleep, because the end of a lease is not published.
+	// PubSub sleeps until a release is published. A release wakes the waiter that came first, or all waiters of a lock
+	// with a wait line. The retry interval bounds the sleep, because the end of a lease is not published.
 	PubSub Waiting = "pubsub"
 )
 
@@ -41,7 +41,7 @@ func WaitingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// printedRetry is the pause between two tries in the source documents.
+// printedRetry is the pause between two attempts in the source documents.
 const printedRetry = 100 * time.Millisecond
 
 // firstPause is the first pause of Exponential.

@@ -17,7 +17,7 @@ import (
 const DefaultRTT = time.Millisecond
 
 // ErrClusterMux refuses a cluster.
-var ErrClusterMux = errclass.Usagef("a cluster does not go with --engine mux, whose pipelines lead to one server each: use --engine goroutine, or another --topology")
+var ErrClusterMux = errclass.Usagef("--topology cluster cannot be used with --engine mux, whose pipelines lead to one server each: use --engine goroutine, or another --topology")
 
 // engineFits fills in the engine, and refuses settings that it does not support.
 func (c *Config) engineFits() error {
@@ -42,9 +42,9 @@ func (c *Config) multiplexes() error {
 	const instead = "use --engine goroutine"
 	switch {
 	case c.Pool > 0:
-		return fmt.Errorf("--pool does not go with --engine mux, whose clients share its pipelines: leave it out")
+		return fmt.Errorf("--pool cannot be used with --engine mux, whose clients share its pipelines: leave it out")
 	case c.Waiting == load.PubSub:
-		return fmt.Errorf("--waiting pubsub does not go with --engine mux, whose clients cannot wait for a subscription: use --waiting poll, or %s", instead)
+		return fmt.Errorf("--waiting pubsub cannot be used with --engine mux, whose clients cannot wait for a subscription: use --waiting poll, or %s", instead)
 	case c.NeedsSQL():
 		return unmet("scenario %s keeps its state in SQL, whose driver blocks: --engine mux cannot run it; %s", c.Scenario.Name, instead)
 	}

@@ -306,7 +306,7 @@ func (r *run) recorder(lc *load.Client) *history.Recorder {
 	return r.shared[n]
 }
 
-// sweepEvery is the interval at which recorded operations are written to the file: a kill -9 loses at most this
+// sweepEvery is the interval at which recorded operations are written to the file: a kill -9 loses about this
 // much.
 const sweepEvery = 50 * time.Millisecond
 

@@ -127,7 +127,7 @@ type Config struct {
 
 	TTL   time.Duration // the lease
 	Wait  time.Duration // how long one acquisition keeps trying
-	Retry time.Duration // maximum pause between two tries
+	Retry time.Duration // maximum pause between two attempts
 	// MaxTries is the maximum number of tries of one acquisition; 0: no limit.
 	MaxTries int
 	// Timeout is how long a client waits for an answer; 0: the target's default.

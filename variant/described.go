@@ -3,7 +3,7 @@ package variant
 // Described is what is known of a variant, of whichever kind.
 type Described struct {
 	Name string `json:"name"`
-	// Was are its names in earlier versions.
+	// Was lists its names in earlier versions.
 	Was []string `json:"was,omitempty"`
 	// Source is the text that the variant comes from.
 	Source  string `json:"source"`

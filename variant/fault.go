@@ -34,5 +34,5 @@ const (
 	Evict Fault = "evict"
 )
 
-// Faults lists them all but [NoFault], in the order in which reports name them.
+// Faults lists all faults but [NoFault], in the order of reports.
 var Faults = []Fault{Overrun, Resend, Crash, DropReply, Retry, LateRequest, FreezeRenewal, Failover, RestartEmpty, ClockSkew, ClockJump, Evict}

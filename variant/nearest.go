@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Nearest returns up to three of names that are most like name, best first: those that contain it or are contained in
-// it, and those within a few edits (one for a short name, since all short names are alike), whatever their case. It serves hints about
-// misspelt names.
+// Nearest returns up to three of names that are most like name, best first, whatever their case: those that contain it
+// or are contained in it (the shorter one has at least three letters), and those within a few edits: none for names of
+// one or two letters, one for three or four, then a third of the letters, at least two. It serves hints about misspelt
+// names.
 func Nearest(name string, names []string) []string {
 	type scored struct {
 		name string
@@ -41,7 +42,7 @@ func slips(letters int) int {
 	return max(2, letters/3)
 }
 
-// Edits returns how many letters must be added, removed, replaced, or exchanged with their neighbour to turn one text
+// Edits returns how many bytes must be added, removed, replaced, or exchanged with their neighbour to turn one text
 // into another.
 func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
@@ -69,7 +70,7 @@ func Edits(a, b string) int {
 	return row[len(b)]
 }
 
-// First returns the first of all that is the one meant, and whether there is one.
+// First returns the first element of all for which is reports true, and whether there is one.
 func First[V any](all []V, is func(V) bool) (first V, found bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true

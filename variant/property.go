@@ -1,7 +1,6 @@
 package variant
 
-// Property is the name of a promise. The names are stable: they stand in JSON
-// documents, JUnit files and gates.
+// Property is the name of a property. Names are stable: JSON documents, JUnit files and plans of a gate contain them.
 type Property string
 
 // The properties that the checkers judge.
@@ -47,7 +46,7 @@ const (
 	Dispatch Object = "dispatch"
 )
 
-// Objects are all of them, in the order of catalogues.
+// Objects lists all objects, in the order of the command list.
 var Objects = []Object{Lock, Sale, Queue, IDs, Dispatch}
 
 // PropertyInfo describes a property of an object.

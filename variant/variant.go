@@ -36,8 +36,8 @@ type Env struct {
 	// exponential back-off, or a notification of the release. An error means that the client must stop trying; a
 	// variant then withdraws its request and reports a refusal.
 	Wait func(ctx context.Context, key string, atMost time.Duration) error
-	// Go runs f beside the client, with a context that ends when the client
-	// does. join waits until f has returned.
+	// Go runs f beside the client, with a context that ends when the client does. join waits until f has returned; if
+	// the context of join ends first, it returns the cause.
 	Go func(f func(context.Context)) (join func(context.Context) error)
 	// Step, in a search, sends the commands of code that does not use Redis, such as another process. It is nil
 	// elsewhere.
@@ -115,8 +115,8 @@ type Needs struct {
 	ServerClock bool `json:"server_clock,omitempty"`
 }
 
-// Flaw is one known way in which a variant breaks; the checkers must catch it. A flaw that no check has caught is a bug
-// in this program.
+// Flaw is one known way in which a variant breaks; the checkers must catch it. A declared flaw that no check catches is
+// an error of this program.
 type Flaw struct {
 	// Property is what breaks.
 	Property Property `json:"property"`

@@ -63,7 +63,7 @@ func (h hook) wait(ctx context.Context, cmd redis.Cmder, args []any, limit time.
 			break
 		}
 		if pass(c); ctx.Err() != nil {
-			return failAll([]redis.Cmder{cmd}, context.Cause(ctx))
+			return FailAll([]redis.Cmder{cmd}, context.Cause(ctx))
 		}
 		element, err = take()
 	}

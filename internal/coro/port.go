@@ -122,14 +122,14 @@ func (p *port) say(answer string, send func() error) error {
 func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next func(context.Context) error) error {
 	c := p.owner.Load()
 	if c == nil {
-		return failAll(cmds, net.ErrClosed) // a goroutine that outlived its client
+		return FailAll(cmds, net.ErrClosed) // a goroutine that outlived its client
 	}
 	if !c.own() {
-		return failAll(cmds, ErrAlone)
+		return FailAll(cmds, ErrAlone)
 	}
 	c.alive()
 	if ctx.Err() != nil {
-		return failAll(cmds, context.Cause(ctx))
+		return FailAll(cmds, context.Cause(ctx))
 	}
 	// As with a real connection, a command under way is not abandoned when its context ends.
 	send := func() error { return next(context.WithoutCancel(ctx)) }
@@ -160,9 +160,9 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 	c.current.sends = nil // the library may not have sent it: its connection was closed before
 	switch s.observation.Failure {
 	case NoAnswer:
-		return failAll(cmds, noAnswer{})
+		return FailAll(cmds, noAnswer{})
 	case TimedOut:
-		return failAll(cmds, context.DeadlineExceeded)
+		return FailAll(cmds, context.DeadlineExceeded)
 	}
 	return err
 }
@@ -200,7 +200,8 @@ func forgets(r *Request) bool {
 	return r.Tx || len(r.Commands) == 1 && rediscmd.Is(r.Commands[0][0], rediscmd.Unwatches)
 }
 
-func failAll(cmds []redis.Cmder, err error) error {
+// FailAll makes err the result of every command, and returns it.
+func FailAll(cmds []redis.Cmder, err error) error {
 	for _, cmd := range cmds {
 		cmd.SetErr(err)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Book hands out the arrivals of a run to its clients, each once and in order, and records how they were begun. It
-// is safe for concurrent use. All times are since the start of the run.
+// is safe for concurrent use. Times that its methods take are since the start of the run; ends and next are since the
+// start of the load.
 type Book struct {
 	rate Rate
 	ends time.Duration // end of the load, since its start; 0: no end
@@ -101,8 +102,8 @@ func (b *Book) Begin(a *Arrival, now time.Duration) {
 	}
 }
 
-// noticeable is the minimum wait for a client to be counted: a client takes less than this from one step to the
-// next.
+// noticeable is the shortest wait for a client that is counted: a shorter one is the pause between two steps of a
+// client.
 const noticeable = time.Millisecond
 
 // End records that the step of an arrival has ended.

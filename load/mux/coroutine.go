@@ -80,16 +80,16 @@ func (w *worker) start(parent *coroutine, body func()) *coroutine {
 	return co
 }
 
-// crash recovers the panic of a coroutine that was crashed. Any other panic passes to the goroutine that resumed
-// it, and ends the program like any panic.
+// crash recovers any panic once the Mux is dead: its coroutines were crashed. Before that, a panic passes to the
+// goroutine that resumed the coroutine, and ends the program like any panic.
 func (co *coroutine) crash() {
 	if co.w.m.dead.Load() {
 		_ = recover()
 	}
 }
 
-// stand prepares the current coroutine for a stop.
-func (w *worker) stand() ticket {
+// newTicket returns the ticket of the next park of the current coroutine.
+func (w *worker) newTicket() ticket {
 	co := w.current
 	co.ticket++
 	co.why = began
@@ -105,7 +105,7 @@ func (w *worker) park() why {
 	return co.why
 }
 
-// alive panics in the coroutines of a dead worker.
+// alive panics once the Mux is dead.
 func (w *worker) alive() {
 	if w.m.dead.Load() {
 		panic(coro.Crashed{})
@@ -134,7 +134,7 @@ func (w *worker) caller(ctx context.Context) (*coroutine, error) {
 // is stopped.
 func (w *worker) until(ctx context.Context, d time.Duration, closed <-chan struct{}, mayStop bool) why {
 	co := w.current
-	t := w.stand()
+	t := w.newTicket()
 	w.wheel.add(&co.timer, w.clock()+d)
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, func() { w.post(mail{wake: t, why: cancelled}) })()
@@ -169,12 +169,12 @@ type request struct {
 // errLate is the error of a request whose reply would have come after the timeout.
 var errLate = fmt.Errorf("no reply within the timeout: %w", os.ErrDeadlineExceeded)
 
-// lose replaces the replies of a request by an error.
+// lose sets errLate as the result of every command of a request.
 func (r *request) lose() {
 	if r.one != nil {
 		r.one.SetErr(errLate)
 	}
-	failAll(r.many, errLate) //nolint:errcheck // err returns it
+	coro.FailAll(r.many, errLate) //nolint:errcheck // err returns it
 }
 
 // err returns the first error of the commands.

@@ -83,7 +83,7 @@ func (w *Worker) Turn() {
 	w.alive()
 	co.fresh = true
 	if w.due.len() > 0 {
-		w.stand()
+		w.newTicket()
 		w.due.push(co)
 		w.park()
 	}
@@ -96,7 +96,7 @@ func (w *Worker) Hold(holds bool) {
 	}
 }
 
-// Group counts the additional threads of a client.
+// Group counts the coroutines started by Go and Beside that have not ended.
 type Group struct {
 	n       int
 	waiting ticket
@@ -108,7 +108,8 @@ func (g *Group) left(w *worker) {
 	}
 }
 
-// Go runs f as a coroutine of the caller's client. join waits until it has ended.
+// Go runs f as a coroutine of the caller's client. join waits until it has ended; if the context of join ends first, it
+// returns the cause.
 func (w *Worker) Go(g *Group, f func()) (join func(context.Context) error) {
 	return w.spawn(g, f, false)
 }
@@ -144,7 +145,7 @@ func (w *Worker) join(ctx context.Context, co *coroutine) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	t := w.stand()
+	t := w.newTicket()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, func() { w.post(mail{wake: t, why: cancelled}) })()
 	}
@@ -160,6 +161,6 @@ func (w *Worker) Await(g *Group) {
 	if _, err := w.caller(context.Background()); err != nil || g.n == 0 {
 		return
 	}
-	g.waiting = w.stand()
+	g.waiting = w.newTicket()
 	w.park()
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/coro"
 )
 
 // hook parks every command in the worker of its client. It is the innermost hook.
@@ -54,7 +56,7 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		case err == errHelper:
 			return next(ctx, cmds)
 		case err != nil:
-			return failAll(cmds, err)
+			return coro.FailAll(cmds, err)
 		case derived || !h.w.allShare(cmds):
 			return h.w.alone(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
 		case ctx.Done() != nil:
@@ -87,7 +89,7 @@ func (w *worker) allShare(cmds []redis.Cmder) bool {
 // ask sends a request of the current coroutine, and returns when it is answered.
 func (w *worker) ask(l *lane, r *request) why {
 	r.call, r.abandoned = w.now, false
-	r.sent = w.stand().number
+	r.sent = w.newTicket().number
 	l.ask(r)
 	why := w.park()
 	w.widths.RecordValue(int64(w.now - r.call)) //nolint:errcheck // values off the scale are not counted
@@ -98,7 +100,7 @@ func (w *worker) ask(l *lane, r *request) why {
 // when the caller has continued.
 func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []redis.Cmder) error {
 	if err := ctx.Err(); err != nil {
-		return failAll(many, err)
+		return coro.FailAll(many, err)
 	}
 	co := w.current
 	r := &request{co: co}
@@ -114,7 +116,7 @@ func (w *worker) askUntil(ctx context.Context, l *lane, one redis.Cmder, many []
 	stop()
 	if why == cancelled {
 		r.abandoned = true
-		return failAll(many, ctx.Err())
+		return coro.FailAll(many, ctx.Err())
 	}
 	if one != nil {
 		assign(one, r.one)
@@ -131,7 +133,7 @@ func (w *worker) alone(ctx context.Context, do func(context.Context) error) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := w.stand()
+	t := w.newTicket()
 	call := w.now
 	var err error
 	go func() {
@@ -154,11 +156,4 @@ func copyOf(cmd redis.Cmder) redis.Cmder {
 // assign copies a reply from the copy to the command.
 func assign(cmd, copied redis.Cmder) {
 	reflect.ValueOf(cmd).Elem().Set(reflect.ValueOf(copied).Elem())
-}
-
-func failAll(cmds []redis.Cmder, err error) error {
-	for _, cmd := range cmds {
-		cmd.SetErr(err)
-	}
-	return err
 }

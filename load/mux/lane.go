@@ -6,7 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batch is the maximum number of commands in a pipeline: more adds latency but no throughput.
+// batch is the number of commands at which a pipeline is full; the last request may exceed it. More commands would add
+// latency but no throughput.
 const batch = 64
 
 // wakes is the number of places in a batch reserved for clients whose pause has ended, if there are any. Without
@@ -142,7 +143,7 @@ func (l *lane) free() *pipe {
 	return nil
 }
 
-// take moves requests into the batch, up to its size.
+// take moves requests into the batch until it has most commands. The last request is not split.
 func (p *pipe) take(from *fifo[*request], most int) {
 	for len(p.cmds) < most {
 		r, any := from.pop()

@@ -1,9 +1,9 @@
 // Package mux runs tens of thousands of clients as coroutines on a few connections.
 //
 // A client runs the same code as in a goroutine: a hook of go-redis parks each command in the client's worker. A
-// worker runs one coroutine at a time. It collects commands into pipelines of at most 64, and resumes each
-// coroutine when its reply arrives. So a command costs a switch between two coroutines and a share of two system
-// calls, and a client costs the memory of its stack.
+// worker runs one coroutine at a time. It collects commands into pipelines of about 64 (a client's own pipeline is
+// not split), and resumes each coroutine when its reply arrives. So a command costs a switch between two coroutines
+// and a share of two system calls, and a client costs the memory of its stack.
 //
 // The engine is part of the experiment. Replies come in batches, so the interval of an operation is wider than the
 // operation: a check of such a history is weaker, and reports show the widths. Round trips are shorter than those
@@ -39,19 +39,20 @@ type Options struct {
 	// Alone creates one *redis.Client per node for commands that need a dedicated connection: transactions, and
 	// commands that block. It is called once for each worker.
 	Alone func() []redis.UniversalClient
-	// Hooks are added to every redis client of the clients.
+	// Hooks are added to the redis clients that Worker.Redis returns.
 	Hooks []redis.Hook
 	// RTT is the mean of the virtual round-trip time that delays every reply; 0: none. It is exponentially
-	// distributed. A reply that would come after the ReadTimeout of Alone is lost.
+	// distributed, and at most 20 times the mean. A reply over a lane that would come after the ReadTimeout of Alone is
+	// lost; on a dedicated connection it comes at the ReadTimeout at the latest.
 	RTT time.Duration
 	// Seed fixes the virtual round-trip times.
 	Seed uint64
-	// Patience is how long a client may run without parking; 0 means 5 s. It is detected after at most twice that
-	// time.
+	// Patience is how long a client may run without parking; 0 means 5 s. A client that runs longer is detected within
+	// twice that time.
 	Patience time.Duration
 }
 
-// Mux owns the workers. Its methods are safe for concurrent use.
+// Mux owns the workers. Stop, Err and Commands are safe for concurrent use; the other methods are called one at a time.
 type Mux struct {
 	o       Options
 	epoch   time.Time
@@ -104,8 +105,8 @@ func (m *Mux) worker(number int) *Worker {
 	return w
 }
 
-// Hooked returns redis clients for clients of this worker, one per node, with additional hooks. Any goroutine may
-// call it.
+// Hooked returns redis clients for clients of this worker, one per node, with these hooks in place of
+// Options.Hooks. Any goroutine may call it.
 func (w *Worker) Hooked(hooks ...redis.Hook) []redis.UniversalClient {
 	all := make([]redis.UniversalClient, len(w.apart))
 	for i, c := range w.apart {
@@ -135,7 +136,7 @@ type Thread struct {
 }
 
 // Run starts all threads at the same time and returns when all have ended, or when one blocks its worker: see Err. It
-// calls begin when all can start. It is not safe for concurrent use.
+// calls begin when all can start.
 func (m *Mux) Run(threads []Thread, begin func()) {
 	m.ran = len(threads)
 	defer collectLess(len(threads))()
@@ -251,7 +252,7 @@ func (m *Mux) fail(err error) {
 var errAlone = errclass.Usagef("%w, or be run with --engine goroutine", coro.ErrAlone)
 
 // errOther is the error for a client that uses a redis client of another worker.
-var errOther = errors.New("a redis client was used outside of the client that it belongs to")
+var errOther = errclass.Usagef("a redis client was used outside of the client that it belongs to")
 
 // Commands returns the number of commands sent so far.
 func (m *Mux) Commands() (n int64) {
@@ -273,14 +274,14 @@ func (m *Mux) Close() error {
 	for _, w := range m.workers {
 		errs = append(errs, w.close())
 	}
-	if m.ran >= many {
+	if m.ran >= manyClients {
 		debug.FreeOSMemory() // frees their stacks; judging the run needs memory, too
 	}
 	return errors.Join(errs...)
 }
 
-// many is the number of clients from which memory is returned to the system at once.
-const many = 10_000
+// manyClients is the number of clients from which Close returns the memory of a run to the system at once.
+const manyClients = 10_000
 
 func (w *Worker) close() error {
 	for w.over.Load() && len(w.all) > 0 {
@@ -302,7 +303,7 @@ func (w *Worker) close() error {
 }
 
 // Widths returns how long commands took, from the call to the delivery of the reply: the median and the 99th
-// percentile. Call it after the clients have ended.
+// percentile.
 func (m *Mux) Widths() (p50, p99 time.Duration) {
 	all := hdrhistogram.New(1, int64(time.Hour), 2)
 	for _, w := range m.workers {

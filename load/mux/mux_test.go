@@ -294,6 +294,18 @@ func TestForeignGoroutine(t *testing.T) {
 	}
 }
 
+// TestClientOfAnotherWorker checks that a client that uses a redis client of another worker is detected.
+func TestClientOfAnotherWorker(t *testing.T) {
+	addr, _ := servertest.Start(t)
+	m := start(t, Options{Workers: 2}, addr)
+	one, other := m.Workers()[0], m.Workers()[1]
+	var got error
+	m.Run([]Thread{{one, func() { got = other.Redis()[0].Get(context.Background(), "k").Err() }}}, func() {})
+	if !errors.Is(got, errOther) || !errors.Is(m.Err(), errclass.ErrUsage) {
+		t.Errorf("the client got %v, and the run %v; want an error of class ErrUsage", got, m.Err())
+	}
+}
+
 // TestBlockingCode checks that a client that blocks is detected.
 func TestBlockingCode(t *testing.T) {
 	addr, _ := servertest.Start(t)

@@ -14,8 +14,8 @@ import (
 )
 
 // worker runs many clients, one at a time. For each server it has a lane for clients that hold a lock and one for
-// all others. All fields but the last ones belong to whoever runs the worker: its loop, or the coroutine that the
-// loop has resumed.
+// all others. The fields from step on are atomic or guarded by mu; the others belong to whoever runs the worker: its
+// loop, or the coroutine that the loop has resumed.
 type worker struct {
 	m      *Mux
 	number int
@@ -97,7 +97,7 @@ func (w *worker) loop() {
 		for _, l := range w.lanes {
 			l.send()
 		}
-		if len(w.all) > 0 && w.ready.len() == 0 && !w.starving() {
+		if len(w.all) > 0 && w.ready.len() == 0 && !w.resumable() {
 			w.idle(idle)
 		}
 	}
@@ -108,8 +108,8 @@ func (w *worker) loop() {
 // crowded reports whether enough requests are queued to go on without clients whose pause has ended.
 func (w *worker) crowded() bool { return w.asked >= backlog }
 
-// starving reports whether a client whose pause has ended could be resumed.
-func (w *worker) starving() bool {
+// resumable reports whether a client whose pause has ended can be resumed.
+func (w *worker) resumable() bool {
 	if w.due.len() == 0 || w.crowded() {
 		return false
 	}
@@ -210,7 +210,7 @@ func (w *worker) roundTrip() time.Duration {
 	return time.Duration(min(w.rand.ExpFloat64(), 20) * float64(w.m.o.RTT))
 }
 
-// wake ends a stop of a coroutine, unless it has ended.
+// wake resumes a parked coroutine for an event, unless the ticket is of an earlier park.
 func (w *worker) wake(t ticket, why why) {
 	if t.co == nil || !t.co.parked || t.co.ticket != t.number {
 		return
