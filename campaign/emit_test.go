@@ -69,7 +69,7 @@ func TestEmittedTestsFailWhileTheBugIsThere(t *testing.T) {
 		"--- PASS: TestPhpLockAtomic" + property,
 		"setnx Lock:order",
 		flawed.Counterexample.Sentence,
-		"that bug is gone",
+		"no longer follows the schedule",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q:\n%s", want, out)

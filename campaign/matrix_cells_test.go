@@ -76,14 +76,14 @@ var Failures = []Failure{
 		},
 	},
 	{
-		Mode: "live owner robbed", Trigger: "load alone: a contender looks between SETNX and EXPIRE, or just after a release",
+		Mode: "live owner robbed", Trigger: "load alone: another client looks between SETNX and EXPIRE, or just after a release",
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"php-lock-printed", "php-lock"}, "--scenario", "mutex"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release", "php-lock-atomic"}, "--scenario", "mutex"),
 		),
 	},
 	{
-		Mode: "forced unlock", Trigger: "load alone: enough contenders count between INCR and EXPIRE, as at a thundering start",
+		Mode: "forced unlock", Trigger: "load alone: enough clients count between INCR and EXPIRE, as at a thundering start",
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"incr-max"}),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"incr-atomic", "lua-release"}),

@@ -59,8 +59,8 @@ type Options struct {
 	Limit time.Duration
 }
 
-// Pool is one client's view of a pool of tasks. It is used by one goroutine at a
-// time. Any error other than this package's leaves the outcome open: the change may have happened, or may yet happen.
+// Pool is one client's view of a pool of tasks. It is used by one goroutine at a time. An error other than ErrEmpty,
+// ErrBusy and ErrLost leaves the outcome open: the change may have happened, or may yet happen.
 type Pool interface {
 	// Open fills the pool. It is called once, before any client starts.
 	Open(ctx context.Context, tasks []Task, users []User) error

@@ -20,8 +20,8 @@ func granted(name, token, via string, start time.Time, ttl time.Duration) Lock {
 	return Lock{Key: name, Token: token, Via: via, Until: start.Add(ttl)}
 }
 
-// acquire repeats attempt until it does anything but report ErrHeld, or the
-// waiting time or the tries are used up. attempt gets the time at which it starts.
+// acquire repeats attempt while it reports ErrHeld or errNoMajority, until the waiting time or the attempts are used up
+// or env.Wait fails. attempt gets the time at which it starts.
 func acquire(ctx context.Context, env variant.Env, name string, o Options, attempt func(start time.Time) (Lock, error)) (Lock, error) {
 	start := env.Clock.Now()
 	deadline := start.Add(o.Wait)

@@ -9,9 +9,9 @@ import (
 	"oversell/variant"
 )
 
-// fair serves waiters in the order in which they came. A waiter keeps its place with every attempt; one that is silent
-// for longer than the patience is considered dead and loses it. A client that asks only once does not join the line and
-// is served only when the line is empty.
+// fair serves waiters in the order in which they came. A waiter keeps its place with every attempt. With reap, one that
+// is silent for longer than patience is considered dead and loses its place. A client that asks only once does not join
+// the line and is served only when the line is empty.
 type fair struct {
 	luaRelease
 	// reap is false in the control: there a dead head blocks the line.

@@ -240,7 +240,7 @@ func TestPrintedTakeoverLosesTheExpiry(t *testing.T) {
 		a.step("expire")
 		b.step("set") // removes the expiry that the owner has set, and sets none
 		b.ends(nil)
-		s.wantEntry(nil, "no expiry is left, so every contender takes the lock over")
+		s.wantEntry(nil, "no expiry is left, so every client takes the lock over")
 		s.wantEntry(nil, "and the next one, too")
 	}, "php-lock-printed")
 }
@@ -312,7 +312,7 @@ func TestCrowdForcesALiveOwnerOut(t *testing.T) {
 	}
 	on(t, func(s *stage) {
 		if err := crowd(s); err != nil {
-			t.Error("ten contenders did not force the lock open")
+			t.Error("ten clients did not force the lock open")
 		}
 	}, "incr-max")
 	on(t, func(s *stage) {

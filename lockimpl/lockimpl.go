@@ -13,8 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// ErrHeld refuses an Acquire: another client holds the lock, and the waiting time or the tries are used up. The refused
-// client holds nothing.
+// ErrHeld refuses an Acquire: the lock was not granted before the waiting time or the attempts were used up, or before
+// the client had to stop. The refused client holds nothing.
 var ErrHeld = errors.New("lock is held")
 
 // ErrLost refuses an Extend or a Release: the lock was not, or no longer, the
@@ -45,7 +45,7 @@ type Options struct {
 	Wait time.Duration
 	// RetryEvery is the longest pause between two attempts.
 	RetryEvery time.Duration
-	// MaxTries bounds the attempts; 0 means no bound.
+	// MaxTries is the maximum number of attempts; 0 means no bound.
 	MaxTries int
 }
 
@@ -55,7 +55,8 @@ type Options struct {
 // Any error other than ErrHeld and ErrLost leaves the outcome open: the command
 // may have been, or may yet be, executed.
 type Locker interface {
-	// Acquire obtains the lock or returns ErrHeld.
+	// Acquire obtains the lock or returns ErrHeld. If Env.Wait returns an error, because the run is stopped or ctx
+	// ends, Acquire withdraws its request and returns ErrHeld with that error.
 	Acquire(ctx context.Context, key string, o Options) (Lock, error)
 	// Extend moves the end of the lease to ttl from now and returns the lock
 	// with its new Until, or ErrLost.

@@ -20,8 +20,7 @@ func newRedlock(env variant.Env) Locker { return redlock{env} }
 // quorum returns the size of a majority.
 func (r redlock) quorum() int { return len(r.env.Redis)/2 + 1 }
 
-// nodeTimeout bounds the time for one node, far below the lease, so that a
-// blocked node is skipped.
+// nodeTimeout bounds the time for one node, so that a blocked node is skipped: 1/20 of the lease, but at least 5 ms.
 func nodeTimeout(ttl time.Duration) time.Duration { return max(ttl/20, 5*time.Millisecond) }
 
 // drift returns the allowed difference of the nodes' clocks within a lease, plus 2 ms for the resolution of expiry.

@@ -23,7 +23,7 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 
 // Why locks break: one sentence for each mechanism.
 const (
-	whyDel           = "DEL does not check the owner: a holder that outlived its lease deletes its successor's lock, and the next contender enters beside the successor"
+	whyDel           = "DEL does not check the owner: a holder that outlived its lease deletes its successor's lock, and the next client enters beside the successor"
 	whyDecades       = "the lease of a dead holder runs for decades"
 	whyBlindExtend   = "extending does not check the owner: it prolongs any lock under the name"
 	whyLine          = "the wait line was on the server that lost its data: the next client begins a new one"
@@ -104,7 +104,7 @@ var Variants = []Variant{
 		Summary:  "SETNX, EXPIRE with an absolute time (a lease as long as the time since 1970), takeover when TTL < 0, isLocking assigns",
 		Promises: demands,
 		Flaws: slices.Concat([]variant.Flaw{
-			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "another client that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes any holder's lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
@@ -117,7 +117,7 @@ var Variants = []Variant{
 		Summary:  "SETNX, EXPIRE, takeover with an expiry when TTL < 0, release by GET, compare, DEL",
 		Promises: demands,
 		Flaws: slices.Concat([]variant.Flaw{
-			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "a contender that looks between the owner's SETNX and EXPIRE, or just after a release, takes the lock over while it is held"},
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "another client that looks between the owner's SETNX and EXPIRE, or just after a release, takes the lock over while it is held"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the value is a whole second: two clients that called in the same second cannot tell their locks apart, so one deletes the other's"},
 		}, expiring),
 		Needs: variant.Needs{WholeSeconds: true},
@@ -144,7 +144,7 @@ var Variants = []Variant{
 		Summary:  "as incr, but a client that counts to the maximum and finds no expiry deletes the key",
 		Promises: demands,
 		Flaws: slices.Concat([]variant.Flaw{
-			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough contenders between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
+			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "enough waiting clients between the owner's INCR and EXPIRE force a live owner out: a thundering start does it"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "the owner that was forced out deletes its successor's lock"},
 		}, releasedByDel, expiring),
 		Needs: variant.Needs{WholeSeconds: true},

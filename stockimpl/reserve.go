@@ -59,8 +59,8 @@ var (
 // ErrStale: try again. A confirmation after its reservation ran out gets the
 // same answer: its pieces go back to the stock, and the order may be sent again.
 // "Left", in the answers of Buy and Refund, counts the pieces that are not
-// bought: free and reserved. Of more than 2^53 pieces, which a script does not
-// add exactly, nothing is said; an order for a few more than there are may then
+// bought: free and reserved. Above 2^53 pieces, which a script does not add
+// exactly, the answer is Unsaid; an order for a few more than there are may then
 // be ErrStale instead of ErrSoldOut.
 //
 // As with lua, an id is used up by its purchase: sent again, even after its

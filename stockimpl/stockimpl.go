@@ -26,7 +26,7 @@ var ErrStale = errors.New("stale")
 // success.
 var ErrRepeated = errors.New("order was already counted")
 
-// Unsaid is the number of pieces left that Buy and Refund return if the sale does not know it.
+// Unsaid is what Buy and Refund return as the number of pieces left if the sale does not report it.
 const Unsaid = -1
 
 // Order is one buyer's order. Sending the same ID twice means sending the same order twice.
@@ -37,7 +37,8 @@ type Order struct {
 }
 
 // Sale is one client's view of one product's stock. It is used by one goroutine
-// at a time. Any error other than this package's leaves the outcome open.
+// at a time. An error other than ErrSoldOut, ErrStale and ErrRepeated leaves the
+// outcome open.
 type Sale interface {
 	// Open puts the product on sale with this many pieces. It is called once,
 	// before any client starts.

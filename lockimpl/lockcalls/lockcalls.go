@@ -1,7 +1,7 @@
-// Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the call is
-// over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a grant, success
-// and ErrHeld do not. It also tests calls in an order that few clients make: a holder that asks again, one that acts
-// inside a later lease than its first or on one of two grants, a client that dies after it has waited, a client that loses a
+// Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the
+// call is over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a
+// grant, success and ErrHeld do not. It also tests calls in an order that few clients make: a holder that acquires the
+// lock again, extends it into a later lease or uses one of two grants, a client that waits and dies, one that loses the
 // lock while it renews it, and many calls in quick succession.
 package lockcalls
 
@@ -34,7 +34,7 @@ type Bench struct {
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
 	// Lasted returns how long the machine and the servers have answered in time.
 	Lasted func() time.Duration
-	// Log tells what could not be tried.
+	// Log logs what could not be tried.
 	Log func(format string, args ...any)
 }
 
@@ -47,7 +47,7 @@ type Case struct {
 // long is a lease that does not run out within a case.
 const long = time.Minute
 
-// soon is within what time a lock that nobody holds is granted.
+// soon is the longest time until a free lock is granted.
 const soon = 2 * time.Second
 
 // failing is a client whose calls can be made to fail.
@@ -68,7 +68,7 @@ var WritesFail = calls(func(b Bench) (*failing, error) {
 		return nil, err
 	}
 	if unfit != nil {
-		b.Log("it was not tried what happens when commands within a script fail: %v", unfit)
+		b.Log("failing commands within a script were not tested: %v", unfit)
 		return nil, nil
 	}
 	c.Practise(b.Name, b.TTL, b.Extends)
@@ -274,7 +274,7 @@ func (b Bench) givesUp(wait time.Duration, stands func(wire.Command) bool) error
 	if released != nil || !errors.Is(err, lockimpl.ErrHeld) {
 		return nil
 	}
-	return b.free(fmt.Sprintf("a client that stopped waiting was told %q, its holder had released the lock before the client's last commands", err))
+	return b.free(fmt.Sprintf("a client that gave up waiting was answered %q, and the holder had released the lock before the client's last commands", err))
 }
 
 // after reports whether a command is the n-th of those sent when so much time has passed since the first.

@@ -189,7 +189,7 @@ func TestGivesUp(t *testing.T) {
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	for i, c := range GivesUp {
 		err := c.Try(bench(t, s, fmt.Sprintf("heir-%d", i), func(e variant.Env) lockimpl.Locker { return heir{careless{e}, false} }))
-		if caught := c.Name == "command 2 of a client that has waited 0s" || strings.HasPrefix(c.Name, "new command 1 "); caught && (err == nil || !strings.Contains(err.Error(), `a client that stopped waiting was told "lock is held"`)) {
+		if caught := c.Name == "command 2 of a client that has waited 0s" || strings.HasPrefix(c.Name, "new command 1 "); caught && (err == nil || !strings.Contains(err.Error(), `a client that gave up waiting was answered "lock is held"`)) {
 			t.Errorf("%s: %v; want that the lock is caught", c.Name, err)
 		}
 	}

@@ -110,11 +110,11 @@ func (b Bench) leaves(holder *lockclient.Client, grants [2]lockimpl.Lock, had [2
 		}
 	}
 	holder.Die()
-	return b.next(last, longest, fmt.Sprintf("after its holder had taken the lock twice, %s, and died", t.said(b)))
+	return b.next(last, longest, fmt.Sprintf("after its holder had taken the lock twice, %s, and died", t.describe(b)))
 }
 
-// said tells what happened to the grants.
-func (t twice) said(b Bench) string {
+// describe returns the leases of the grants and the calls made on them, for a message.
+func (t twice) describe(b Bench) string {
 	which, other := "second", "first"
 	if t.first {
 		which, other = other, which

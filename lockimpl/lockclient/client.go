@@ -343,7 +343,7 @@ func (c *Client) Until(l lockimpl.Lock) time.Time {
 // longer than a busy machine needs.
 const Patience = 8 * time.Second
 
-// Pace is the pause between two tries.
+// Pace is the pause between two attempts.
 const Pace = 5 * time.Millisecond
 
 // Take obtains a lock that is free or becomes free within a time. After an error that leaves the outcome open it tries
@@ -411,7 +411,7 @@ func (c *Client) sleep(d time.Duration) {
 	}
 }
 
-// Ungranted is the error of asking for a lock in vain for a time.
+// Ungranted is the error of a client that was not granted a lock in time.
 type Ungranted struct {
 	Since time.Time     // when it was asked for first
 	Limit time.Duration // for how long

@@ -108,7 +108,7 @@ func Told(lock string, err error, when string) string {
 	var b *Breach
 	switch {
 	case IsUnjudged(err):
-		return fmt.Sprintf("inconclusive: a rule about lock %s was %v. It was tried several times, and no promise was found broken; run the test again, on a less busy machine", lock, err)
+		return fmt.Sprintf("inconclusive: a rule about lock %s was %v; no promise was found broken in several attempts. Run the test again, on a less busy machine", lock, err)
 	case errors.As(err, &b) && b.Interface != "":
 		return fmt.Sprintf("lock %s implements %s, but does not keep to it%s (judged with %s): %v", lock, b.Interface, when, b.Property, err)
 	case errors.As(err, &b):

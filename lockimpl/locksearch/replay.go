@@ -45,11 +45,11 @@ func replay(ctx context.Context, e reports.Exploration, servers *server.Target) 
 	broken, err := explore.Replay(ctx, c, cx, options)
 	switch {
 	case errors.Is(err, explore.ErrDiverged):
-		return fmt.Sprintf("the code no longer takes the course on which it broke %s, so that bug is gone; a new search tells whether there is another (%v)", cx.Property, err), nil
+		return fmt.Sprintf("the code no longer follows the schedule that broke %s (%v); other schedules may break it: search again", cx.Property, err), nil
 	case err != nil:
 		return "", fmt.Errorf("replay: %w", err)
 	case broken == nil:
-		return fmt.Sprintf("the code still takes the course on which it broke %s, and nothing is broken there now, so that bug is gone; a new search tells whether there is another", cx.Property), nil
+		return fmt.Sprintf("the code follows the schedule that broke %s, and nothing is broken now; other schedules may break it: search again", cx.Property), nil
 	}
 	var b strings.Builder
 	if err := (text.Terminal{W: &b}).Exploration(e); err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 // Lock tries every interleaving of clients that take a lock, hold it and release it, and describes what was proved.
-// The error says which promise was broken, with the shortest schedule that breaks it, or why the search is
+// The error says which promise was broken, with a schedule that breaks it, or why the search is
 // inconclusive.
 func Lock(ctx context.Context, v lockimpl.Variant, b reports.Bounds) (string, error) {
 	text, err := search(ctx, mutex(v, b))
@@ -53,8 +53,8 @@ func InBubbles(ctx context.Context, v lockimpl.Variant, b reports.Bounds, bubble
 	return text, because(ctx, v, err)
 }
 
-// because is the error of a search of v, or the reason for it if the lock cannot be stepped. That is looked for only
-// then: what a process does for the first time, the search is to see.
+// because returns the error of a search of v, or the reason for it if the lock cannot be stepped. It looks for the
+// reason only after the search, so that the search sees the lock's first execution in this process.
 func because(ctx context.Context, v lockimpl.Variant, err error) error {
 	if err == nil || errors.Is(err, errBroken) {
 		return err

@@ -33,8 +33,8 @@ type run struct {
 	logf                func(format string, args ...any)
 	repeats             atomic.Bool // all rules have ended, and those that could not be judged are tried again
 
-	control          sync.Mutex // guards what ends has found out
-	controlled, over bool
+	endsMu           sync.Mutex // guards what ends has found out
+	ended, endsKnown bool
 
 	mu     sync.Mutex
 	began  time.Time
@@ -58,7 +58,7 @@ func isUnjudged(err error) bool { return lockfinding.IsUnjudged(err) }
 // errStillHeld says that the lock was still refused when a rule stopped waiting.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
-// enoughAfter is when a run ends in which a promise was found broken: other faults would show too late.
+// enoughAfter is how long after its start a run ends in which a promise was found broken: others would show too late.
 const enoughAfter = 20 * time.Second
 
 // found ends the run, soon or at once, after a promise was found broken.
@@ -490,10 +490,10 @@ func (b *bench) itsOwn(err error) error {
 // ends finds out, once, whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
 // holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
-	r.control.Lock()
-	defer r.control.Unlock()
-	if r.controlled {
-		return r.over, true
+	r.endsMu.Lock()
+	defer r.endsMu.Unlock()
+	if r.endsKnown {
+		return r.ended, true
 	}
 	own := b.with(b.name + "-control")
 	defer own.close()
@@ -513,8 +513,8 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	})
 	var u *lockclient.Ungranted
 	refused := errors.As(err, &u) && u.Sure && errors.Is(err, lockimpl.ErrHeld)
-	r.over, r.controlled = err == nil, err == nil || refused
-	return r.over, r.controlled
+	r.ended, r.endsKnown = err == nil, err == nil || refused
+	return r.ended, r.endsKnown
 }
 
 // holder returns a new client that holds the lock.

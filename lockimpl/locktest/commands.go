@@ -160,7 +160,7 @@ func stalledAcquire(b *bench) error {
 				if err != nil {
 					return err
 				}
-				return b.beside(n, func() error { return b.givesBack(holder, l, "with a contender that was held up") })
+				return b.beside(n, func() error { return b.givesBack(holder, l, "with another client that was held up") })
 			}},
 			part{"a lease that runs out, and the lock is taken meanwhile" + at, func(b *bench) error {
 				holder, l, err := b.abandoned(b.ttl)
@@ -215,7 +215,7 @@ func (b *bench) besideOf(slow *client, n int, lease time.Duration, meanwhile fun
 	if err == nil && time.Until(other.Until(m)) > 0 && time.Until(slow.Until(l)) > 0 {
 		return broken(variant.MutualExclusion, "two clients were granted the lock: one was held up before command %d of its acquire, while another was granted it", n)
 	}
-	return b.intact(other, m, fmt.Sprintf("after a contender that had been held up before command %d of its acquire", n))
+	return b.intact(other, m, fmt.Sprintf("after another client had been held up before command %d of its acquire", n))
 }
 
 // scriptless is a check in which each call that is tried meets a server that knows no scripts.
@@ -350,7 +350,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	}
 	doomed.Die()
 	if holder != nil {
-		if err := b.intact(holder, h, "after a contender that died"); err != nil {
+		if err := b.intact(holder, h, "after another client that died"); err != nil {
 			return err
 		}
 	}

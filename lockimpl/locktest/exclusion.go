@@ -290,7 +290,7 @@ func clocksDiffer(b *bench) error {
 			if holds >= asks {
 				continue // the other way round, a lease looks longer than it is
 			}
-			cases = append(cases, part{fmt.Sprintf("the holder's clock is %s, the contender's %s", phrase.Clock(holds), phrase.Clock(asks)), func(b *bench) error {
+			cases = append(cases, part{fmt.Sprintf("the holder's clock is %s, the other client's %s", phrase.Clock(holds), phrase.Clock(asks)), func(b *bench) error {
 				holder, l, err := b.holder(min(long, b.ttl*10), clockAhead(holds))
 				if err != nil {
 					return err

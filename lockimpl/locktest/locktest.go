@@ -38,7 +38,7 @@
 // # Every interleaving
 //
 // Run samples; [Explore] proves: it tries every interleaving of a few clients within bounds, and ends with a proof or
-// with the shortest schedule that breaks a promise. It steps a lock that does everything through its variant.Env;
+// with a schedule that breaks a promise. It steps a lock that does everything through its variant.Env;
 // [ExploreSale] searches a sale under such a lock. [ExploreBubble] steps code that starts goroutines and reads the time
 // by itself, like a library's, in bubbles of testing/synctest; package [oversell/explore/bubbletest] lists the
 // requirements and the limits. This is a complete test of such a lock, github.com/bsm/redislock:
@@ -157,7 +157,8 @@ type Options struct {
 	// Seed fixes the random choices: tokens, pauses, and which commands are delayed or lost. 0 means the value of
 	// OVERSELL_SEED, or else 1. The interleaving of clients still differs from run to run.
 	Seed uint64
-	// Load is how long each of the two loads lasts; 0 means 5 seconds.
+	// Load is the longest time of each of the two loads; 0 means 5 seconds. The first one ends earlier after enough
+	// grants.
 	Load time.Duration
 }
 
@@ -171,7 +172,8 @@ func (o Options) seed() uint64 {
 }
 
 // Run checks the lock's promises, one subtest for each rule. The rules run side by side,
-// each on a lock name of its own, since most of them wait for a lease to end.
+// each on a lock name of its own, since most of them wait for a lease to end. The test fails for a lock without
+// promises, since nothing can be judged.
 func Run(t *testing.T, v lockimpl.Variant, open Open) {
 	t.Helper()
 	RunWith(t, v, open, Options{})
@@ -180,6 +182,9 @@ func Run(t *testing.T, v lockimpl.Variant, open Open) {
 // RunWith is Run with options.
 func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	t.Helper()
+	if len(v.Promises) == 0 {
+		t.Fatalf("lock %s promises nothing, so nothing can be judged: set Variant.Promises", v.Name)
+	}
 	target := open(t)
 	say := testlog.New(t)
 	r := &run{lock: v, server: target, seed: o.seed(), began: time.Now(), logf: say.Logf}
@@ -193,9 +198,6 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()
 	r.enough = enough
-	if len(v.Promises) == 0 {
-		return
-	}
 	beating, stop := context.WithCancel(ctx)
 	defer stop()
 	go r.beat(beating)

@@ -22,8 +22,9 @@ import (
 	"oversell/wire"
 )
 
-// A moved world is a lock on the emulation, with a clock that the suite moves: a lease of a day is over at once. The
-// clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads Env.Clock.
+// moved is a bench with the lock on the emulation and a clock that the suite advances: a lease of a day is over at
+// once. The clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads
+// Env.Clock.
 type moved struct {
 	*bench
 	clock *clock.Virtual
@@ -194,7 +195,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	what := fmt.Sprintf("a lease of %v", ttl)
 	l, until, err := w.take(holder, ttl)
 	if err != nil {
-		return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
 	}
 	length := ttl // of the lease
 	for i, x := range extensions {
@@ -357,7 +358,7 @@ func (w *moved) lateAfter(quiet time.Duration) error {
 	for n := range grants {
 		l, _, err := w.take(earlier, w.ttl)
 		if err != nil {
-			return fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+			return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
 		}
 		if old = append(old, l); n < grants-1 { // the lease of the last one runs out
 			w.call(func() { _ = earlier.Release(l) })
@@ -454,7 +455,7 @@ func (w *moved) token(c *client) (int64, error) {
 	defer c.Close()
 	l, _, err := w.take(c, w.ttl)
 	if err != nil {
-		return 0, fmt.Errorf("%w: a free lock was answered %w", errUnfit, err)
+		return 0, fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
 	}
 	w.call(func() { err = c.Release(l) })
 	if err != nil {

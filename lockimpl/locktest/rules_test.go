@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -504,5 +505,18 @@ func TestLongTimes(t *testing.T) {
 		}
 		row{tt.rule, v.Name, tt.want}.try(t, r)
 		end()
+	}
+}
+
+// TestNoPromises checks that the suite fails for a lock without promises: nothing is judged.
+func TestNoPromises(t *testing.T) {
+	if os.Getenv("OVERSELL_NO_PROMISES") != "" {
+		RunWith(t, lockimpl.Variant{Name: "mine"}, Embedded("single"), Options{})
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoPromises$")
+	cmd.Env = append(os.Environ(), "OVERSELL_NO_PROMISES=1")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "promises nothing") {
+		t.Errorf("%v, %s; want a failure, because the lock promises nothing", err, out)
 	}
 }

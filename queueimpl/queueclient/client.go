@@ -22,7 +22,7 @@ import (
 	"oversell/variant"
 )
 
-// TheInterface stands for what queueimpl.Queue and its companions demand.
+// TheInterface stands, in place of a promise, for the rules of queueimpl.Queue and its optional interfaces.
 const TheInterface variant.Property = "the contract of queueimpl.Queue"
 
 // Bench is where a rule is tried, with the queue under test on it.
@@ -386,7 +386,7 @@ func Undeclared(what string, err error) error {
 // when it looks.
 const Grain = 2 * time.Millisecond
 
-// Before reports whether it is earlier by the client's clock.
+// Before reports whether the client's clock is before t.
 func (b Bench) Before(c *Client, t time.Time) bool { return c.Env.Clock.Now().Before(t) }
 
 // Ended waits for the end of a claim.

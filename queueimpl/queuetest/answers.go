@@ -83,7 +83,7 @@ func failingAt(ctx context.Context, b bench, n int, a interrupt.Action, change .
 func unwritable(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (*failing, error) {
 	env, writes, err := interrupt.WithUser(ctx, b.Env())
 	if err != nil {
-		return nil, &suitetest.Remark{Text: fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+		return nil, &suitetest.Remark{Text: fmt.Sprintf("failing commands within a script were not tested: %v", err)}
 	}
 	own := b
 	own.Env = func() variant.Env { return env }
@@ -104,7 +104,7 @@ func unwritable(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 	}, nil
 }
 
-// there is how many entries with this id another client sees.
+// there returns how many entries with this id another client sees.
 func (f *failing) there(ctx context.Context, id string) (waiting, claimed int, _ error) {
 	s, err := f.Bench.Client().State(ctx, f.Name)
 	if err != nil {

@@ -39,7 +39,7 @@ func outOfTime(b bench, r rule, end time.Time, err error) error {
 	}
 	d, answered := b.RoundTrip()
 	if answered && d > near {
-		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v, and a look at the queue takes %v", patience, d.Round(time.Microsecond))}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v: a look at the queue takes %v", patience, d.Round(time.Microsecond))}
 	}
 	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.Last(), d.Round(time.Microsecond))
 }

@@ -23,7 +23,7 @@ import (
 	"oversell/variant"
 )
 
-// A suite that never fails proves nothing. Each saboteur is a correct queue with one fault, and the suite must name the
+// A suite that never fails proves nothing. Each saboteur is a correct queue with one flaw, and the suite must name the
 // promise that it breaks.
 
 // full has all the methods of the queue "reliable".

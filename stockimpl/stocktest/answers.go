@@ -213,7 +213,7 @@ func failedCommands(ctx context.Context, b bench) error {
 func writesFail(ctx context.Context, b bench) error {
 	env, writes, err := interrupt.WithUser(ctx, b.Env())
 	if err != nil {
-		return &suitetest.Remark{Text: fmt.Sprintf("it was not tried what happens when commands within a script fail: %v", err)}
+		return &suitetest.Remark{Text: fmt.Sprintf("failing commands within a script were not tested: %v", err)}
 	}
 	defer writes.Close()
 	b.Env = func() variant.Env { return env }

@@ -142,7 +142,7 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 		}
 		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
 			y.b.limits.ended(ctx, start)
-			return fmt.Errorf("order %d was answered with ErrStale until the time of the rule was over: %w", id, context.Cause(ctx))
+			return fmt.Errorf("every attempt of order %d was answered with ErrStale: %w", id, context.Cause(ctx))
 		}
 	}
 }

@@ -315,7 +315,7 @@ func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	}
 	d, cut := b.roundTrip(), time.Duration(b.limits.cut.Load()).Round(time.Millisecond)
 	if d > near || cut < patience/3 {
-		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule has not come to its end in %v; the longest call that it did not wait for had taken %v, and a look at the sale takes %v", patience, cut, d.Round(time.Microsecond))}
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v: when its time was over, no call had gone on for more than %v, and a look at the sale takes %v", patience, cut, d.Round(time.Microsecond))}
 	}
 	return broken(cmp.Or(r.promise, theInterface), "a call, or the calls for one order that was answered with ErrStale each time, had not come to an end after %v, though a look at the sale takes %v", cut, d.Round(time.Microsecond))
 }
