@@ -112,7 +112,7 @@ func (c *Client) Number() int { return c.id - 1 }
 // Dead reports whether the client has crashed.
 func (c *Client) Dead() bool { return c.dead.Load() }
 
-// Ahead is how far the client's clock is ahead of the real one.
+// Ahead returns how far the client's clock is ahead of its base clock; negative: behind.
 func (c *Client) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
 // doingNow returns the client's operations under way, the innermost first.
@@ -377,7 +377,7 @@ func (c *Client) suffer(s *armed) {
 	c.in.injected(s, hit{at: "client " + itoa(c.id), client: c.id, state: state, from: from, to: c.in.now()})
 }
 
-// freeze stops every command and every answer of the client until a time. It returns false if the client is frozen
+// freeze sets the time until which the client's commands and answers wait. It returns false if the client is frozen
 // until then already.
 func (c *Client) freeze(until time.Duration) bool {
 	for {
@@ -391,7 +391,7 @@ func (c *Client) freeze(until time.Duration) bool {
 	}
 }
 
-// thawed waits until the client is not frozen.
+// thawed waits until the client's freeze is over or the faults are stopped.
 func (c *Client) thawed() {
 	for {
 		left := time.Duration(c.frozen.Load()) - c.in.now()

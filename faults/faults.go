@@ -69,14 +69,14 @@ func (f Fault) lasts() time.Duration {
 	return 0
 }
 
-// Moment is a side of a command.
+// Moment is when a fault fires, relative to a command.
 type Moment string
 
 // The moments.
 const (
 	AnyMoment Moment = ""
-	Before    Moment = "before" // it is sent
-	After     Moment = "after"  // it was answered, and the client has not seen the answer
+	Before    Moment = "before" // the command is sent
+	After     Moment = "after"  // the command was answered, and the client has not seen the answer
 )
 
 // State is what a client is doing with the lock.
@@ -85,7 +85,7 @@ type State string
 // The states.
 const (
 	AnyState State = ""
-	// Idle: neither of the others.
+	// Idle: the client neither waits for a lock nor holds one.
 	Idle State = "idle"
 	// Waiting: in an acquisition.
 	Waiting State = "waiter"
@@ -229,8 +229,9 @@ type Site struct {
 	Await func(ctx context.Context) error
 	// Chosen is the server that the sentence names, or else the present first master.
 	Chosen int
-	// Inject calls Brought to report in a few words the injection's effect on the run, and how often, and Vain to
-	// report why it had no effect and does not count. Both may also be called while the fault is healed.
+	// Inject reports an effect of the injection on the run to Brought, with the number of times it occurred, and an
+	// injection without effect to Vain, with the reason: it is not counted. Both may also be called while the fault
+	// is healed.
 	Brought func(what string, n int64)
 	Vain    func(why string)
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Target *server.Target
 	// Key is the name of the lock's key under test; empty if there is none.
 	Key string
-	// Near is any key in the hash slot of the run's keys in a cluster. It may be empty elsewhere.
+	// Near is any key in the hash slot of the run's keys; only a cluster needs it.
 	Near string
 	// Masters is how many independent masters the clients use; 0: all.
 	Masters int
@@ -103,7 +103,7 @@ type Injector struct {
 	began   atomic.Int64 // when Start was called, since epoch
 	active  atomic.Bool  // from Start to Stop
 	inForce atomic.Int32 // faults of servers and of the wire
-	calm    atomic.Int64 // until when errors are attributed to one that is over
+	calm    atomic.Int64 // until then, errors are attributed to a fault that has ended
 
 	// alive ends when the injector no longer waits for faults to be healed.
 	alive   context.Context
@@ -238,7 +238,7 @@ func (in *Injector) possible(ctx context.Context, f Fault) error {
 // HitsClients reports whether any fault hits clients, at their commands.
 func (in *Injector) HitsClients() bool { return len(in.onClients) > 0 }
 
-// Client returns the Client with this number, counted from 0.
+// Client makes the Client with this number, counted from 0.
 func (in *Injector) Client(id int) *Client {
 	c := &Client{in: in, id: id + 1}
 	c.GivenUp()
@@ -357,7 +357,7 @@ func (in *Injector) Halt() {
 	in.active.Store(false)
 }
 
-// Stop calls Halt when all clients have ended, and waits until all faults are healed.
+// Stop calls Halt and waits until all faults are healed. Call it when all clients have ended.
 func (in *Injector) Stop() {
 	in.Halt()
 	in.doneOnce.Do(func() { close(in.done) })

@@ -10,9 +10,9 @@ import (
 	"oversell/internal/servertest"
 )
 
-// TestAnAbsurdLengthIsAnsweredAsByRedis checks that Redis refuses an absurd length at once through the proxy, too: the
+// TestAbsurdLength checks that Redis refuses an absurd length at once through the proxy, too: the
 // proxy neither waits for an argument that never comes nor allocates memory for it.
-func TestAnAbsurdLengthIsAnsweredAsByRedis(t *testing.T) {
+func TestAbsurdLength(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	p := mustListen(t, Options{Listen: "127.0.0.1:0", To: addr, Judge: func(Command) Action { return Action{} }})
 	for _, request := range []string{"*1\r\n$99999999999\r\n", "*2\r\n$3\r\nGET\r\n$536870913\r\n", "*1\r\n$999999999999999999\r\n", "*1\r\n$-7\r\n", "*99999999999\r\n"} {

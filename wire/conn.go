@@ -11,9 +11,9 @@ import (
 
 // conn is one client's connection and the one to the server that belongs to it.
 //
-// Two goroutines pump, one for each direction. The requests' side decides: it
-// parses, has judged, and carries actions out; what concerns a reply it leaves
-// with the expectation of that reply, where the replies' side finds it.
+// Two goroutines pump, one for each direction. The requests' side parses the
+// requests, calls Judge and executes the actions. It stores an action on a reply
+// with the expectation of that reply, from which the replies' side takes it.
 type conn struct {
 	proxy  *Proxy
 	number int64
@@ -45,7 +45,7 @@ func newConn(p *Proxy, number int64, client *net.TCPConn) *conn {
 	c := &conn{proxy: p, number: number, name: client.RemoteAddr().String(), client: client}
 	c.ctx, c.end = context.WithCancel(p.ctx)
 	c.gone = c.ctx.Done()
-	c.pending.wake, c.pending.hush = c.wake, c.hush
+	c.pending.wake, c.pending.closeToClient = c.wake, c.closeToClient
 	return c
 }
 
@@ -107,11 +107,11 @@ func (c *conn) passes(d Direction) bool {
 	return c.proxy.gate(d).pass(c.gone) && (d == Requests || c.halted.pass(c.gone))
 }
 
-// wake gets the requests' side out of reading from the client.
+// wake interrupts the requests' side if it reads from the client.
 func (c *conn) wake() { c.client.SetReadDeadline(time.Unix(1, 0)) }
 
-// hush drops all bytes that would be written to the client from now on.
-func (c *conn) hush() { c.closedToClient.Store(true) }
+// closeToClient drops all bytes that would be written to the client from now on.
+func (c *conn) closeToClient() { c.closedToClient.Store(true) }
 
 // fire reports that an action took effect.
 func (c *conn) fire(s *injection) {
@@ -128,7 +128,7 @@ const lingering = time.Second
 // the stream. Closing outright while something unread is here would be a reset,
 // and might cost the client replies that it has not read yet.
 func (c *conn) dismiss() {
-	c.hush()
+	c.closeToClient()
 	if !c.passes(Replies) {
 		return
 	}
@@ -142,7 +142,7 @@ func (c *conn) dismiss() {
 
 // reject resets the client's connection.
 func (c *conn) reject() {
-	c.hush()
+	c.closeToClient()
 	if c.passes(Replies) {
 		reset(c.client)
 	}

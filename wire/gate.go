@@ -3,7 +3,7 @@ package wire
 import "sync/atomic"
 
 // gate holds bytes back. Its zero value is open. Passing an open gate costs one
-// load, as every write of every connection passes two of them.
+// atomic load: every write of every connection passes two gates.
 type gate struct {
 	shut atomic.Pointer[chan struct{}]
 }
@@ -23,7 +23,7 @@ func (g *gate) open() {
 
 func (g *gate) isShut() bool { return g.shut.Load() != nil }
 
-// pass waits until the gate is open, and is false if gone came first.
+// pass waits until the gate is open. It reports false if gone is closed first.
 func (g *gate) pass(gone <-chan struct{}) bool {
 	for {
 		opened := g.shut.Load()

@@ -69,7 +69,7 @@ func (r *requests) halfOpen(s *injection, e expectation, owed bool) bool {
 	switch r.settle(stay) {
 	case lost:
 		return r.leave()
-	case blurred:
+	case unmatched:
 		return r.pass(e, owed)
 	}
 	if only != Requests {
@@ -83,8 +83,8 @@ func (r *requests) halfOpen(s *injection, e expectation, owed bool) bool {
 	return r.c.resume(s.action.After) && r.pass(e, owed)
 }
 
-// resume lets replies go on after a time, unless that is 0. It is false if the
-// connection has ended before.
+// resume lets replies go on after a time; 0 means never. It reports false if the
+// connection ends first.
 func (c *conn) resume(after time.Duration) bool {
 	if after == 0 {
 		<-c.gone
@@ -102,7 +102,7 @@ func (r *requests) drop(s *injection, e expectation, owed bool) bool {
 	switch r.settle(part) {
 	case lost:
 		return r.leave()
-	case blurred:
+	case unmatched:
 		return r.pass(e, owed)
 	}
 	return r.conclude(s)
@@ -125,7 +125,7 @@ func (r *requests) swallow(s *injection, e expectation, done bool) bool {
 	switch became {
 	case lost:
 		return r.leave()
-	case blurred:
+	case unmatched:
 		r.raw = true
 		return true
 	}
@@ -164,7 +164,7 @@ func (r *requests) late(s *injection, e expectation, owed, done bool) bool {
 	switch r.settle(hangOn) {
 	case lost:
 		return r.leave()
-	case blurred:
+	case unmatched:
 		return r.send(request)
 	}
 	r.c.dismiss()
@@ -284,7 +284,7 @@ func (r *requests) settle(next then) outcome {
 	if became == notYet {
 		became = r.await(told, next == part)
 	}
-	r.raw = r.raw || became == blurred
+	r.raw = r.raw || became == unmatched
 	return became
 }
 

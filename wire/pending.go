@@ -31,7 +31,7 @@ const (
 	confirmations          // of a subscription, one for each channel
 	aHello                 // its type tells the protocol
 	aReset                 // subscriptions and protocol are gone
-	// mark is no reply: it is told when everything before it was delivered.
+	// mark is no reply: its outcome is sent when everything before it was delivered.
 	mark
 	// opaque is no reply: from here on nothing can be matched.
 	opaque
@@ -39,8 +39,8 @@ const (
 
 var unfollowed = expectation{kind: opaque}
 
-// confirmationsOf is what a command answers that subscribes, or the opposite,
-// to a number of channels.
+// confirmationsOf returns the confirmations of a command that subscribes to a
+// number of channels or unsubscribes from them.
 func confirmationsOf(command string, channels int64) expectation {
 	word := strings.ToLower(command)
 	return expectation{
@@ -51,14 +51,15 @@ func confirmationsOf(command string, channels int64) expectation {
 	}
 }
 
-// outcome is what became of something that the requests' side waits for.
+// outcome is the result of a mark, or of a reply to be dropped, for which the
+// requests' side waits.
 type outcome uint8
 
 const (
-	notYet  outcome = iota
-	reached         // it came
-	lost            // the server closed the connection, or reset it
-	blurred         // it cannot be told: the connection is opaque now
+	notYet    outcome = iota
+	reached           // it came
+	lost              // the server closed the connection, or reset it
+	unmatched         // replies of this connection can no longer be matched
 )
 
 // pending are the replies that a server still owes to a connection, in order.
@@ -70,14 +71,14 @@ type pending struct {
 	// wake gets the requests' side to look for an outcome; it is called before
 	// the outcome is there.
 	wake func()
-	// hush stops all output to the client.
-	hush func()
+	// closeToClient stops all output to the client.
+	closeToClient func()
 
 	mu    sync.Mutex
 	queue []expectation
 	first int
-	// undelivered says that a reply was taken off the queue, but the client has
-	// not got its bytes yet.
+	// undelivered says that a reply was taken off the queue, but its bytes have
+	// not been written to the client yet.
 	undelivered bool
 	// over is set when no more replies will be matched.
 	over outcome
@@ -98,7 +99,7 @@ func (p *pending) replies(n int) {
 }
 
 // add adds anything else. An outcome that is known at once is returned and not
-// told.
+// sent to its channel.
 func (p *pending) add(e expectation) outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +186,7 @@ func (p *pending) delivered(n int) {
 	var told []chan outcome
 	for p.first < len(p.queue) && p.queue[p.first].kind == mark {
 		if p.queue[p.first].last {
-			p.hush()
+			p.closeToClient()
 		}
 		told = append(told, p.queue[p.first].outcome)
 		p.drop()

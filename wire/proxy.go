@@ -61,8 +61,7 @@ type Stats struct {
 	RequestBytes, ReplyBytes int64
 }
 
-// counters are kept by each connection for itself, as a counter that all share
-// would cost more than the counting.
+// counters belong to one connection: shared ones would be contended.
 type counters struct {
 	commands, fired, requestBytes, replyBytes atomic.Int64
 }
@@ -175,8 +174,8 @@ func (p *Proxy) each(do func(*conn)) {
 	}
 }
 
-// accept serves clients until the proxy closes. An error may be a passing lack,
-// of open files say, so it tries again.
+// accept serves clients until the proxy closes. It retries after a temporary
+// error, such as too many open files.
 func (p *Proxy) accept() {
 	const pause = 5 * time.Millisecond
 	for {
@@ -211,7 +210,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	})
 }
 
-// sleep waits, and is false if gone came first.
+// sleep waits for d. It reports false if gone is closed first.
 func sleep(gone <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -17,17 +17,16 @@ type replies struct {
 	resp3 bool
 	// raw says that replies are not looked at any more.
 	raw bool
-	// unheard says that the client does not accept the bytes that are sent to it.
-	unheard bool
+	// clientGone says that writes to the client fail.
+	clientGone bool
 	// ended counts plain replies that ended in what was not forwarded yet.
 	ended int
 
-	// About the value under way: fate is what becomes of it; mine says that it is
-	// the reply, or a part of the reply, to the next expectation, which is then
-	// to.
-	fate fate
-	mine bool
-	to   expectation
+	// About the value under way: fate is what happens to it. matched says that it
+	// belongs to the reply of the expectation to.
+	fate    fate
+	matched bool
+	to      expectation
 }
 
 type fate uint8
@@ -104,7 +103,7 @@ func (r *replies) count() {
 func (r *replies) sort() bool {
 	for !r.raw && r.pos < r.end {
 		if r.scan.between() {
-			r.at, r.fate, r.mine = r.pos, undecided, false
+			r.at, r.fate, r.matched = r.pos, undecided, false
 		}
 		done, ok := r.step()
 		if !ok {
@@ -135,7 +134,7 @@ func (r *replies) step() (done, ok bool) {
 func (r *replies) blur() {
 	r.raw = true
 	r.c.opaque.Store(true)
-	r.c.pending.end(blurred)
+	r.c.pending.end(unmatched)
 }
 
 // decide determines what the value under way is and what to do with it, as soon
@@ -205,9 +204,9 @@ func (r *replies) confirmed(word string, channel []byte, whole bool, next expect
 }
 
 // belongs settles what becomes of the value under way.
-func (r *replies) belongs(next expectation, mine bool) {
-	r.fate, r.mine, r.to = passed, mine, next
-	if !mine || next.injection == nil {
+func (r *replies) belongs(next expectation, matched bool) {
+	r.fate, r.matched, r.to = passed, matched, next
+	if !matched || next.injection == nil {
 		return
 	}
 	if next.injection.action.Verb != Trickle {
@@ -247,7 +246,7 @@ func (r *replies) finish() bool {
 		return r.forward(r.pos)
 	}
 	r.fate = counted
-	if !r.mine {
+	if !r.matched {
 		return true
 	}
 	switch lead := r.scan.lead; {
@@ -257,14 +256,14 @@ func (r *replies) finish() bool {
 		r.subs, r.resp3 = subscriptions{}, false
 	}
 	if r.c.pending.arrived() && r.to.outcome != nil {
-		r.c.hush() // before the pump finds anything else
+		r.c.closeToClient() // before the pump finds anything else
 		r.c.pending.tell([]chan outcome{r.to.outcome}, reached)
 	}
 	return true
 }
 
-// forward sends the held bytes, up to here. It is false if the connection is to
-// end at once.
+// forward sends the held bytes up to this position. It reports false if the
+// connection is to end at once.
 func (r *replies) forward(upTo int) bool {
 	if upTo > r.from && !r.c.closedToClient.Load() {
 		if !r.c.passes(Replies) {
@@ -278,7 +277,7 @@ func (r *replies) forward(upTo int) bool {
 	r.gone(upTo)
 	r.c.pending.delivered(r.ended)
 	r.ended = 0
-	if r.unheard && r.c.sent.Load() {
+	if r.clientGone && r.c.sent.Load() {
 		reset(r.c.server)
 		return false
 	}
@@ -289,7 +288,7 @@ func (r *replies) forward(upTo int) bool {
 // the requests that it sent before are still passed on.
 func (r *replies) heard(err error) {
 	if err != nil {
-		r.unheard = true
-		r.c.hush()
+		r.clientGone = true
+		r.c.closeToClient()
 	}
 }

@@ -260,7 +260,7 @@ type number struct {
 	unknown  bool
 }
 
-// add takes the next byte, and is false if that cannot be.
+// add takes the next byte. It reports false if the byte is no part of a number.
 func (n *number) add(c byte) bool {
 	switch {
 	case n.unknown:

@@ -150,8 +150,8 @@ func (s *requestScanner) beginArg(c byte) bool {
 	return true
 }
 
-// text passes over a line, which must look like words: other protocols begin
-// with bytes that no person types, and would wait for ever for the line's end.
+// text passes over a line, which must be printable. A byte that is not means
+// another protocol, whose first bytes may contain no end of a line.
 func text(b []byte) (n int, done, ok bool) {
 	n = bytes.IndexByte(b, '\n') + 1
 	done = n > 0

@@ -236,7 +236,7 @@ func (r *requests) arguments(done bool) ([][]byte, bool) {
 	return r.args, true
 }
 
-// whole says that all of an argument is there.
+// whole reports whether all of an argument has arrived.
 func (r *requests) whole(arg int, done bool) bool {
 	return done || r.scan.args[arg].to <= r.pos-r.at
 }

@@ -6,8 +6,7 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// session is what the commands of a connection so far mean for the replies to
-// the next ones.
+// session is the state of a connection that determines its next replies.
 type session struct {
 	multi      bool // commands are queued until EXEC
 	silent     bool // CLIENT REPLY OFF

@@ -7,8 +7,8 @@
 // although they may be split into different pieces.
 //
 // [Listen] opens a [Proxy]. Its [Options.Judge] sees every command, in order on
-// each connection, and answers with an [Action]; what to fire, and how often,
-// is up to the caller. [Options.Fired] is called for each action that took
+// each connection, and answers with an [Action]: the caller decides which
+// actions to take, and how often. [Options.Fired] is called for each action that took
 // effect. [Proxy.Cut], [Proxy.Restore] and [Proxy.Sever] act on all connections
 // at once, as a partition of the network does.
 //
