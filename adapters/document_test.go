@@ -22,7 +22,7 @@ func told(all, controls []outcome, times int) string {
 	}
 	server, _ := exec.Command("redis-server", "--version").Output()
 	fmt.Fprintf(&b, "# What locks and queues of published libraries do\n\n")
-	fmt.Fprintf(&b, "%d configurations of libraries in Go, Python, PHP and Ruby, %d cases, each tried %d times: %d hold, in %d the lock\nholds and the section outlives its lease, %d break as their documentation says, %d break although it says otherwise, %d break in a\nway that it does not mention, %d were not decided. Made by\n`OVERSELL_PEERS=1 go test -timeout 2h -run '^Test(Peers|Searched)$' ./adapters`, on redis-server %s.\n\n",
+	fmt.Fprintf(&b, "%d configurations of libraries in Go, Python, PHP and Ruby, %d cases, each tried %d times: %d hold, in %d the lock\nholds and the section outlives its lease, %d break as their documentation says, %d break although it says otherwise, %d break in a\nway that their documentation does not mention, %d were not decided. Made by\n`OVERSELL_PEERS=1 go test -timeout 2h -run '^Test(Peers|Searched)$' ./adapters`, on redis-server %s.\n\n",
 		len(names), len(all), times, count[holds], count[outlived], count[asDocumented], count[otherwise], count[undocumented], count[undecided], strings.TrimPrefix(strings.Fields(string(server))[2], "v="))
 	b.WriteString(explained)
 	table(&b, all, "lock")

@@ -20,11 +20,11 @@ import (
 	"oversell/variant"
 )
 
-// Command returns the command line that repeats the run of a history. Flags with default values are left out,
+// commandLine returns the command line that repeats the run of a history. Flags with default values are left out,
 // except the variants. A history does not record the address of a server or database that was given; the command has a
 // placeholder for it. Nor does it record that servers kept an append-only file; the command leaves that out. For a
 // history from another program, or with a scenario or variants that are not shipped, the command is empty.
-func Command(h history.Header) string {
+func commandLine(h history.Header) string {
 	if !repeatable(h) {
 		return ""
 	}

@@ -61,7 +61,7 @@ func TestCommandMakesTheSameRun(t *testing.T) {
 				args = append(args, "--stock", "12")
 			}
 			first := headerOf(t, args)
-			line := Command(first)
+			line := commandLine(first)
 			words := shellWords(t, line)
 			if len(words) < 3 || words[0] != "oversell" || words[1] != "run" {
 				t.Fatalf("the command line is %q", line)
@@ -98,17 +98,17 @@ func headerOf(t *testing.T, args []string) history.Header {
 // long before they believe that the sale is over.
 func TestCommandOfAQueuedSale(t *testing.T) {
 	h := history.Header{Scenario: "seckill-queued", Queue: "zset-locked", Lock: "lua-release", Sale: "lua", Stock: 7, Quantity: 1, Clients: 6, Target: "process", Topology: "single", TTL: 10 * time.Second, Wait: time.Second, Seed: 3}
-	o, err := Parse(shellWords(t, Command(h))[2:])
+	o, err := Parse(shellWords(t, commandLine(h))[2:])
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := NewPlan(t.Context(), *o)
 	if err != nil || len(p.Runs) != 1 {
-		t.Fatalf("%s: %d runs, %v", Command(h), len(p.Runs), err)
+		t.Fatalf("%s: %d runs, %v", commandLine(h), len(p.Runs), err)
 	}
 	c := p.Runs[0]
 	if c.Scenario.Name != h.Scenario || c.Queue.Name != h.Queue || c.Lock.Name != h.Lock || c.Sale.Name != h.Sale || c.Stock != h.Stock || c.Clients != h.Clients || c.Wait != h.Wait || c.Seed != h.Seed {
-		t.Errorf("%s makes a run of %+v", Command(h), c)
+		t.Errorf("%s makes a run of %+v", commandLine(h), c)
 	}
 }
 
@@ -117,11 +117,11 @@ func TestCommandOfAQueuedSale(t *testing.T) {
 func TestCommandOfWhatIsNotKnown(t *testing.T) {
 	h := history.Header{Scenario: "dispatch", Lock: "lua-release", Dispatch: "dispatch-locked", Target: "address", Topology: "cluster", SQL: "postgres 16.2", Clients: 64, Seed: 3, Abandon: 5, TTL: 2 * time.Second, Wait: 10 * time.Second}
 	want := `oversell run --scenario dispatch --lock lua-release --dispatch dispatch-locked --target redis://HOST:PORT --topology cluster --sql postgres://USER:PASSWORD@HOST/DATABASE --seed 3`
-	if got := Command(h); got != want {
+	if got := commandLine(h); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for _, h := range []history.Header{{Scenario: "dispatch", Lock: "it's", Clients: 2}, {Scenario: "queue", Queue: "mine", Clients: 2}, {Scenario: "bank", Clients: 2}, {Scenario: "mutex", Lock: "fair"}, {}} {
-		if got := Command(h); got != "" {
+		if got := commandLine(h); got != "" {
 			t.Errorf("%+v is made again with %q; want nothing, since it is not shipped", h, got)
 		}
 	}

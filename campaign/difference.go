@@ -16,8 +16,8 @@ import (
 	"oversell/variant"
 )
 
-// Differ reports what changed from one judged history to another.
-func Differ(a, b *history.History, ja, jb judging.Result) (reports.Difference, error) {
+// differenceOf reports what changed from one judged history to another.
+func differenceOf(a, b *history.History, ja, jb judging.Result) (reports.Difference, error) {
 	d := reports.Difference{A: ja.Run, B: jb.Run}
 	var err error
 	if d.Chosen, d.Unlike, err = settings(a.Header, b.Header); err != nil {

@@ -31,7 +31,7 @@ func steady(n int, every, took time.Duration, seed uint64) *history.History {
 
 func differ(t *testing.T, a, b *history.History) reports.Difference {
 	t.Helper()
-	d, err := Differ(a, b, judging.Judge(a), judging.Judge(b))
+	d, err := differenceOf(a, b, judging.Judge(a), judging.Judge(b))
 	if err != nil {
 		t.Fatal(err)
 	}

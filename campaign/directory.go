@@ -114,8 +114,8 @@ func WriteFile(dir, name string, content func(io.Writer) error) error {
 	return nil
 }
 
-// ErrNoHistory means that a path leads to no history.
-var ErrNoHistory = errors.New("no history")
+// errNoHistory means that a path leads to no history.
+var errNoHistory = errors.New("no history")
 
 // ErrStopped means that judging saved histories was interrupted.
 var ErrStopped = errors.New("stopped")
@@ -261,7 +261,7 @@ func unreadable(err error) reports.Run {
 func historiesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoHistory, err)
+		return nil, fmt.Errorf("%w: %w", errNoHistory, err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -277,7 +277,7 @@ func historiesIn(path string) ([]string, error) {
 			return found, errors.Join(errs...) // sorted
 		}
 	}
-	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", ErrNoHistory, path, HistoryFile)
+	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", errNoHistory, path, HistoryFile)
 }
 
 // GlobEscape escapes a path so that a glob pattern matches only it.

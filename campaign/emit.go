@@ -20,21 +20,21 @@ import (
 	"oversell/reports"
 )
 
-// ErrEmit means that no test can be written at a path.
-var ErrEmit = errors.New("no test can be written")
+// errEmit means that no test can be written at a path.
+var errEmit = errors.New("no test can be written")
 
 // CheckTest reports in advance whether a test can be written to path.
 func CheckTest(path string) error {
 	if !strings.HasSuffix(path, "_test.go") {
-		return fmt.Errorf("%w to %s: the name of a Go test ends in _test.go", ErrEmit, path)
+		return fmt.Errorf("%w to %s: the name of a Go test ends in _test.go", errEmit, path)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%w to %s: the file exists already", ErrEmit, path)
+		return fmt.Errorf("%w to %s: the file exists already", errEmit, path)
 	}
 	if _, err := packageIn(filepath.Dir(path)); err != nil {
 		return err
 	}
-	err := Writable("--emit-test", path)
+	err := writable("--emit-test", path)
 	if err != nil && !errors.Is(err, ErrUnwritable) {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
@@ -77,7 +77,7 @@ func packageIn(dir string) (string, error) {
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f.Name()), nil, parser.PackageClauseOnly)
 		if err != nil {
-			return "", fmt.Errorf("%w beside a file that is not valid Go: %w", ErrEmit, err)
+			return "", fmt.Errorf("%w beside a file that is not valid Go: %w", errEmit, err)
 		}
 		return strings.TrimSuffix(parsed.Name.Name, "_test") + "_test", nil
 	}
@@ -99,7 +99,7 @@ func OwnPackage(path string) string {
 // testSource returns the formatted source of the test.
 func testSource(name string, e reports.Exploration) ([]byte, error) {
 	if e.System != "" {
-		return nil, fmt.Errorf("%w: the schedule is one of %s, whose code is not Go: replay it with %s", ErrEmit, e.System, "oversell explore --replay")
+		return nil, fmt.Errorf("%w: the schedule is one of %s, whose code is not Go: replay it with %s", errEmit, e.System, "oversell explore --replay")
 	}
 	if _, err := explore.ConfigOf(e); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (o *SearchOptions) BindSearch(f *pflag.FlagSet) {
 	f.StringVar(&o.System, "system", "", "a file that describes a lock or sale outside of oversell, a program that speaks JSON lines, in place of a variant (see docs/systems.md)")
 	f.IntVar(&b.Clients, "clients", 2, "clients; with a queue the first one produces and the others consume (default there: 3)")
 	f.IntVar(&b.Tries, "tries", 2, "acquisitions, or rounds, of each client")
-	f.IntVar(&b.Crashes, "crashes", 1, "clients that may die")
+	f.IntVar(&b.Crashes, "crashes", 1, "maximum number of clients that die")
 	f.IntVar(&b.Lost, "lost", 1, "messages, requests or answers, that may be lost")
 	f.IntVar(&b.Late, "late", 1, "requests that may arrive after their client gave up")
 	f.IntVar(&b.Advances, "advances", 2, "how often time may pass while a client could go on")

@@ -107,7 +107,7 @@ func (r *Reading) complete(paths []string) error {
 	if _, err := os.Lstat(r.Export); err == nil {
 		return fmt.Errorf("--export %s: the file exists: name a new one", r.Export)
 	}
-	return Writable("--export", r.Export)
+	return writable("--export", r.Export)
 }
 
 func (r *Reading) jepsen() bool { return r.Format == "jepsen-edn" || r.Format == "porcupine-log" }

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"oversell/campaign/judging"
 	"oversell/internal/errclass"
 	"oversell/internal/servertest"
-	"oversell/reports"
 	"oversell/variant"
 )
 
@@ -115,20 +113,5 @@ func TestMuxRefuses(t *testing.T) {
 		if errors.Is(err, errclass.ErrEnvironment) {
 			t.Errorf("%s: %v blames the environment", args, err)
 		}
-	}
-}
-
-// TestEngineNote checks that the note of a run tells what the engine means for its verdict.
-func TestEngineNote(t *testing.T) {
-	r := reports.Run{Engine: "mux", Clients: 10, Pipelines: 4, RTT: 2.5}
-	if note := judging.EngineNote(&r); !strings.Contains(note, "10 clients on 4 pipelines") || !strings.Contains(note, "2.5 ms") {
-		t.Error(note)
-	}
-	r.RTT = 0
-	if note := judging.EngineNote(&r); !strings.Contains(note, "hides races") {
-		t.Error(note)
-	}
-	if note := judging.EngineNote(&reports.Run{Engine: "goroutine"}); note != "" {
-		t.Error(note)
 	}
 }

@@ -136,9 +136,9 @@ func apart(h *history.History) *history.History {
 	return h
 }
 
-// TestPromisesAreJudgedByWhatTheyAreOf checks that a promise is judged by its object, whatever the names of the
+// TestPromiseOfObject checks that a promise is judged by its object, whatever the names of the
 // scenario and the variants, and that a promise of something unknown does not pass.
-func TestPromisesAreJudgedByWhatTheyAreOf(t *testing.T) {
+func TestPromiseOfObject(t *testing.T) {
 	for _, c := range []struct {
 		name, header string
 		stock, sold  int

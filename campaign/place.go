@@ -54,7 +54,7 @@ type Output struct {
 func Outputs(outputs []Output, inputs ...Named) error {
 	for i, o := range outputs {
 		if o.Ours != nil {
-			if err := Writable(o.By, o.Path); err != nil {
+			if err := writable(o.By, o.Path); err != nil {
 				return err
 			}
 		}
@@ -131,9 +131,9 @@ func target(path string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// Writable reports in advance whether the file that a flag names can be written: after the work it would be too
+// writable reports in advance whether the file that a flag names can be written: after the work it would be too
 // late.
-func Writable(flag, path string) error {
+func writable(flag, path string) error {
 	if path == "" {
 		return fmt.Errorf("%s needs the name of a file", flag)
 	}

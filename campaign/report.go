@@ -90,7 +90,7 @@ func difference(a, b source, out string) error {
 		}
 	}
 	var err error
-	if in.Difference, err = Differ(histories[0], histories[1], judged[0], judged[1]); err != nil {
+	if in.Difference, err = differenceOf(histories[0], histories[1], judged[0], judged[1]); err != nil {
 		return err
 	}
 	return writeTo(out, func(w io.Writer) error { return page.Difference(w, in) })
@@ -164,7 +164,7 @@ func sourcesIn(path string) ([]source, error) {
 		return []source{s}, err
 	}
 	files, err := historiesIn(path)
-	if err != nil && !errors.Is(err, ErrNoHistory) {
+	if err != nil && !errors.Is(err, errNoHistory) {
 		return nil, err
 	}
 	if err != nil {
@@ -252,7 +252,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 		}
 		away, err := filepath.Rel(dir, filepath.Dir(s.path))
 		if err != nil {
-			return nil, fmt.Errorf("the way from the page to the runs: %w", err)
+			return nil, fmt.Errorf("path of the runs relative to the page: %w", err)
 		}
 		return func(w io.Writer) error { return page.Comparison(w, c.From(filepath.ToSlash(away))) }, nil
 	case reports.ExplorationSchema, reports.ExplorationsSchema:
@@ -296,7 +296,7 @@ func decode(path string, v any) error {
 
 // pageOf writes the page of a judged history at path, a run directory or a file; the page will be in dir.
 func pageOf(w io.Writer, path, dir string, h *history.History, j judging.Result) error {
-	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: Command(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
+	in := page.RunInput{History: h, Run: j.Run, Latencies: j.Latencies, Command: commandLine(h.Header), Check: "oversell check " + phrase.ShellWord(path)}
 	if picture := filepath.Join(dirOf(path), pictureFile); Exists(picture) {
 		in.Picture = linkFrom(dir, picture)
 	}

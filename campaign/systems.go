@@ -89,7 +89,7 @@ func (o *Options) Serve(s *system.System) error {
 		return fmt.Errorf("the name %s is that of a %s that is shipped: give the system another", s.Name, s.Object)
 	}
 	if today := lockimpl.Today(s.Name); s.Object == variant.Lock && today != s.Name {
-		return fmt.Errorf("the name %s was that of the lock %s, which is shipped, and still means it: give the system another", s.Name, today)
+		return fmt.Errorf("%s is an earlier name of the shipped lock %s: give the system another", s.Name, today)
 	}
 	scenario, known := scenarios.Find(o.Scenario)
 	if i := slices.IndexFunc(scenarios.All, func(one scenarios.Scenario) bool { return one.Uses(s.Object) }); o.Set != nil && !set("scenario") && known && !scenario.Uses(s.Object) && i >= 0 {

@@ -38,9 +38,9 @@ type Judgement struct {
 // judgeBlock is how many operations are observed between two calls of Advance.
 const judgeBlock = 4096
 
-// Judge judges a history with all its monitors. The monitors of one object share their state and read the history once,
-// concurrently with those of other objects. The same history always gives the same judgement. The history is read once,
-// a batch at a time; each function of also gets every batch at the same time as the monitors.
+// Judge judges a history with all its monitors. It reads the history once, in batches. Each batch goes concurrently to
+// the monitors of each object, which share their state, and to each function of also. The same history always gives
+// the same judgement.
 //
 // A history that was cut off (without a trailer) is judged up to the cut. Operations in
 // flight at the cut are missing from it, so nothing is concluded from the absence of an

@@ -1,4 +1,5 @@
-// Package clock is the only source of time that code under test may use.
+// Package clock is the source of time of the shipped variants, and of any code that a search or a moved clock is to
+// control.
 //
 // Variants (locks, sales, queues) never call package time directly: they use a [Clock]. On real connections it is
 // [Real]; in tests and in a search it is a [Virtual] clock, which stands still until it is advanced, so that a

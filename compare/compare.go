@@ -2,12 +2,13 @@
 // them kept their promises and how fast they were.
 //
 // A comparison consists of cells: a contender, which is a combination of variants, in a configuration, which is
-// everything else. Each round runs every cell once, in random order, so that other load on the machine affects all
-// alike, and with the same seed, so that contenders can be compared round by round.
+// everything else. A round runs the cells in random order, so that other load on the machine affects all alike, and
+// with the same seed, so that contenders can be compared round by round. A configuration that is added to see what
+// breaks takes part in the first rounds only.
 //
 // The runs that test promises, sales to the last piece, take milliseconds and say little about speed. So in
-// configurations without faults each round runs each cell twice: once to its end, and once for a fixed time that is
-// measured.
+// configurations without faults each round runs each cell twice: first all to their end, then all for a fixed time
+// that is measured.
 //
 // The absence of violations proves nothing if a violation could not have been caught. So each configuration has a
 // control: a variant that is declared to break under these settings and faults. If it is not caught, the

@@ -202,7 +202,7 @@ func (c *comparing) round(ctx context.Context, n int) error {
 	return c.controls(ctx, n, len(jobs))
 }
 
-// jobs returns the runs of round n, in random order.
+// jobs returns the runs of round n, by part, and within a part in random order.
 func (c *comparing) jobs(n int) (jobs []job) {
 	for _, x := range c.cells {
 		if !c.configurations[x.configuration].in(n) {

@@ -1,7 +1,6 @@
-// Package explore runs a scenario's real code under a search that tries every
-// interleaving of its clients, every expiry of a lease, and every crash, lost and
-// late message, within bounds. It ends with the shortest schedule that breaks a promise, or with a proof, within those
-// bounds, that none does.
+// Package explore runs a scenario's real code under a search that tries every interleaving of its clients, every expiry
+// of a lease, and every crash, lost and late message, within bounds. It ends with a schedule that breaks a promise (the
+// shortest one, unless a limit ended the search), with a proof, within those bounds, that none does, or undecided.
 //
 // # How
 //
@@ -255,8 +254,8 @@ func (c Config) misbehaved(r reports.Exploration, err error) (reports.Exploratio
 // mostWaits is how often a client waits within one acquisition in the search that comes first, if it waits at all.
 const mostWaits = 1
 
-// runWaiting searches first with acquisitions that hardly wait. Each wait more makes a search many times longer; so one
-// that cannot be finished leaves what holds for these.
+// runWaiting searches first with acquisitions that hardly wait, then with one wait more, which makes a search many
+// times longer. If the second search does not end, the result of the first one stands.
 func (c Config) runWaiting(ctx context.Context) (reports.Exploration, error) {
 	if c.Bounds.Waits > 0 || c.Plain {
 		return c.run(ctx)

@@ -99,7 +99,7 @@ func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string,
 			leave(p.safety[i].Name.V, "safety", undecidedBecause(e))
 			continue
 		}
-		b.Safety = append(b.Safety, Guarded{Name: e.Name, Digest: p.safety[i].mark(), Expect: e.Expect, Verdict: e.Verdict})
+		b.Safety = append(b.Safety, Guarded{Name: e.Name, Digest: p.safety[i].fingerprint(), Expect: e.Expect, Verdict: e.Verdict})
 	}
 	for i := range p.speed {
 		e, made := carriedOut(g.Performance, p.speed[i].Name.V, func(e reports.GatePerformance) string { return e.Name })
@@ -107,7 +107,7 @@ func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string,
 			leave(p.speed[i].Name.V, "performance", e.Why)
 			continue
 		}
-		a := Accepted{Name: e.Name, Digest: p.speed[i].mark(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures}
+		a := Accepted{Name: e.Name, Digest: p.speed[i].fingerprint(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures}
 		if err := a.check(); err != nil { // it could not be read again
 			leave(e.Name, "performance", err.Error())
 			continue
@@ -165,7 +165,7 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 			say(gone, e.Name, "safety")
 		case p.safety[i].Expect.V != e.Expect:
 			say("the baseline has %q under safety with expect: %s, and the plan has it with expect: %s: put it back or, if that is intended, record it again with --write-baseline", e.Name, e.Expect, p.safety[i].Expect.V)
-		case p.safety[i].mark() != e.Digest:
+		case p.safety[i].fingerprint() != e.Digest:
 			say(changed, e.Name, "safety")
 		}
 	}
@@ -174,25 +174,26 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 		switch {
 		case i < 0:
 			say(gone, e.Name, "performance")
-		case p.speed[i].mark() != e.Digest:
+		case p.speed[i].fingerprint() != e.Digest:
 			say(changed, e.Name, "performance")
 		}
 	}
 	return sentences
 }
 
-// mark identifies what an entry guards and how well: what it runs, how often, with which control and which limits.
-func (g guard) mark() string {
+// fingerprint identifies what an entry guards and how well: what it runs, how often, with which control and which
+// limits.
+func (g guard) fingerprint() string {
 	var limits []string
 	for _, l := range g.Limits {
 		limits = append(limits, fmt.Sprintf("%s.%s %v", l.operation, l.percentile, l.most.V))
 	}
 	return digest([]string{g.identifier()}, []string{fmt.Sprint("repeat ", g.repeat)}, []string{fmt.Sprint("budget ", g.budget)},
-		[]string{fmt.Sprint("seeds ", g.seeds)}, g.control.mark(), limits)
+		[]string{fmt.Sprint("seeds ", g.seeds)}, g.control.fingerprint(), limits)
 }
 
-// mark identifies a control regardless of its name.
-func (c control) mark() []string {
+// fingerprint identifies a control regardless of its name.
+func (c control) fingerprint() []string {
 	switch {
 	case c.flags != nil:
 		return append([]string{"flags"}, c.flags.args()...)
@@ -206,8 +207,8 @@ func (c control) mark() []string {
 	return []string{"word " + or(c.word.V, autoControl)}
 }
 
-// mark identifies what is compared, by which measures, and the allowed slow-downs.
-func (r *race) mark() string {
+// fingerprint identifies what is compared, by which measures, and the allowed slow-downs.
+func (r *race) fingerprint() string {
 	var allowed []string
 	for _, m := range r.measures {
 		allowed = append(allowed, fmt.Sprintf("%s %v", m, r.slower[m]))
@@ -225,7 +226,7 @@ func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
 	switch {
 	case i < 0:
 		return nil, ""
-	case b.Performance[i].Digest != r.mark():
+	case b.Performance[i].Digest != r.fingerprint():
 		return nil, "the entry has changed since the baseline was written, so the slow-down that the baseline accepts does not count; write it again"
 	case b.Machine != m:
 		return nil, fmt.Sprintf("the baseline is from another machine (%s; this is %s), so the slow-down that it accepts does not count; write one on this machine", b.Machine, m)

@@ -140,7 +140,7 @@ func (b *Baseline) fits(p *Plan) error {
 	for i := range p.speed {
 		r := &p.speed[i]
 		a, known := carriedOut(b.Performance, r.Name.V, func(a Accepted) string { return a.Name })
-		if !known || a.Digest != r.mark() {
+		if !known || a.Digest != r.fingerprint() {
 			continue // reported with the plan's result
 		}
 		if !r.chooses(a.Length) {

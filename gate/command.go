@@ -26,7 +26,7 @@ func (r *running) commands(ctx context.Context, g *guard) (cases []reports.GateC
 		return fmt.Sprintf("OVERSELL_SEED=%d %s", seed, shell(g.command.words))
 	}}
 	if g.Expect.V == reports.Pass {
-		t.control = &watch{name: g.Name.V, none: "there is no default control of a command: name one that is known to break (control: {command: […]})"}
+		t.control = &entryControl{name: g.Name.V, none: "there is no default control of a command: name one that is known to break (control: {command: […]})"}
 		if g.control.word.V == noControl {
 			t.control.none = "the plan has none (control: none), so it is unknown whether a violation would have been seen"
 		}

@@ -24,8 +24,8 @@ type suspect struct {
 	byLoad bool // load alone breaks it, so it shows nothing about faults
 }
 
-// watch is the control of a combination over all rounds.
-type watch struct {
+// entryControl is the control of an entry in all rounds.
+type entryControl struct {
 	name     string
 	guards   []history.Promise
 	suspects []suspect // in the order in which they are tried until one is caught
@@ -45,9 +45,9 @@ type watch struct {
 // mostSuspects bounds how many are tried.
 const mostSuspects = 4
 
-// watchOver determines the candidates for the control of a combination.
-func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *watch {
-	w := &watch{name: g.Name.V, guards: c.Promises()}
+// controlOf determines the candidates for the control of a combination.
+func (r *running) controlOf(ctx context.Context, g *guard, c scenarios.Config) *entryControl {
+	w := &entryControl{name: g.Name.V, guards: c.Promises()}
 	switch {
 	case g.control.word.V == noControl:
 		w.none = "the plan has none (control: none), so it is unknown whether a violation would have been seen"
@@ -76,7 +76,7 @@ func (r *running) watchOver(ctx context.Context, g *guard, c scenarios.Config) *
 
 // settle keeps the suspects that show most. If the faults of c are known to break some, only these: a suspect that
 // breaks by load alone is caught even if the faults have no effect.
-func (w *watch) settle(all []suspect, c scenarios.Config) {
+func (w *entryControl) settle(all []suspect, c scenarios.Config) {
 	byFault := slices.DeleteFunc(slices.Clone(all), func(s suspect) bool { return s.byLoad })
 	switch {
 	case len(all) == 0:
@@ -238,7 +238,7 @@ func promising(config, c scenarios.Config) scenarios.Config {
 
 // controlRound runs the control for a round: it must be caught in the first or the second try. If the plan names no
 // control, the first round chooses one.
-func (r *running) controlRound(ctx context.Context, w *watch, round int) {
+func (r *running) controlRound(ctx context.Context, w *entryControl, round int) {
 	if w.none != "" || ctx.Err() != nil {
 		return
 	}
@@ -259,7 +259,7 @@ func (r *running) controlRound(ctx context.Context, w *watch, round int) {
 }
 
 // choose tries the suspects in order, each twice, until one is caught.
-func (r *running) choose(ctx context.Context, w *watch, round int) {
+func (r *running) choose(ctx context.Context, w *entryControl, round int) {
 	for i, s := range w.suspects {
 		runs := w.runs
 		var why string
@@ -289,7 +289,7 @@ func (r *running) choose(ctx context.Context, w *watch, round int) {
 }
 
 // catch runs a suspect and reports whether it broke a guarded promise.
-func (r *running) catch(ctx context.Context, w *watch, s suspect, round, try int) (why string, ok bool) {
+func (r *running) catch(ctx context.Context, w *entryControl, s suspect, round, try int) (why string, ok bool) {
 	seed := r.options.Seed + uint64(round) + uint64(try)*1_000_003
 	m, err := r.make(ctx, s.plan, s.config, seed, w.name+"-control")
 	if ctx.Err() != nil {
@@ -324,7 +324,7 @@ func brokenAt(guards []history.Promise, judged []reports.Property, result func(*
 }
 
 // told reports on the control.
-func (w *watch) told() reports.GateControl {
+func (w *entryControl) told() reports.GateControl {
 	if w.none != "" {
 		return reports.GateControl{What: reports.NoControl, Why: w.none}
 	}

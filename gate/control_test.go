@@ -11,10 +11,10 @@ import (
 )
 
 // watched returns the control of the first entry of a plan, and the run of that entry.
-func watched(t *testing.T, plan string) (*watch, scenarios.Config) {
+func watched(t *testing.T, plan string) (*entryControl, scenarios.Config) {
 	t.Helper()
 	g := mustLoad(t, plan).safety[0]
-	return (&running{}).watchOver(t.Context(), &g, g.plan.Runs[0]), g.plan.Runs[0]
+	return (&running{}).controlOf(t.Context(), &g, g.plan.Runs[0]), g.plan.Runs[0]
 }
 
 const frozen = `
@@ -32,11 +32,11 @@ func TestControlOfFault(t *testing.T) {
 		t.Errorf("with a fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
 	alone := []suspect{{what: "lock none", byLoad: true}}
-	w = &watch{}
+	w = &entryControl{}
 	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "no variant is known to break by this fault") {
 		t.Errorf("nothing breaks by the fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
-	w = &watch{}
+	w = &entryControl{}
 	if w.settle(alone, scenarios.Config{}); len(w.suspects) != 1 || len(w.caveats) > 0 {
 		t.Errorf("without a fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
@@ -58,7 +58,7 @@ safety:
 		return s
 	}
 	_, c := watched(t, frozen)
-	w := &watch{name: "x", guards: p.safety[0].plan.Runs[0].Promises()}
+	w := &entryControl{name: "x", guards: p.safety[0].plan.Runs[0].Promises()}
 	w.settle([]suspect{of(0, suspect{what: "harmless"}), of(1, suspect{what: "lock none", byLoad: true})}, c)
 	r := &running{plan: p, options: Options{Dir: filepath.Join(t.TempDir(), "runs"), Seed: 3}, watcher: &listener{Watcher: silent{}}}
 	r.controlRound(t.Context(), w, 0)
@@ -67,7 +67,7 @@ safety:
 		t.Errorf("%+v", told)
 	}
 	// An entry without a fault has only controls that break by load.
-	w = &watch{name: "x", guards: w.guards}
+	w = &entryControl{name: "x", guards: w.guards}
 	w.settle([]suspect{of(1, suspect{what: "lock none", byLoad: true})}, scenarios.Config{})
 	r.controlRound(t.Context(), w, 0)
 	if told = w.told(); !told.Good {

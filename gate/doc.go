@@ -11,8 +11,8 @@
 //
 // The absence of violations means something only if a violation would have been seen. So every entry has a control:
 // a variant known to break, run in the same configuration, that must be caught. Unless the plan names a control,
-// the gate chooses one by the declared flaws: a variant that breaks the guarded promises under the entry's own
-// faults or, if there is none, under load alone. If no control is caught, the gate had no power, and is red.
+// the gate tries variants that declare to break the guarded promises: up to two under the entry's own faults or, if
+// there is none, up to four under load alone. If no control is caught, the gate had no power, and is red.
 //
 // # Speed is relative
 //

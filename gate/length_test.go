@@ -109,7 +109,7 @@ func TestGivenLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if longer.candidate.Runs[0].Duration != 3*time.Second || longer.baseline.Runs[0].Duration != 3*time.Second || longer.mark() != p.speed[0].mark() || longer.baseline.Runs[0].Lock.Name != "set-nx-ex" {
+	if longer.candidate.Runs[0].Duration != 3*time.Second || longer.baseline.Runs[0].Duration != 3*time.Second || longer.fingerprint() != p.speed[0].fingerprint() || longer.baseline.Runs[0].Lock.Name != "set-nx-ex" {
 		t.Errorf("%+v", longer)
 	}
 	if !slices.Contains(longer.args[0], "--duration=3s") || !slices.Contains(longer.args[1], "--duration=3s") || p.speed[0].candidate.Runs[0].Duration != defaultRaceRun {

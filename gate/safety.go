@@ -24,7 +24,7 @@ type tally struct {
 	broken  []made
 	retried int
 	total   int
-	control *watch // nil: no control is needed
+	control *entryControl // nil: no control is needed
 	elapsed time.Duration
 }
 
@@ -34,7 +34,7 @@ func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase,
 	for _, c := range g.plan.Runs {
 		t := &tally{g: g, config: c, command: func(seed uint64) string { return g.again(c, seed) }}
 		if g.Expect.V == reports.Pass {
-			t.control = r.watchOver(ctx, g, c)
+			t.control = r.controlOf(ctx, g, c)
 		}
 		tallies = append(tallies, t)
 	}

@@ -23,8 +23,8 @@ func (silent) Entry(int, int, string) {}
 func (silent) Said(string)            {}
 
 // slowed is a lock that makes every round of its client take longer by a share. It spends that time as the lock
-// itself does, waiting for replies. Sleeping would be too coarse, and computing would keep the CPU busy: a busy CPU
-// answers sooner than an idle one, so that on an idle machine the lock would hardly be slower.
+// itself does, waiting for replies. Sleeping would be too coarse. Computing would keep the CPU busy, and a busy CPU
+// answers sooner than an idle one: on an idle machine the lock would hardly be slower.
 type slowed struct {
 	lockimpl.Locker
 	redis redis.UniversalClient

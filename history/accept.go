@@ -335,7 +335,7 @@ func (x *identities) after(op *Op, id Value) bool {
 	return k != nil && op.Call > k.returned
 }
 
-// numberSet is a set of numbers that come in runs: a full run of 32,768 takes almost no memory.
+// numberSet is a set of mostly consecutive numbers: a full range of 32,768 takes almost no memory.
 type numberSet struct {
 	chunks map[int64]*numberChunk
 	last   *numberChunk

@@ -108,7 +108,7 @@ func (l *lineReader) guess(h *History) error {
 }
 
 // lateStart is how late the first operation of a history may be for its times to count
-// from the start of the run. Nothing happens for so long only if the clock counts from something else.
+// from the start of the run. A later first operation means that the clock counts from something else.
 const lateStart = time.Minute
 
 // rebase makes the times of a history count from its first operation, if they count from something long before it, such

@@ -2,8 +2,8 @@ package history
 
 import "sync/atomic"
 
-// chunkSize chooses between the two sizes of chunk. Thousands of clients with a few operations between two sweeps must
-// not cost megabytes each; few clients with many must not fetch chunks all the time.
+// chunkSize chooses between the two sizes of chunk. Small chunks keep thousands of clients with a few
+// operations between two sweeps cheap; large ones save fetches for a few busy clients.
 type chunkSize uint8
 
 const (

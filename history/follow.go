@@ -148,7 +148,3 @@ func (f *Follower) Close() error {
 	}
 	return f.file.Close()
 }
-
-// SortByCompletion puts operations into completion order, in which monitors read them:
-// by Return, then Call, then Client; it is stable.
-func SortByCompletion(ops []Op) { sortByCompletion(ops) }

@@ -190,7 +190,7 @@ func rawRead(path string) (*History, error) {
 
 func unchecked(h *History, _ *places, err error) (*History, error) {
 	if err == nil {
-		sortByCompletion(h.Ops)
+		SortByCompletion(h.Ops)
 	}
 	return h, err
 }

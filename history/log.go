@@ -94,8 +94,8 @@ func (l *Log) Drain(sink func([]Op) error) error {
 }
 
 // DrainEvery calls Drain every d (at least a millisecond) until ctx is done,
-// and then once more, so that everything recorded before ctx was cancelled has been passed on when it returns nil. It
-// returns at once with an error of the sink: the caller must then stop the run, since its records only fill memory.
+// and then once more, so that everything recorded before ctx was cancelled has been passed on when it returns nil. If
+// the sink fails, it returns the error at once: the caller must then stop the run, because records stay in memory.
 func (l *Log) DrainEvery(ctx context.Context, d time.Duration, sink func([]Op) error) error {
 	tick := time.NewTicker(max(d, time.Millisecond))
 	defer tick.Stop()

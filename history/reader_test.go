@@ -51,11 +51,11 @@ func TestTiesAreBrokenByCallThenClient(t *testing.T) {
 		ops = append(ops, Op{Client: int32(i % 3), Return: time.Duration(100 + i%7), Call: time.Duration(50 - i%2), Arg: Int(int64(i))})
 	}
 	want := completed(ops)
-	sortByCompletion(ops)
+	SortByCompletion(ops)
 	wantOps(t, ops, want)
 	ops[0].Return, ops[1].Return = -Forever, Forever // the sort must look at all 64 bits
 	want = completed(ops)
-	sortByCompletion(ops)
+	SortByCompletion(ops)
 	wantOps(t, ops, want)
 }
 
@@ -395,7 +395,7 @@ func BenchmarkSort(b *testing.B) {
 				b.StopTimer()
 				copy(work, ops)
 				b.StartTimer()
-				sortByCompletion(work)
+				SortByCompletion(work)
 			}
 		})
 	}

@@ -6,18 +6,19 @@ import (
 	"slices"
 )
 
-// sortByCompletion puts operations into completion order: by Return, then Call, then Client; it is stable.
+// SortByCompletion puts operations into completion order, in which monitors read them: by Return, then Call, then
+// Client; it is stable.
 //
 // A million operations of 112 bytes are too heavy to swap around: a radix sort
 // orders their keys, in a time that does not depend on how the clients'
 // operations are interleaved, and then each operation moves once.
-func sortByCompletion(ops []Op) { sortInto(ops, completionOrder(ops)) }
+func SortByCompletion(ops []Op) { sortInto(ops, completionOrder(ops)) }
 
 // completionOrder is the order of the operations by Return; nil: they are in completion
 // order.
 func completionOrder(ops []Op) []sortKey {
 	for i := range ops[min(1, len(ops)):] {
-		if ByCompletion(&ops[i], &ops[i+1]) > 0 {
+		if compareCompletion(&ops[i], &ops[i+1]) > 0 {
 			return radixSort(keysOf(ops))
 		}
 	}
@@ -32,12 +33,12 @@ func sortInto(ops []Op, order []sortKey) {
 	}
 }
 
-// ByCompletion compares operations by the order in which histories hold them.
-func ByCompletion(a, b *Op) int {
+// compareCompletion compares operations by completion order.
+func compareCompletion(a, b *Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call), cmp.Compare(a.Client, b.Client))
 }
 
-func byCompletion(a, b Op) int { return ByCompletion(&a, &b) }
+func byCompletion(a, b Op) int { return compareCompletion(&a, &b) }
 
 // sortKey represents an operation.
 type sortKey struct {

@@ -318,7 +318,7 @@ func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
 				return errChanged
 			}
 		}
-		sortByCompletion(ops)
+		SortByCompletion(ops)
 		know := len(ops)
 		if ripe != Forever {
 			know = sort.Search(len(ops), func(i int) bool { return ops[i].Return >= ripe })

@@ -145,7 +145,7 @@ func (c Comparison) Explanations() []Explanation {
 		{"OUTCOME", "outcome", "no violation in N: each promise had at least N opportunities to break in all runs together, and broke in none; with 95 % confidence, it then breaks in less than 3 in N under these conditions"},
 		{"", "known to break under", "conditions under which flaws declare a violation, and which were not part of this configuration"},
 		{"#", "rank", "the place by the ratio; = marks intervals that overlap, so that the order is unknown"},
-		{"RATIO", "throughput", "throughput relative to the fastest contender without a violation over all rounds, whose ratio is 1: the geometric mean of the ratios in each round, and in parentheses the interval for as many further rounds, in 95 of 100 cases; the speed of a contender that broke promises counts for nothing"},
+		{"RATIO", "throughput", "throughput relative to the fastest contender without a violation over all rounds, whose ratio is 1: the geometric mean of the ratios in each round, and in parentheses the 95 % prediction interval for as many further rounds; the speed of a contender that broke promises counts for nothing"},
 		{"LATENCY", "latency", "from asking for the lock, if there is one, until the client had its result, was refused, gave up, or the time was up; over all clients and rounds"},
 		{"ALONE", "alone", "the latency of a single client"},
 		{"CMDS", "commands", "commands of all clients, including waiting ones, for each grant of the lock or (each) for each of the " + c.Work},

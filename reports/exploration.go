@@ -5,7 +5,7 @@ import "oversell/variant"
 // ExplorationSchema identifies the format of an Exploration.
 const ExplorationSchema = "oversell-exploration/1"
 
-// Exploration is the result of a search of all interleavings: the shortest schedule that breaks a promise, or that
+// Exploration is the result of a search of all interleavings: a schedule that breaks a promise, or that
 // there is none within bounds. It holds what is needed to replay the schedule.
 type Exploration struct {
 	Schema   string `json:"schema"`

@@ -357,7 +357,7 @@ func (c GateCase) Sentence() string {
 	case c.Opportunities > 0:
 		s = strings.TrimSuffix(seen(c.Opportunities, len(c.Properties) > 1, nil), ")") + " for this schedule distribution)"
 	case len(c.Properties) > 0:
-		s = "no violation seen, and no opportunity for one"
+		s = "no violation seen in 0 opportunities"
 	default:
 		s = fmt.Sprintf("no violation in %s", Count(int64(c.Runs), "run"))
 	}

@@ -64,7 +64,7 @@ func (t *Target) canStop() error {
 
 func (t *Target) canLose() error {
 	if t.Kind == Address {
-		return errclass.Usagef("the data of the server at %s is not ours to lose: that needs a server that oversell started, --target process or container", t.Addrs[0])
+		return errclass.Usagef("this fault loses the data of the server at %s, so it needs a server that oversell started: --target process or container", t.Addrs[0])
 	}
 	return t.canStop()
 }

@@ -263,7 +263,7 @@ func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 
 // errChanged: a write made before the servers are restored may be lost when a server stops being the master. So keys
 // are removed once more afterwards.
-var errChanged = errors.New("the servers are not yet as they were")
+var errChanged = errors.New("the configuration of the servers is not restored yet")
 
 // changed reports whether there is anything to undo other than keys.
 func (k *undoing) changed() bool {

@@ -52,7 +52,7 @@ func Judge(h *history.History) Result {
 		r.Interrupted, r.Notes, r.Commands, r.Servers = t.Interrupted, t.Notes, t.Commands, serverLoads(t)
 	}
 	r.Arrivals, r.PoolWait = arrivalsOf(h), poolWaitOf(h)
-	if note := EngineNote(&r); note != "" {
+	if note := engineNote(&r); note != "" {
 		r.Notes = append([]string{note}, r.Notes...)
 	}
 	if h.Header.Has(variant.Sale) {
@@ -107,8 +107,8 @@ func widthsOf(p50, p99 time.Duration) *reports.Widths {
 	return &reports.Widths{P50: Round(float64(p50) / 1e6), P99: Round(float64(p99) / 1e6)}
 }
 
-// EngineNote describes an engine other than the default, and what it means for the verdict.
-func EngineNote(r *reports.Run) string {
+// engineNote describes an engine other than the default, and what it means for the verdict.
+func engineNote(r *reports.Run) string {
 	if r.Pipelines == 0 {
 		return ""
 	}

@@ -14,16 +14,16 @@ const shortestLoad = 50 * time.Millisecond
 // serverLoads returns the load of the servers from a history's trailer.
 func serverLoads(t *history.Trailer) (loads []reports.ServerLoad) {
 	for _, s := range t.Servers {
-		if l, ok := ServerLoad(s); ok {
+		if l, ok := serverLoad(s); ok {
 			loads = append(loads, l)
 		}
 	}
 	return loads
 }
 
-// ServerLoad computes rates from a server's counters. If a counter decreased, the server was restarted, and that
+// serverLoad computes rates from a server's counters. If a counter decreased, the server was restarted, and that
 // interval is skipped.
-func ServerLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
+func serverLoad(s history.ServerLoad) (reports.ServerLoad, bool) {
 	l := reports.ServerLoad{Server: s.Server}
 	var all history.LoadSample // the sum of the known intervals
 	samples := s.Samples

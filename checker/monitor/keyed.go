@@ -46,8 +46,8 @@ func (k *Keyed[S]) find(key history.Value) *S {
 	return *s
 }
 
-// toldKeys is the number of keys up to which a verdict describes each.
-const toldKeys = 3
+// describedKeys is the largest number of keys of which a verdict describes each.
+const describedKeys = 3
 
 // Verdict merges the verdicts of all keys; nothing is the reason to give when there was
 // no operation to judge. It describes the first key that was violated or, if none was, the first that is unknown; when
@@ -66,7 +66,7 @@ func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string
 			out, same, busiest, at = v.Told(), 1, v, i
 			why = append(why[:0], say.Title(k.keys[i])+": "+out.Why)
 		case v.Result == out.Result:
-			if same++; v.Result == Holds && same <= toldKeys {
+			if same++; v.Result == Holds && same <= describedKeys {
 				why = append(why, say.Title(k.keys[i])+": "+v.Told().Why)
 			}
 			if v.Opportunities > busiest.Opportunities {
@@ -79,7 +79,7 @@ func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string
 	switch {
 	case len(k.All) == 0:
 		out.Why = nothing
-	case out.Result == Holds && same > toldKeys:
+	case out.Result == Holds && same > describedKeys:
 		out.Why = fmt.Sprintf("each of %s by itself, such as %s: %s", say.Many(same, "key"), say.Title(k.keys[at]), busiest.Told().Why)
 	case out.Result == Holds && len(k.All) > 1:
 		out.Why = strings.Join(why, "; ")

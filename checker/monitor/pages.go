@@ -10,8 +10,8 @@ import (
 // Pages hold values by number, from 0 in the order of their addition. A value is seldom read long after it came, so
 // pages that were not read for a while are packed, into a fraction of the memory.
 type Pages[T any] struct {
-	// code writes or reads the value with a number, as its differences from an earlier value of the same page: as code
-	// left that, at first a zero T.
+	// code encodes or decodes the value with a number, as differences from before: the previous value of the page that
+	// code left, or a zero T.
 	code  func(c *Packer, number int32, v, before *T)
 	all   []page[T]
 	count int32
@@ -55,8 +55,8 @@ func (ps *Pages[T]) Add() int32 {
 	return ps.count - 1
 }
 
-// At returns a value. It may be changed until other values have been read 16,000 times; after that, the returned value
-// is a copy that no longer follows changes.
+// At returns a value. It may be changed until other values have been read 16,384 times; after that, changes may be
+// lost.
 func (ps *Pages[T]) At(number int32) *T {
 	i := number >> pageOf
 	p := &ps.all[i]

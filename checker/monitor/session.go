@@ -65,8 +65,8 @@ func After(t time.Duration, d ...time.Duration) time.Duration {
 	return t
 }
 
-// seem describes in half a sentence when and how a session came to hold the lock.
-func seem(s *Span) string {
+// grantClause returns a clause: when and how a session came to hold the lock.
+func grantClause(s *Span) string {
 	verb := "held it since " + say.At(s.Start)
 	renewed := ""
 	if s.Rel.Kind == history.Release && s.Rel.Until > s.Until {
@@ -105,7 +105,7 @@ func Overlapped(key history.Value, a, b *Span) (string, []history.Op) {
 	case a.Closed:
 		end = fmt.Sprintf("until %s", say.At(a.end))
 	}
-	why := fmt.Sprintf("%s %s, while %s %s %s", say.Client(&b.Acq), verb, say.Client(&a.Acq), seem(a), end)
+	why := fmt.Sprintf("%s %s, while %s %s %s", say.Client(&b.Acq), verb, say.Client(&a.Acq), grantClause(a), end)
 	return why, InOrder(a.Acq, a.Rel, b.Acq, b.Rel)
 }
 

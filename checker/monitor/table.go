@@ -5,9 +5,9 @@ import "oversell/history"
 // pageBits is the size of a page of a table: 16 entries.
 const pageBits = 4
 
-// Table holds a T for every order id. Programs count, so ids that are close to each other share a page. Pages from 0 on
-// are in a slice, as long as it is filled to some degree; all others are found by a hash. So an id that is far from all
-// others costs one page. Ids that are texts are in a map.
+// Table holds a T for every identity: of an order, a task, a client or a key. Programs count, so ids that are close to
+// each other share a page. Pages from 0 on are in a slice, as long as it is filled to some degree; all others are found
+// by a hash. So an id that is far from all others costs one page. Ids that are texts are in a map.
 type Table[T any] struct {
 	dense []*tablePage[T]
 	far   map[int64]*tablePage[T]

@@ -10,7 +10,7 @@ import (
 // Result is a verdict's value.
 type Result uint8
 
-// The results. The order is that of strength only for the names; see [Merge].
+// The results. Their values have no order; see [Merge].
 const (
 	Unknown Result = iota
 	Holds

@@ -2,7 +2,7 @@ package monitor
 
 import "oversell/history"
 
-// The texts that name the subject of readings of a final state, and of faults.
+// The texts in Arg of operations that read a final state, and of faults.
 var (
 	IsLeft     = history.Text("left") // of a stock
 	IsReserved = history.Text("reserved")

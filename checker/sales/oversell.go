@@ -7,6 +7,7 @@ import (
 	"oversell/checker/monitor"
 	"oversell/checker/say"
 	"oversell/history"
+	"oversell/internal/phrase"
 )
 
 // noOversell judges that accepted sales never exceed the stock, at any moment.
@@ -112,13 +113,8 @@ func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verd
 	return monitor.Verdict{Result: monitor.Violated, Count: unfit, Why: why, Witness: []history.Op{*op}}
 }
 
-// were is "1 was", "3 were".
-func were(n int64) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return say.Count(n) + " were"
-}
+// were is "1 was", "3,000 were".
+func were(n int64) string { return say.Count(n) + " " + phrase.Were(n) }
 
 // mayHaveSold returns how many more pieces than the sure ones purchases without an answer can have sold. The final
 // state bounds it if it accounts for everything that was surely sold, and so for everything else that was not given

@@ -134,21 +134,13 @@ func (c *bubbles) run(from *place, by step) *place {
 		return r.stand(), r.err
 	})
 	if err != nil {
-		p.err = chance(err)
+		p.err = clients.Chance(err)
 		return p
 	}
 	p.now, p.drawn, p.values = first.now, drawn, p.values+len(drawn)
 	p.pending, p.events = clients.Spelled(first.pending, first.events, texts)
 	p.stands = p.pending[:len(first.stands)]
 	return p
-}
-
-// chance puts an error in the terms of a search.
-func chance(err error) error {
-	if errors.Is(err, names.ErrChance) && !errors.Is(err, clients.ErrNondeterministic) {
-		return fmt.Errorf("%w: shown the same, %w", clients.ErrNondeterministic, err)
-	}
-	return err
 }
 
 // once returns where one run ends, in its own names, which are spelled as the seed says.
@@ -260,7 +252,7 @@ func (x *execution) Drawn() int { return x.at.values }
 // same compares a run with those that came to the same place before.
 func (p *place) same(book *names.Book, stands []coro.Request, events []rules.Event) error {
 	is := clients.Said(book, p.stands, p.events)
-	return chance(names.Follow(clients.Said(book, stands, events), is, p.drawn))
+	return clients.Chance(names.Follow(clients.Said(book, stands, events), is, p.drawn))
 }
 
 // Clients makes the executions of the clients of one search.

@@ -258,7 +258,7 @@ type manners struct {
 	first, last int
 }
 
-// unclear is called with a text that changes all the time in a way that is not understood.
+// unclear is called for a text whose change with the clock is none of the known manners.
 type unclear func()
 
 // learn finds out how the fields of a client's glimpses depend on the time: here, again at the same time, and a few at
@@ -366,8 +366,7 @@ func (m *manners) drift(texts []string, here *glimpse, close []*glimpse, key boo
 	}
 }
 
-// same reports whether a client does the same in two glimpses; how its fields depend on the time was learnt from the
-// first.
+// same reports whether a client does the same in two glimpses. how is how the fields of the first depend on the time.
 func (g *glimpse) same(h *glimpse, how []manners) bool {
 	if g.frame != h.frame || len(g.fields) != len(h.fields) || len(g.times) != len(h.times) {
 		return false

@@ -181,14 +181,14 @@ func (rs runs) settled(known int, more func() (*Run, error)) (pending []coro.Req
 		return r.stand(), nil
 	})
 	if err != nil {
-		return nil, nil, nil, chance(err)
+		return nil, nil, nil, Chance(err)
 	}
 	pending, events = Spelled(pending, events, texts)
 	return pending, events, drawn, nil
 }
 
-// chance puts an error in the terms of this package.
-func chance(err error) error {
+// Chance returns names.ErrChance as ErrNondeterministic, and other errors unchanged.
+func Chance(err error) error {
 	if errors.Is(err, names.ErrChance) && !errors.Is(err, ErrNondeterministic) {
 		return fmt.Errorf("%w: shown the same, %w", ErrNondeterministic, err)
 	}

@@ -581,8 +581,8 @@ func (t *Trie) again(to uint32, seed uint64) (*Run, error) {
 	return r, err
 }
 
-// repetitions is how often the code is executed again to check that it behaves alike: code that tosses a coin in each
-// execution does so once in 256 times.
+// repetitions is how often the code is executed again to check that it behaves alike: code with one fair
+// random choice in each execution goes unnoticed once in 256 times.
 const repetitions = 8
 
 // merging returns errMerged for a difference between the ways to a node, unless the code differs even on one of them.
@@ -672,7 +672,7 @@ func (t *Trie) same(r *Run, n *Node) error {
 func (t *Trie) sameAfter(r *Run, n *Node, events []rules.Event) error {
 	is := Said(t.names.Book(0), n.Pending, events)
 	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
-		return chance(err)
+		return Chance(err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oversell/history"
+	"oversell/internal/phrase"
 	"oversell/variant"
 )
 
@@ -394,7 +395,7 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 		gone = max(gone, r.stock-left)
 	}
 	if there := p.sale.counts.balance - (r.stock - left); known && there > 0 && r.sale.undersell && !r.refunds {
-		return broken(variant.Sale, variant.NoUndersell, "%s sold and still there: of a stock of %d, %d sold and %d left", were(there), r.stock, p.sale.counts.balance, left)
+		return broken(variant.Sale, variant.NoUndersell, "%s %s sold and still there: of a stock of %d, %d sold and %d left", pieces(there), phrase.Were(there), r.stock, p.sale.counts.balance, left)
 	}
 	extra := gone - p.sale.counts.balance - untold
 	if extra <= 0 {
@@ -411,14 +412,6 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
 	}
 	return nil
-}
-
-// were is "1 piece was", "2 pieces were".
-func were(n int64) string {
-	if n == 1 {
-		return "1 piece was"
-	}
-	return fmt.Sprintf("%d pieces were", n)
 }
 
 // are is "1 is", "2 are".

@@ -10,7 +10,7 @@ import (
 // A Token is a way in which tokens are alike.
 type Token struct {
 	What string
-	// New makes a token of 32 hexadecimal digits.
+	// New makes a token from 32 hexadecimal digits.
 	New func(digits string) string
 	// Like returns the n-th token that is like one that New made, counted from 0. All of them differ. It is
 	// empty if there are no more.
@@ -88,7 +88,8 @@ func decimal(digits string) string {
 	return string(b)
 }
 
-// changed changes one hexadecimal digit, and from the 16th change on another one, too.
+// changed returns the n-th text, from 0, that differs from t in one or both of two hexadecimal digits; "" if there are
+// no more.
 func changed(t string, one, other, n int) string {
 	const digits = "0123456789abcdef"
 	if n > 254 {

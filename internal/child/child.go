@@ -81,8 +81,8 @@ func Run(cmd *exec.Cmd, patience time.Duration) error {
 	return err
 }
 
-// onThread calls f on a thread that ends no earlier than f. On Linux the signal at a parent's death is bound to the
-// thread that started the child, not to the process: if the thread ended, the child would die.
+// onThread calls f on a thread that ends no earlier than f. On Linux PDEATHSIG is sent when the thread that started the
+// child ends, not when the process ends.
 func onThread(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

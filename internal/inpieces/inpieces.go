@@ -48,7 +48,7 @@ type sale struct {
 	accepted *Accepted
 }
 
-// mostOrders is how many orders there are for one at most.
+// mostOrders is the largest quantity of an order; a larger one is errors.ErrUnsupported.
 const mostOrders = 64
 
 // each makes a call for every piece. It returns ErrRepeated if all were repeated.
@@ -74,7 +74,8 @@ func (s *sale) each(o stockimpl.Order, call func(stockimpl.Order) (int64, error)
 	return left, err
 }
 
-// Buy implements stockimpl.Sale. It asks only for orders that can be had, since it cannot take all or nothing.
+// Buy implements stockimpl.Sale. It first reads the stock and refuses an order for more
+// than is left, since it cannot take all pieces or none.
 func (s *sale) Buy(ctx context.Context, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 	if o.Quantity < 2 {
 		return s.Sale.Buy(ctx, o, l)

@@ -26,9 +26,9 @@ var ErrLost = errors.New("connection lost")
 // ErrRefused is the answer of a server that executed nothing.
 var ErrRefused = Refusal("LOADING Redis is loading the dataset in memory")
 
-// Refusals are errors with which a server answers a command that it does not execute: each says
-// something about the server, or about the client's rights, and nothing about the data. What says
-// what is wrong in words, as part of a sentence that begins with "the server answered that".
+// Refusals are errors with which a server answers a command that it does not execute. They are
+// about the server or the client's rights, never about the data. What completes the sentence "the server answered
+// that …".
 var Refusals = []struct {
 	What string
 	Err  error
@@ -148,7 +148,7 @@ type Line struct {
 	known     map[string]bool
 }
 
-// On returns the world of a client whose commands pass through the line.
+// On returns env with redis clients whose commands pass through a Line, and the Line.
 func On(env variant.Env) (variant.Env, *Line) {
 	l := &Line{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
@@ -283,7 +283,7 @@ func (l *Line) DiesAt(n int, a Action, call func()) bool {
 	return there
 }
 
-// decide is about the next command.
+// decide counts the next command, or pipeline, and returns the action on it.
 func (l *Line) decide(cmds ...redis.Cmder) Action {
 	l.mu.Lock()
 	l.n++

@@ -28,9 +28,10 @@ func Of(ctx context.Context, rdb redis.UniversalClient, name string) ([]string, 
 	return found, nil
 }
 
-// Collisions returns other names for which one of the keys, made in the same way, would be another of the keys:
-// "a:claims" for a queue "a" with the keys "Queue:a" and "Queue:a:claims". In the results, name is replaced by as. Such
-// keys are common and such names are rare, so the suites do not try these names, but report them with [Remark].
+// Collisions returns the names of other objects that would share a key with this one, if their keys are made in the
+// same way: "a:claims" for a queue "a" with the keys "Queue:a" and "Queue:a:claims". In the results, name is replaced
+// by as. Such keys are common and such names are rare, so the suites do not try these names, but report them with
+// [Remark].
 func Collisions(keys []string, name, as string) []string {
 	var names []string
 	for _, made := range keys {

@@ -45,7 +45,7 @@ func TestImportsRunDownward(t *testing.T) {
 		}
 		mine, known := level[pkg]
 		if !known {
-			t.Errorf("%s: package %s stands on no level: add it to Levels", path, pkg)
+			t.Errorf("%s: package %s is not in Levels", path, pkg)
 			return nil
 		}
 		seen[pkg] = true

@@ -48,7 +48,7 @@ func (b *Book) Plain() bool { return b.seed == 0 }
 // bind notes a spelling.
 func (b *Book) bind(canonical, actual string) {
 	b.spelt = append(b.spelt, spelling{canonical, actual})
-	// One name may begin like another.
+	// The longest first: one name may be a prefix of another.
 	slices.SortStableFunc(b.spelt, func(x, y spelling) int { return cmp.Compare(len(y.actual), len(x.actual)) })
 }
 

@@ -1,5 +1,5 @@
-// Package names finds the names in a program's output. A name is a text whose spelling means nothing: a token that the
-// program was given, or a value that it drew at random.
+// Package names finds opaque values in a program's output: tokens that the program was given, and values that it drew
+// at random. They are called names here, because their spelling means nothing.
 //
 // A search runs the same code many times and compares the outputs. That is possible only if each run's own spelling of
 // the names is replaced by one that is the same for all runs, the canonical one. A [Scheme] says what canonical names

@@ -225,10 +225,10 @@ func unfilled(text string) string {
 	return b.String() + text[last:]
 }
 
-// Others is how many spellings a program is shown beside the canonical one: consecutive
-// seeds of [Other]. Two are enough to see any order of names, be it one of their
-// beginnings alone, which in canonical names are alike. A program that looks at the
-// characters of a name shows that with some seeds only: so each run has others.
+// Others is the least number of spellings that a program is shown beside the canonical one, see [OthersAfter]:
+// consecutive seeds of [Other]. Two are enough to see any order of names, be it one of their beginnings alone, which in
+// canonical names are alike. A program that looks at the characters of a name shows that with some seeds only: so each
+// run has others.
 const Others = 2
 
 // OthersAfter returns how many other spellings a run starts with after this many seeds have been used. So a program

@@ -16,7 +16,7 @@ type Seen struct {
 	drawn    map[string][]int // of the first draws, the different values, each with the runs that drew it and what they were shown of others
 	runs     int
 	repeated int // how many draws repeated an earlier value
-	derived  int // how many more were, and what their run had been shown came from the same
+	derived  int // how many repeated a value that was shown to a run with the same values before
 }
 
 // mostSeen is how many values of one length are kept.

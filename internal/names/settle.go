@@ -12,7 +12,7 @@ import (
 // ErrNotOpaque reports that a program's behaviour depends on how its names are spelled.
 var ErrNotOpaque = errors.New("what the client does depends on how names are spelled")
 
-// spelled is ErrNotOpaque with the seed of a spelling in which that showed.
+// spelled is an ErrNotOpaque with the seed of the spelling that made the difference.
 type spelled struct {
 	seed uint64
 	err  error
@@ -22,7 +22,7 @@ func (e *spelled) Error() string { return ErrNotOpaque.Error() + ": " + e.err.Er
 
 func (e *spelled) Unwrap() []error { return []error{ErrNotOpaque, e.err} }
 
-// Spelled is ErrNotOpaque for a reason that showed when names were spelled as in b.
+// Spelled returns an ErrNotOpaque with the seed of b, whose spelling of the names made the difference.
 func (b *Book) Spelled(err error) error { return &spelled{b.seed, err} }
 
 // ShownBy is the seed of the spelling in which an ErrNotOpaque showed; ok is false if it is not known.
@@ -38,7 +38,7 @@ func ShownBy(err error) (seed uint64, ok bool) {
 // that the difference is not a name.
 var ErrChance = errors.New("it did not do the same again")
 
-// ErrTaken tells that a program makes up a text that is spelled like the names that it is given.
+// ErrTaken reports that a program produced a text of its own with the form of a canonical name.
 var ErrTaken = errors.New("a text of the program's own is spelled like the names that a search gives")
 
 // taken is ErrTaken if the run says a canonical name though it has been shown none.

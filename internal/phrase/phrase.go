@@ -29,6 +29,14 @@ var plurals = map[string]string{
 // Plural returns the plural of a noun.
 func Plural(noun string) string { return english.PluralWord(2, noun, plurals[noun]) }
 
+// Were is "was" for one thing and "were" for any other number.
+func Were(n int64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
 // Clock says whether a clock that is ahead by so much is right: "1h0m0s ahead", "1h0m0s behind" or "right".
 func Clock(ahead time.Duration) string {
 	switch {

@@ -13,19 +13,19 @@ import (
 // every is the pause between two looks.
 const every = 20 * time.Millisecond
 
-// Watch looks at some servers again and again. It is safe for concurrent use.
-type Watch struct {
+// Probe pings some servers every 20 ms. It is safe for concurrent use.
+type Probe struct {
 	cancel  context.CancelFunc
 	mu      sync.Mutex
 	last    time.Time // when the last look had ended
 	longest time.Duration
 }
 
-// Begin starts a watch over the servers of some clients; without clients, it watches the machine. End ends it, and does
+// Begin starts a probe of the servers of some clients; without clients, it watches the machine. End ends it, and does
 // not close the clients.
-func Begin(clients []redis.UniversalClient) *Watch {
+func Begin(clients []redis.UniversalClient) *Probe {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{cancel: cancel, last: time.Now()}
+	w := &Probe{cancel: cancel, last: time.Now()}
 	go func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -45,22 +45,22 @@ func Begin(clients []redis.UniversalClient) *Watch {
 	return w
 }
 
-func (w *Watch) looked() {
+func (w *Probe) looked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = time.Now()
 }
 
 // Longest returns the longest time from one look to the next, the one that is under way included.
-func (w *Watch) Longest() time.Duration {
+func (w *Probe) Longest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.longest = max(w.longest, time.Since(w.last))
 	return w.longest
 }
 
-// End ends the watch. A look that is under way may go on for as long as its client waits for an answer.
-func (w *Watch) End() { w.cancel() }
+// End ends the probe. A look that is under way may go on for as long as its client waits for an answer.
+func (w *Probe) End() { w.cancel() }
 
 // Limit is how long a standstill must be for a failure to be doubted.
 const Limit = time.Second

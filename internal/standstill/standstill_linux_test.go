@@ -9,8 +9,8 @@ import (
 	"oversell/internal/servertest"
 )
 
-// TestNothingStandsStill checks that a watch over a server that answers reports less than the time since it began.
-func TestNothingStandsStill(t *testing.T) {
+// TestProbeIdle checks that a probe of a server that answers reports less than the time since it began.
+func TestProbeIdle(t *testing.T) {
 	addr, _ := servertest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	defer client.Close()

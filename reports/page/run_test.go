@@ -638,7 +638,7 @@ func TestSoldOutIsExplained(t *testing.T) {
 		return note, marks
 	}
 	got, marks := note(sale(20 * ms))
-	for _, want := range []string{"gone at 20.500 ms", "is 0.02 ms", "after it 20 ms (20 and 10 of them)", "95 % of them were of the buyer who had just been served"} {
+	for _, want := range []string{"gone at 20.500 ms", "is 0.02 ms", "after it 20 ms (20 and 10 of them)", "95 % of them came from the buyer who had just bought"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the note %q lacks %q", got, want)
 		}

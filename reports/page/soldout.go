@@ -113,7 +113,7 @@ func (s *soldOut) note() string {
 	case after < before:
 		why += ", so that fewer and fewer compete."
 	case again > 0.5:
-		why = fmt.Sprintf("Before, %s of them were of the buyer who had just been served, returned and did not have to wait. %s: the operations that end then are the last tries of waiting buyers.", reports.Percent(again), why)
+		why = fmt.Sprintf("Before, %s of them came from the buyer who had just bought and asked again without waiting. %s: the operations that end then are the last tries of waiting buyers.", reports.Percent(again), why)
 	default:
 		why += ", so that the operations that end then are the last tries of waiting buyers."
 	}

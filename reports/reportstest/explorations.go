@@ -121,7 +121,7 @@ func masters() reports.Exploration {
 
 func safe() reports.Exploration {
 	return reports.Exploration{
-		Schema: reports.ExplorationSchema, Scenario: "seckill", Lock: "fenced", Sale: "fenced-read", Masters: 1, TTLMS: 1000, Stock: 2, Quantity: 1,
+		Schema: reports.ExplorationSchema, Scenario: "seckill", Lock: "fenced", Sale: "fenced", Masters: 1, TTLMS: 1000, Stock: 2, Quantity: 1,
 		Bounds:  reports.Bounds{Clients: 3, Tries: 3, Crashes: 2, Lost: 2, Late: 1, Advances: 4, TimeMS: 60_000},
 		Verdict: reports.Pass, Why: "every interleaving within the bounds was tried, and no promise was broken", Expected: reports.Pass,
 		Properties: []reports.Property{holding(variant.Sale, variant.NoOversell), holding(variant.Sale, variant.Fencing), holding(variant.Lock, variant.MutualExclusion)},
@@ -132,7 +132,7 @@ func safe() reports.Exploration {
 			"failover: the server never loses what it has acknowledged",
 			"clocks that run at different speeds",
 		},
-		Command: "oversell explore --lock fenced --sale fenced-read --clients 3 --tries 3 --crashes 2 --lost 2 --late 1 --advances 4",
+		Command: "oversell explore --lock fenced --sale fenced --clients 3 --tries 3 --crashes 2 --lost 2 --late 1 --advances 4",
 	}
 }
 

@@ -158,7 +158,7 @@ func explainAnswer(e Endpoint, err error) error {
 	return errclass.Environmentf("%s answers, but not in the Redis protocol: %s", e.Addr, e.Hide(strings.TrimPrefix(err.Error(), "redis: ")))
 }
 
-var errNoPassword = errors.New("has no password, but the address or " + PasswordVariable + " has one")
+var errNoPassword = errors.New("the server has no password, but the address or " + PasswordVariable + " has one")
 
 func explainReply(e Endpoint, err error) error {
 	text := strings.TrimPrefix(err.Error(), "failed to authenticate: ")
@@ -168,7 +168,7 @@ func explainReply(e Endpoint, err error) error {
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
 		return errclass.Environmentf("%s refuses the user or the password in the address or in %s", e.Addr, PasswordVariable)
 	case strings.Contains(text, "without any password configured"):
-		return errclass.Environmentf("%s %w", e.Addr, errNoPassword)
+		return errclass.Environmentf("%s: %w", e.Addr, errNoPassword)
 	case strings.Contains(text, "DB index is out of range"):
 		return errclass.Environmentf("%s has no database %d", e.Addr, e.Login.DB)
 	}

@@ -1,11 +1,10 @@
-package campaign
+package judging
 
 import (
 	"reflect"
 	"testing"
 	"time"
 
-	"oversell/campaign/judging"
 	"oversell/history"
 	"oversell/reports"
 )
@@ -29,7 +28,7 @@ func TestServerLoad(t *testing.T) {
 			reports.ServerLoad{CPU: 75, Commands: 600, Intervals: []reports.LoadInterval{{ToMS: 500, CPU: 100, Commands: 1000}, {FromMS: 1000, ToMS: 1500, CPU: 50, Commands: 200}}}},
 		{"from elsewhere, out of order", []history.LoadSample{at(500, 0, 0), at(0, 1, 1)}, reports.ServerLoad{}},
 	} {
-		got, ok := judging.ServerLoad(history.ServerLoad{Samples: c.samples})
+		got, ok := serverLoad(history.ServerLoad{Samples: c.samples})
 		if ok != (c.want.Intervals != nil) || ok && !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, got, ok, c.want)
 		}
