@@ -30,7 +30,7 @@ same as when it was recorded, on every machine.
 A history that is not as written (a record was deleted, doubled, moved or
 altered, or its digest differs from the one in run.json) is damaged: the verdict
 is inconclusive. A history that contradicts itself, such as
-one with two grants of a lock under one identity, is refused with its line.
+one with two grants of a lock under one identity, is refused; the error names the line.
 
 With --format jepsen-edn or porcupine-log, files are histories that Jepsen recorded: EDN,
 or the lines of its older logs. They are checked against a model, such as a register, a

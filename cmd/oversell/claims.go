@@ -30,9 +30,9 @@ Each of twenty-six claims, about locks, queues, scripts and connections, is conf
 refuted, or depends on a condition, which is named. Without arguments all are measured,
 in less than three minutes (--quick: one). For up to three claims, all numbers are shown.
 
-Each measurement starts a redis-server of its own, which must be installed. With
---target redis://… it uses the server there: claims that kill servers are then
-inconclusive, C14 leaves two thousand small scripts in its cache, and C20 and C22 keep it
+Each measurement starts a redis-server of its own, which must be installed, or a
+container with --target container. With --target redis://… it uses the server there:
+claims that kill servers are then inconclusive, C14 leaves two thousand small scripts in its cache, and C20 and C22 keep it
 busy for some seconds.
 
 The exit code is 0 when every answer is as declared, 1 when one differs, 2 for wrong

@@ -27,10 +27,10 @@ func compareCommand(code *int) *cobra.Command {
 
 Contenders are combinations of variants; configurations are targets, faults, and
 values of a flag that has several, such as --clients 10,100,1000. In every round
-each contender runs once in each configuration, in random order, so that noise
-affects all alike: first a sale to its last piece, which tests the promises, then
-a second of measurement (--measure). In every configuration a control, known to
-break, must be caught; otherwise the absence of violations there is inconclusive.
+the contenders take turns in random order, so that noise affects all alike. Without
+faults each runs twice: a sale to its last piece, which tests the promises, then a
+measured second (--measure). In every configuration a control, known to break, must
+be caught; otherwise the absence of violations there is inconclusive.
 A ratio divides a contender's throughput by the reference's in the same round; the
 reference is the fastest contender without a violation. Contenders whose intervals
 overlap have the same rank, marked with =.

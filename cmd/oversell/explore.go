@@ -33,8 +33,9 @@ func exploreCommand(code *int) *cobra.Command {
 
 A few clients run the code of the lock, the sale or the queue, and a search tries
 every order of their commands, every expiry and, within the bounds, crashes and lost
-and late messages. It ends with the shortest schedule that breaks a promise, or with
-a proof that within these bounds there is none.
+and late messages. It ends with a schedule that breaks a promise (the shortest one,
+unless a limit ended the search), with a proof that within these bounds there is none,
+or undecided.
 
 With no flags: every shipped lock, two clients that each try twice, with sections that
 last longer than half the lease; one client may crash, one message may be lost and one be
@@ -43,7 +44,8 @@ when no promise can be broken within the bounds, 1 when one can, 2 for wrong usa
 3 when the search could not decide, and 5 for an environment error.
 
 With --replay, the schedule that an earlier search found is driven against a real
-Redis, command by command. With --emit-test, it is written as a Go test that fails
+Redis, command by command. The exit code is 1 when every replay broke the promise, and
+3 when one did not. With --emit-test, it is written as a Go test that fails
 while the schedule breaks the promise.`,
 		Example: `  oversell explore
   oversell explore --lock php-lock-printed

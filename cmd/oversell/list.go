@@ -16,7 +16,7 @@ func listCommand() *cobra.Command {
 dispatches, faults or properties.
 
 A section is an overview: what several variants share, such as a flaw, appears once below
-the table. With names, it shows these in full: source, promises, needs, and each flaw
+the table. With names, list shows these in full: source, promises, needs, and each flaw
 with its reason.`,
 		Example: `  oversell list
   oversell list locks

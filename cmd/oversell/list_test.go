@@ -56,9 +56,9 @@ func TestListSections(t *testing.T) {
 	}
 }
 
-// TestListSaysEachFlawOnce checks that the overview says each flaw at most once, also one that most variants share,
+// TestListFlaws checks that the overview says each flaw at most once, also one that most variants share,
 // and that the details say each reason exactly once, even if it is declared for several properties and faults.
-func TestListSaysEachFlawOnce(t *testing.T) {
+func TestListFlaws(t *testing.T) {
 	for _, section := range []string{"locks", "sales", "queues", "ids", "dispatches"} {
 		overview, c := list(t, section)
 		for _, name := range c.Names() {

@@ -79,7 +79,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
 	root := &cobra.Command{
 		Use:           "oversell",
-		Short:         "Can we oversell? Tests locks, sales, queues and id generators on a real Redis",
+		Short:         "Test locks, sales, queues, id generators and dispatches on Redis under load and faults",
 		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -35,7 +35,7 @@ often each fault fired.
 The faults are those of the wire; see oversell list faults. Conditions that only
 the clients of oversell run know (holder, waiter, client N, in OPERATION) are
 refused. Times count from the start of the proxy. The exit code is 0 when every
-fault fired, and 3 when one never did.`,
+fault fired, 3 when one never did, 2 for wrong usage, and 5 for an environment error.`,
 		Example: `  oversell proxy --listen 127.0.0.1:7000 --to 127.0.0.1:6379 --fault 'drop-reply DECR nth 7'
   oversell proxy --fault 'late EVALSHA key Lock:* 50ms 5%' --fault 'cut for 2s every 10s'`,
 		Args: between(0, 0),

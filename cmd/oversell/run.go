@@ -27,9 +27,9 @@ emulation if none is installed. A run that names no lock, queue or system is a
 demonstration: the exit code is 0 when every violation is declared as a flaw,
 1 when one is not, and 3 when a run decided nothing.
 
-With --lock, --queue or --system the exit code is the verdict's: 0 when no violation was
-seen, 1 when a promise was broken, 3 when the run could not decide. It is 2 for wrong
-usage, and 5 for an environment error.`,
+With --lock, --queue or --system the exit code is 0 when the run passed, 1 when a promise
+was broken, and 3 when the run was inconclusive. It is 2 for wrong usage, and 5 for an
+environment error.`,
 		Example: `  oversell run
   oversell run --lock php-lock-printed --clients 64 --stock 500
   oversell run --lock lua-release --ttl 50ms --hold 80ms
@@ -45,7 +45,7 @@ usage, and 5 for an environment error.`,
 	f.SortFlags = false
 	r.o.Bind(f)
 	f.StringVar(&r.dest, "out", "", "directory for the histories (default: oversell-runs/ and the time)")
-	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises during the run, and stop it at the first violation, like Ctrl-C; with several runs, each stops at its own")
+	f.BoolVar(&r.stop, "stop-on-violation", false, "judge promises during the run, and stop the run at the first violation, like Ctrl-C; with several runs, each is stopped separately")
 	f.BoolVar(&r.asJSON, "json", false, "print one JSON document on stdout")
 	r.live.bind(f)
 	return cmd
