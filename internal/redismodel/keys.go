@@ -248,16 +248,18 @@ func rename(onlyNew bool) func(x *exec, a []string) {
 	}
 }
 
-// copyKey supports the option REPLACE.
+// copyKey supports the option REPLACE, and the option DB for database 0, which is the only one.
 func copyKey(x *exec, a []string) {
 	replace := false
-	for _, option := range a[3:] {
-		switch {
+	for i := 3; i < len(a); i++ {
+		switch option := a[i]; {
 		case strings.EqualFold(option, "replace"):
 			replace = true
-		case strings.EqualFold(option, "db"):
-			x.Unknown("COPY to another database")
-			return
+		case strings.EqualFold(option, "db") && i+1 < len(a):
+			if i++; a[i] != "0" {
+				x.Unknown("COPY to another database")
+				return
+			}
 		default:
 			x.syntax()
 			return

@@ -258,7 +258,7 @@ func (g *generator) word(w string) []string {
 	case "WH":
 		return one(pick(g, "before", "AFTER", "beside"))
 	case "CO":
-		return one(pick(g, "REPLACE", "replace", "nx"))
+		return pick(g, one("REPLACE"), one("replace"), one("nx"), []string{"DB", "0"}, []string{"db", "0", "replace"}, one("DB"))
 	case "SO":
 		return g.option("nx", "XX", "get", "keepttl", "ex N", "px E", "exat S", "pxat A", "persist")
 	case "GO":

@@ -28,7 +28,7 @@ func after(t *testing.T, s *State, cmds ...string) *State {
 // different keys.
 func TestKeyIsCanonical(t *testing.T) {
 	same := [][]string{
-		{"SET a 1|SET b 2", "SET b 2|SET a 1", "MSET a 3 b 2|SET a 1", "SET c 1|MSET a 1 b 2|DEL c"},
+		{"SET a 1|SET b 2", "SET b 2|SET a 1", "MSET a 3 b 2|SET a 1", "SET c 1|MSET a 1 b 2|DEL c", "SET c 1|COPY c a DB 0|SET b 2|DEL c"},
 		{"SET a 1 PX 2000", "SET a 1|EXPIRE a 2", "SET a 2 EX 9|SET a 1 EX 2", "SETEX a 1 1|PEXPIRE a 2000"},
 		{"SET a 1", "SET a 1 PX 100|PERSIST a", "SET a 1 PX 100|SET a 1", "INCR a"},
 		{"HSET h x 1 y 2", "HSET h y 2|HSET h x 1", "HSET h x 1 z 3 y 2|HDEL h z"},
