@@ -24,7 +24,9 @@ func (g *generator) lua() string {
 }
 
 func (g *generator) statement() string {
-	switch g.IntN(9) {
+	switch g.IntN(10) {
+	case 8:
+		return g.genericFor()
 	case 0:
 		return "a = " + g.expr(3)
 	case 1:
@@ -43,6 +45,24 @@ func (g *generator) statement() string {
 		return "while #tostring(a or '') < 3 do a = tostring(a or '') .. 'z' end"
 	}
 	return g.redisCall()
+}
+
+// genericFor returns a generic for loop. Mostly its first expressions are those of a loop.
+func (g *generator) genericFor() string {
+	names := []string{"i, v", "i", "i, v", "i, v, w", "i, v, w, x"}[g.IntN(5)]
+	exprs := []string{"next", "{" + g.expr(1) + ", " + g.expr(1) + "}"}
+	switch g.IntN(5) {
+	case 0:
+		exprs = []string{pick(g, "ipairs", "pairs") + "({" + g.expr(1) + ", 'y'})"}
+	case 1:
+		exprs = []string{"string.gmatch('k1v2', " + pick(g, "'%a'", "'(%a)(%d)'", "'()%d'") + ")"}
+	case 2:
+		exprs = []string{"unpack({next, {" + g.expr(1) + ", 'z'}})"}
+	}
+	for range g.IntN(3) {
+		exprs = append(exprs, pick(g, "nil", "nil", g.expr(1)))
+	}
+	return "for " + names + " in " + strings.Join(exprs, ", ") + " do a = i b = " + pick(g, "a", "i", "type(b)", g.expr(1)) + pick(g, "", " break") + " end"
 }
 
 func (g *generator) redisCall() string {

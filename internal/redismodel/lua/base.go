@@ -3,6 +3,7 @@ package lua
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,8 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 			l.Push(lua.LString(a + b))
 			return 1
 		},
-		"#": m.length,
+		"#":     m.length,
+		"keyed": keyedTable,
 		"loop": func(*lua.LState) int {
 			m.count()
 			return 0
@@ -86,13 +88,7 @@ func (m *Machine) length(l *lua.LState) int {
 	case lua.LString:
 		l.Push(lua.LNumber(len(v)))
 	case *lua.LTable:
-		n := v.Len()
-		for i := 1; i <= n; i++ {
-			if v.RawGetInt(i) == lua.LNil {
-				return m.unknown("the length of a Lua list with holes")
-			}
-		}
-		l.Push(lua.LNumber(n))
+		l.Push(lua.LNumber(m.listLen(v)))
 	default:
 		return m.badOperand("get length of", 1, true)
 	}
@@ -235,14 +231,14 @@ func (m *Machine) base() map[string]lua.LGFunction {
 		},
 		"pairs": func(l *lua.LState) int {
 			t := m.ordered(m.tableArg(1))
-			l.Push(l.NewFunction(next))
+			l.Push(l.NewFunction(m.next))
 			l.Push(t)
 			l.Push(lua.LNil)
 			return 3
 		},
 		"next": func(l *lua.LState) int {
 			m.ordered(m.tableArg(1))
-			return next(l)
+			return m.next(l)
 		},
 		"pcall": func(l *lua.LState) int {
 			if l.GetTop() == 0 {
@@ -310,7 +306,12 @@ func (m *Machine) base() map[string]lua.LGFunction {
 		},
 		"unpack": func(l *lua.LState) int {
 			t := m.tableArg(1)
-			from, to := m.intOr(2, 1), m.intOr(3, int64(t.Len()))
+			from, to := m.intOr(2, 1), int64(0)
+			if l.Get(3) == lua.LNil {
+				to = int64(m.listLen(t))
+			} else {
+				to = m.intArg(3)
+			}
 			if to-from > 1000 {
 				return m.unknown("a long unpack")
 			}
@@ -332,8 +333,12 @@ func errorOrText(v lua.LValue) lua.LValue {
 	return v
 }
 
-func next(l *lua.LState) int {
-	k, v := l.CheckTable(1).Next(l.Get(2))
+func (m *Machine) next(l *lua.LState) int {
+	t, key := m.tableArg(1), l.Get(2)
+	if key != lua.LNil && !hadKey(t, key) {
+		return m.unknown("the Lua function next with a key that the table does not have")
+	}
+	k, v := t.Next(key)
 	if k == lua.LNil {
 		l.Push(lua.LNil)
 		return 1
@@ -343,12 +348,54 @@ func next(l *lua.LState) int {
 	return 2
 }
 
-// ordered checks that the order of a table's entries is defined: a list has one, and so has a single further entry.
+// ordered checks that the order of a table's entries is defined: there is one entry, or a list without holes in a table
+// that never had other keys. If it had, entries of the list may be stored among them.
 func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
-	if _, others := shape(t); others > 1 {
+	entries := 0
+	t.ForEach(func(_, _ lua.LValue) { entries++ })
+	if entries > 1 && (keysEver(t) > 0 || entries != t.Len()) {
 		m.unknown("the order of the fields of a Lua table")
 	}
 	return t
+}
+
+// fieldOf returns a function for a field of a table that our Lua keeps to itself.
+func fieldOf(name string) func(*lua.LTable) reflect.Value {
+	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
+	if !ok {
+		panic("a Lua table has no field " + name)
+	}
+	return func(t *lua.LTable) reflect.Value { return reflect.ValueOf(t).Elem().FieldByIndex(f.Index) }
+}
+
+var (
+	listIn = fieldOf("array") // values
+	keysIn = fieldOf("k2i")   // the keys outside the list, also those whose value is nil now
+)
+
+// keysEver returns how many keys outside its list a table has ever had.
+func keysEver(t *lua.LTable) int { return keysIn(t).Len() }
+
+// hadKey reports whether a table has or had this key.
+func hadKey(t *lua.LTable, key lua.LValue) bool {
+	if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(listIn(t).Len()) && n == lua.LNumber(int(n)) {
+		return true
+	}
+	return keysEver(t) > 0 && keysIn(t).MapIndex(reflect.ValueOf(&key).Elem()).IsValid()
+}
+
+// keyedTable is called with a new table and the number of its fields that were given with a key. If some of them are not
+// among the table's keys, because their value was nil or their key an integer, the order of its entries is not known.
+func keyedTable(l *lua.LState) int {
+	t := l.CheckTable(1)
+	if keysEver(t) != l.CheckInt(2) {
+		for _, key := range []string{hidden + "1", hidden + "2"} {
+			t.RawSetString(key, lua.LTrue)
+			t.RawSetString(key, lua.LNil)
+		}
+	}
+	l.SetTop(1)
+	return 1
 }
 
 // shape returns how many entries a table has as a list, and how many others.

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -163,7 +164,7 @@ func (p *jsonParser) number() lua.LValue {
 		p.m.unknown("a number in the JSON that a script reads")
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // a number that is too large is infinite
 		p.wrong()
 	}
 	p.i += len(text)

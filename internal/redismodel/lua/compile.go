@@ -19,6 +19,9 @@ const chunk = "user_script"
 // Our Lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
 // calls of our own functions, under names that no script can use.
 func Compile(text string) (proto *lua.FunctionProto, unknown string) {
+	if what := refused(text); what != "" {
+		return nil, what
+	}
 	stmts, err := parse.Parse(strings.NewReader(text), chunk)
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
@@ -32,13 +35,40 @@ func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
+	if large(proto) {
+		return nil, "a Lua function with many variables"
+	}
 	return proto, ""
+}
+
+// Lua 5.1 limits the local variables of a function (200), the outer ones that it uses (60) and the nesting (200). Our
+// Lua has other limits, so scripts beyond these are unknown.
+const (
+	mostLocals   = 150
+	mostUpvalues = 60
+	mostNested   = 150
+)
+
+// large reports whether a function, or one in it, may have too many variables for Lua 5.1.
+func large(f *lua.FunctionProto) bool {
+	return len(f.DbgLocals) > mostLocals || int(f.NumUpvalues) > mostUpvalues || slices.ContainsFunc(f.FunctionPrototypes, large)
 }
 
 // hidden begins the names of our operators.
 const hidden = "\x00"
 
-type rewriter struct{ unknown string }
+type rewriter struct {
+	unknown string
+	nested  int // how many statements and expressions are around the present one
+}
+
+// enter notes that a statement or an expression begins; the result notes that it ends.
+func (r *rewriter) enter() (leave func()) {
+	if r.nested++; r.nested > mostNested {
+		r.unknown = "a deeply nested Lua script"
+	}
+	return func() { r.nested-- }
+}
 
 // call returns an expression that calls the operator with this name.
 func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
@@ -54,10 +84,35 @@ func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
 func (r *rewriter) stmts(all []ast.Stmt) {
 	for i, s := range all {
 		r.stmt(s)
-		if a, ok := s.(*ast.AssignStmt); ok && len(a.Lhs) > 1 {
-			all[i] = separate(a)
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			if len(s.Lhs) > 1 {
+				all[i] = separate(s)
+			}
+		case *ast.GenericForStmt:
+			all[i] = evaluated(s)
 		}
 	}
+}
+
+// evaluated makes a generic for loop take its function, state and first control value from three variables. Our Lua
+// evaluates only as many expressions as the loop has names.
+func evaluated(s *ast.GenericForStmt) ast.Stmt {
+	block, values := &ast.DoBlockStmt{}, &ast.LocalAssignStmt{Exprs: s.Exprs}
+	for _, p := range []ast.PositionHolder{block, values} {
+		p.SetLine(s.Line())
+		p.SetLastLine(s.LastLine())
+	}
+	s.Exprs = nil
+	for _, name := range []string{"function", "state", "control"} {
+		e := &ast.IdentExpr{Value: hidden + name}
+		e.SetLine(s.Line())
+		e.SetLastLine(s.LastLine())
+		s.Exprs = append(s.Exprs, e)
+		values.Names = append(values.Names, e.Value)
+	}
+	block.Stmts = []ast.Stmt{values, s}
+	return block
 }
 
 // separate makes an assignment to several variables evaluate everything first. Our Lua does not: in a, b = 1, a it
@@ -103,13 +158,21 @@ func separate(s *ast.AssignStmt) ast.Stmt {
 }
 
 func (r *rewriter) stmt(s ast.Stmt) {
+	defer r.enter()()
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		r.exprs(s.Lhs)
 		r.exprs(s.Rhs)
 	case *ast.LocalAssignStmt:
 		r.exprs(s.Exprs)
+		if s.LastLine() == 0 && len(s.Names) == 1 && len(s.Exprs) == 1 {
+			// Our Lua takes local f = function for local function f, in which f is the function.
+			s.Names = append(s.Names, hidden+"none")
+		}
 	case *ast.FuncCallStmt:
+		if f, ok := s.Expr.(*ast.FuncCallExpr); ok && f.AdjustRet {
+			r.unknown = "a Lua statement in parentheses"
+		}
 		s.Expr = r.expr(s.Expr)
 	case *ast.DoBlockStmt:
 		r.stmts(s.Stmts)
@@ -168,6 +231,7 @@ func (r *rewriter) exprs(all []ast.Expr) {
 }
 
 func (r *rewriter) expr(e ast.Expr) ast.Expr {
+	defer r.enter()()
 	if v, ok := constant(e); ok && v == 0 && math.Signbit(v) {
 		r.unknown = "a script with the constant -0, which Lua 5.1 confuses with 0"
 	}
@@ -180,6 +244,9 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 				f.Key = r.expr(f.Key)
 			}
 			f.Value = r.expr(f.Value)
+		}
+		if n := keyed(e); n > 0 {
+			return call(e, "keyed", e, &ast.NumberExpr{Value: strconv.Itoa(n)})
 		}
 	case *ast.FuncCallExpr:
 		if e.Func != nil {
@@ -209,6 +276,29 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		r.stmts(e.Stmts)
 	}
 	return e
+}
+
+// keyed returns how many fields with a key a table has, or 0 if each key is a text and no value is nil.
+func keyed(e *ast.TableExpr) (n int) {
+	odd := false
+	for _, f := range e.Fields {
+		if f.Key == nil {
+			continue
+		}
+		n++
+		if _, ok := f.Key.(*ast.StringExpr); !ok {
+			odd = true
+		}
+		switch f.Value.(type) {
+		case *ast.NumberExpr, *ast.StringExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.TableExpr, *ast.FunctionExpr:
+		default:
+			odd = true
+		}
+	}
+	if !odd {
+		return 0
+	}
+	return n
 }
 
 // constant returns the value of an expression that Lua's compiler computes. It keeps one of equal constants, and 0
