@@ -717,6 +717,9 @@ func (x *search) untried() (all []string) {
 	if x.distant.Load() {
 		all = append(all, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
 	}
+	if x.crowded.Load() {
+		all = append(all, "all the times that the servers hold as data: there are too many, so the latest were left out")
+	}
 	if left := x.compared.Sentence(); left != "" {
 		all = append(all, left)
 	}

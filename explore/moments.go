@@ -52,9 +52,6 @@ func (w *worker) moments(s state) []time.Duration {
 		}
 		add(now + in)
 	}
-	for _, at := range due.At {
-		add(at)
-	}
 	if x.span > 0 {
 		add(now + x.span)
 	}
@@ -79,6 +76,13 @@ func (w *worker) moments(s state) []time.Duration {
 			}
 		}
 	}
+	sure := len(all)
+	for _, at := range due.At {
+		add(at)
+	}
+	if len(all) > storedLimit {
+		all = w.earliest(all, sure)
+	}
 	slices.Sort(all)
 	all = slices.Compact(all)
 	if len(all) > 0 && x.inside {
@@ -91,6 +95,30 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	w.ahead = all
 	return all
+}
+
+// earliest returns the moments without the latest of those that the servers hold as data, which follow the first sure
+// ones, if there are too many.
+func (w *worker) earliest(all []time.Duration, sure int) []time.Duration {
+	few, stored := all[:sure:sure], all[sure:]
+	slices.Sort(few)
+	few = slices.Compact(few)
+	slices.Sort(stored)
+	for _, at := range stored {
+		if slices.Contains(few, at) {
+			continue
+		}
+		if len(few) >= storedLimit {
+			w.search.crowded.Store(true)
+			break
+		}
+		few = append(few, at)
+	}
+	if len(few) > storedLimit {
+		w.search.crowded.Store(true)
+		few = few[:storedLimit]
+	}
+	return few
 }
 
 // within adds two instants before the first one: half the time to it, and its last millisecond. They are whole
@@ -158,6 +186,9 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 
 // momentLimit is how many moments are considered in one state.
 const momentLimit = 64
+
+// storedLimit is momentLimit without those that [within] and [oddStarts] add.
+const storedLimit = momentLimit - 4
 
 // probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.
 func (c *Config) probeSpans() []time.Duration {

@@ -47,6 +47,7 @@ type search struct {
 	entry      history.Kind // an operation that counts as a test
 	beyond     atomic.Bool  // something would have happened beyond the horizon
 	distant    atomic.Bool  // a key lives longer than the whole search
+	crowded    atomic.Bool  // too many moments were ahead in some state, or of some comparison of two worlds
 	leased     atomic.Bool  // a lease was promised that ends
 	overdue    atomic.Bool  // the processes of a system are ended, since the time is up
 	// odd: a command that uses the clock calls for odd starts. A queue, which has more clients, is searched from a whole

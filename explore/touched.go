@@ -29,7 +29,7 @@ import (
 // servers.touches says that the command changed more than that; then any difference counts, even one that shows only
 // without the lock's other keys.
 
-// loneLimit bounds how many moments are compared.
+// loneLimit bounds how many of the moments are compared that the servers hold as data.
 const loneLimit = 16
 
 // never is later than all moments of a search.
@@ -145,7 +145,7 @@ func (w holding) later(by time.Duration) holding {
 
 // moments returns the times until something happens by itself in one of the worlds, where they differ.
 func (d *differences) moments(k comparison, without, with holding) []time.Duration {
-	all := []time.Duration{0}
+	all, stored := []time.Duration{0}, []time.Duration(nil)
 	for node := range without.nodes {
 		a, b := without.nodes[node], with.nodes[node]
 		if a == b {
@@ -153,26 +153,35 @@ func (d *differences) moments(k comparison, without, with holding) []time.Durati
 		}
 		for _, key := range slices.Concat(a.Keys(), b.Keys()) {
 			if servers.Differ(a, b, key) {
-				all = d.comes(a, key, k.now, d.comes(b, key, k.now, all))
+				for _, on := range []*redismodel.State{a, b} {
+					v, left, exists := on.Value(key)
+					if exists && left >= 0 {
+						all = append(all, left)
+					}
+					stored = d.passed(v, k.now, stored)
+				}
 			}
 		}
 	}
-	for i := range all {
-		all[i] = servers.RoundUp(all[i])
+	tidy := func(all []time.Duration) []time.Duration {
+		for i := range all {
+			all[i] = servers.RoundUp(all[i])
+		}
+		slices.Sort(all)
+		return slices.DeleteFunc(slices.Compact(all), func(after time.Duration) bool {
+			return after < 0 || k.now+after > servers.Horizon || k.now+after >= k.holder.Until && !k.keyed
+		})
 	}
-	slices.Sort(all)
-	all = slices.DeleteFunc(slices.Compact(all), func(after time.Duration) bool {
-		return after < 0 || k.now+after > servers.Horizon || k.now+after >= k.holder.Until && !k.keyed
-	})
-	return all[:min(len(all), loneLimit)]
+	all, stored = tidy(all), tidy(stored)
+	if len(stored) > loneLimit {
+		d.x.crowded.Store(true)
+		stored = stored[:loneLimit]
+	}
+	return tidy(append(all, stored...))
 }
 
-// comes appends the time until a key expires, and until the instants in its value have passed.
-func (d *differences) comes(on *redismodel.State, key string, now time.Duration, to []time.Duration) []time.Duration {
-	v, left, exists := on.Value(key)
-	if exists && left >= 0 {
-		to = append(to, left)
-	}
+// passed appends the times until the instants in a value have passed.
+func (d *differences) passed(v string, now time.Duration, to []time.Duration) []time.Duration {
 	for _, at := range d.x.servers.InstantsIn(v) {
 		for _, later := range d.x.servers.After {
 			to = append(to, at.At+later+at.Unit-now)

@@ -105,12 +105,12 @@ func (t *Trie) between(last, at, now time.Duration, same func(time.Duration) boo
 // found notes an instant from which clients that read the clock now behave differently.
 func (t *Trie) found(kind string, now, at time.Duration) {
 	t.turns, t.delays = latest(at, t.turns), latest(at-now, t.delays)
-	if all := t.turnsOf[kind]; !slices.Contains(all, at) && len(all) < turnLimit {
+	if all := t.turnsOf[kind]; !slices.Contains(all, at) {
 		t.turnsOf[kind] = append(all, at)
 	}
 }
 
-// turnLimit is how many instants are remembered at which clients of one kind behave differently.
+// turnLimit is how many of the instants are tried at which others of one kind behave differently: the latest found.
 const turnLimit = 64
 
 // steadyEnough is how many clients of one kind that never behave differently are looked at closely. Others are most
@@ -124,7 +124,12 @@ func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 		all = append(all, min(now+span, servers.Horizon))
 	}
 	all = append(all, t.likely(now)...)
-	all = append(all, t.turnsOf[kind]...)
+	known := t.turnsOf[kind]
+	if len(known) > turnLimit {
+		t.blind.Store(true)
+		known = known[len(known)-turnLimit:]
+	}
+	all = append(all, known...)
 	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
 		all = append(all, now+servers.TickUnit, now+time.Millisecond)
 		each := func(step time.Duration, n int) {
