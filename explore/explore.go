@@ -553,14 +553,17 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	}
 	defer x.close()
 	x.run(ctx, start, c.Progress)
-	if x.best() == nil && x.again() == nil && x.err == nil && x.cut.Load() == nil {
+	stats, whole := x.follow(ctx, start, c.Progress)
+	if x.endedEmpty() {
 		x.compare(ctx)
 	}
 	stop()
 	if again := x.again(); again != nil {
 		return r, again, nil
 	}
-	stats := x.counted(x.reached)
+	if whole {
+		stats = x.counted(x.reached)
+	}
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
 		x.visited = table.Visited{}
 		debug.FreeOSMemory() // the random search needs it
@@ -717,6 +720,9 @@ func (x *search) untried() (all []string) {
 	if x.distant.Load() {
 		all = append(all, fmt.Sprintf("what happens when a key that lives for more than %v expires: it is assumed to stay", servers.Horizon))
 	}
+	if x.unfollowed {
+		all = append(all, "clients that use a time which they read before a command only after it, in a way that depends on the answer: not all of that was looked at")
+	}
 	if x.crowded.Load() {
 		all = append(all, "all the times that the servers hold as data: there are too many, so the latest were left out")
 	}
@@ -831,6 +837,7 @@ func (c *Config) notChecked() []string {
 		"linearizable and fifo, which depend on whole histories: use oversell run",
 		"more clients, tries or faults than the bounds allow",
 		"times other than those at which a key expires, a sleep, a time limit or a promised lease ends, a stored time comes, or a client would act differently on its clock",
+		"what code does only in a part of each second or minute that lies between the times at which it is tried, such as from 150 ms to 179 ms",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
 	if c.Run.Lock.New != nil {

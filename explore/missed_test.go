@@ -63,3 +63,84 @@ func TestManyStoredTimes(t *testing.T) {
 		}
 	}
 }
+
+// waiter is a lock without an expiry. A client that finds the same value for five seconds takes the lock over, without a
+// check.
+type waiter struct {
+	handmade
+	seen   string
+	at     time.Time
+	before bool // it reads the clock before GET
+}
+
+func (w *waiter) Acquire(ctx context.Context, key string, _ lockimpl.Options) (lockimpl.Lock, error) {
+	r, v := w.env.Redis[0], w.env.Token()
+	l := lockimpl.Lock{Key: key, Token: v}
+	if ok, err := r.SetNX(ctx, lockKey, v, 0).Result(); ok || err != nil {
+		return l, err
+	}
+	now := w.env.Clock.Now()
+	is, err := get(ctx, r, lockKey)
+	if err != nil {
+		return l, err
+	}
+	if !w.before {
+		now = w.env.Clock.Now()
+	}
+	if is == "" {
+		return l, lockimpl.ErrHeld
+	}
+	if is != w.seen {
+		w.seen, w.at = is, now
+		return l, lockimpl.ErrHeld
+	}
+	if now.Sub(w.at) < 5*time.Second {
+		return l, lockimpl.ErrHeld
+	}
+	return l, r.Set(ctx, lockKey, v, 0).Err()
+}
+
+// configured is a lock that reads its clock, then so many settings, and takes the lock over without a check five seconds
+// after its first look.
+type configured struct {
+	handmade
+	first time.Time
+	reads int
+}
+
+func (c *configured) Acquire(ctx context.Context, key string, _ lockimpl.Options) (lockimpl.Lock, error) {
+	now, v := c.env.Clock.Now(), c.env.Token()
+	if c.first.IsZero() {
+		c.first = now
+	}
+	for range c.reads {
+		if _, err := get(ctx, c.env.Redis[0], "cfg"); err != nil {
+			return lockimpl.Lock{}, err
+		}
+	}
+	if now.Sub(c.first) >= 5*time.Second {
+		return lockimpl.Lock{Key: key, Token: v}, c.env.Redis[0].Set(ctx, lockKey, v, 0).Err()
+	}
+	return lockimpl.Lock{Key: key, Token: v}, put(ctx, c.env, lockKey, v, 0)
+}
+
+// TestTimeUsedAfterCommands checks that a search finds locks that read the clock, and use the time only after commands
+// whose answers depend on what the servers hold.
+func TestTimeUsedAfterCommands(t *testing.T) {
+	with := func(env variant.Env) handmade { return handmade{env: env, release: dropping(lockKey)} }
+	for name, make := range map[string]func(env variant.Env) lockimpl.Locker{
+		"read after GET":  func(env variant.Env) lockimpl.Locker { return &waiter{handmade: with(env)} },
+		"read before GET": func(env variant.Env) lockimpl.Locker { return &waiter{handmade: with(env), before: true} },
+		"3 settings":      func(env variant.Env) lockimpl.Locker { return &configured{handmade: with(env), reads: 3} },
+		"4 settings":      func(env variant.Env) lockimpl.Locker { return &configured{handmade: with(env), reads: 4} },
+		"9 settings":      func(env variant.Env) lockimpl.Locker { return &configured{handmade: with(env), reads: 9} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := mutexOf(t, make, reports.Bounds{Clients: 2, Tries: 2, Advances: 2, Stalls: 1, Crashes: 1, Lost: 1, Late: 1, TimeMS: 60_000})
+			if r.Verdict != reports.Violated {
+				t.Errorf("%s: %s; not checked: %q", r.Verdict, r.Why, r.NotChecked)
+			}
+			t.Logf("%s in %.0f ms, %d states, %d steps", r.Verdict, r.Stats.ElapsedMS, r.Stats.States, r.Stats.Depth)
+		})
+	}
+}

@@ -69,7 +69,11 @@ func (w *worker) moments(s state) []time.Duration {
 			case r.Kind == coro.Sleep:
 				add(r.Until)
 			case clients.Private(*r):
-				add(x.tries[x.roles[c]].NextTurn(s.nodes[c], uint8(i), now))
+				t := x.tries[x.roles[c]]
+				add(t.NextTurn(s.nodes[c], uint8(i), now))
+				for _, at := range t.Later(s.nodes[c], uint8(i)) {
+					add(at)
+				}
 			}
 			if r.Deadline > 0 {
 				add(r.Deadline)

@@ -47,6 +47,7 @@ type search struct {
 	entry      history.Kind // an operation that counts as a test
 	beyond     atomic.Bool  // something would have happened beyond the horizon
 	distant    atomic.Bool  // a key lives longer than the whole search
+	unfollowed bool         // not all looks at the clock were followed to the ends of their operations
 	crowded    atomic.Bool  // too many moments were ahead in some state, or of some comparison of two worlds
 	leased     atomic.Bool  // a lease was promised that ends
 	overdue    atomic.Bool  // the processes of a system are ended, since the time is up

@@ -76,6 +76,9 @@ type Trie struct {
 	sparse  bool
 	steady  map[string]int             // how many of a kind were looked at closely that do not
 	turnsOf map[string][]time.Duration // found for those of a kind
+	// later are instants found by Follow, and followed the ways that it has tried.
+	later    map[lookFrom][]time.Duration
+	followed map[wayID]bool
 }
 
 // Node is a list of observations of a client, and what the client does after it.
@@ -217,6 +220,7 @@ func New(o Options) (*Trie, error) {
 	t.children, t.rounds, t.places, t.steps = map[edgeKey]child{}, map[string]uint32{}, map[string]uint32{}, map[stepOf]uint32{}
 	t.live, t.level = map[uint32]runs{}, map[lookFrom][]stretchOf{}
 	t.steady, t.turnsOf = map[string]int{}, map[string][]time.Duration{}
+	t.later, t.followed = map[lookFrom][]time.Duration{}, map[wayID]bool{}
 	rs := t.runs()
 	n, err := t.place(rs, nil, edgeKey{}, func() (*Run, error) { return t.run(0), nil })
 	if err != nil {

@@ -48,34 +48,39 @@ func (t *Trie) turnsAt(k lookAt) time.Duration {
 	return s.turns
 }
 
-// turn runs the client at several times, and then bisects between two at which it behaves
-// differently. The caller holds t.mu.
+// turn returns the next instant from which on the client behaves differently. The caller holds t.mu.
 func (t *Trie) turn(k lookAt) time.Duration {
+	return t.turnOf(k.now, "", steadyEnough, func(at time.Duration) *glimpse { return t.glimpse(k, at) })
+}
+
+// turnOf runs a client that reads the clock now at several times, and then bisects between two at which it behaves
+// differently. It is tried at few times if enough clients of its kind, which the prefix begins, never behave differently.
+func (t *Trie) turnOf(now time.Duration, prefix string, enough int, glimpseAt func(time.Duration) *glimpse) time.Duration {
 	seen := map[time.Duration]*glimpse{}
 	look := func(at time.Duration) *glimpse {
 		if seen[at] == nil {
-			seen[at] = t.glimpse(k, at)
+			seen[at] = glimpseAt(at)
 		}
 		return seen[at]
 	}
-	here := look(k.now)
-	again, milli := t.glimpse(k, k.now), []*glimpse{look(k.now + time.Millisecond), look(k.now + 2*time.Millisecond)}
+	here := look(now)
+	again, milli := glimpseAt(now), []*glimpse{look(now + time.Millisecond), look(now + 2*time.Millisecond)}
 	micro := milli
 	if !t.sparse {
-		micro = []*glimpse{look(k.now + servers.TickUnit), look(k.now + 2*servers.TickUnit)}
+		micro = []*glimpse{look(now + servers.TickUnit), look(now + 2*servers.TickUnit)}
 	}
 	how := learn(here, again, micro, milli, func() { t.vague.Store(true) })
 	same := func(at time.Duration) bool { return here.same(look(at), how) }
-	kind := here.kind()
-	probes, full := t.probesFrom(k.now, kind)
-	last := k.now
+	kind := prefix + here.kind()
+	probes, full := t.probesFrom(now, kind, enough)
+	last := now
 	for _, at := range probes {
 		if same(at) {
 			last = at
 			continue
 		}
-		at = t.between(last, at, k.now, same)
-		t.found(kind, k.now, at)
+		at = t.between(last, at, now, same)
+		t.found(kind, now, at)
 		return at
 	}
 	if full {
@@ -119,7 +124,7 @@ const steadyEnough = 2
 
 // probesFrom returns the times at which to run a client that reads the clock now and behaves like others of its kind.
 // full reports whether they are all.
-func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, full bool) {
+func (t *Trie) probesFrom(now time.Duration, kind string, enough int) (all []time.Duration, full bool) {
 	for _, span := range t.spans {
 		all = append(all, min(now+span, servers.Horizon))
 	}
@@ -130,7 +135,7 @@ func (t *Trie) probesFrom(now time.Duration, kind string) (all []time.Duration, 
 		known = known[len(known)-turnLimit:]
 	}
 	all = append(all, known...)
-	if full = !t.sparse && t.steady[kind] < steadyEnough; full {
+	if full = !t.sparse && t.steady[kind] < enough; full {
 		all = append(all, now+servers.TickUnit, now+time.Millisecond)
 		each := func(step time.Duration, n int) {
 			for i, at := 0, now.Truncate(step)+step; i < n; i, at = i+1, at+step {

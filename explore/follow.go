@@ -1,0 +1,52 @@
+package explore
+
+import (
+	"context"
+	"time"
+
+	"oversell/explore/table"
+	"oversell/reports"
+)
+
+// mostFollowed is how often a search is repeated with instants that clients compare their clocks with after commands:
+// further ones may show each time.
+const mostFollowed = 4
+
+// endedEmpty reports whether the search has ended, and found nothing.
+func (x *search) endedEmpty() bool {
+	return x.best() == nil && x.again() == nil && x.err == nil && x.cut.Load() == nil
+}
+
+// follow repeats a search that found nothing as long as it shows instants from which on clients behave differently after
+// commands. If the last of these searches cannot be finished, whole is false, and the effort is that before.
+func (x *search) follow(ctx context.Context, start state, progress func(reports.Effort)) (before reports.Effort, whole bool) {
+	for repeated := 0; x.endedEmpty(); repeated++ {
+		now := time.Now()
+		end := now.Add(comparedFor(now.Sub(x.began)))
+		if x.bounds.TimeMS > 0 {
+			if last := x.began.Add(x.most() * 9 / 10); last.Before(end) {
+				end = last
+			}
+		}
+		found := false
+		for i, t := range x.tries {
+			more, all := t.Follow(now.Add(end.Sub(now) * time.Duration(i+1) / time.Duration(len(x.tries))))
+			found, x.unfollowed = found || more, x.unfollowed || !all
+		}
+		if !found {
+			return before, true
+		}
+		if repeated == mostFollowed {
+			x.unfollowed = true
+			return before, true
+		}
+		before = x.counted(x.reached)
+		x.visited = table.Visited{}
+		if x.run(ctx, start, progress); x.cut.Load() != nil && len(x.found) == 0 && x.err == nil {
+			x.cut.Store(nil)
+			x.unfollowed = true
+			return before, false
+		}
+	}
+	return before, true
+}
