@@ -124,7 +124,7 @@ type deed struct {
 	several bool  // others were given it, too
 	taken   bool
 	tried   time.Duration // the earliest submit that landed, or that may have landed in time
-	open    []*doubt      // those that a take may still explain
+	open    []*doubt      // those that a take may still explain, by their returns
 	told    [2]history.Op // the earliest repetition, and the earliest in another hold
 }
 
@@ -133,8 +133,11 @@ func (c *commits) granted(op *history.Op) {
 	h := &promise{take: *op, sent: history.Forever, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
 	c.holds[op.Session] = h
 	d := c.deed(op.Result)
-	for _, bad := range d.open {
-		bad.given = bad.given || op.Call < bad.op.Return && bad.of(op)
+	for _, bad := range slices.Backward(d.open) {
+		if bad.op.Return <= op.Call {
+			break // those before it returned earlier
+		}
+		bad.given = bad.given || bad.of(op)
 	}
 	d.takes.Add(int64(op.Call), op)
 	of := d.users[op.Arg]
