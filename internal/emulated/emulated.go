@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +21,7 @@ type Server struct {
 	// Clock stands far ahead of the real clock, so that times of the two can be distinguished.
 	Clock  *clock.Virtual
 	target *server.Target
-	real   atomic.Bool
+	times  *realtime.Seen
 	mu     sync.Mutex
 	conns  []redis.UniversalClient
 	alive  context.Context
@@ -30,14 +29,29 @@ type Server struct {
 	beside sync.WaitGroup // what clients run with Env.Go
 }
 
+// Judge runs a check on a new server, and again on another one if it fails and its commands seem to carry times of the real
+// clock. It returns such a time if they do: code that tells the server the time of the real clock cannot be judged there.
+func Judge(check func(*Server) error) (at string, err error) {
+	return realtime.Confirmed(func(times *realtime.Seen) error {
+		s, err := start(times)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return check(s)
+	})
+}
+
 // Start returns a new server. Close ends it.
-func Start() (*Server, error) {
+func Start() (*Server, error) { return start(&realtime.Seen{}) }
+
+func start(times *realtime.Seen) (*Server, error) {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second))
 	target, err := server.OpenEmbedded(clk, 1)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Clock: clk, target: target}
+	s := &Server{Clock: clk, target: target, times: times}
 	s.alive, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -45,7 +59,7 @@ func Start() (*Server, error) {
 // Env returns the environment of a new client, which waits for a millisecond at most.
 func (s *Server) Env() variant.Env {
 	c := s.target.Client(0, server.ConnOptions{PoolSize: 4})
-	c.AddHook(realtime.Hook{Seen: &s.real})
+	c.AddHook(realtime.Hook{Seen: s.times})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns = append(s.conns, c)
@@ -58,8 +72,8 @@ func (s *Server) Env() variant.Env {
 		}}
 }
 
-// Real reports whether a client has sent a time of the real clock. Its code cannot be judged here.
-func (s *Server) Real() bool { return s.real.Load() }
+// Real reports whether a client seems to have sent a time of the real clock. Only Judge is sure of it.
+func (s *Server) Real() bool { return s.times.Any() }
 
 // Close ends what clients run with Env.Go, closes the connections of all clients and ends the server.
 func (s *Server) Close() {

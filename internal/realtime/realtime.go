@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +18,9 @@ const Ahead = 1000 * 24 * time.Hour
 // near is the largest distance from the real time at which a number counts as a time.
 const near = Ahead / 2
 
+// tick is after which time a clock that is read in seconds shows another one.
+const tick = 1100 * time.Millisecond
+
 // units are the units of a time since 1970, by the number of digits.
 var units = map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond}
 
@@ -25,15 +28,15 @@ var units = map[int]time.Duration{10: time.Second, 13: time.Millisecond, 16: tim
 // near the real time.
 func In(text string) bool { return Found(text) != "" }
 
-// Found returns the first such number in a text, or "".
+// Found returns the first such number in a text, or "". A number between two letters is part of a random text or of a digest.
 func Found(text string) string {
 	now := time.Now().UnixNano()
 	for i := 0; i < len(text); i++ {
 		end := i
-		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+		for end < len(text) && isDigit(text[end]) {
 			end++
 		}
-		if unit, is := units[end-i]; is {
+		if unit, is := units[end-i]; is && !(i > 0 && isLetter(text[i-1]) && end < len(text) && isLetter(text[end])) {
 			n, err := strconv.ParseInt(text[i:end], 10, 64)
 			if at := time.Duration(n) * unit; err == nil && (at-time.Duration(now)).Abs() < near {
 				return text[i:end]
@@ -44,11 +47,71 @@ func Found(text string) string {
 	return ""
 }
 
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
 // Of reports whether a time is one of the real clock, and not one of a clock that is ahead of it.
 func Of(t time.Time) bool { return time.Until(t) < near }
 
-// Hook sets a flag when a command carries a time of the real clock.
-type Hook struct{ Seen *atomic.Bool }
+// Seen collects what looks like times of the real clock in the arguments of commands. The zero value is empty, and it is
+// safe for concurrent use.
+type Seen struct {
+	mu   sync.Mutex
+	text map[string]bool
+}
+
+// Look adds the time in an argument, if there is one.
+func (s *Seen) Look(arg string) {
+	at := Found(arg)
+	if at == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.text == nil {
+		s.text = map[string]bool{}
+	}
+	s.text[at] = true
+}
+
+// Any reports whether there is one.
+func (s *Seen) Any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.text) > 0
+}
+
+// beside returns one that other has not; "" if there is none.
+func (s *Seen) beside(other *Seen) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.text {
+		if !other.text[at] {
+			return at
+		}
+	}
+	return ""
+}
+
+// Confirmed tries something, and once more if it fails and seems to send times of the real clock: random texts may look like
+// them, and parts of names, but a clock has gone on when it is tried again. It returns the error of the last try, and a
+// time that was sent, or "". An error with such a time says nothing about the code.
+func Confirmed(try func(*Seen) error) (at string, err error) {
+	var first, second Seen
+	start := time.Now()
+	if err := try(&first); err == nil || !first.Any() {
+		return "", err
+	}
+	time.Sleep(time.Until(start.Add(tick)))
+	if err = try(&second); err == nil {
+		return "", nil
+	}
+	return second.beside(&first), err
+}
+
+// Hook notes the times of the real clock that commands carry.
+type Hook struct{ Seen *Seen }
 
 // DialHook implements redis.Hook. It changes nothing.
 func (h Hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -77,8 +140,6 @@ func (h Hook) look(cmd redis.Cmder) {
 		if f, is := arg.(float64); is {
 			text = strconv.FormatFloat(f, 'f', -1, 64) // as it is sent
 		}
-		if In(text) {
-			h.Seen.Store(true)
-		}
+		h.Seen.Look(text)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,21 +27,20 @@ import (
 type moved struct {
 	*bench
 	clock *clock.Virtual
-	// own, unless nil, is a time of the real clock, which does not move, that the lock sent.
-	own atomic.Pointer[string]
+	own   *realtime.Seen // times of the real clock, which does not move, that the lock seems to have sent
 }
 
 // errUnfit says that a lock cannot be judged on a clock that is moved.
 var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 
 // movedWorld opens the emulation for one case of a rule.
-func (b *bench) movedWorld() (*moved, error) {
+func (b *bench) movedWorld(times *realtime.Seen) (*moved, error) {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second).Add(300 * time.Millisecond))
 	own, err := b.elsewhere(clk)
 	if err != nil {
 		return nil, err
 	}
-	return &moved{bench: own, clock: clk}, nil
+	return &moved{bench: own, clock: clk, own: times}, nil
 }
 
 // elsewhere returns the bench on an emulation of its own. Its clients read the real clock, unless told otherwise.
@@ -88,9 +86,7 @@ func (w *moved) client(changes ...change) *client {
 	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
 		for _, arg := range cmd.Args {
-			if at := realtime.Found(string(arg)); at != "" {
-				w.own.Store(&at)
-			}
+			w.own.Look(string(arg))
 		}
 		return wire.Action{}
 	})
@@ -300,14 +296,16 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 
 // inMovedWorld runs one case. A lock that mixes two clocks is not judged.
 func (b *bench) inMovedWorld(f func(*moved) error) error {
-	w, err := b.movedWorld()
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	err = f(w)
-	if at := w.own.Load(); err != nil && at != nil {
-		return fmt.Errorf("%w: it sends times of the real clock, such as %s, and not of Env.Clock", errUnfit, *at)
+	at, err := realtime.Confirmed(func(times *realtime.Seen) error {
+		w, err := b.movedWorld(times)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		return f(w)
+	})
+	if at != "" {
+		return fmt.Errorf("%w: it sends times of the real clock, such as %s, and not of Env.Clock", errUnfit, at)
 	}
 	return err
 }

@@ -13,27 +13,28 @@ import (
 // clock cannot be judged there, nor can code that the emulation does not understand: both are tried
 // first, with short times. A task that comes too early there is a breach, even if other calls fail.
 func (b Bench) Moved(short, check func(Bench) error) error {
-	server, err := emulated.Start()
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	on := func(queue string) Bench {
-		return Bench{Variant: b.Variant, last: b.last, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}
-	}
-	switch err := short(on("-short")); {
-	case server.Real():
+	at, err := emulated.Judge(func(server *emulated.Server) error {
+		on := func(queue string) Bench {
+			return Bench{Variant: b.Variant, last: b.last, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}
+		}
+		if err := short(on("-short")); err != nil {
+			return &shortly{err}
+		}
+		return check(on("-long"))
+	})
+	switch s := new(shortly); {
+	case at != "":
 		return nil
-	case isEarly(err):
+	case !errors.As(err, &s):
 		return err
-	case err != nil:
-		return nil // other rules test short times
+	case isEarly(s.error):
+		return s.error
 	}
-	if err := check(on("-long")); err != nil && !server.Real() {
-		return err
-	}
-	return nil
+	return nil // other rules test short times
 }
+
+// shortly is the error of a check with short times.
+type shortly struct{ error }
 
 // isEarly reports whether something came before its time.
 func isEarly(err error) bool {

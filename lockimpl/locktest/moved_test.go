@@ -1,0 +1,79 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/variant"
+)
+
+// hourly cuts leases to an hour, and promises all of them.
+type hourly struct {
+	lockimpl.Locker
+	clock interface{ Now() time.Time }
+}
+
+func (h hourly) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	until := h.clock.Now().Add(o.TTL)
+	o.TTL = min(o.TTL, time.Hour)
+	l, err := h.Locker.Acquire(ctx, key, o)
+	l.Until = until
+	return l, err
+}
+
+// TestTokensLikeTimes checks that a finding on the moved clock counts though tokens look like times of the real clock: all
+// of them in part, or one by chance.
+func TestTokensLikeTimes(t *testing.T) {
+	sound, _ := lockimpl.Find("lua-release")
+	now := fmt.Sprint(time.Now().Unix())
+	inAll := func(env *variant.Env) {
+		token := env.Token
+		env.Token = func() string { return token() + "-a" + now + "f" }
+	}
+	var had atomic.Bool
+	byChance := func(env *variant.Env) {
+		token := env.Token
+		env.Token = func() string {
+			if env.Clock.Now().After(time.Now().Add(time.Hour)) && !had.Swap(true) {
+				return now + "-" + token()
+			}
+			return token()
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		tokens func(*variant.Env)
+		cut    bool
+	}{
+		{"all in part", inAll, true},
+		{"all in part, of a sound lock", inAll, false},
+		{"one by chance", byChance, true},
+		{"one by chance, of a sound lock", byChance, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			had.Store(false)
+			v := sound
+			v.New = func(env variant.Env) lockimpl.Locker {
+				tt.tokens(&env)
+				if !tt.cut {
+					return sound.New(env)
+				}
+				return hourly{sound.New(env), env.Clock}
+			}
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			want := variant.Property("")
+			if tt.cut {
+				want = variant.MutualExclusion
+			}
+			row{"long leases", v.Name, want}.try(t, r)
+		})
+	}
+}
