@@ -174,6 +174,63 @@ func (q forgetful) Dead(ctx context.Context, name string) (dead []queueimpl.Task
 	return dead, err
 }
 
+// hasty answers an enqueue under a context that is over with success, without a command.
+type hasty struct{ full }
+
+func (q hasty) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	if ctx.Err() == nil {
+		return q.full.Enqueue(ctx, name, ids...)
+	}
+	return []queueimpl.Task{{ID: ids[0], Score: 1}}, nil
+}
+
+// minds no context: its library takes none.
+type minds struct {
+	full
+	late bool // it answers with the context's error when it has done what it was asked for
+}
+
+func (q minds) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
+	return answer(ctx, q.late)(q.full.Enqueue(context.WithoutCancel(ctx), name, ids...))
+}
+
+func (q minds) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	return answer(ctx, q.late)(q.full.Pop(context.WithoutCancel(ctx), name, count))
+}
+
+func (q minds) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	_, err := answer(ctx, q.late)(nil, q.full.Ack(context.WithoutCancel(ctx), name, t))
+	return err
+}
+
+func (q minds) State(ctx context.Context, name string) (queueimpl.State, error) {
+	return q.full.State(context.WithoutCancel(ctx), name)
+}
+
+func answer(ctx context.Context, late bool) func([]queueimpl.Task, error) ([]queueimpl.Task, error) {
+	return func(tasks []queueimpl.Task, err error) ([]queueimpl.Task, error) {
+		if late && err == nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return tasks, err
+	}
+}
+
+// TestEnded checks that a queue is not accused if its calls mind no context, or only when they have done their work.
+func TestEnded(t *testing.T) {
+	reliable, _ := queueimpl.Find("reliable")
+	s := opentest.Open(t, server.Spec{Target: "embedded"})
+	for _, late := range []bool{false, true} {
+		v := reliable
+		v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+			return minds{reliable.New(env, o).(full), late}
+		}
+		if err := Ended(t.Context(), queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}.Noting("")); err != nil {
+			t.Errorf("a queue whose calls mind no context (late: %t) was accused: %v", late, err)
+		}
+	}
+}
+
 // TestRules checks that each rule catches a queue with a flaw of its kind, and passes a sound one.
 func TestRules(t *testing.T) {
 	reliable, ok := queueimpl.Find("reliable")
@@ -188,7 +245,7 @@ func TestRules(t *testing.T) {
 		return v
 	}
 	atMostOnce := []variant.Property{variant.NoDuplicateDelivery, variant.NotEarly, variant.Linearizable}
-	rules := map[string]func(context.Context, queueclient.Bench) error{"rescheduled": Rescheduled, "moving": Moving, "withdrawn": Withdrawn, "old letters": OldLetters}
+	rules := map[string]func(context.Context, queueclient.Bench) error{"rescheduled": Rescheduled, "moving": Moving, "withdrawn": Withdrawn, "old letters": OldLetters, "ended": Ended}
 	flawed := map[string]queueimpl.Variant{
 		"rescheduled": {Name: "plain", Promises: atMostOnce, New: func(e variant.Env, _ queueimpl.Options) queueimpl.Queue { return plain{e} }},
 		"moving":      {Name: "lists", Promises: atMostOnce, New: func(e variant.Env, _ queueimpl.Options) queueimpl.Queue { return lists{e, new(int)} }},
@@ -197,6 +254,7 @@ func TestRules(t *testing.T) {
 			return forgetful{q, e, &sync.Mutex{}, map[string]time.Time{}}
 		}),
 	}
+	flawed["ended"] = with(func(_ variant.Env, q full) queueimpl.Queue { return hasty{q} })
 	s := opentest.Open(t, server.Spec{Target: "embedded"})
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {

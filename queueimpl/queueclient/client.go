@@ -369,18 +369,6 @@ func DeclaredAs(err error) error {
 	return nil
 }
 
-// Undeclared expects an error other than the declared answers, because those would claim to know
-// the outcome.
-func Undeclared(what string, err error) error {
-	if err == nil {
-		return suitetest.Broken(TheInterface, "%s answered success; want an error", what)
-	}
-	if DeclaredAs(err) != nil {
-		return suitetest.Broken(TheInterface, "%s answered %q, a declared answer; want another error", what, err)
-	}
-	return nil
-}
-
 // Grain is how much a server's clock and a client's on the same machine may differ. Redis counts
 // what keys and streams last in whole milliseconds, and rounds down both when that begins and
 // when it looks.

@@ -34,7 +34,6 @@ var (
 	firstOf    = queueclient.FirstOf
 	numbered   = queueclient.Numbered
 	declaredAs = queueclient.DeclaredAs
-	undeclared = queueclient.Undeclared
 	early      = queueclient.Early
 	same       = queueclient.Same
 	keeps      = queueclient.Keeps

@@ -276,7 +276,7 @@ var rules = []rule{
 	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, ignoresRepeats, copiesAtOnce},
 	{"two queues do not mix", "", nil, nil, twoQueues},
 	{"a bad call is an error, and changes nothing", "", nil, nil, badCalls},
-	{"a cancelled context is no declared answer", "", nil, nil, cancelled},
+	{"a cancelled context is no declared answer", "", nil, nil, queuecalls.Ended},
 	{"ids are texts like any other", variant.NoLostTask, nil, nil, idsAreOpaque},
 	{"ids are texts when claims end, too", variant.NoLostTask, nil, lends, strangeReturns},
 	{"a claim that is extended keeps no other from ending", variant.NoLostTask, nil, both(lends, can[queueimpl.Extender]), extendedBeside},

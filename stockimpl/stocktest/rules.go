@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockcalls"
 	"oversell/variant"
 )
 
@@ -366,30 +367,24 @@ func neverOpened(ctx context.Context, b bench) error {
 
 // endedBefore: a context that was over when a call began is no answer.
 func endedBefore(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
-	if err := y.buy(ctx, theInterface, 1, 1, nil, 2); err != nil {
-		return err
-	}
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
 	defer cancel()
-	for _, over := range []struct {
-		what string
-		ctx  context.Context
-	}{{"a cancelled context", dead}, {"a context whose deadline has passed", late}} {
-		_, buy := y.sale.Buy(over.ctx, order(2, 1), y.lock())
-		_, refund := y.sale.Refund(over.ctx, order(1, 1), y.lock())
-		_, state := y.sale.State(over.ctx)
-		if err := firstOf(
-			func() error { return undeclared("buy under "+over.what, buy) },
-			func() error { return undeclared("refund under "+over.what, refund) },
-			func() error { return undeclared("state under "+over.what, state) },
-			func() error { return y.state(ctx, theInterface, 2, 1) },
-		); err != nil {
+	for i, over := range []context.Context{dead, late} {
+		y, err := opened(ctx, b, fmt.Sprint(b.Product, "-", i), 3)
+		if err != nil {
+			return err
+		}
+		if err := y.buy(ctx, theInterface, 1, 1, nil, 2); err != nil {
+			return err
+		}
+		under := []string{"a cancelled context", "a context whose deadline has passed"}[i]
+		if err := stockcalls.Ended(theInterface, under, stockcalls.Shop{
+			Buy:    func(id int64, pieces int) error { _, err := y.sale.Buy(over, order(id, pieces), y.lock()); return err },
+			Refund: func(id int64) error { _, err := y.sale.Refund(over, order(id, 1), y.lock()); return err },
+			State:  func() (stockimpl.State, error) { return y.sale.State(over) },
+		}, y.shop(ctx, 3)); err != nil {
 			return err
 		}
 	}

@@ -503,15 +503,3 @@ func firstOf(steps ...func() error) error {
 	}
 	return nil
 }
-
-// undeclared expects an error that is none of the declared answers, since
-// those would claim to know the outcome.
-func undeclared(what string, err error) error {
-	switch {
-	case err == nil:
-		return broken(theInterface, "%s answered success; want an error", what)
-	case errors.Is(err, stockimpl.ErrSoldOut), errors.Is(err, stockimpl.ErrStale), errors.Is(err, stockimpl.ErrRepeated):
-		return broken(theInterface, "%s answered %s, a declared answer; want another error", what, say(err))
-	}
-	return nil
-}
