@@ -30,6 +30,8 @@ type Bench struct {
 	Extends, Renews bool
 	// Brief says that leases need not be whole seconds.
 	Brief bool
+	// FalseLoss is the promise with which it is judged that a holder is told ErrLost while the lock is its own.
+	FalseLoss variant.Property
 	// Client makes a client. It first calls change, which may alter the client's Env.
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
 	// Lasted returns how long the machine and the servers have answered in time.
@@ -175,7 +177,14 @@ func extend(b Bench, f *failing) error {
 	if err != nil {
 		return nil // another rule's business
 	}
-	if !f.during(func(ctx context.Context) { l, err = f.Locker.Extend(ctx, l, 3*b.TTL) }) || err != nil {
+	m := l
+	if !f.during(func(ctx context.Context) { m, err = f.Locker.Extend(ctx, l, 3*b.TTL) }) {
+		return nil
+	}
+	if errors.Is(err, lockimpl.ErrLost) {
+		return b.stands(f, l, fmt.Sprintf("an extend %s was answered with ErrLost", f.what))
+	}
+	if l = m; err != nil {
 		return nil
 	}
 	if l.Until.IsZero() {
@@ -211,8 +220,11 @@ func release(b Bench, f *failing) error {
 	if err != nil {
 		return nil // another rule's business
 	}
-	if !f.during(func(ctx context.Context) { err = f.Locker.Release(ctx, l) }) || err != nil && !errors.Is(err, lockimpl.ErrLost) {
+	if !f.during(func(ctx context.Context) { err = f.Locker.Release(ctx, l) }) {
 		return nil
+	}
+	if err != nil && !errors.Is(err, lockimpl.ErrLost) {
+		return b.releasedAgain(f.Client, l, fmt.Sprintf("a release %s failed", f.what))
 	}
 	said := "success"
 	if err != nil {

@@ -17,9 +17,21 @@ func calling(cases []lockcalls.Case) func(*bench) error {
 	}
 }
 
+// falseLoss is the promise with which it is judged that a holder is told that its lock is lost, and it is not: an answer that is
+// untrue, or a call by which only its owner should lose the lock.
+func (b *bench) falseLoss() variant.Property {
+	for _, p := range []variant.Property{variant.Linearizable, variant.OwnerOnlyRelease} {
+		if b.run.promises(p, b.faults...) {
+			return p
+		}
+	}
+	return b.property
+}
+
 func (b *bench) calls() lockcalls.Bench {
 	return lockcalls.Bench{
 		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, Lasted: b.run.lasted, Log: b.run.logf,
+		FalseLoss: b.falseLoss(),
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c, err := b.newClient(func(c *client) { change(&c.Env) })
 			if err != nil {

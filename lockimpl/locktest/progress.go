@@ -389,59 +389,6 @@ func waitersDie(b *bench) error {
 	})
 }
 
-func cancelledWait(b *bench) error {
-	return b.together(4, []part{
-		{"long before the release", func(b *bench) error {
-			holder, l, err := b.holder(long)
-			if err != nil {
-				return err
-			}
-			waiter := b.client()
-			ctx, cancel := context.WithTimeout(b.ctx, 20*time.Millisecond)
-			defer cancel()
-			if _, err := waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond}); err == nil {
-				return broken(variant.MutualExclusion, "a wait under a cancelled context was granted a lock that is held")
-			}
-			if err := b.givesBack(holder, l, "after a cancelled wait"); err != nil {
-				return err
-			}
-			return b.free(b.name, b.ttl, "after a cancelled wait")
-		}},
-		{"as the lock is released", func(b *bench) error {
-			holder, waiter := b.client(), b.client()
-			for range 15 {
-				l, err := holder.Take(b.name, long, b.ttl)
-				if err != nil {
-					return broken(variant.Progress, "after a cancelled wait nobody could take the lock: %v", err)
-				}
-				ctx, cancel := context.WithCancel(b.ctx)
-				got := make(chan error, 1)
-				var m lockimpl.Lock
-				go func() {
-					var err error
-					m, err = waiter.Acquire(ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: long, RetryEvery: time.Millisecond})
-					got <- err
-				}()
-				b.sleep(time.Duration(waiter.Chance(3000)) * time.Microsecond)
-				var both sync.WaitGroup
-				both.Go(func() { b.sleep(time.Duration(waiter.Chance(500)) * time.Microsecond); cancel() })
-				err = holder.Release(l)
-				both.Wait()
-				select {
-				case e := <-got:
-					if e == nil {
-						_ = waiter.Release(m)
-					}
-				case <-b.after(patience):
-					return broken(variant.Progress, "a wait had not returned %v after its context was cancelled", patience)
-				}
-				_ = err
-			}
-			return nil
-		}},
-	})
-}
-
 // newServer checks locks that were taken, or extended, before the server knew any scripts.
 func newServer(b *bench) error {
 	for _, name := range b.run.first {

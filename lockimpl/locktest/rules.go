@@ -16,6 +16,7 @@ var (
 	lost    = []variant.Fault{variant.DropReply, variant.LateRequest, variant.Overrun, variant.Crash}
 	// noAnswer is a lost answer, and no other fault.
 	noAnswer = []variant.Fault{variant.DropReply}
+	unheard  = []variant.Fault{variant.DropReply, variant.Crash}
 	stale    = []variant.Fault{variant.LateRequest, variant.Overrun}
 	skew     = []variant.Fault{variant.ClockSkew, variant.Crash}
 	// sameTime is a clock that was set back, or a request that was held up.
@@ -47,6 +48,7 @@ var rules = []rule{
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
 	{variant.MutualExclusion, nil, "a client that may not write", nil, calling(lockcalls.WritesFail)},
+	{variant.MutualExclusion, nil, "a server that answers every command of a call with an error", nil, calling(lockcalls.ServerFails)},
 	{variant.MutualExclusion, nil, "calls with a context that is over", nil, calling(lockcalls.ContextOver)},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", renewed, renewalsSuffer},
@@ -78,8 +80,11 @@ var rules = []rule{
 	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
 	{variant.Progress, crash, "of several waiters, the one that gets the lock dies", canWait, calling(lockcalls.WinnerDies)},
-	{variant.Progress, crash, "a cancelled wait holds nothing", nil, cancelledWait}, // the request under way is like the request of a client that dies
+	{variant.Progress, crash, "a cancelled wait holds nothing", nil, calling(lockcalls.CancelledWait)}, // the request under way is like the request of a client that dies
 	{variant.Progress, crash, "a client that stops waiting as the lock is released", reached, calling(lockcalls.GivesUp)},
+	{variant.Progress, unheard, "a context that ends within an acquire", nil, calling(lockcalls.EndsInside)},
+	{variant.Progress, unheard, "a release whose connection fails, and that is repeated", reached, calling(lockcalls.ConnectionFails)},
+	{variant.Progress, restart, "a server that forgets its scripts, and every call", hashes, calling(lockcalls.ScriptsForgotten)},
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},
