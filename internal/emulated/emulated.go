@@ -72,6 +72,19 @@ func (s *Server) Env() variant.Env {
 		}}
 }
 
+// Ticks has the clock go like the real one, too, until ctx or the returned function ends that.
+func (s *Server) Ticks(ctx context.Context) (stop func()) {
+	ticks, stop := context.WithCancel(ctx)
+	go func() {
+		for last := time.Now(); (clock.Real{}).Sleep(ticks, 2*time.Millisecond) == nil; {
+			now := time.Now()
+			s.Clock.Advance(now.Sub(last))
+			last = now
+		}
+	}()
+	return stop
+}
+
 // Real reports whether a client seems to have sent a time of the real clock. Only Judge is sure of it.
 func (s *Server) Real() bool { return s.times.Any() }
 

@@ -24,15 +24,7 @@ import (
 // does not sell there at all.
 func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
 	at, err := emulated.Judge(func(server *emulated.Server) error {
-		ticks, stop := context.WithCancel(ctx)
-		defer stop()
-		go func() {
-			for last := time.Now(); (clock.Real{}).Sleep(ticks, 2*time.Millisecond) == nil; {
-				now := time.Now()
-				server.Clock.Advance(now.Sub(last))
-				last = now
-			}
-		}()
+		defer server.Ticks(ctx)()
 		own := b
 		own.Env = server.Env
 		works := own

@@ -11,6 +11,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
+	"oversell/lockimpl"
 	"oversell/stockimpl"
 	"oversell/stockimpl/stockcalls"
 	"oversell/variant"
@@ -283,6 +284,17 @@ func allCameBack(ctx context.Context, b bench) error {
 		return nil // a sale need not keep so many
 	}
 	return stockcalls.AllCameBack(y.shop(ctx, stock), stock, declared)
+}
+
+// unlocked is the shop for a buyer that holds no lock.
+func (y *buyer) unlocked(ctx context.Context) stockcalls.Shop {
+	s := y.shop(ctx, 0)
+	s.Buy = func(id int64, pieces int) error {
+		_, err := y.sale.Buy(ctx, order(id, pieces), lockimpl.Lock{})
+		return err
+	}
+	s.Refund = func(id int64) error { _, err := y.sale.Refund(ctx, order(id, 1), lockimpl.Lock{}); return err }
+	return s
 }
 
 // shop is a product by the calls of one buyer.

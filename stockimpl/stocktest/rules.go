@@ -220,6 +220,7 @@ func olderToken(ctx context.Context, b bench) error {
 		buy(4, 10, nil, 2),
 		buy(5, 9, stockimpl.ErrStale, 2), // newer as text, older as a number
 		func() error { return y.state(ctx, of, 2, 3) },
+		func() error { return stockcalls.Unlocked(y.unlocked(ctx), b.noRefunds == nil) },
 	); err != nil || b.noRefunds != nil {
 		return err
 	}

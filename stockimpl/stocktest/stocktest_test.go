@@ -102,6 +102,15 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{wrong: "no order ids", base: "watch", rule: "copies of one order at once have one effect", says: "once-per-order is broken"},
 		{wrong: "no fencing", base: "lua", rule: "an older fencing token is refused", says: "fencing is broken"},
 		{
+			wrong: "a buyer without a lock comes in", base: "fenced", rule: "an older fencing token is refused", says: "without a lock",
+			with: saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+				if l.Fence == 0 {
+					l = withFence(10)
+				}
+				return s.Buy(ctx, o, l)
+			}},
+		},
+		{
 			wrong: "always the same number left", base: "lua", rule: "concurrent buyers get the stock and no more", says: "linearizable is broken",
 			with: saboteur{buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
 				_, err := s.Buy(ctx, o, l)
