@@ -3,6 +3,7 @@ package testlog
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -42,5 +43,9 @@ func (l *Log) Stop() {
 
 // Seed returns the command that repeats a test with a seed.
 func Seed(t T, seed uint64) string {
-	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '^%s$'", seed, strings.Split(t.Name(), "/")[0])
+	var levels []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		levels = append(levels, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	return fmt.Sprintf("to repeat it: OVERSELL_SEED=%d go test -run '%s'", seed, strings.ReplaceAll(strings.Join(levels, "/"), "'", `'\''`))
 }

@@ -5,7 +5,7 @@ import "testing"
 type recorded struct{ lines int }
 
 func (r *recorded) Logf(string, ...any) { r.lines++ }
-func (r *recorded) Name() string        { return "TestX/y" }
+func (r *recorded) Name() string        { return "TestX/y.z" }
 
 func TestLog(t *testing.T) {
 	var r recorded
@@ -16,7 +16,7 @@ func TestLog(t *testing.T) {
 	if r.lines != 1 {
 		t.Errorf("%d lines were logged; want the one before Stop", r.lines)
 	}
-	const want = "to repeat it: OVERSELL_SEED=7 go test -run '^TestX$'"
+	const want = "to repeat it: OVERSELL_SEED=7 go test -run '^TestX$/^y\\.z$'"
 	if got := Seed(&r, 7); got != want {
 		t.Errorf("Seed = %q; want %q", got, want)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/phrase"
+	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -188,7 +190,7 @@ func renewalKeepsOut(b *bench) error {
 					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
 						return err
 					}
-					after += " that was released,"
+					after += " that was released"
 				}
 			}
 			b.sleep(leases * b.ttl)
@@ -224,7 +226,7 @@ func extendKeepsOut(b *bench) error {
 				m, err := b.extend(holder, l, by)
 				switch {
 				case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
-					return broken(variant.MutualExclusion, "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.Until(l)))
+					return broken(b.falseLoss(), "the holder was told that its lock is lost %v before the end of its lease", time.Until(holder.Until(l)))
 				case err != nil:
 					return nil // a machine so busy that the lease is over, or a time limit
 				}
@@ -311,5 +313,28 @@ func clocksDiffer(b *bench) error {
 			}})
 		}
 	}
-	return b.together(4, cases)
+	return b.together(4, append(cases, part{"the end of a lease by a clock that is behind", func(b *bench) error { return b.inMoved(ownClock) }}))
+}
+
+// ownClock: the end of a lease is told by the holder's clock, and not by the server's. The server's is moved, so that it is not the
+// real one, which a lock may read instead.
+func ownClock(w *moved) error {
+	const behind = time.Hour
+	c := w.client()
+	c.Env.Clock = clock.Shifted{Clock: w.clock, By: -behind}
+	c.Again()
+	l, _, err := w.take(c, w.ttl)
+	for _, call := range []string{"granted", "extended by"} {
+		if err != nil {
+			return fmt.Errorf("%w: it was answered %w", errUnfit, err)
+		}
+		if left := l.Until.Sub(c.Env.Clock.Now()); left > w.ttl+behind/2 && !realtime.Of(l.Until) {
+			return broken(variant.MutualExclusion, "a holder whose clock is %v behind was %s a lease of %v, and by its own clock it has %v left: the end was told by the server's clock", behind, call, w.ttl, left.Round(time.Millisecond))
+		}
+		if !w.run.able.extends {
+			break
+		}
+		l, _, err = w.extendBy(c, l, w.ttl)
+	}
+	return nil
 }

@@ -51,7 +51,7 @@ func TestExtends(t *testing.T) {
 				}
 				return in.Extend(ctx, l, ttl)
 			}
-		}, variant.MutualExclusion, "was told that its lock is lost"},
+		}, variant.Linearizable, "was told that its lock is lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := sound

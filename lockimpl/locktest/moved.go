@@ -199,7 +199,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 		m, then, err := w.extendBy(holder, l, x.by)
 		switch {
 		case errors.Is(err, lockimpl.ErrLost) && until.After(w.clock.Now()):
-			return broken(variant.MutualExclusion, "%s, extended by %v after %v: the holder was told that its lock is lost %v before the end of its lease",
+			return broken(w.falseLoss(), "%s, extended by %v after %v: the holder was told that its lock is lost %v before the end of its lease",
 				what, x.by, x.after, until.Sub(w.clock.Now()).Round(time.Millisecond))
 		case err != nil:
 			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/clock"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -74,6 +75,50 @@ func TestTokensLikeTimes(t *testing.T) {
 				want = variant.MutualExclusion
 			}
 			row{"long leases", v.Name, want}.try(t, r)
+		})
+	}
+}
+
+// byServer tells the end of a lease by the server's clock.
+type byServer struct {
+	lockimpl.Locker
+	env variant.Env
+}
+
+func (s byServer) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := s.Locker.Acquire(ctx, key, o)
+	if err == nil {
+		var now time.Time
+		now, err = s.env.Redis[0].Time(ctx).Result()
+		l.Until = now.Add(o.TTL - 20*time.Millisecond)
+	}
+	return l, err
+}
+
+// TestOwnClock checks that a lock is caught that tells the end of a lease by the server's clock, and not one that reads the real clock.
+func TestOwnClock(t *testing.T) {
+	sound, _ := lockimpl.Find("lua-release")
+	for _, tt := range []struct {
+		name string
+		lock func(variant.Env) lockimpl.Locker
+		want variant.Property
+	}{
+		{"its own clock", sound.New, ""},
+		{"the server's clock", func(env variant.Env) lockimpl.Locker { return byServer{sound.New(env), env} }, variant.MutualExclusion},
+		{"the real clock", func(env variant.Env) lockimpl.Locker {
+			env.Clock = clock.Real{}
+			return sound.New(env)
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := sound
+			v.New = tt.lock
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			row{"clients' clocks may differ", v.Name, tt.want}.try(t, r)
 		})
 	}
 }
