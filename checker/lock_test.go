@@ -282,3 +282,22 @@ func TestProgressIsUnknownWithoutPeace(t *testing.T) {
 		t.Errorf("%v: %s", v.Result, v.Why)
 	}
 }
+
+// TestProgressUnderAFaultThatIsNeverHealed checks that nobody is accused of a lock that is stuck under a fault that
+// lasts for ever, and that a fault from which the servers recovered excuses nothing for longer.
+func TestProgressUnderAFaultThatIsNeverHealed(t *testing.T) {
+	h := &history.Header{TTL: 10, Grace: 1, Redial: 5}
+	for _, c := range []struct {
+		until time.Duration
+		want  Result
+	}{{6, Violated}, {history.Forever, Unknown}} {
+		ops := []history.Op{
+			acquired(1, 1, 1, 2, 12), released(1, 1, 3, 4),
+			held(2, 2, 5, 100),
+			{Client: -1, Kind: history.Fault, Outcome: history.OK, Key: history.Text("cut for good"), Call: 5, Return: 90, Until: c.until},
+		}
+		if v := both(t, h, func() Monitor { return newProgress(h) }, complete(ops)); v.Result != c.want {
+			t.Errorf("until %d: %v (%s), want %v", c.until, v.Result, v.Why, c.want)
+		}
+	}
+}

@@ -154,6 +154,8 @@ type Kind struct {
 	// HealLast says that a fault that lasts for good is healed only when all clients
 	// have ended, because healing it disturbs them as much as the fault does.
 	HealLast bool
+	// Restarts says that the fault ends a server and starts it again.
+	Restarts bool
 	// Provokes returns the faults, in the vocabulary of the variants' flaws, that this
 	// fault causes under a lease of this length.
 	Provokes func(f Fault, lease time.Duration) []variant.Fault

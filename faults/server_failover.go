@@ -11,7 +11,7 @@ import (
 // kindFailover replaces a dead primary by its replica. A primary that oversell did not start cannot be killed; there,
 // sentinels or nodes of a cluster are told to fail over.
 var kindFailover = Kind{
-	Name: "failover", Level: OnServer,
+	Name: "failover", Level: OnServer, Restarts: true,
 	Syntax:   "failover" + timedSyntax,
 	Summary:  "the master dies as by kill -9, a replica is promoted, and the old master comes back as a replica (servers at an address: only a failover, which is undone after the run)",
 	Takes:    []Part{TakesNode},

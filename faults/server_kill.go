@@ -10,7 +10,7 @@ import (
 
 // kindKill is the sudden death of a server.
 var kindKill = Kind{
-	Name: "kill", Level: OnServer,
+	Name: "kill", Level: OnServer, Restarts: true,
 	Syntax:   "kill [for D|for good]" + timedSyntax,
 	Summary:  "a server dies as by kill -9, and comes back after D (1s) with what it had on disk",
 	Takes:    []Part{TakesNode, TakesFor},

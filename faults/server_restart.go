@@ -10,7 +10,7 @@ import (
 
 // kindRestart kills a server and starts it again.
 var kindRestart = Kind{
-	Name: "restart", Level: OnServer,
+	Name: "restart", Level: OnServer, Restarts: true,
 	Syntax:   "restart [empty] [after D]" + timedSyntax,
 	Summary:  "a server dies as by kill -9 and is started again, after D, with what it had on disk or empty",
 	Takes:    []Part{TakesNode, TakesEmpty, TakesAmount},

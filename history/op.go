@@ -48,7 +48,7 @@ const (
 	Buy            // Key product, Arg order, Result pieces left as the sale told it (-1: not told), Amount pieces, Fence token shown, Session the lock held
 	Refund         // Key product, Arg order, Amount pieces
 	ReadState      // Key product, Arg what was counted ("left", "reserved", "sold" net of refunds), Result number
-	Fault          // Key the fault's sentence, Arg its kind, Result whom it hit, from Call to Return; Until, if servers or the wire were disturbed, when that ended
+	Fault          // Key the fault's sentence, Arg its kind, Result whom it hit, from Call to Return; Until, if servers or the wire were disturbed, when that ended (Forever: they never recovered)
 	Enqueue        // Key queue, Arg task, Session the call if it had several ids (one operation for each), Until when it is due (0: at once); OK with Repeated: it was there, nothing changed
 	Dequeue        // Key queue, Arg task: withdrawn by id and score
 	Pop            // Key queue, Session request, Result task, Amount attempt: one operation for each task that the request took

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,8 +159,37 @@ func (r *run) injected(s faults.Injection) {
 	if s.Until > 0 {
 		op.Until = offset + s.Until
 	}
+	if s.Fault.When.ForGood && !r.survives(op.Until) {
+		op.Until = history.Forever
+	}
 	r.injections.As(r.nameOf(s.Client - 1))
 	r.injections.Record(&op)
+}
+
+// survives reports whether the servers can serve after all faults that are never healed, of which one took effect at a
+// time: a majority of independent masters is left, or an operation that was called later had a useful answer. What
+// cannot serve, no client can bring to progress.
+func (r *run) survives(at time.Duration) bool {
+	return time.Duration(r.lastServed.Load()) > at || r.config.majority(len(r.target.Servers()), r.target.Topology)
+}
+
+// majority reports whether a majority of n independent masters is left by the faults that are never healed. What the
+// run keeps in Redis besides the lock is on the first.
+func (c Config) majority(n int, topology string) bool {
+	if !strings.HasPrefix(topology, "masters") || c.mastersUsed() != 0 {
+		return false
+	}
+	hit := map[int]bool{}
+	for _, f := range c.Faults {
+		switch {
+		case !f.When.ForGood:
+		case f.Kind.Cuts && f.Where.Node == 0:
+			return false
+		default:
+			hit[max(1, f.Where.Node)] = true
+		}
+	}
+	return 2*(n-len(hit)) > n && !(hit[1] && c.inRedis())
 }
 
 // nameOf returns the current ID of the client that was created with a number.
@@ -186,10 +216,13 @@ func (r *run) followFaults(over <-chan struct{}) {
 	case <-over:
 		return
 	}
-	healed := r.since()
+	healed, last := r.since(), &r.lastGood
+	if slices.ContainsFunc(r.config.Faults, func(f faults.Fault) bool { return f.When.ForGood }) {
+		last = &r.lastServed // an answer may have been on its way when the fault took effect
+	}
 	for limit := healed + r.config.patience(); ; {
 		switch now := r.since(); {
-		case time.Duration(r.lastGood.Load()) > healed && now > healed+afterglow:
+		case time.Duration(last.Load()) > healed && now > healed+afterglow:
 			r.recovered.Store(true)
 			return
 		case now > limit:
@@ -324,11 +357,18 @@ func (r *run) went(c *Client, op history.Op, err error) {
 	case op.Outcome != history.Unknown:
 		if r.injector != nil && r.good(&op) {
 			r.lastGood.Store(int64(r.since()))
+			r.lastServed.Store(int64(op.Call))
+		}
+		if op.Reason != history.Stopped {
+			r.silence.answered(&op)
 		}
 		if r.failing.Load() > 0 {
 			r.failing.Store(0)
 		}
 	case !c.dead():
+		if r.injector == nil || !r.injector.Disturbed() {
+			r.silence.failed(&op)
+		}
 		r.failed(fmt.Errorf("client %d: %w", c.ID, err))
 	}
 }

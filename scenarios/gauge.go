@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type gauge struct {
 	usage   func(ctx context.Context, number int) (server.Usage, error)
 	since   func(time.Time) time.Duration
 	servers []*gauged
+	// killed says that faults of the run end servers and start them again.
+	killed  bool
 	over    chan struct{}
 	working sync.WaitGroup
 }
@@ -36,11 +39,13 @@ type gauged struct {
 	load   history.ServerLoad
 	every  time.Duration
 	silent bool // it does not report its load
+	life   string // see server.Usage
+	anew   bool   // its life changed: it was restarted
 }
 
 // gaugeServers starts sampling the servers that hold data, with a first sample.
 func (r *run) gaugeServers() *gauge {
-	g := &gauge{usage: r.target.Usage, since: r.log.Since, over: make(chan struct{})}
+	g := &gauge{usage: r.target.Usage, since: r.log.Since, killed: restarts(r.config.Faults), over: make(chan struct{})}
 	for _, m := range r.target.Servers() {
 		if m.Role != server.Sentinel {
 			g.servers = append(g.servers, &gauged{number: m.Number, load: history.ServerLoad{Server: fmt.Sprintf("server %d", m.Number)}, every: gaugeEvery})
@@ -53,8 +58,9 @@ func (r *run) gaugeServers() *gauge {
 	return g
 }
 
-// end takes a last sample, and returns what the servers reported. A server that reported nothing is missing.
-func (g *gauge) end() (loads []history.ServerLoad) {
+// end takes a last sample, and returns what the servers reported, and a sentence about the first of them that was
+// restarted, though not by the faults of the run. A server that reported nothing is missing.
+func (g *gauge) end() (loads []history.ServerLoad, restarted string) {
 	close(g.over)
 	g.working.Wait()
 	g.ask()
@@ -62,8 +68,14 @@ func (g *gauge) end() (loads []history.ServerLoad) {
 		if len(s.load.Samples) > 1 {
 			loads = append(loads, s.load)
 		}
+		if s.anew && !g.killed && restarted == "" {
+			restarted = "the server was restarted during the run"
+			if len(g.servers) > 1 {
+				restarted = s.load.Server + " was restarted during the run"
+			}
+		}
 	}
-	return loads
+	return loads, restarted
 }
 
 // ask samples all servers concurrently.
@@ -100,6 +112,10 @@ func (g *gauge) sample(s *gauged) {
 		s.silent = errors.Is(err, server.ErrUsage)
 		return
 	}
+	if s.life != "" && u.Life != "" && s.life != u.Life {
+		s.anew = true
+	}
+	s.life = cmp.Or(u.Life, s.life)
 	at := g.since(asked.Add(time.Since(asked) / 2))
 	s.load.Samples = append(s.load.Samples, history.LoadSample{At: at, CPU: u.CPU, Commands: u.Commands})
 	if len(s.load.Samples) >= mostSamples {

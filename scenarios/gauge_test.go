@@ -36,7 +36,7 @@ func TestGaugeKeepsWhatFits(t *testing.T) {
 	if !slices.IsSortedFunc(s.load.Samples, func(a, b history.LoadSample) int { return int(a.Commands - b.Commands) }) {
 		t.Error("the samples are out of order")
 	}
-	if loads := g.end(); len(loads) != 1 || loads[0].Server != "server 1" || loads[0].Samples[len(loads[0].Samples)-1].Commands != n {
+	if loads, _ := g.end(); len(loads) != 1 || loads[0].Server != "server 1" || loads[0].Samples[len(loads[0].Samples)-1].Commands != n {
 		t.Errorf("the last sample is missing: %d answers, %+v", n, loads)
 	}
 }
@@ -48,7 +48,7 @@ func TestGaugeOfASilentServer(t *testing.T) {
 	g := gaugeOf(func(int) (server.Usage, error) { asked++; return server.Usage{}, fmt.Errorf("no: %w", server.ErrUsage) })
 	g.ask()
 	g.ask()
-	if loads := g.end(); asked != 1 || len(loads) != 0 {
+	if loads, _ := g.end(); asked != 1 || len(loads) != 0 {
 		t.Errorf("asked %d times, and told %+v; want once, and nothing", asked, loads)
 	}
 	g = gaugeOf(func(int) (server.Usage, error) {
@@ -59,7 +59,7 @@ func TestGaugeOfASilentServer(t *testing.T) {
 	})
 	g.ask()
 	g.ask()
-	if loads := g.end(); len(loads) != 1 || len(loads[0].Samples) != 2 {
+	if loads, _ := g.end(); len(loads) != 1 || len(loads[0].Samples) != 2 {
 		t.Errorf("after a question without an answer: %+v; want two samples", loads)
 	}
 }

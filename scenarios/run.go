@@ -131,6 +131,7 @@ type run struct {
 	injections  *history.Recorder
 	began       time.Duration // start of the load, since the start of the run
 	lastGood    atomic.Int64  // last useful answer to any client, since the start of the run
+	lastServed  atomic.Int64  // call of the last operation that had a useful answer, likewise
 	recovered   atomic.Bool
 	unrecovered atomic.Value           // string
 	stuck       atomic.Pointer[string] // why the run was ended
@@ -139,10 +140,13 @@ type run struct {
 
 	declined sync.Map     // tasks whose orders were declined because the stock was gone
 	failing  atomic.Int64 // consecutive failed operations
+	silence  silence
 	timeUp   atomic.Bool  // the time limit ended the run
 	late     atomic.Bool  // the faults kept it going beyond its time limit
 	sold     atomic.Int64 // pieces, less refunds
 	hopeless atomic.Bool  // the run was ended because it had sold far too many pieces
+
+	restarted string // the server that was restarted by somebody else, in a sentence; empty: none
 
 	mu       sync.Mutex
 	failures int64 // operations that ended in an error
@@ -322,7 +326,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 		swept <- err
 	}()
 	trailer := r.drive(ctx, crowd)
-	ended := time.Now()
+	ended, since := time.Now(), r.since()
 	if r.injector != nil {
 		r.injector.Stop() // the final state is read after all faults are healed
 	}
@@ -341,7 +345,7 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	r.mu.Lock()
 	err = errors.Join(err, r.broken, r.engine.Err())
 	r.mu.Unlock()
-	trailer.Aborted = r.aborted(err)
+	trailer.Aborted = r.aborted(err, since)
 	return trailer, err
 }
 
@@ -358,7 +362,7 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 		seatOf(clients[crowd[i]]).twin, seatOf(twin).isTwin = seatOf(twin), true
 	}
 	gauge := r.gaugeServers()
-	defer func() { t.Servers = gauge.end() }()
+	defer func() { t.Servers, r.restarted = gauge.end() }()
 	limit, over := time.NewTimer(math.MaxInt64), make(chan struct{})
 	defer limit.Stop()
 	defer close(over)
@@ -379,11 +383,11 @@ func (r *run) drive(ctx context.Context, crowd []*load.Client) (t history.Traile
 // start begins the load: all clients are there, and none has done anything. over is closed at its end.
 func (r *run) start(now time.Time, over <-chan struct{}) {
 	since := now.Sub(r.log.Start())
+	r.began = since
 	if r.book != nil {
 		r.book.Open(since)
 	}
 	if r.injector != nil {
-		r.began = since
 		r.lastGood.Store(int64(since))
 		r.injector.StartAt(now)
 		go r.followFaults(over)
@@ -511,11 +515,14 @@ func (r *run) failed(err error) {
 	}
 }
 
-// aborted explains what ended the run early; empty if nothing did.
-func (r *run) aborted(err error) string {
+// aborted explains what ended the run early, or left its end without answers; empty if nothing did. The load ended
+// then.
+func (r *run) aborted(err error, then time.Duration) string {
 	switch {
 	case err != nil:
 		return r.target.Hide(err.Error())
+	case r.restarted != "":
+		return r.restarted
 	case r.failing.Load() >= failuresInARow:
 		return fmt.Sprintf("%d operations in a row ended in an error", failuresInARow)
 	case r.gone() != nil:
@@ -536,7 +543,7 @@ func (r *run) aborted(err error) string {
 			return r.target.Hide(phrase.OneLine(err.Error()))
 		}
 	}
-	return ""
+	return r.silent(then)
 }
 
 // failuresInARow is how many consecutive operations of all clients may fail before the run gives up.

@@ -17,6 +17,8 @@ type Usage struct {
 	CPU time.Duration
 	// Commands is how many it has executed, including those within scripts and of other clients.
 	Commands int64
+	// Life is a text that a server chooses anew at each start; empty if it says none.
+	Life string
 }
 
 // Usage asks a server how much it has done, over its administrative connection. A server that does not say so, such as
@@ -27,9 +29,9 @@ func (t *Target) Usage(ctx context.Context, number int) (Usage, error) {
 	if t.Kind == Embedded {
 		return Usage{}, errclass.Usagef("the in-memory emulation does not say how much it does")
 	}
-	var cpu, stats *redis.StringCmd
+	var cpu, stats, about *redis.StringCmd
 	_, err := s.Admin.Pipelined(ctx, func(p redis.Pipeliner) error {
-		cpu, stats = p.Info(ctx, "cpu"), p.Info(ctx, "stats")
+		cpu, stats, about = p.Info(ctx, "cpu"), p.Info(ctx, "stats"), p.Info(ctx, "server")
 		return nil
 	})
 	if err != nil {
@@ -42,6 +44,7 @@ func (t *Target) Usage(ctx context.Context, number int) (Usage, error) {
 	if !ok {
 		return Usage{}, errclass.Usagef("the server on %s does not say in INFO how much it does", s.Addr)
 	}
+	u.Life = instance.ParseInfo(about.Val())["run_id"]
 	return u, nil
 }
 

@@ -278,8 +278,13 @@ func faultSentence(op history.Op) string {
 	return s + " at " + moment(op.Call)
 }
 
-// faultEnd returns when a fault ended.
-func faultEnd(op history.Op) time.Duration { return max(op.Return, op.Until) }
+// faultEnd returns when a fault ended. One that was never healed lasts to the end of the run.
+func faultEnd(op history.Op) time.Duration {
+	if op.Until == history.Forever {
+		return op.Return
+	}
+	return max(op.Return, op.Until)
+}
 
 // tag returns a short word for the result of an operation, for the little room on a bar.
 func tag(op history.Op) string {
