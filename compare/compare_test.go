@@ -263,9 +263,22 @@ func TestOrderIsShuffledByRound(t *testing.T) {
 func ranAs(verdict string, broke ...variant.Property) sample {
 	s := sample{inconclusive: verdict == reports.Inconclusive, run: reports.Run{Verdict: verdict}, why: "for want of luck"}
 	for i, p := range broke {
-		s.broken = append(s.broken, brokenOnce{history.Promise{Of: variant.Sale, Property: p}, 2, time.Duration(i+1) * time.Millisecond, "so"})
+		s.broken = append(s.broken, brokenOnce{Promise: history.Promise{Of: variant.Sale, Property: p}, count: 2, at: time.Duration(i+1) * time.Millisecond, why: "so"})
 	}
 	return s
+}
+
+// TestDeclaredAsMet checks that a violation is as declared if each run met the condition for it.
+func TestDeclaredAsMet(t *testing.T) {
+	broke := ranAs(reports.Violated, variant.NoOversell)
+	for _, declared := range []bool{false, true} {
+		broke.broken[0].declared = declared
+		x := reports.ComparisonCell{Expected: reports.Pass}
+		judge(&x, []sample{broke}, nil, true, declaredIn([]sample{broke}))
+		if x.Outcome != reports.Broke || x.AsDeclared != declared {
+			t.Errorf("declared %v: %s, as declared: %v", declared, x.Outcome, x.AsDeclared)
+		}
+	}
 }
 
 func TestOutcomeOfACell(t *testing.T) {

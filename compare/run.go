@@ -389,7 +389,7 @@ func (x *cell) report(power bool) reports.ComparisonCell {
 		r.CommandsPerWork = judging.Round(float64(commands) / float64(done))
 	}
 	byLoad, byFaults := x.config.Breakable()
-	judge(&r, telling, x.lone.runs, power, slices.Concat(byLoad, byFaults))
+	judge(&r, telling, x.lone.runs, power, slices.Concat(byLoad, byFaults, declaredIn(telling), declaredIn(x.lone.runs)))
 	return r
 }
 

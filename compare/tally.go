@@ -61,9 +61,10 @@ type sample struct {
 // brokenOnce is a promise that a run broke.
 type brokenOnce struct {
 	history.Promise
-	count int
-	at    time.Duration
-	why   string
+	count    int
+	at       time.Duration
+	why      string
+	declared bool // as the run met it
 }
 
 // add counts a run of job of. It may replace the last run if that decided nothing.
@@ -83,7 +84,7 @@ func (t *tally) add(round int, dir string, j *judging.Result, of job) {
 		if p.Result != reports.Broken {
 			continue
 		}
-		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, why: p.Why}
+		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, why: p.Why, declared: p.Declared}
 		for _, v := range j.Verdicts {
 			if v.Of == p.Of && v.Property == p.Name {
 				b.at = judging.Seen(v, j.Work.Began, end)
@@ -185,6 +186,19 @@ func (t *tally) summary() map[string]reports.Latency {
 		return map[string]reports.Latency{}
 	}
 	return t.latencies.Summary()
+}
+
+// declaredIn lists the promises that these runs broke under conditions for which flaws declare it, whether or not they
+// were asked for.
+func declaredIn(runs []sample) (all []history.Promise) {
+	for _, r := range runs {
+		for _, b := range r.broken {
+			if b.declared {
+				all = append(all, b.Promise)
+			}
+		}
+	}
+	return all
 }
 
 // brokenIn lists the promises that these runs broke, in the order of variant.Properties.

@@ -15,5 +15,5 @@ var kindResend = Kind{
 	Takes:    without(anyCommand, TakesMoment),
 	Complete: func(f *Fault) { f.Where.Moment = After },
 	Disrupt:  func(Fault) Disruption { return Disruption{Resend: true} },
-	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Retry} },
+	Provokes: func(Fault, time.Duration) []variant.Fault { return []variant.Fault{variant.Retry, variant.Resend} },
 }

@@ -66,7 +66,7 @@ func TestProvokes(t *testing.T) {
 		"freeze 2s":               {variant.Overrun, variant.FreezeRenewal},
 		"freeze 2ms":              nil,
 		"clock +2s":               {variant.ClockSkew},
-		"resend":                  {variant.Retry},
+		"resend":                  {variant.Retry, variant.Resend},
 		"delay 2s":                {variant.Overrun},
 		"delay 2ms":               nil,
 		"drop-request":            nil,

@@ -42,7 +42,8 @@ func (s Site) revive(ctx context.Context, number int, empty bool) error {
 
 // deathProvokes: commands executed in the last moment have no reply. And the server may come back without its data:
 // whether it persists any is not known here. But a server that stays away for a whole lease comes back when the grants
-// that it may have forgotten are over; so that is the sound way to restart a node of Redlock.
+// that it may have forgotten are over; so that is the sound way to restart a node of Redlock. What no lease ends, such as
+// tasks, it has forgotten all the same.
 func deathProvokes(f Fault, lease time.Duration) []variant.Fault {
 	if f.lasts() >= lease {
 		return []variant.Fault{variant.DropReply}

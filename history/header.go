@@ -200,6 +200,8 @@ type Trailer struct {
 	CommandTail   time.Duration `json:"command_p99_ns,omitempty"`
 	// Unrecovered says what had not recovered from a fault at the end of the run.
 	Unrecovered string `json:"unrecovered,omitempty"`
+	// Befell are faults, in the vocabulary of flaws, that somebody else brought about during the run.
+	Befell []variant.Fault `json:"befell,omitempty"`
 	// Notes are facts about the run that no operation shows, in sentences.
 	Notes []string `json:"notes,omitempty"`
 	// Faults are the results of the faults of the header, in that order.

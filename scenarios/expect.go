@@ -34,16 +34,16 @@ func (c Config) Promises() []history.Promise {
 
 // Expect returns the outcome that the variants' flaws declare for this combination, and the flaws that lead to it.
 // Soundness belongs to the combination: a sale that relies on the lock breaks if the lock does.
-func (c Config) Expect() (outcome string, why []string) { return c.ExpectUnder(c.befalling()) }
+func (c Config) Expect() (outcome string, why []string) { return c.expect(c.befallen()) }
 
 // Breakable returns the promises that flaws declare broken in this run: those that load alone breaks, and those
 // that break only under the run's faults or other adverse settings, such as orders that are sent twice.
 func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
-	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.offers(c.befalling())
+	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.befallen()
 	for _, s := range c.Subjects() {
 		for _, p := range s.Promises {
 			breaks := func(m match) bool {
-				return slices.ContainsFunc(s.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(f) })
+				return slices.ContainsFunc(s.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(s.Of, f) })
 			}
 			switch {
 			case breaks(alone):
@@ -65,13 +65,13 @@ func (c Config) declared() []history.Promise {
 // KnownToBreak returns conditions, faults and options, that are not part of this run and each of which would break
 // further promises, by the declared flaws.
 func (c Config) KnownToBreak() (all []history.Untried) {
-	brought, promises := c.offers(c.befalling()), c.Promises()
+	brought, promises := c.befallen(), c.Promises()
 	with := func(under string, m match) {
 		u := history.Untried{Under: under}
 		for _, s := range c.Subjects() {
 			for _, f := range s.Flaws {
 				broken := history.Promise{Of: s.Of, Property: f.Property}
-				if slices.Contains(promises, broken) && m.takes(f) && !brought.takes(f) && !slices.Contains(u.Breaks, broken) {
+				if slices.Contains(promises, broken) && m.takes(s.Of, f) && !brought.takes(s.Of, f) && !slices.Contains(u.Breaks, broken) {
 					u.Breaks = append(u.Breaks, broken)
 					u.Why = cmp.Or(u.Why, f.Why)
 				}
@@ -99,6 +99,13 @@ func (c Config) KnownToBreak() (all []history.Untried) {
 	return all
 }
 
+// befallen returns the conditions of this run under which flaws show.
+func (c Config) befallen() match {
+	m := c.offers(c.befalling())
+	m.forgotten = c.forgotten()
+	return m
+}
+
 // befalling returns the faults of this run in the vocabulary of flaws.
 func (c Config) befalling() []variant.Fault {
 	faults := []variant.Fault{variant.NoFault}
@@ -117,7 +124,10 @@ func (c Config) befalling() []variant.Fault {
 
 // ExpectUnder is like Expect, for a run with these faults instead of those of c.
 func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []string) {
-	m := c.offers(faults)
+	return c.expect(c.offers(faults))
+}
+
+func (c Config) expect(m match) (outcome string, why []string) {
 	for _, s := range c.Subjects() {
 		why = append(why, m.broken(s)...)
 	}
@@ -146,7 +156,7 @@ func (c Config) offers(faults []variant.Fault) match {
 		m.under = append(m.under, variant.WithAbandoned)
 	}
 	loses := func(p variant.Property) bool {
-		return slices.ContainsFunc(c.Lock.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(f) })
+		return slices.ContainsFunc(c.Lock.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(variant.Lock, f) })
 	}
 	if !slices.Contains(c.Lock.Promises, variant.MutualExclusion) || loses(variant.MutualExclusion) {
 		m.under = append(m.under, variant.Unserialized)
@@ -170,17 +180,21 @@ func (s Scenario) death() variant.Fault {
 type match struct {
 	faults []variant.Fault
 	under  []string
+	// forgotten says that a server comes back without its data when all leases have run out.
+	forgotten bool
 }
 
-func (m match) takes(f variant.Flaw) bool {
-	return slices.Contains(m.faults, f.Fault) && !slices.ContainsFunc(strings.Split(f.Under, variant.And), func(part string) bool {
+// takes reports whether a flaw of an object shows. A lock does not break if a server forgets grants that are over.
+func (m match) takes(of variant.Object, f variant.Flaw) bool {
+	befell := slices.Contains(m.faults, f.Fault) || m.forgotten && f.Fault == variant.RestartEmpty && of != variant.Lock
+	return befell && !slices.ContainsFunc(strings.Split(f.Under, variant.And), func(part string) bool {
 		return !slices.Contains(m.under, part)
 	})
 }
 
 func (m match) broken(s Subject) (why []string) {
 	for _, f := range s.Flaws {
-		if m.takes(f) && slices.Contains(s.Promises, f.Property) {
+		if m.takes(s.Of, f) && slices.Contains(s.Promises, f.Property) {
 			why = append(why, fmt.Sprintf("%s %s, %s: %s", s.Of, s.Name, f.Property, f.Why))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/dispatchimpl"
+	"oversell/faults"
 	"oversell/history"
 	"oversell/idimpl"
 	"oversell/lockimpl"
@@ -245,6 +246,43 @@ func TestAbandonedTasksAreSpread(t *testing.T) {
 		}
 		if len(at) != c.Abandon || c.Abandon > 0 && at[0] != c.Ops/int64(c.Abandon) {
 			t.Errorf("of %d tasks %d are to be abandoned, and these are: %v", c.Ops, c.Abandon, at)
+		}
+	}
+}
+
+// TestExpectOfForgottenData checks that a server that stays away for a lease and comes back empty breaks no lock, and
+// what is kept there longer.
+func TestExpectOfForgottenData(t *testing.T) {
+	streams, _ := queueimpl.Find("streams")
+	script, _ := idimpl.Find("script")
+	for _, c := range []struct {
+		name, scenario, lock, sale string
+		change                     func(*Config)
+		fault                      string
+		want                       string
+	}{
+		{"a lock", "mutex", "lua-release", "", nil, "kill for 20s at 1s", ExpectPass},
+		{"a lock, too soon", "mutex", "lua-release", "", nil, "kill for 1s at 1s", ExpectViolated},
+		{"a queue", "queue", "none", "", func(c *Config) { c.Queue = streams }, "kill for 20s at 1s", ExpectViolated},
+		{"a queue whose server stays away", "queue", "none", "", func(c *Config) { c.Queue = streams }, "kill for good at 1s", ExpectPass},
+		{"numbers", "ids", "none", "", func(c *Config) { c.IDs = script }, "restart empty after 20s at 1s", ExpectViolated},
+		{"a sale", "seckill", "none", "decr", nil, "kill for 20s at 1s", ExpectViolated},
+		{"another master than that of the sale", "seckill", "redlock", "decr", nil, "kill node 2 for 20s at 1s", ExpectPass},
+	} {
+		cfg := config(t, c.scenario, c.lock, c.sale)
+		if c.change != nil {
+			c.change(&cfg)
+		}
+		f, err := faults.Parse(c.fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Faults = []faults.Fault{f}
+		provoked := cfg.offers(cfg.befalling())
+		provoked.faults = slices.DeleteFunc(provoked.faults, func(f variant.Fault) bool { return f == variant.DropReply })
+		provoked.forgotten = cfg.forgotten()
+		if got, why := cfg.expect(provoked); got != c.want {
+			t.Errorf("%s, %s: declared %s %q; want %s", c.name, c.fault, got, why, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -412,6 +413,15 @@ func (c Config) sentences() (texts []string) {
 // run.
 func (c Config) BreaksServers() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })
+}
+
+// forgotten reports whether a fault of this run takes a server away for as long as a lease lasts, and lets it come back
+// without its data: tasks, pieces and numbers are lost all the same. Of independent masters only the first has any.
+func (c Config) forgotten() bool {
+	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool {
+		return !f.When.ForGood && (f.Where.Node <= 1 || c.mastersUsed() != 0) &&
+			slices.Contains(f.Kind.Provokes(f, math.MaxInt64), variant.RestartEmpty)
+	})
 }
 
 // provoked returns the faults of this run in the vocabulary of flaws. A pause of a client does not make a section

@@ -38,7 +38,7 @@ type gauged struct {
 	number int
 	load   history.ServerLoad
 	every  time.Duration
-	silent bool // it does not report its load
+	silent bool   // it does not report its load
 	life   string // see server.Usage
 	anew   bool   // its life changed: it was restarted
 }

@@ -346,6 +346,9 @@ func (r *run) record(ctx context.Context, w *history.Writer, crowd []*load.Clien
 	err = errors.Join(err, r.broken, r.engine.Err())
 	r.mu.Unlock()
 	trailer.Aborted = r.aborted(err, since)
+	if r.restarted != "" {
+		trailer.Befell = []variant.Fault{variant.RestartEmpty, variant.DropReply}
+	}
 	return trailer, err
 }
 

@@ -27,6 +27,7 @@ const (
 	whyCheckedTooSoon = "both copies of an order look its id up before either has written it"
 	whyRetry          = "a command that the driver sends again counts again, or is answered as if it had counted before"
 	whyFailover       = "purchases were on the lost master only: the promoted replica sells the same pieces again"
+	whyForgotten      = "DECRBY counts from 0 where the stock is gone with the data: every buyer is told that it is sold out"
 	whyNeverWritten   = "the buyer dies after the pieces are taken and before the id is written; the order, sent again, is new"
 )
 
@@ -78,6 +79,8 @@ var givesBack = []variant.Flaw{
 	{Property: variant.NoUndersell, Fault: variant.DropReply, Why: whyNoReply},
 	{Property: variant.Linearizable, Fault: variant.Crash, Why: whyLostGiveBack},
 	{Property: variant.Linearizable, Fault: variant.DropReply, Why: whyNoReply},
+	{Property: variant.NoUndersell, Fault: variant.RestartEmpty, Why: whyForgotten},
+	{Property: variant.Linearizable, Fault: variant.RestartEmpty, Why: whyForgotten},
 }
 
 // noIDs are the flaws of a sale that does not know an order again; paidForTwo adds that of one whose

@@ -67,6 +67,7 @@ func Judge(h *history.History) Result {
 	}
 	results := properties(&r, h, j.Verdicts)
 	r.Verdict, r.Why = Verdict(h, results, t.Contended)
+	befall(&r, h)
 	work := t.Work(h, j.Sold+j.Unknown)
 	r.Request = work.Request()
 	return Result{r, lat, j.Verdicts, work}
