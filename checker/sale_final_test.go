@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"oversell/history"
@@ -249,5 +250,32 @@ func TestCrossWholeOrders(t *testing.T) {
 	t.Logf("%v", results)
 	if results[Holds] == 0 || results[Violated] == 0 {
 		t.Errorf("the generator makes only one kind of history: %v", results)
+	}
+}
+
+// TestSoldPiecesAfterTheFinalState checks that the final state decides how much was sold, where it can.
+func TestSoldPiecesAfterTheFinalState(t *testing.T) {
+	h := &history.Header{Stock: 3}
+	ops := []history.Op{
+		bought(1, 1, 1, 2), lostBuyOp(2, 2, 3, 4), bought(1, 3, 5, 6), lostBuyOp(3, 4, 7, 8), bought(1, 5, 9, 10),
+	}
+	for _, c := range []struct {
+		name       string
+		reads      []history.Op
+		sure, more int64
+		says       string
+	}{
+		{"nothing is known", nil, 3, 2, "sold 3 to 5 of 3"},
+		{"neither took effect", []history.Op{read("left", 0, 20), read("reserved", 0, 22), read("sold", 3, 24)}, 3, 0, "sold 3 of 3"},
+		{"one took effect", []history.Op{read("left", 0, 20), read("sold", 4, 24)}, 4, 0, ""},
+	} {
+		m := saleOf(h, variant.NoOversell)
+		feed(m, append(ops[:len(ops):len(ops)], c.reads...))
+		if sure, more := m.(seller).SoldPieces(); sure != c.sure || more != c.more {
+			t.Errorf("%s: sold %d and perhaps %d more, want %d and %d", c.name, sure, more, c.sure, c.more)
+		}
+		if v := m.Verdict().Told(); !strings.HasPrefix(v.Why, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, v.Why, c.says)
+		}
 	}
 }

@@ -42,13 +42,14 @@ func noOversell(p *product) monitor.Verdict {
 func (p *product) oversold() monitor.Verdict {
 	stock := p.h.Stock
 	net := p.net.final()
-	more := p.mayHaveSold() + p.buys.undated
+	unsure := p.mayHaveSold()
+	more := unsure + p.buys.undated
 	most := net.peak + more
 	peak := net.peak
 	state := func() string {
 		state := fmt.Sprintf("sold %s of %s", say.Count(peak), say.Count(stock))
-		if p.buys.unknown > 0 {
-			state = fmt.Sprintf("sold %s to %s of %s", say.Count(peak), say.Count(peak+p.buys.unknown), say.Count(stock))
+		if unsure > 0 {
+			state = fmt.Sprintf("sold %s to %s of %s", say.Count(peak), say.Count(peak+unsure), say.Count(stock))
 		}
 		if p.refunds.sent > 0 {
 			state += " at the most at one time"
@@ -142,8 +143,8 @@ func (p *product) mayHaveTaken() int64 {
 	return least - told + p.certain + p.perhaps + p.undone
 }
 
-// SoldPieces returns how much was sold for certain over all, and how much more may have been.
-// Without refunds, the server's own count decides it.
+// SoldPieces returns how much was sold for certain over all, and how much more may have been. The final state bounds
+// it; without refunds, the server's own count decides it.
 func (ss *sales) SoldPieces() (sure, more int64) {
 	for _, p := range ss.all.All {
 		shown := int64(0)
@@ -151,7 +152,7 @@ func (ss *sales) SoldPieces() (sure, more int64) {
 			shown = max(0, p.final.sold-p.buys.sure)
 		}
 		sure += p.buys.sure + shown
-		more += p.buys.unknown - min(shown, p.buys.unknown)
+		more += max(0, p.mayHaveSold()-shown)
 	}
 	return sure, more
 }
