@@ -461,6 +461,17 @@ func TestRank(t *testing.T) {
 	if want := []string{"5", "2=", "1", "", "2=", "2=", "6"}; !slices.Equal(got, want) {
 		t.Errorf("ranks %q; want %q", got, want)
 	}
+	for _, wide := range [][]reports.ComparisonCell{
+		{cell(reports.NoViolation, 1, 1, 1), cell(reports.NoViolation, 0.1656, 0.0375, 0.7305), cell(reports.NoViolation, 0.1202, 0.0074, 1.965)},
+		{cell(reports.NoViolation, 0.1202, 0.0074, 1.965), cell(reports.NoViolation, 0.1656, 0.0375, 0.7305), cell(reports.NoViolation, 1, 1, 1)},
+	} {
+		rank(wide) // the last reaches up beyond the one in between
+		for _, x := range wide {
+			if x.Place() != "1=" {
+				t.Errorf("%+v has the rank %s; want 1=", *x.Estimate, x.Place())
+			}
+		}
+	}
 	once := []reports.ComparisonCell{cell(reports.NoViolation, 1, 1, 1), {Outcome: reports.NoViolation, Estimate: &reports.RatioEstimate{Ratio: 0.5}}}
 	if rank(once); once[0].Rank != 0 {
 		t.Error("contenders have ranks after one round")

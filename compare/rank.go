@@ -94,14 +94,23 @@ func rank(cells []reports.ComparisonCell) {
 		}
 		return 0
 	})
-	least := math.Inf(1) // the lower end of the chain
 	for i, x := range order {
 		x.Rank = i + 1
-		if i > 0 && *x.Estimate.High >= least {
+		if i > 0 && overlap(order[:i], order[i:]) {
 			x.Rank, x.Tied, order[i-1].Tied = order[i-1].Rank, true, true
-		} else {
-			least = math.Inf(1)
 		}
+	}
+}
+
+// overlap reports whether an interval of one group overlaps one of the other. Without an overlap all of the first group
+// are above the second: intervals contain their ratios, by which the cells are in order.
+func overlap(above, below []*reports.ComparisonCell) bool {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, x := range above {
 		least = min(least, *x.Estimate.Low)
 	}
+	for _, x := range below {
+		most = max(most, *x.Estimate.High)
+	}
+	return most >= least
 }
