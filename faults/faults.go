@@ -236,6 +236,8 @@ type Site struct {
 	// is healed.
 	Brought func(what string, n int64)
 	Vain    func(why string)
+	// Over tells when the fault was over, if that was before heal returns.
+	Over func(time.Time)
 }
 
 // Part is a part of a sentence.

@@ -65,6 +65,8 @@ type Count struct {
 	// Vain is how often it was carried out without an effect; VainWhy is the reason the first time.
 	Vain    int64
 	VainWhy string
+	// Matched is how often it might have fired, if it fires at one of these times or by chance; otherwise 0.
+	Matched int64
 	// Partly is how often an error, or the end of the run, ended an injection that had begun to take effect.
 	Partly int64
 	// Effects lists the known effects of the injections on the run.
@@ -382,7 +384,7 @@ func (in *Injector) Close() error {
 func (in *Injector) Counts() []Count {
 	counts := make([]Count, len(in.o.Faults))
 	for _, s := range in.all() {
-		c := Count{Fault: s.fault, Fired: s.fired.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load(), Unknown: s.unknown.Load()}
+		c := Count{Fault: s.fault, Fired: s.fired.Load(), Matched: s.trigger.seen.Load(), Holders: s.holders.Load(), Waiters: s.waiters.Load(), Unknown: s.unknown.Load()}
 		s.mu.Lock()
 		c.Vain, c.VainWhy, c.Partly, c.Effects = s.vainly, s.why, s.partly, slices.Clone(s.effects)
 		if lost := s.ordered.Load() - c.Fired; lost > 0 && !in.active.Load() {
@@ -465,6 +467,11 @@ func (in *Injector) sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // now returns the time since the start of the load.
-func (in *Injector) now() time.Duration { return time.Since(in.epoch) - time.Duration(in.began.Load()) }
+func (in *Injector) now() time.Duration { return in.at(time.Now()) }
+
+// at converts a time to the time since the start of the load.
+func (in *Injector) at(t time.Time) time.Duration {
+	return t.Sub(in.epoch) - time.Duration(in.began.Load())
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }

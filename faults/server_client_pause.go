@@ -30,11 +30,13 @@ var kindClientPause = Kind{
 		}
 		began := time.Now()
 		return func(ctx context.Context) error {
+			paused := min(time.Since(began), f.Amount) // the reply to our own command comes after all that the connection monitored
+			on.brought(unanswered, paused.Milliseconds())
+			on.over(began.Add(paused))
 			if err := on.insist(ctx, resume); err != nil {
 				return err
 			}
 			healed()
-			on.brought(unanswered, time.Since(began).Milliseconds())
 			return on.settle(ctx, on.Chosen)
 		}, nil
 	},

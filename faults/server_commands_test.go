@@ -87,12 +87,18 @@ func TestClientPause(t *testing.T) {
 	defer client.Close()
 	wantReply(t, client, "PONG", "PING")
 	begin := time.Now()
-	heal := broken(t, Site{Target: tg}, "client-pause 400ms")
+	var silent int64
+	var over time.Time
+	heal := broken(t, Site{Target: tg, Brought: func(_ string, n int64) { silent += n }, Over: func(at time.Time) { over = at }}, "client-pause 400ms")
+	broke := time.Now()
 	wantReply(t, client, "PONG", "PING")
 	if took := time.Since(begin); took < 390*time.Millisecond {
 		t.Errorf("during a pause of 400ms a PING took %v", took)
 	}
 	heal()
+	if silent != 400 || over.After(broke.Add(400*time.Millisecond)) || over.Before(begin.Add(400*time.Millisecond)) {
+		t.Errorf("a pause of 400ms from %v on was over at %v, after %d ms without an answer", broke, over, silent)
+	}
 	begin = time.Now()
 	broken(t, Site{Target: tg}, "client-pause 1m")() // healed at once
 	wantReply(t, client, "PONG", "PING")

@@ -107,6 +107,13 @@ func (s Site) vain(why string) {
 	}
 }
 
+// over calls Site.Over if it is set.
+func (s Site) over(at time.Time) {
+	if s.Over != nil {
+		s.Over(at)
+	}
+}
+
 // statistic sums the numbers after a word in the lines of an INFO section that begin with one of some prefixes. It
 // returns false if the section is empty.
 func (s Site) statistic(ctx context.Context, section, word string, prefixes ...string) (sum int64, known bool) {

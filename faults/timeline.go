@@ -54,9 +54,11 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 	}()
 	from, state := in.now(), in.crowd()
 	var vain atomic.Pointer[string]
+	var over atomic.Pointer[time.Time]
 	site := Site{
 		Target: in.o.Target, Key: in.o.Key, Await: in.holds.await, Chosen: s.fault.Where.Node,
 		Brought: s.brought, Vain: func(why string) { vain.Store(&why) },
+		Over: func(at time.Time) { over.Store(&at) },
 	}
 	at, heal, err := in.inject(s, site)
 	broke()
@@ -101,6 +103,9 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 	}
 	if err == nil {
 		h := hit{at: at, state: state, from: from, to: in.now(), until: until}
+		if end := over.Load(); end != nil {
+			h.to = max(from, in.at(*end))
+		}
 		if !s.fault.When.ForGood {
 			h.until = h.to
 		}

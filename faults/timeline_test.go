@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"testing"
+	"time"
 
 	"oversell/clock"
 	"oversell/server"
@@ -112,5 +113,43 @@ func TestDueAtTheEnd(t *testing.T) {
 				t.Errorf("%+v; want one injection and no failure", c)
 			}
 		})
+	}
+}
+
+// TestFaultThatWasOverBeforeItsHealing checks that an injection ends when the fault was over, not when healing returns.
+func TestFaultThatWasOverBeforeItsHealing(t *testing.T) {
+	t.Parallel()
+	tg, err := server.OpenEmbedded(clock.Real{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tg.Close()
+	f, err := Parse("script-flush at 1ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over, injected time.Time
+	f.Kind.Inject = func(_ context.Context, _ Fault, on Site) (func(context.Context) error, error) {
+		injected = time.Now()
+		return func(context.Context) error {
+			over = time.Now()
+			on.Over(over)
+			for time.Since(over) < 20*time.Millisecond { // the server is well meanwhile
+			}
+			return nil
+		}, nil
+	}
+	var told []Injection
+	in, err := New(t.Context(), Options{Seed: 1, Target: tg, Faults: []Fault{f}, Record: func(s Injection) { told = append(told, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Start()
+	<-in.Settled()
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(told) != 1 || told[0].To-told[0].From > over.Sub(injected)+10*time.Millisecond || told[0].Until != told[0].To {
+		t.Errorf("%+v; it was over %v after its injection", told, over.Sub(injected))
 	}
 }

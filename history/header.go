@@ -291,6 +291,8 @@ type FaultCount struct {
 	// the effect of the injections on the run.
 	Vain    int64  `json:"vain,omitempty"`
 	VainWhy string `json:"vain_why,omitempty"`
+	// Matched is how often it might have fired, if it fires at one of these times or by chance.
+	Matched int64 `json:"matched,omitempty"`
 	// Partly is how often an error, or the end of the run, ended an injection that had begun to take effect.
 	Partly int64  `json:"partly,omitempty"`
 	Effect string `json:"effect,omitempty"`

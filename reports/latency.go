@@ -158,12 +158,14 @@ func (l *Latencies) Summary() map[string]Latency {
 }
 
 func percentiles(h *hdrhistogram.Histogram) Percentiles {
-	n := float64(h.TotalCount())
-	at := func(p float64) float64 {
-		rank := math.Ceil(p / 100 * n) // the smallest value not exceeded by this many
-		return inMS(h.ValueAtQuantile(100 * rank / max(n, 1)))
-	}
+	at := func(p float64) float64 { return inMS(ValueAt(h, p)) }
 	return Percentiles{P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: inMS(h.Max())}
+}
+
+// ValueAt returns a percentile: the smallest value that at least p of 100 values do not exceed.
+func ValueAt(h *hdrhistogram.Histogram, p float64) int64 {
+	n := float64(h.TotalCount())
+	return h.ValueAtQuantile(100 * math.Ceil(p/100*n) / max(n, 1))
 }
 
 // inMS converts nanoseconds to milliseconds, rounded to the microsecond.
@@ -196,7 +198,7 @@ func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 		if rare*float64(all.TotalCount()) <= 1 {
 			return append(points, Quantile{100, inMS(all.Max())})
 		}
-		points = append(points, Quantile{100 * (1 - rare), inMS(all.ValueAtQuantile(100 * (1 - rare)))})
+		points = append(points, Quantile{100 * (1 - rare), inMS(ValueAt(all, 100*(1-rare)))})
 	}
 }
 

@@ -381,7 +381,7 @@ func (r *run) counts() (counts []history.FaultCount) {
 	}
 	for _, c := range r.injector.Counts() {
 		count := history.FaultCount{
-			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Vain: c.Vain, VainWhy: c.VainWhy, Partly: c.Partly, Effect: c.Effect(), Failed: c.Failed,
+			Name: c.Fault.Text, Level: string(c.Fault.Kind.Level), Fired: c.Fired, Vain: c.Vain, VainWhy: c.VainWhy, Matched: c.Matched, Partly: c.Partly, Effect: c.Effect(), Failed: c.Failed,
 		}
 		if c.Unknown == 0 {
 			count.Holders, count.Waiters = &c.Holders, &c.Waiters
@@ -394,7 +394,7 @@ func (r *run) counts() (counts []history.FaultCount) {
 // unseen explains, in a run of a system, why faults on the wire may never have fired.
 func (r *run) unseen(counts []history.FaultCount) []history.FaultCount {
 	for i, c := range counts {
-		if r.config.Outside != nil && c.Level == string(faults.OnWire) && c.Fired == 0 && c.Vain == 0 && c.Failed == "" {
+		if r.config.Outside != nil && c.Level == string(faults.OnWire) && c.Fired == 0 && c.Vain == 0 && c.Matched == 0 && c.Failed == "" {
 			counts[i].Failed = "nothing matched it; the commands of a system are seen only if it uses the Redis at {redis}"
 		}
 	}

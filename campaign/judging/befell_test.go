@@ -1,8 +1,12 @@
 package judging
 
 import (
+	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"oversell/history"
 	"oversell/reports"
@@ -47,6 +51,42 @@ func TestConditionsThatARunMet(t *testing.T) {
 		}
 		if r.Surprise() == c.declared && c.verdict == reports.Violated {
 			t.Errorf("%s: a surprise: %v", c.name, r.Surprise())
+		}
+	}
+}
+
+// TestFaultThatMatched checks that a fault that did not fire says whether anything matched it.
+func TestFaultThatMatched(t *testing.T) {
+	for n, want := range map[int64]string{
+		0:  `the fault "drop-reply SET nth 500" never fired: nothing matched it`,
+		1:  `the fault "drop-reply SET nth 500" never fired, though it matched once`,
+		27: `the fault "drop-reply SET nth 500" never fired, though it matched 27 times`,
+	} {
+		if got := idle(&history.Trailer{Faults: []history.FaultCount{{Name: "drop-reply SET nth 500", Matched: n}}}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestIntervalsByRank checks that the width of an interval is the smallest value that so many do not exceed.
+func TestIntervalsByRank(t *testing.T) {
+	h := hdrhistogram.New(1, int64(time.Hour), 3)
+	for _, ms := range []int64{1, 2, 3} {
+		if err := h.RecordValue(ms * 1e6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := intervals(&history.History{}, h)
+	if math.Round(i.Operations.P50) != 2 || math.Round(i.Operations.P99) != 3 {
+		t.Errorf("%+v; want 2 and 3", *i.Operations)
+	}
+	for range 7 { // the median of ten values is the fifth
+		_ = h.RecordValue(10 * 1e6)
+	}
+	for _, p := range []float64{10, 20, 21, 30, 31, 99} {
+		want := map[float64]int64{10: 1, 20: 2, 21: 3, 30: 3, 31: 10, 99: 10}[p]
+		if got := reports.ValueAt(h, p); (got+500_000)/1_000_000 != want {
+			t.Errorf("p%v is %d ms, want %d", p, got/1_000_000, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"oversell/checker"
 	"oversell/checker/monitor"
+	"oversell/checker/say"
 	"oversell/history"
 	"oversell/internal/phrase"
 	"oversell/reports"
@@ -96,7 +97,7 @@ func elapsed(h *history.History) time.Duration {
 // intervals returns how wide the recorded intervals are.
 func intervals(h *history.History, operations *hdrhistogram.Histogram) (i reports.Intervals) {
 	if operations.TotalCount() > 0 {
-		i.Operations = widthsOf(time.Duration(operations.ValueAtQuantile(50)), time.Duration(operations.ValueAtQuantile(99)))
+		i.Operations = widthsOf(time.Duration(reports.ValueAt(operations, 50)), time.Duration(reports.ValueAt(operations, 99)))
 	}
 	if t := h.Trailer; t != nil && t.CommandTail > 0 {
 		i.Commands = widthsOf(t.CommandMedian, t.CommandTail)
@@ -170,6 +171,8 @@ func idle(t *history.Trailer) string {
 			return fmt.Sprintf("the fault %q never fired: %s", f.Name, f.Failed)
 		case f.Fired == 0 && f.Vain > 0:
 			return fmt.Sprintf("the fault %q had no effect: %s", f.Name, f.VainWhy)
+		case f.Fired == 0 && f.Matched > 0:
+			return fmt.Sprintf("the fault %q never fired, though it matched %s", f.Name, say.Times(f.Matched))
 		case f.Fired == 0:
 			return fmt.Sprintf("the fault %q never fired: nothing matched it", f.Name)
 		case f.Failed != "":

@@ -85,7 +85,11 @@ func (p *product) ordered() monitor.Verdict {
 	case p.buys.sent == 0:
 		return monitor.Verdict{Why: "nothing was ordered"}
 	case doubtful > 0 && !shown:
-		return monitor.Undecided(fmt.Sprintf("%s may have been counted twice: it was sent again, and not every time answered", say.Many(doubtful, "order")))
+		were := "it was"
+		if doubtful != 1 {
+			were = "they were"
+		}
+		return monitor.Undecided(fmt.Sprintf("%s may have been counted twice: %s sent again, and not every time answered", say.Many(doubtful, "order"), were))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
 		why := say.Many(p.buys.sent, "order") + ", no order was sent twice"
