@@ -189,6 +189,12 @@ func Exists(path string) bool {
 	return err == nil
 }
 
+// Saved reports whether a directory, or one in it, has a history.
+func Saved(dir string) bool {
+	found, _ := historiesIn(dir)
+	return len(found) > 0
+}
+
 // recognised determines what a file holds, by its first bytes or its schema.
 func recognised(path string) (source, error) {
 	if err := ordinary(path); err != nil { // the file is read twice

@@ -74,6 +74,7 @@ func TestWrongPlans(t *testing.T) {
 		{"safety:\n  - expect: pass\n    run: {lock: none}\n", "2:5", "no name"},
 		{"performance:\n  - run: {lock: none}\n", "2:5", "no name"},
 		{"safety:\n  - name: x\n    expect: violated\n    limits: {buy.p99: 1ms}\n    run: {lock: none}\n", "4:14", "leave out limits"},
+		{safety("    limits: {acquire.p99: 1s, buy.p99: 1ms}\n    run: {scenario: mutex, lock: lua-release}\n"), "4:31", "no run of this entry has a buy"},
 		{"defaults:\n  run: {lokc: none}\n" + safety("    run: {lock: none}\n"), "2:9", "did you mean lock"},
 		{"defaults:\n  explore: {clients: many}\n" + safety("    run: {lock: none}\n"), "2:22", "many"},
 		{"defaults:\n  control: sometimes\n" + safety("    control: auto\n    run: {lock: none}\n"), "2:12", `control "sometimes" is not known`},

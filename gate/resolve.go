@@ -17,10 +17,13 @@ import (
 
 	"oversell/campaign"
 	"oversell/explore"
+	"oversell/history"
 	"oversell/internal/limits"
 	"oversell/internal/phrase"
 	"oversell/internal/yamlfile"
 	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
 )
 
 // Plan is a validated plan: all names are resolved, and every entry can be run.
@@ -412,7 +415,30 @@ func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
 	}
 	g.plan, err = planOf(ctx, g.flags)
 	g.notes = append(slices.Clone(g.plan.Skipped), g.plan.Notes...)
+	if err == nil {
+		err = g.checkLimits()
+	}
 	return err
+}
+
+// checkLimits refuses a limit of an operation of which no run has any.
+func (g *guard) checkLimits() error {
+	for _, l := range g.Limits {
+		of, known := objectOf[l.operation]
+		if known && !slices.ContainsFunc(g.plan.Runs, func(c scenarios.Config) bool { return c.Scenario.Uses(of) }) {
+			return yamlfile.Wrong(l.at, "no run of this entry has a %s: leave out this limit", l.operation)
+		}
+	}
+	return nil
+}
+
+// objectOf names the object of an operation, apart from those of locks, which several scenarios may use.
+var objectOf = map[string]variant.Object{
+	history.Buy.String(): variant.Sale, history.Refund.String(): variant.Sale,
+	history.Enqueue.String(): variant.Queue, history.Pop.String(): variant.Queue, history.Dequeue.String(): variant.Queue,
+	history.Ack.String(): variant.Queue, history.Effect.String(): variant.Queue,
+	history.NextID.String(): variant.IDs,
+	history.Take.String():   variant.Dispatch, history.Submit.String(): variant.Dispatch,
 }
 
 func (g *guard) resolveSearch(d defaults) (err error) {

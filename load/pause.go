@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,7 +43,7 @@ func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmd)
 		a.trip(sent, err)
-		a.sent(1, err)
+		a.sent(1-greetings([]redis.Cmder{cmd}), err)
 		afterCommand(ctx)
 		return err
 	}
@@ -53,10 +54,25 @@ func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmds)
 		a.trip(sent, err)
-		a.sent(len(cmds), err)
+		a.sent(len(cmds)-greetings(cmds), err)
 		afterCommand(ctx)
 		return err
 	}
+}
+
+// greetings counts the commands that the driver sends on a connection before its client's own: a connection that was
+// opened before the load has sent them, too.
+func greetings(cmds []redis.Cmder) (n int) {
+	for _, c := range cmds {
+		if c == nil {
+			continue
+		}
+		switch strings.ToLower(c.Name()) {
+		case "hello", "auth", "select", "client":
+			n++
+		}
+	}
+	return n
 }
 
 // sent counts commands, unless the end of the run prevented them.

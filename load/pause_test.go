@@ -23,7 +23,14 @@ func TestEveryCommandCounts(t *testing.T) {
 	if err := many(t.Context(), make([]redis.Cmder, 3)); err != nil || e.Commands() != 4 {
 		t.Errorf("%d commands after one and a pipeline of three (%v)", e.Commands(), err)
 	}
-	if none(t.Context(), nil); e.Commands() != 4 {
+	greeting := []redis.Cmder{redis.NewCmd(t.Context(), "hello", 3), redis.NewCmd(t.Context(), "select", 5), redis.NewCmd(t.Context(), "get", "k")}
+	if err := many(t.Context(), greeting); err != nil || e.Commands() != 5 {
+		t.Errorf("%d commands after a greeting and one command more (%v)", e.Commands(), err)
+	}
+	if err := one(t.Context(), greeting[0]); err != nil || e.Commands() != 5 {
+		t.Errorf("%d commands after a greeting more (%v)", e.Commands(), err)
+	}
+	if none(t.Context(), nil); e.Commands() != 5 {
 		t.Errorf("%d commands, with one that was not sent", e.Commands())
 	}
 }

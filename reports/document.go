@@ -202,7 +202,9 @@ type Phase struct {
 	// Operations counts answered operations, including refusals, and Throughput is that per second.
 	Operations int     `json:"operations"`
 	Throughput float64 `json:"throughput_ops_per_s"`
-	// Latency is by kind, of operations that ended in the phase.
+	// Failed counts operations without an answer.
+	Failed int `json:"failed,omitempty"`
+	// Latency is by kind, of operations that were answered in the phase.
 	Latency map[string]Latency `json:"latency"`
 }
 

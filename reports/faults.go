@@ -2,6 +2,7 @@ package reports
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 )
 
@@ -52,6 +53,14 @@ func (p Phase) Rate() string {
 		return "-"
 	}
 	return Rate(p.Throughput)
+}
+
+// Answers is Rate, and how many operations failed if any did: "276, 1,200 failed".
+func (p Phase) Answers() string {
+	if p.Failed == 0 {
+		return p.Rate()
+	}
+	return fmt.Sprintf("%s, %s failed", p.Rate(), Thousands(int64(p.Failed)))
 }
 
 // LatencySummary formats p50 / p99 / p99.9 of one kind of operation, in milliseconds; a dash if there was none.

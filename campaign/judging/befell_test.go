@@ -90,3 +90,22 @@ func TestIntervalsByRank(t *testing.T) {
 		}
 	}
 }
+
+// TestPhasesCountAnswers checks that operations without an answer count as failed, not as work.
+func TestPhasesCountAnswers(t *testing.T) {
+	const ms = time.Millisecond
+	h := &history.History{Header: history.Header{Faults: []string{"kill at 10ms"}}, Trailer: &history.Trailer{Elapsed: 30 * ms}}
+	for i, outcome := range []history.Outcome{history.OK, history.Unknown, history.Unknown, history.Refused, history.OK} {
+		at := time.Duration(5*i+1) * ms
+		h.Ops = append(h.Ops, history.Op{Client: 1, Kind: history.Acquire, Outcome: outcome, Call: at, Return: at + ms})
+	}
+	h.Ops = append(h.Ops, history.Op{Client: -1, Kind: history.Fault, Key: history.Text("kill at 10ms"), Call: 3 * ms, Return: 30 * ms})
+	for _, p := range phases(h) {
+		if p.Name == "during" && (p.Operations != 2 || p.Failed != 2 || p.Latency["acquire"].Count != 2) {
+			t.Errorf("%+v; want 2 answers and 2 failures", p)
+		}
+	}
+	if s := (reports.Phase{ToMS: 1000, Throughput: 276, Failed: 1200}).Answers(); s != "276, 1,200 failed" {
+		t.Errorf("%q", s)
+	}
+}

@@ -50,12 +50,17 @@ func phases(h *history.History) []reports.Phase {
 type phase struct {
 	name      string
 	from, to  time.Duration
-	ended     int
+	answered  int
+	failed    int
 	latencies *reports.Latencies
 }
 
 func (p *phase) add(op *history.Op) {
-	p.ended++
+	if op.Outcome == history.Unknown { // a refused connection is no work of the server
+		p.failed++
+		return
+	}
+	p.answered++
 	p.latencies.Add(op)
 }
 
@@ -63,10 +68,10 @@ func summaries(parts []phase) (all []reports.Phase) {
 	for _, p := range parts {
 		s := reports.Phase{
 			Name: p.name, FromMS: Round(float64(p.from) / 1e6), ToMS: Round(float64(p.to) / 1e6),
-			Operations: p.ended, Latency: p.latencies.Summary(),
+			Operations: p.answered, Failed: p.failed, Latency: p.latencies.Summary(),
 		}
 		if p.to > p.from {
-			s.Throughput = Round(float64(p.ended) / (p.to - p.from).Seconds())
+			s.Throughput = Round(float64(p.answered) / (p.to - p.from).Seconds())
 		}
 		all = append(all, s)
 	}

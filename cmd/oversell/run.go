@@ -114,7 +114,11 @@ func (r *runFlags) run(cmd *cobra.Command) error {
 	if campaign.Exists(plan.Page()) { // unless the disk was full
 		tellf(cmd.ErrOrStderr(), "page: %s\n", plan.Page())
 	}
-	tellf(cmd.ErrOrStderr(), "judge again: oversell check %s\nseed %d; histories in %s\n", quoted(plan.Dir), r.o.Seed, plan.Dir)
+	if campaign.Saved(plan.Dir) {
+		tellf(cmd.ErrOrStderr(), "judge again: oversell check %s\nseed %d; histories in %s\n", quoted(plan.Dir), r.o.Seed, plan.Dir)
+	} else {
+		tellf(cmd.ErrOrStderr(), "seed %d; no history was saved\n", r.o.Seed)
+	}
 	return whileRunning(runErr)
 }
 

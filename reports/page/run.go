@@ -235,7 +235,7 @@ func faultRows(r *reports.Run) (rows []faultRow) {
 func phaseRows(r *reports.Run) (rows []phaseRow) {
 	main := r.MainKind()
 	for _, p := range r.Phases {
-		rows = append(rows, phaseRow{p.Name + " the faults", reports.Seconds(p.FromMS), reports.Seconds(p.ToMS), p.Rate(), p.LatencySummary(main)})
+		rows = append(rows, phaseRow{p.Name + " the faults", reports.Seconds(p.FromMS), reports.Seconds(p.ToMS), p.Answers(), p.LatencySummary(main)})
 	}
 	return rows
 }

@@ -209,8 +209,8 @@ func explainFaults(s *sheet, r reports.Run) {
 		{blank: true, cell: func(p reports.Phase) string {
 			return fmt.Sprintf("%s the faults, %.2fs", p.Name, (p.ToMS-p.FromMS)/1e3)
 		}},
-		{title: "ops/s", cell: reports.Phase.Rate},
+		{title: "ops/s", cell: reports.Phase.Answers},
 		{title: main + " p50 / p99 / p99.9 ms", rank: 1, cell: func(p reports.Phase) string { return p.LatencySummary(main) }},
 	}}
-	phases.write(s, slices.DeleteFunc(slices.Clone(r.Phases), func(p reports.Phase) bool { return p.ToMS-p.FromMS < 10 && p.Operations == 0 }))
+	phases.write(s, slices.DeleteFunc(slices.Clone(r.Phases), func(p reports.Phase) bool { return p.ToMS-p.FromMS < 10 && p.Operations+p.Failed == 0 }))
 }

@@ -43,8 +43,12 @@ func ParseAddresses(list string, sentinels bool) (all []Endpoint, master string,
 			}
 		}
 	}
-	for text := range strings.SplitSeq(list, ",") {
+	parts := strings.Split(list, ",")
+	for i, text := range parts {
 		text = strings.TrimSpace(text)
+		if len(parts) > 1 && !strings.Contains(text, "://") { // it is not shown: it may be a part of a password
+			return nil, "", errclass.Usagef("address %d of %d: must begin with redis:// or, for TLS, rediss://", i+1, len(parts))
+		}
 		if sentinels {
 			var name string
 			if text, name = cutMaster(text); name != "" && master != "" && name != master {
@@ -102,6 +106,9 @@ func parseAddress(text string) (Endpoint, error) {
 	login, err := redis.ParseURL(text)
 	if err != nil {
 		return Endpoint{}, badAddress(text, err)
+	}
+	if login.DB < 0 {
+		return Endpoint{}, errclass.Usagef("address %s: the database must be 0 or more", Redact(text))
 	}
 	if login.Password == "" {
 		login.Password = os.Getenv(PasswordVariable)
