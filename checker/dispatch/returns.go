@@ -230,10 +230,7 @@ func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
 	audited := l.audit.Complete && l.audit.Listed >= l.audit.Want && !cut
 	var r returns
 	for _, t := range l.order {
-		users := l.users(t)
-		for n := range t.takes {
-			l.judge(t, n, users, grace, audited, &r)
-		}
+		l.judgeAll(t, grace, audited, &r)
 	}
 	l.count(grace, cut, &r)
 	switch {
@@ -265,23 +262,38 @@ func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: r.shown, Why: why}
 }
 
-// judge judges the n-th hold of a task.
-func (l *lendings) judge(t *lending, n int, users []history.Value, grace time.Duration, audited bool, r *returns) {
-	hold := &l.takes[t.takes[n]]
-	limit := monitor.Leased(&hold.take)
-	if hold.submitted && hold.when <= limit {
+// judgeAll judges all holds of a task.
+func (l *lendings) judgeAll(t *lending, grace time.Duration, audited bool, r *returns) {
+	all := make([]turn, len(t.takes))
+	next, given := t.done, history.Forever
+	for n, i := range slices.Backward(t.takes) {
+		all[n].next, all[n].given = next, given
+		take := &l.takes[i].take
+		next, given = min(next, take.Call), min(given, take.Return)
+	}
+	users, limit := l.users(t), time.Duration(0)
+	for n, i := range t.takes {
+		limit = max(limit, l.takes[i].over())
+		all[n].lent, all[n].limit = &l.takes[i], max(limit, monitor.Leased(&l.takes[i].take))
+		l.judge(t, all[n], users, grace, audited, r)
+	}
+}
+
+// turn is one hold of a task among its holds.
+type turn struct {
+	*lent
+	limit time.Duration // when it and all before it had ended, for a task may be held by two at once
+	next  time.Duration // when another user had the task, or it was done
+	given time.Duration // when another user had been given it, at the latest
+}
+
+// judge judges one hold of a task.
+func (l *lendings) judge(t *lending, hold turn, users []history.Value, grace time.Duration, audited bool, r *returns) {
+	if hold.submitted && hold.when <= monitor.Leased(&hold.take) {
 		r.submitted++
 		return
 	}
-	next := t.done           // when another user had it, or it was done
-	given := history.Forever // at the latest
-	for i, j := range t.takes {
-		if o := &l.takes[j]; i > n {
-			next, given = min(next, o.take.Call), min(given, o.take.Return)
-		} else { // held by two at once: when the last of them ended
-			limit = max(limit, o.over())
-		}
-	}
+	limit, next, given := hold.limit, hold.next, hold.given
 	if next <= limit {
 		if !hold.submitted && !t.maybeDone && limit < given && given < history.Forever { // to one who asked before the limit
 			r.lapsed++
