@@ -332,8 +332,8 @@ func outcomeOf(r reports.Exploration) outcome {
 	return o
 }
 
-// generatedPrograms is how many programs TestReductionsChangeNothing searches; the long tests search 25 times as many.
-const generatedPrograms = 120
+// generatedPrograms is how many programs TestReductionsChangeNothing searches; the long tests search 50 times as many.
+const generatedPrograms = 60
 
 // long reports whether the long tests run.
 func long() bool { return os.Getenv("OVERSELL_LONG") != "" }
@@ -384,7 +384,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 	many := uint64(generatedPrograms)
 	switch {
 	case long():
-		many *= 25
+		many *= 50
 	case raced:
 		many /= 2
 	}

@@ -63,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 		{"a control that is sound", "  - name: x\n    expect: pass\n    repeat: 1\n    control: {lock: fair}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "was caught 0 of 2 times"},
 		{"nobody who waits", "  - name: x\n    expect: pass\n    repeat: 1\n    run: {target: process, lock: lua-release, sale: plain, stock: 50, clients: 1}\n", 3, "too few opportunities"},
 		{"a limit that is exceeded", "  - name: x\n    expect: pass\n    repeat: 2\n    limits: {acquire.max: 1us}\n" + run + "lock: lua-release, sale: plain, stock: 150, hold: 2ms}\n", 4, "of at most 0.001 ms"},
-		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {pop.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "and there was none"},
+		{"a limit of what does not happen", "  - name: x\n    expect: pass\n    repeat: 1\n    limits: {refund.p50: 1s}\n" + run + "lock: lua-release, sale: plain, stock: 50}\n", 3, "and there was none"},
 		{"a sound lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: lua-release}\n", 0, "control (lock none"},
 		{"a flawed lock, searched", "  - name: x\n    expect: pass\n    explore: {lock: set-nx-ex}\n", 1, "client 0"},
 		{"a flawed lock, searched, that must break", "  - name: x\n    expect: violated\n    explore: {lock: set-nx-ex}\n", 0, "GREEN"},

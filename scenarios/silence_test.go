@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/clock"
 	"oversell/faults"
 	"oversell/history"
 	"oversell/lockimpl"
@@ -61,14 +62,15 @@ func TestSilenceAtTheEnd(t *testing.T) {
 // dying is a lock whose server answers no more after some acquisitions.
 type dying struct {
 	lockimpl.Locker
-	left *atomic.Int64
+	clock clock.Clock
+	left  *atomic.Int64
 }
 
 var errDown = errors.New("backend down")
 
 func (d dying) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	if d.left.Add(-1) < 0 {
-		return lockimpl.Lock{}, errDown
+		return lockimpl.Lock{}, errors.Join(errDown, d.clock.Sleep(ctx, 200*time.Millisecond)) // so that most operations are answered
 	}
 	return d.Locker.Acquire(ctx, name, o)
 }
@@ -79,8 +81,8 @@ func TestALockThatDies(t *testing.T) {
 	var left atomic.Int64
 	left.Store(200)
 	open := c.Lock.New
-	c.Lock.New = func(env variant.Env) lockimpl.Locker { return dying{open(env), &left} }
-	c.Duration = 600 * time.Millisecond
+	c.Lock.New = func(env variant.Env) lockimpl.Locker { return dying{open(env), env.Clock, &left} }
+	c.Duration = 3 * time.Second
 	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
 	if want := "no acquire was answered in the last "; !strings.HasPrefix(h.Trailer.Aborted, want) {
 		t.Errorf("the run says %q, want %q", h.Trailer.Aborted, want)
