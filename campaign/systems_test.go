@@ -157,7 +157,7 @@ func TestSystemsAreRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{System: renamed, Scenario: "mutex"}, "the name redislock was that of the lock php-lock"},
+		{Options{System: renamed, Scenario: "mutex"}, "redislock is an earlier name of the shipped lock php-lock"},
 		{Options{System: lock, Scenario: "seckill", Locks: []string{"none"}, Set: func(f string) bool { return f == "lock" }}, "the system is a lock: leave out --lock"},
 		{Options{System: filepath.Join("..", "examples", "shop", "shop.yaml"), Scenario: "mutex"}, "scenario mutex has no sale"},
 		{Options{System: remote, Scenario: "seckill"}, "--allow-remote"},
