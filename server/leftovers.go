@@ -307,7 +307,7 @@ func (l *leftover) settle(ctx context.Context, t *Target, mend bool) error {
 	case !mend && still:
 		return errclass.Usagef("%s was left changed by a run on %s that was killed (since %s): add --mend to %s", s.Addr, l.Host, l.Since, l.remedy(t))
 	case !mend && u.Keys != "":
-		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s (since %s) was killed, or could not take back its record that it has keys: add --mend to %s", l.Host, l.Since, l.remedy(t)))
+		t.Notes = append(t.Notes, fmt.Sprintf("a run on %s (since %s) was killed, or could not delete its record of the keys that it uses: add --mend to %s", l.Host, l.Since, l.remedy(t)))
 		return nil
 	case mend && u.Master:
 		limited, cancel := context.WithTimeout(ctx, mendingTimeout)

@@ -241,7 +241,7 @@ func TestClaimsLeaveServersOfOthersAsTheyWere(t *testing.T) {
 		}
 		return said
 	}
-	if said := again(); strings.Count(said, "that was killed") != 1 || !strings.Contains(said, "add --mend to remove the keys containing") {
+	if said := again(); strings.Count(said, "was killed, or") != 1 || !strings.Contains(said, "add --mend to remove the keys containing") {
 		t.Errorf("keys that are left are told as %q", said)
 	}
 	if said := again("--mend"); strings.Count(said, "mended what a run that was killed had left: remove the keys containing") != 1 {
