@@ -24,8 +24,8 @@ type follower struct {
 }
 
 // Follow looks for instants from which on a client behaves differently after commands. found reports whether there are
-// new ones, which Later returns from then on, and all whether no look was left out when the time was over. No search may
-// run meanwhile.
+// new ones, which Later returns from then on, and all whether no look was left out: when the time was over, and for code of
+// a system or in a bubble, whose timers would have to be followed, too. No search may run meanwhile.
 func (t *Trie) Follow(end time.Time) (found, all bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *Trie) Follow(end time.Time) (found, all bool) {
 	for _, look := range looks {
 		for _, way := range f.ways(look) {
 			if id := (wayID{look, way[len(way)-1]}); !t.followed[id] {
-				if t.sparse || time.Now().After(end) {
+				if t.sparse || !t.checked || time.Now().After(end) {
 					return f.found, false
 				}
 				t.followed[id] = true
