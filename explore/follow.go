@@ -8,8 +8,7 @@ import (
 	"oversell/reports"
 )
 
-// mostFollowed is how often a search is repeated with instants that clients compare their clocks with after commands:
-// further ones may show each time.
+// mostFollowed is how often a search is repeated with the instants that were found: each time further ones may show.
 const mostFollowed = 4
 
 // endedEmpty reports whether the search has ended, and found nothing.

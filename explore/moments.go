@@ -101,8 +101,8 @@ func (w *worker) moments(s state) []time.Duration {
 	return all
 }
 
-// earliest returns the moments without the latest of those that the servers hold as data, which follow the first sure
-// ones, if there are too many.
+// earliest returns at most storedLimit moments: the first sure ones, and the earliest of the others, which the servers
+// hold as data. It notes if any was left out.
 func (w *worker) earliest(all []time.Duration, sure int) []time.Duration {
 	few, stored := all[:sure:sure], all[sure:]
 	slices.Sort(few)

@@ -432,7 +432,7 @@ func (g *guard) checkLimits() error {
 	return nil
 }
 
-// objectOf names the object of an operation, apart from those of locks, which several scenarios may use.
+// objectOf maps the name of an operation to its object. The operations of locks are not in it: any scenario may have them.
 var objectOf = map[string]variant.Object{
 	history.Buy.String(): variant.Sale, history.Refund.String(): variant.Sale,
 	history.Enqueue.String(): variant.Queue, history.Pop.String(): variant.Queue, history.Dequeue.String(): variant.Queue,

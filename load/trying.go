@@ -15,9 +15,9 @@ type try struct{ begun atomic.Bool }
 
 // Trying returns a context for an operation. If the run is stopped while its first command waits for a shared
 // connection, that command is never sent and returns [variant.ErrStopped]: with more clients than connections, most of
-// them are there. The same applies to the first command after each wait for a lock, which the stop would have ended,
-// too. Later commands are always sent; otherwise stopping would look like a crash. Without a shared pool, and for a
-// command whose own context can end, Trying changes nothing.
+// them are there. The same applies to the first command after each wait for a lock, since a stop ends such a wait. Later
+// commands are always sent; otherwise stopping would look like a crash. Without a shared pool, and for a command whose
+// own context can end, Trying changes nothing.
 func (c *Client) Trying(ctx context.Context) context.Context {
 	if c.engine == nil || c.engine.config.Pool == 0 {
 		return ctx

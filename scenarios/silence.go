@@ -60,8 +60,8 @@ func (s *silence) told(began, ended time.Duration, clients int) string {
 	return ""
 }
 
-// silent explains that clients had no answers any more at the end of a load; "" if they had. Faults that act on single
-// commands, or on clients, cause errors to the end of a run.
+// silent returns a sentence if operations were no longer answered at the end of the load, and "" otherwise. It does not
+// judge a run with faults of clients or of single commands, which cause errors until its end.
 func (r *run) silent(ended time.Duration) string {
 	for _, f := range r.config.Faults {
 		if f.Kind.Inject == nil && !f.Kind.Cuts {

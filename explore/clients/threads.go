@@ -17,7 +17,7 @@ import (
 //
 //   - the order in which different threads made their observations, unless the program depends
 //     on it, as one does that takes the first answer;
-//   - when a timeout or a sleep began, once it is over.
+//   - when a timeout or a sleep that is over had begun.
 //
 // So two nodes are merged if each thread has observed the same, but for these two things, and
 // if the client has emitted the same events and has the same requests pending. The code has

@@ -34,7 +34,7 @@ type thread struct {
 	ctx context.Context
 	// leaves says that the thread goes on by itself when ctx is done.
 	leaves bool
-	// last is the last ctx of a request, without its timeouts, that can end.
+	// last is the context of the latest request whose context can end other than by a timeout.
 	last context.Context
 	// awaited says that ctx already had time to end.
 	awaited bool

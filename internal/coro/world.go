@@ -235,7 +235,7 @@ func (c *Client) forget(t *timeout) {
 	c.over = slices.DeleteFunc(c.over, func(id int) bool { return id == t.id })
 }
 
-// limit returns a number for another timeout of this thread: its first free one.
+// limit returns the lowest number that no timeout of this thread has.
 func (t *thread) limit() int {
 	l := t.c.Limits()
 	used := func(n int) bool {

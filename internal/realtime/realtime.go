@@ -94,9 +94,9 @@ func (s *Seen) beside(other *Seen) string {
 	return ""
 }
 
-// Confirmed tries something, and once more if it fails and seems to send times of the real clock: random texts may look like
-// them, and parts of names, but a clock has gone on when it is tried again. It returns the error of the last try, and a
-// time that was sent, or "". An error with such a time says nothing about the code.
+// Confirmed calls try, and calls it again if it fails and what it sent looks like times of the real clock. A random text, or a
+// part of a name, may look like one by chance; a clock has moved on by the second call. Confirmed returns the error of the
+// last call and, if that sent such a time, the time: then the error says nothing about the code.
 func Confirmed(try func(*Seen) error) (at string, err error) {
 	var first, second Seen
 	start := time.Now()

@@ -94,7 +94,8 @@ func (b Bench) releasedAgain(c *lockclient.Client, l lockimpl.Lock, what string)
 	return nil
 }
 
-// stands is about a call of a holder that was answered with ErrLost inside its lease: the lock is not its own any more.
+// stands tries to take a lock whose holder was answered with ErrLost. Before the end of the lease, a grant breaks mutual
+// exclusion, and a refusal shows that the lock is still the holder's.
 func (b Bench) stands(f *failing, l lockimpl.Lock, what string) error {
 	other, err := b.Client(func(*variant.Env) {})
 	if err != nil {
@@ -128,7 +129,8 @@ var EndsInside = func() (cases []Case) {
 	return append(cases, Case{"cancelled while an answer is held up", Bench.endsOnWire})
 }()
 
-// ender ends a context when a command has been executed. If it loses, the client learns only of that end.
+// ender is a hook that ends a context after a command. If loses is set, the reply is lost: the client gets the context's
+// error.
 type ender struct {
 	after atomic.Int64 // how many commands are left until then; 0: it does nothing
 	end   func()
@@ -137,7 +139,7 @@ type ender struct {
 
 func (e *ender) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// executed is called after each command, and returns the error that the client is told.
+// executed is called after each command with its error, and returns the error that the client gets.
 func (e *ender) executed(ctx context.Context, err error) error {
 	if e.after.Load() <= 0 || e.after.Add(-1) != 0 {
 		return err

@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// mistaken is a sound lock but for one flaw in what it answers when a call fails.
+// mistaken is a sound lock with one flaw: a wrong answer to a call that fails, or to the call after it.
 type mistaken struct {
 	lockimpl.Locker
 	env  variant.Env

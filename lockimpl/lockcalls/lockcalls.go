@@ -30,7 +30,7 @@ type Bench struct {
 	Extends, Renews bool
 	// Brief says that leases need not be whole seconds.
 	Brief bool
-	// FalseLoss is the promise with which it is judged that a holder is told ErrLost while the lock is its own.
+	// FalseLoss is the promise that a lock breaks if its holder is told ErrLost and still holds it.
 	FalseLoss variant.Property
 	// Client makes a client. It first calls change, which may alter the client's Env.
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)

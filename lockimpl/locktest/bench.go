@@ -58,7 +58,7 @@ func isUnjudged(err error) bool { return lockfinding.IsUnjudged(err) }
 // errStillHeld says that the lock was still refused when a rule stopped waiting.
 var errStillHeld = fmt.Errorf("it is still refused: %w", lockimpl.ErrHeld)
 
-// enoughAfter is how long after its start a run ends in which a promise was found broken: others would show too late.
+// A run that has found a broken promise ends enoughAfter after its start: other promises would take too long.
 const enoughAfter = 20 * time.Second
 
 // found ends the run, soon or at once, after a promise was found broken.

@@ -17,8 +17,8 @@ func calling(cases []lockcalls.Case) func(*bench) error {
 	}
 }
 
-// falseLoss is the promise with which it is judged that a holder is told that its lock is lost, and it is not: an answer that is
-// untrue, or a call by which only its owner should lose the lock.
+// falseLoss returns the promise that a lock breaks if its holder is told ErrLost and still holds it: linearizable if it is
+// promised, else owner-only-release, else the promise of the rule.
 func (b *bench) falseLoss() variant.Property {
 	for _, p := range []variant.Property{variant.Linearizable, variant.OwnerOnlyRelease} {
 		if b.run.promises(p, b.faults...) {

@@ -316,8 +316,8 @@ func clocksDiffer(b *bench) error {
 	return b.together(4, append(cases, part{"the end of a lease by a clock that is behind", func(b *bench) error { return b.inMoved(ownClock) }}))
 }
 
-// ownClock: the end of a lease is told by the holder's clock, and not by the server's. The server's is moved, so that it is not the
-// real one, which a lock may read instead.
+// ownClock: Until is a time of the holder's clock, not of the server's. The server's clock differs from the real one as well,
+// which a lock may read instead of Env.Clock.
 func ownClock(w *moved) error {
 	const behind = time.Hour
 	c := w.client()

@@ -299,8 +299,7 @@ func firstBreach(errs []error) (first error) {
 	return first
 }
 
-// near is how long a look at a sale that is quick may take, and nearly by how much a connection's time may be over before
-// that of the rule.
+// A sale is quick if its State takes at most near. A connection's deadline may pass up to nearly before the rule's.
 const (
 	near   = time.Millisecond
 	nearly = 50 * time.Millisecond
