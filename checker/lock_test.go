@@ -128,6 +128,15 @@ func TestOwnerOnlyRelease(t *testing.T) {
 	})
 }
 
+// TestOneLockIsHarmedOnce checks that a release after an extension of another's lock does not count again.
+func TestOneLockIsHarmedOnce(t *testing.T) {
+	h := &history.Header{TTL: 9}
+	ops := complete([]history.Op{acquired(1, 1, 1, 2, 10), acquired(2, 2, 12, 13, 60), extended(1, 1, 14, 15, 30), released(1, 1, 16, 17)})
+	if v := both(t, h, func() Monitor { return newOwnerOnlyRelease(h) }, ops); v.Result != Violated || v.Count != 1 {
+		t.Errorf("%v, %d times (%s); want one violation", v.Result, v.Count, v.Why)
+	}
+}
+
 func TestFirstCome(t *testing.T) {
 	h := history.Header{TTL: 100}
 	join := func(client int32, session int64, call, ret time.Duration) history.Op {

@@ -278,9 +278,8 @@ func TestExpectOfForgottenData(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Faults = []faults.Fault{f}
-		provoked := cfg.offers(cfg.befalling())
+		provoked := cfg.befallen()
 		provoked.faults = slices.DeleteFunc(provoked.faults, func(f variant.Fault) bool { return f == variant.DropReply })
-		provoked.forgotten = cfg.forgotten()
 		if got, why := cfg.expect(provoked); got != c.want {
 			t.Errorf("%s, %s: declared %s %q; want %s", c.name, c.fault, got, why, c.want)
 		}

@@ -55,6 +55,22 @@ func TestConditionsThatARunMet(t *testing.T) {
 	}
 }
 
+// TestJudgedAsMet checks that a verdict takes account of what befell a run.
+func TestJudgedAsMet(t *testing.T) {
+	sold := history.Promise{Of: variant.Sale, Property: variant.NoOversell}
+	h := &history.History{Header: history.Header{Stock: 1, Expected: reports.Pass, Promises: []history.Promise{sold}, KnownToBreak: []history.Untried{{Under: "restart-empty", Breaks: []history.Promise{sold}, Why: "forgotten"}}}}
+	for i := range int64(2) {
+		at := time.Duration(i) * time.Second
+		h.Ops = append(h.Ops, history.Op{Client: int32(i), Kind: history.Buy, Outcome: history.OK, Arg: history.Int(i), Call: at, Return: at + time.Millisecond})
+	}
+	for _, befell := range [][]variant.Fault{nil, {variant.RestartEmpty}} {
+		h.Trailer = &history.Trailer{Elapsed: 2 * time.Second, Befell: befell}
+		if r := Judge(h).Run; r.Verdict != reports.Violated || r.Surprise() != (befell == nil) {
+			t.Errorf("befallen %v: %s, a surprise: %v", befell, r.Verdict, r.Surprise())
+		}
+	}
+}
+
 // TestFaultThatMatched checks that a fault that did not fire says whether anything matched it.
 func TestFaultThatMatched(t *testing.T) {
 	for n, want := range map[int64]string{
@@ -79,6 +95,13 @@ func TestIntervalsByRank(t *testing.T) {
 	i := intervals(&history.History{}, h)
 	if math.Round(i.Operations.P50) != 2 || math.Round(i.Operations.P99) != 3 {
 		t.Errorf("%+v; want 2 and 3", *i.Operations)
+	}
+	many := hdrhistogram.New(1, int64(time.Hour), 3)
+	for n := range 52 { // rank 51.48 of 52 values is the last one
+		_ = many.RecordValue(int64(1+9*(n/51)) * 1e6)
+	}
+	if i := intervals(&history.History{}, many); math.Round(i.Operations.P99) != 10 {
+		t.Errorf("p99 %v; want 10", i.Operations.P99)
 	}
 	for range 7 { // the median of ten values is the fifth
 		_ = h.RecordValue(10 * 1e6)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -216,17 +217,43 @@ func answer(ctx context.Context, late bool) func([]queueimpl.Task, error) ([]que
 	}
 }
 
-// TestEnded checks that a queue is not accused if its calls mind no context, or only when they have done their work.
+// answering makes a pop under a context that is over, and gives another answer.
+type answering struct {
+	minds
+	err error // nil: success, without the task
+}
+
+func (q answering) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	if ctx.Err() == nil {
+		return q.minds.Pop(ctx, name, count)
+	}
+	if q.err == nil {
+		_, _ = q.minds.Pop(ctx, name, count)
+	}
+	return nil, q.err
+}
+
+// TestEnded checks that a queue is not accused if its calls mind no context, or only when they have done their work, but if
+// an answer is untrue.
 func TestEnded(t *testing.T) {
 	reliable, _ := queueimpl.Find("reliable")
 	s := opentest.Open(t, server.Spec{Target: "embedded"})
-	for _, late := range []bool{false, true} {
+	for name, tt := range map[string]struct {
+		of   func(minds) queueimpl.Queue
+		says string
+	}{
+		"minds no context":         {func(q minds) queueimpl.Queue { return q }, ""},
+		"minds it when all's done": {func(q minds) queueimpl.Queue { q.late = true; return q }, ""},
+		"keeps what it hands out":  {func(q minds) queueimpl.Queue { return answering{q, nil} }, `pop under a cancelled context answered success with []; want [`},
+		"says that it is empty":    {func(q minds) queueimpl.Queue { return answering{q, queueimpl.ErrEmpty} }, "a declared answer; want success or another error"},
+	} {
 		v := reliable
 		v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
-			return minds{reliable.New(env, o).(full), late}
+			return tt.of(minds{full: reliable.New(env, o).(full)})
 		}
-		if err := Ended(t.Context(), queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}.Noting("")); err != nil {
-			t.Errorf("a queue whose calls mind no context (late: %t) was accused: %v", late, err)
+		err := Ended(t.Context(), queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}.Noting(""))
+		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("a queue that %s: %v; want %q", name, err, tt.says)
 		}
 	}
 }
