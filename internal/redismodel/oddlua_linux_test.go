@@ -116,7 +116,7 @@ func TestOddScripts(t *testing.T) {
 	repeated := func(format, begin, end string, n int) {
 		scripts = append(scripts, strings.ReplaceAll(format, "@", strings.Repeat(begin, n)+"1"+strings.Repeat(end, n)))
 	}
-	for _, n := range []int{10, 100, 140, 160, 199, 210, 260} {
+	for _, n := range []int{10, 60, 61, 100, 140, 160, 199, 210, 260} {
 		repeated("return @", "(", ")", n)
 		repeated("return @", "1 .. ", "", n)
 		repeated("return @", "1 + ", "", n)
@@ -126,6 +126,7 @@ func TestOddScripts(t *testing.T) {
 		scripts = append(scripts, strings.Repeat("do ", n)+strings.Repeat("end ", n)+"return 1",
 			strings.Repeat("if true then ", n)+strings.Repeat("end ", n)+"return 1",
 			strings.Repeat("local x = 1 ", n)+"return x", many("local %s = 1 local function f() return x0", " + %s", n)+" end return f()",
+			many("local %s = 1 local function f() x0 = 2", " %s = 2", n)+" end return 1",
 			"local function f("+many("a", ", %s", n)+") return a end return f(7)")
 	}
 	known := 0

@@ -36,22 +36,21 @@ func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
 	if large(proto) {
-		return nil, "a Lua function with many variables"
+		return nil, "a Lua function that uses many outer variables"
 	}
 	return proto, ""
 }
 
-// Lua 5.1 limits the local variables of a function (200), the outer ones that it uses (60) and the nesting (200). Our
-// Lua has other limits, so scripts beyond these are unknown.
+// Lua 5.1 limits the outer variables that a function uses (60) and the nesting (200). Our Lua has other limits, so scripts
+// beyond these are unknown. It takes fewer local variables than Lua 5.1, and does not compile scripts with more.
 const (
-	mostLocals   = 150
 	mostUpvalues = 60
 	mostNested   = 150
 )
 
-// large reports whether a function, or one in it, may have too many variables for Lua 5.1.
+// large reports whether a function, or one in it, uses too many outer variables for Lua 5.1.
 func large(f *lua.FunctionProto) bool {
-	return len(f.DbgLocals) > mostLocals || int(f.NumUpvalues) > mostUpvalues || slices.ContainsFunc(f.FunctionPrototypes, large)
+	return int(f.NumUpvalues) > mostUpvalues || slices.ContainsFunc(f.FunctionPrototypes, large)
 }
 
 // hidden begins the names of our operators.
