@@ -191,7 +191,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	what := fmt.Sprintf("a lease of %v", ttl)
 	l, until, err := w.take(holder, ttl)
 	if err != nil {
-		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	length := ttl // of the lease
 	for i, x := range extensions {
@@ -356,7 +356,7 @@ func (w *moved) lateAfter(quiet time.Duration) error {
 	for n := range grants {
 		l, _, err := w.take(earlier, w.ttl)
 		if err != nil {
-			return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+			return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 		}
 		if old = append(old, l); n < grants-1 { // the lease of the last one runs out
 			w.call(func() { _ = earlier.Release(l) })
@@ -453,7 +453,7 @@ func (w *moved) token(c *client) (int64, error) {
 	defer c.Close()
 	l, _, err := w.take(c, w.ttl)
 	if err != nil {
-		return 0, fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return 0, fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	w.call(func() { err = c.Release(l) })
 	if err != nil {

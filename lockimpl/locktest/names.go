@@ -55,7 +55,7 @@ func (w *moved) besideNamesake(short, length time.Duration) error {
 			w.name = fmt.Sprintf("%s%c%d", base, sep, i)
 			_, end, err := w.take(w.client(), ttl)
 			if err != nil {
-				return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+				return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 			}
 			ends = append(ends, end)
 		}
@@ -76,7 +76,7 @@ func (w *moved) besideShort(same bool, end string, short, length time.Duration, 
 	long := w.client()
 	_, until, err := w.take(long, length)
 	if err != nil {
-		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	other := long
 	if !same {
@@ -85,7 +85,7 @@ func (w *moved) besideShort(same bool, end string, short, length time.Duration, 
 	var l lockimpl.Lock
 	w.call(func() { l, err = other.Try(w.name+"-short", short) })
 	if err != nil {
-		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	switch {
 	case end == "been released":

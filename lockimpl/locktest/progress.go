@@ -408,7 +408,7 @@ func forgottenScripts(b *bench) error {
 		for _, c := range clients {
 			l, _, err := w.take(c, long)
 			if err != nil {
-				return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+				return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 			}
 			w.call(func() { _ = c.Release(l) })
 		}
@@ -424,7 +424,7 @@ func forgottenScripts(b *bench) error {
 			case err != nil && strings.Contains(all.Error(), "NOSCRIPT"):
 				return broken(variant.Progress, "the server forgot its scripts, as in a restart, and a client that had used them tried %d times for a free lock; the last answer was: %v", attempts, err)
 			case err != nil:
-				return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+				return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 			}
 		}
 		return nil

@@ -66,7 +66,7 @@ func (w *moved) refusing(answer error) error {
 func (w *moved) refusesOthers(r interrupt.Outage, holder, asker, stranger *client) error {
 	l, until, err := w.take(holder, time.Hour)
 	if err != nil {
-		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	for _, wait := range []time.Duration{0, long} {
 		w.during(r, asker, func() {
@@ -124,7 +124,7 @@ func (w *moved) refusesLease(r interrupt.Outage, stranger *client) error {
 func (w *moved) refusesExtend(r interrupt.Outage, holder, stranger *client) error {
 	l, _, err := w.take(holder, 20*time.Second)
 	if err != nil {
-		return fmt.Errorf("%w: an acquire of a free lock was answered %w", errUnfit, err)
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
 	}
 	refused := w.during(r, holder, func() { l, err = holder.Extend(l, time.Minute) })
 	if err != nil || !refused || realtime.Of(l.Until) {
