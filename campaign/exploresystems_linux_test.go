@@ -20,10 +20,9 @@ import (
 // needPython skips the test where programs cannot be stepped.
 func needPython(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"python3", "cc"} {
-		if _, err := exec.LookPath(name); err != nil {
-			servertest.Unable(t, err)
-		}
+	servertest.Python(t)
+	if _, err := exec.LookPath("cc"); err != nil {
+		servertest.Unable(t, err)
 	}
 }
 
@@ -41,7 +40,7 @@ func describedAs(t *testing.T, object, more string, args ...string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "lock.yaml")
-	text := fmt.Sprintf("name: mine\nobject: %s\nclients: 1\ncommand: [python3, %q, %s]\nenv: {REDIS_URL: \"{redis}\"}\n%s\n", object, program, strings.Join(args, ", "), more)
+	text := fmt.Sprintf("name: mine\nobject: %s\nclients: 1\ncommand: [%s, -S, %q, %s]\nenv: {REDIS_URL: \"{redis}\"}\n%s\n", object, servertest.Python(t), program, strings.Join(args, ", "), more)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

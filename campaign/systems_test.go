@@ -222,11 +222,9 @@ func TestScenarioOfASystem(t *testing.T) {
 // pythonSystem writes a system file and its Python program, and returns the path of the file.
 func pythonSystem(t *testing.T, file, program string) string {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		servertest.Unable(t, err)
-	}
+	python := servertest.Python(t)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"s.yaml": file, "s.py": program} {
+	for name, text := range map[string]string{"s.yaml": strings.ReplaceAll(file, "python3", python), "s.py": program} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

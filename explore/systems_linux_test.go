@@ -18,8 +18,8 @@ import (
 
 // protocol is the Python code with which the programs of these tests begin.
 const protocol = `
-import json, os, socket, subprocess, sys, threading, time, urllib.parse, uuid
-url = urllib.parse.urlparse(os.environ["REDIS_URL"])
+import json, os, socket, sys, threading, time, uuid
+host, port = os.environ["REDIS_URL"].removeprefix("redis://").split("/")[0].split(":")
 DELETE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 line, first = None, []
 class Refused(Exception): pass
@@ -35,7 +35,7 @@ def say(*words):
     line.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
     line.flush()
     return reply()
-def dial(): return socket.create_connection((url.hostname, url.port))
+def dial(): return socket.create_connection((host, port))
 def redis(*words):
     global line
     try:
@@ -62,15 +62,14 @@ def serve():
 // functions; more holds further lines of the file that describes the lock.
 func ofPython(t *testing.T, code, more string) Config {
 	t.Helper()
-	for _, name := range []string{"python3", "cc"} {
-		if _, err := exec.LookPath(name); err != nil {
-			servertest.Unable(t, err)
-		}
+	python := servertest.Python(t)
+	if _, err := exec.LookPath("cc"); err != nil {
+		servertest.Unable(t, err)
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "lock.py"), protocol+code+"\nserve()\n")
 	file := filepath.Join(dir, "lock.yaml")
-	write(t, file, "name: mine\nobject: lock\nclients: 1\nstateless: true\ncommand: [python3, lock.py]\nenv: {REDIS_URL: \"{redis}\"}\n"+more)
+	write(t, file, "name: mine\nobject: lock\nclients: 1\nstateless: true\ncommand: ["+python+", -S, lock.py]\nenv: {REDIS_URL: \"{redis}\"}\n"+more)
 	s, err := system.Read(file)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +154,7 @@ def acquire(r):
 // TestProgramsThatLeadOut checks that a search is inconclusive, and says why, if the program acts through other programs
 // or sockets, which a search cannot step.
 func TestProgramsThatLeadOut(t *testing.T) {
-	for _, how := range []string{`subprocess.check_output(["date"])`, `os.system("date >/dev/null")`, `os.popen("date").read()`, `os.spawnlp(os.P_WAIT, "true", "true")`,
+	for _, how := range []string{`import subprocess; subprocess.check_output(["date"])`, `os.system("date >/dev/null")`, `os.popen("date").read()`, `os.spawnlp(os.P_WAIT, "true", "true")`,
 		`os.posix_spawn("/bin/true", ["true"], os.environ)`} {
 		wantVerdict(t, ofPython(t, "def acquire(r):\n    "+how+"\n    return take(r, uuid.uuid4().hex)", ""), reports.Inconclusive, "it starts other programs")
 	}

@@ -15,10 +15,9 @@ import (
 // runs and in searches.
 func TestSystemsInAGate(t *testing.T) {
 	servertest.NeedServer(t)
-	for _, name := range []string{"python3", "cc"} {
-		if _, err := exec.LookPath(name); err != nil {
-			servertest.Unable(t, err)
-		}
+	python := servertest.Python(t)
+	if _, err := exec.LookPath("cc"); err != nil {
+		servertest.Unable(t, err)
 	}
 	program, err := filepath.Abs(filepath.Join("..", "campaign", "testdata", "lock.py"))
 	if err != nil {
@@ -27,7 +26,7 @@ func TestSystemsInAGate(t *testing.T) {
 	dir := t.TempDir()
 	file := func(kind string) string {
 		path := filepath.Join(dir, kind+".yaml")
-		text := fmt.Sprintf("name: mine\nobject: lock\nclients: 1\ncommand: [python3, %q, %s]\nenv: {REDIS_URL: \"{redis}\"}\nstateless: true\n", program, kind)
+		text := fmt.Sprintf("name: mine\nobject: lock\nclients: 1\ncommand: [%s, %q, %s]\nenv: {REDIS_URL: \"{redis}\"}\nstateless: true\n", python, program, kind)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

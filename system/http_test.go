@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -231,12 +230,10 @@ func TestAnswersThatCannotBeMeant(t *testing.T) {
 
 // TestStartOfAService checks that the time in which a service starts is not limited by that of its answers.
 func TestStartOfAService(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		servertest.Unable(t, err)
-	}
+	python := servertest.Python(t)
 	port := freePort(t)
 	program := fmt.Sprintf("import http.server; http.server.ThreadingHTTPServer(('127.0.0.1',%d),http.server.BaseHTTPRequestHandler).serve_forever()", port)
-	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 1ms\npromises: [no-oversell]\nhttp:\n  base: http://127.0.0.1:%d\n  start: [python3, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", port, program))
+	s, err := read(t, fmt.Sprintf("name: shop\nobject: sale\nlimit: 1ms\npromises: [no-oversell]\nhttp:\n  base: http://127.0.0.1:%d\n  start: [%s, -c, %q]\n  reset: {path: /}\n  buy: {path: /}", port, python, program))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,12 +245,10 @@ func TestStartOfAService(t *testing.T) {
 // TestAServiceThatEnds checks that a service that has ended is not started again within a run: a new process would not
 // have the stock that was on sale.
 func TestAServiceThatEnds(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		servertest.Unable(t, err)
-	}
+	python := servertest.Python(t)
 	port := freePort(t)
 	program := fmt.Sprintf("import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n  protocol_version='HTTP/1.1'\n  def do_POST(self):\n    if self.path=='/buy': os._exit(3)\n    self.send_response(204);self.end_headers()\nhttp.server.ThreadingHTTPServer(('127.0.0.1',%d),H).serve_forever()", port)
-	s := serviceAt(t, fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("  start: [python3, -c, %q]\n  reset: {path: /reset}\n  buy: {path: /buy}", program))
+	s := serviceAt(t, fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("  start: [%s, -c, %q]\n  reset: {path: /reset}\n  buy: {path: /buy}", python, program))
 	sale := s.Sale().New(world(t)(), "phone")
 	if err := sale.Open(t.Context(), 5); err != nil {
 		t.Fatal(err)

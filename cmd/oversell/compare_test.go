@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,15 +94,13 @@ func TestCompare(t *testing.T) {
 // TestCompareSystem checks that a system is a contender beside the named locks.
 func TestCompareSystem(t *testing.T) {
 	servertest.NeedServer(t)
-	if _, err := exec.LookPath("python3"); err != nil {
-		servertest.Unable(t, err)
-	}
+	python := servertest.Python(t)
 	program, err := filepath.Abs(filepath.Join("..", "..", "campaign", "testdata", "lock.py"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	file, dir := filepath.Join(t.TempDir(), "lock.yaml"), t.TempDir()
-	text := fmt.Sprintf("name: mine\nobject: lock\nclients: 1\ncommand: [python3, %q, sound]\nenv: {REDIS_URL: \"{redis}\"}\n", program)
+	text := fmt.Sprintf("name: mine\nobject: lock\nclients: 1\ncommand: [%s, %q, sound]\nenv: {REDIS_URL: \"{redis}\"}\n", python, program)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,15 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"oversell/internal/servertest"
 	"oversell/reports"
 )
 
 // shopDir copies examples/history to a temporary directory.
 func shopDir(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
+	servertest.Python(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "history"))); err != nil {
 		t.Fatal(err)
@@ -37,7 +36,7 @@ func TestPythonShop(t *testing.T) {
 		{[]string{"sound.jsonl"}, reports.ExitPass, []string{"100/100", "history: pass", `note: the header has no "promises": no-oversell of the sale is assumed to be promised`}},
 		{[]string{"flawed.jsonl", "flawed"}, reports.ExitViolated, []string{"/100", "history: violated", "both sold down to"}},
 	} {
-		shop := exec.CommandContext(t.Context(), "python3", append([]string{"shop.py"}, c.args...)...)
+		shop := exec.CommandContext(t.Context(), servertest.Python(t), append([]string{"shop.py"}, c.args...)...)
 		shop.Dir = dir
 		if said, err := shop.CombinedOutput(); err != nil || len(said) > 0 {
 			t.Fatalf("shop.py %v: %v: %s", c.args, err, said)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,11 +33,9 @@ for line in sys.stdin:
 // TestRunsOfASystemExitWithTheirVerdict checks that a violation under a system's lock gives exit code 1, even if a
 // declared flaw of the shipped sale explains it: such a run is no demonstration.
 func TestRunsOfASystemExitWithTheirVerdict(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		servertest.Unable(t, err)
-	}
+	python := servertest.Python(t)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"s.yaml": "name: s\nobject: lock\nclients: 100\ncommand: [python3, s.py]\n", "s.py": memoryLock} {
+	for name, text := range map[string]string{"s.yaml": "name: s\nobject: lock\nclients: 100\ncommand: [" + python + ", s.py]\n", "s.py": memoryLock} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -109,13 +109,29 @@ func WantError(t *testing.T, err, class error, parts ...string) {
 }
 
 // Unable skips a test that this machine cannot run, and fails it if everything must run.
-func Unable(t *testing.T, err error) {
+func Unable(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("OVERSELL_REQUIRE_ALL") == "1" {
 		t.Fatalf("OVERSELL_REQUIRE_ALL=1: %v", err)
 	}
 	t.Skip(err)
 }
+
+// Python returns the path of the interpreter that python3 names, or skips the test. Where python3 is a script that looks
+// for the interpreter, as pyenv's is, a program that is started by it takes five times as long to start.
+func Python(t testing.TB) string {
+	t.Helper()
+	path, err := python()
+	if err != nil {
+		Unable(t, err)
+	}
+	return path
+}
+
+var python = sync.OnceValues(func() (string, error) {
+	path, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(path)), err
+})
 
 // Image returns the image that the tests use: the one that REDIS_IMAGE names, or else one built from the module's
 // directory image.
