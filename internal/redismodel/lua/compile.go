@@ -70,7 +70,7 @@ func (r *rewriter) enter() (leave func()) {
 }
 
 // call returns an expression that calls the operator with this name.
-func call(at ast.Expr, name string, args ...ast.Expr) ast.Expr {
+func call(at ast.PositionHolder, name string, args ...ast.Expr) ast.Expr {
 	fn := &ast.IdentExpr{Value: hidden + name}
 	e := &ast.FuncCallExpr{Func: fn, Args: args}
 	for _, p := range []ast.PositionHolder{fn, e} {
@@ -85,7 +85,7 @@ func (r *rewriter) stmts(all []ast.Stmt) {
 		r.stmt(s)
 		switch s := s.(type) {
 		case *ast.AssignStmt:
-			if len(s.Lhs) > 1 {
+			if len(s.Lhs) > 1 || misplaced(s.Rhs[0]) {
 				all[i] = separate(s)
 			}
 		case *ast.GenericForStmt:
@@ -114,8 +114,22 @@ func evaluated(s *ast.GenericForStmt) ast.Stmt {
 	return block
 }
 
-// separate makes an assignment to several variables evaluate everything first. Our Lua does not: in a, b = 1, a it
-// assigns the new a to b.
+// misplaced reports whether our Lua may leave the value of an expression in another place than the variable to which it
+// is assigned.
+func misplaced(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.LogicalOpExpr:
+		return true
+	case *ast.FuncCallExpr:
+		return e.AdjustRet
+	case *ast.Comma3Expr:
+		return e.AdjustRet
+	}
+	return false
+}
+
+// separate makes an assignment evaluate everything first. Our Lua does not: in a, b = 1, a it assigns the new a to b, and
+// a = t.x and 5 leaves a as it was if t.x is nil.
 func separate(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(p ast.PositionHolder) {
@@ -197,6 +211,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	case *ast.GenericForStmt:
 		r.exprs(s.Exprs)
 		r.stmts(s.Stmts)
+		s.Stmts = counted(s, s.Stmts)
 	case *ast.FuncDefStmt:
 		r.stmts(s.Func.Stmts)
 	case *ast.ReturnStmt:
@@ -207,8 +222,9 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	}
 }
 
-// counted returns the body of a loop that might not end.
-func counted(at ast.Expr, body []ast.Stmt) []ast.Stmt {
+// counted returns the body of a loop that might not end. It does not begin with a jump: our Lua compiles jumps back to a
+// jump wrongly.
+func counted(at ast.PositionHolder, body []ast.Stmt) []ast.Stmt {
 	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
 	s.SetLine(at.Line())
 	s.SetLastLine(at.LastLine())
@@ -257,6 +273,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		r.exprs(e.Args)
 	case *ast.LogicalOpExpr:
 		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+		return decided(e)
 	case *ast.RelationalOpExpr:
 		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
 	case *ast.StringConcatOpExpr:
@@ -269,11 +286,55 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		}
 	case *ast.UnaryNotOpExpr:
 		e.Expr = r.expr(e.Expr)
+		if truth, known := truth(e.Expr); known {
+			return boolean(e, !truth)
+		}
 	case *ast.UnaryLenOpExpr:
 		return call(e, "#", r.expr(e.Expr))
 	case *ast.FunctionExpr:
 		r.stmts(e.Stmts)
 	}
+	return e
+}
+
+// decided returns what a constant on the left of an operator decides. A loop whose condition begins with a constant would
+// jump back to a jump.
+func decided(e *ast.LogicalOpExpr) ast.Expr {
+	truth, known := truth(e.Lhs)
+	switch {
+	case !known:
+		return e
+	case truth == (e.Operator == "or"):
+		return e.Lhs
+	}
+	switch right := e.Rhs.(type) { // one value, not all
+	case *ast.FuncCallExpr:
+		right.AdjustRet = true
+	case *ast.Comma3Expr:
+		right.AdjustRet = true
+	}
+	return e.Rhs
+}
+
+// truth reports whether a constant counts as true. known is false for other expressions.
+func truth(e ast.Expr) (truth, known bool) {
+	switch e.(type) {
+	case *ast.FalseExpr, *ast.NilExpr:
+		return false, true
+	case *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true, true
+	}
+	return false, false
+}
+
+// boolean returns the constant true or false.
+func boolean(at ast.PositionHolder, truth bool) ast.Expr {
+	var e ast.Expr = &ast.FalseExpr{}
+	if truth {
+		e = &ast.TrueExpr{}
+	}
+	e.SetLine(at.Line())
+	e.SetLastLine(at.LastLine())
 	return e
 }
 
