@@ -51,7 +51,7 @@ func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 	for i, m := range monitors {
 		verdicts[i] = m.Verdict() // to know its object
 	}
-	facts := newFacts()
+	facts := new(facts)
 	readers := append(slices.Clone(also), facts.read)
 	cut := h.Trailer == nil
 	var low time.Duration                  // of the batch under way
@@ -77,7 +77,7 @@ func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 		}
 		verdicts[i] = witnessed(m.Verdict())
 	}
-	out.Verdicts, out.Overruns, out.FirstOverrun, out.Refusals, out.Fairness, out.Acquired = verdicts, facts.overruns, facts.first, facts.refusals, facts.fairness(), facts.acquired()
+	out.Verdicts, out.Overruns, out.FirstOverrun, out.Refusals, out.Fairness, out.Acquired = verdicts, facts.overruns, facts.first, facts.refusals(), facts.fairness(), facts.acquired()
 	for _, m := range monitors {
 		if n, ok := m.(seller); ok {
 			out.Sold, out.Unknown = n.SoldPieces()
@@ -104,10 +104,8 @@ func atOnce(readers []func([]history.Op), ops []history.Op) {
 
 // judge feeds monitors a batch; low is the earliest call after it.
 func judge(monitors []Monitor, ops []history.Op, low time.Duration, cut bool) {
-	for i := range ops {
-		for _, m := range monitors {
-			m.Observe(&ops[i])
-		}
+	for _, m := range monitors {
+		observe(m, ops)
 	}
 	if len(ops) < judgeBlock || cut {
 		return
@@ -117,16 +115,25 @@ func judge(monitors []Monitor, ops []history.Op, low time.Duration, cut bool) {
 	}
 }
 
+// observe feeds one monitor a batch.
+func observe(m Monitor, ops []history.Op) {
+	if b, ok := m.(monitor.Batcher); ok {
+		b.ObserveAll(ops)
+		return
+	}
+	for i := range ops {
+		m.Observe(&ops[i])
+	}
+}
+
 // facts are the measurements without a verdict.
 type facts struct {
 	overruns int
-	first    string // overrun
-	refusals map[history.Reason]int64
+	first    string          // overrun
+	refused  [256]int64      // by reason
 	grants   []int64         // by client; -1: it never tried
 	others   map[int32]int64 // clients with numbers that are not indices
 }
-
-func newFacts() *facts { return &facts{refusals: make(map[history.Reason]int64)} }
 
 func (f *facts) read(ops []history.Op) {
 	for i := range ops {
@@ -136,7 +143,7 @@ func (f *facts) read(ops []history.Op) {
 
 func (f *facts) observe(op *history.Op) {
 	if op.Outcome == history.Refused {
-		f.refusals[op.Reason]++
+		f.refused[op.Reason]++
 	}
 	switch op.Kind {
 	case history.Release:
@@ -166,6 +173,17 @@ func (f *facts) observe(op *history.Op) {
 		g := &f.grants[op.Client]
 		*g = max(*g, 0) + won
 	}
+}
+
+// refusals returns how many operations were refused, by reason.
+func (f *facts) refusals() map[history.Reason]int64 {
+	all := make(map[history.Reason]int64)
+	for reason, n := range f.refused {
+		if n > 0 {
+			all[history.Reason(reason)] = n
+		}
+	}
+	return all
 }
 
 // acquired returns how often the lock was obtained.

@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -191,6 +192,42 @@ func TestBatchesDoNotMatter(t *testing.T) {
 					monitors[i].Advance(history.Forever)
 					if got := witnessed(monitors[i].Verdict()); got.Result != want.Result || got.Opportunities != want.Opportunities {
 						t.Fatalf("seed %d: in batches %+v\nfrom the file %+v\n%s", seed, got, want, showTasks(&h.Header, h.Ops))
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestManyAtOnce checks that monitors come to the same verdicts, word for word, whether they are given operations one by one
+// or many at once.
+func TestManyAtOnce(t *testing.T) {
+	for name, run := range runningRuns {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(crossRuns() / 20) {
+				r := rand.New(rand.NewPCG(seed, 19))
+				h := run(r)
+				h.Ops = complete(h.Ops)
+				promiseAll(&h.Header)
+				single, many, low := Monitors(h.Header), Monitors(h.Header), exactLows(h.Ops)
+				for from := 0; from < len(h.Ops); {
+					to := min(len(h.Ops), from+1+r.IntN(9))
+					for i := range h.Ops[from:to] {
+						for _, m := range single {
+							m.Observe(&h.Ops[from+i])
+						}
+					}
+					for i, m := range many {
+						observe(m, h.Ops[from:to])
+						single[i].Advance(low[to])
+						m.Advance(low[to])
+					}
+					from = to
+				}
+				for i, m := range many {
+					if got, want := m.Verdict().Told(), single[i].Verdict().Told(); !reflect.DeepEqual(got, want) {
+						t.Fatalf("seed %d: many at once %+v\none by one %+v", seed, got, want)
 					}
 				}
 			}

@@ -89,6 +89,14 @@ func (m *lockMonitor) Observe(op *history.Op) {
 	}
 }
 
+// ObserveAll implements [monitor.Batcher].
+func (m *lockMonitor) ObserveAll(ops []history.Op) {
+	ops = monitor.Unseen(ops, &m.seen, &m.entered)
+	for i := range ops {
+		m.enter(&ops[i])
+	}
+}
+
 // Advance implements [monitor.Monitor].
 func (m *lockMonitor) Advance(lowWater time.Duration) { m.advance(lowWater) }
 

@@ -37,6 +37,14 @@ func (m *Aspect[S]) Observe(op *history.Op) {
 	}
 }
 
+// ObserveAll implements [Batcher].
+func (m *Aspect[S]) ObserveAll(ops []history.Op) {
+	ops = Unseen(ops, &m.seen, &m.entered)
+	for i := range ops {
+		m.Enter(&ops[i])
+	}
+}
+
 // Advance implements [Monitor].
 func (m *Aspect[S]) Advance(lowWater time.Duration) {
 	if m.Settle == nil {

@@ -93,3 +93,18 @@ type Monitor interface {
 	// Verdict may be called at any time; at the end of the history it is final.
 	Verdict() Verdict
 }
+
+// Batcher is a Monitor that takes many operations at once.
+type Batcher interface {
+	// ObserveAll does what Observe does for each of the operations.
+	ObserveAll([]history.Op)
+}
+
+// Unseen returns those of a monitor's next operations that are to be entered in the book that it shares with others: seen is
+// how many operations it has seen, and entered how many are in the book. It counts all of them in both.
+func Unseen(ops []history.Op, seen, entered *int64) []history.Op {
+	*seen += int64(len(ops))
+	n := max(0, *seen-*entered)
+	*entered += n
+	return ops[int64(len(ops))-n:]
+}

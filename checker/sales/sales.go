@@ -72,6 +72,14 @@ func (m *saleMonitor) Observe(op *history.Op) {
 	}
 }
 
+// ObserveAll implements [monitor.Batcher].
+func (m *saleMonitor) ObserveAll(ops []history.Op) {
+	ops = monitor.Unseen(ops, &m.seen, &m.entered)
+	for i := range ops {
+		m.enter(&ops[i])
+	}
+}
+
 func (ss *sales) enter(op *history.Op) {
 	switch op.Kind {
 	case history.Buy:
