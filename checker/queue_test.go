@@ -29,6 +29,14 @@ func withdrawn(client int32, task int64, call, ret time.Duration) history.Op {
 	return queueOp(history.Dequeue, client, task, call, ret, history.OK, history.NoReason)
 }
 
+// many returns enqueues of so many tasks.
+func many(tasks int64) (ops []history.Op) {
+	for task := range tasks {
+		ops = append(ops, enqueued(1, task+1, time.Duration(2*task+1), time.Duration(2*task+2), 0))
+	}
+	return ops
+}
+
 func crashed(client int32, when time.Duration) history.Op {
 	return history.Op{Client: client, Kind: history.Fault, Outcome: history.OK, Key: queueKey, Arg: monitor.Crash, Call: when, Return: when}
 }
@@ -87,6 +95,7 @@ func TestNoLostTask(t *testing.T) {
 		{"handed to nobody, by a journal", h, append(list(put, asRequest(unsaid(history.Pop, 2, 0, 3, 4), 5), enqueued(1, 8, 5, 6, 1)), auditing(100, nil, [2]int64{5, 8})...), Violated, "7 (handed to nobody)"},
 		{"not done", h, withAudit(list(put, pop)), Violated, "which did not do it"},
 		{"in hand when the run ended", h, withAudit(list(put, pop, inHand(7))), Holds, "1 in a client's hands when the run ended"},
+		{"more than are named", h, withAudit(many(12)), Violated, "12 of 12 tasks are lost: 1 (handed to nobody), 2 (handed to nobody), 3 (handed to nobody), 4, 5, 6, 7, 8, 9, 10, and 2 more"},
 		{"another one in hand when the run ended", h, withAudit(list(put, pop, enqueued(1, 8, 3, 4, 1), popped(2, 8, 5, 6), inHand(8))), Violated, "lost: 7"},
 		{"without an audit nobody knows", h, list(put, pop, crashed(2, 5)), Unknown, "there is no final audit"},
 		{"with half an audit", h, append(list(put, pop), auditing(100, []int64{8})[1]), Unknown, "lists 0 of 1 entry"},

@@ -18,6 +18,7 @@ type Pages[T any] struct {
 	asked int64   // how often a value was read
 	open  []int32 // the pages that are not packed
 	room  []byte  // for packing
+	spare *[1 << pageOf]T
 	texts *texts
 }
 
@@ -48,15 +49,26 @@ func (ps *Pages[T]) Len() int32 { return ps.count }
 // Add makes room for one more value, and returns its number.
 func (ps *Pages[T]) Add() int32 {
 	if int(ps.count>>pageOf) == len(ps.all) {
-		ps.all = append(ps.all, page[T]{values: new([1 << pageOf]T)})
-		ps.opened(int32(len(ps.all) - 1))
+		ps.all = append(ps.all, page[T]{values: ps.empty()})
+		ps.spare = ps.opened(int32(len(ps.all) - 1))
 	}
 	ps.count++
 	return ps.count - 1
 }
 
+// empty returns zero values. They may be those of a page that was packed when values were last added: this is why a pointer
+// to a value is not for long, see At.
+func (ps *Pages[T]) empty() *[1 << pageOf]T {
+	values := ps.spare
+	if values == nil {
+		return new([1 << pageOf]T)
+	}
+	clear(values[:])
+	return values
+}
+
 // At returns a value. It may be changed until other values have been read 16,384 times; after that, changes may be
-// lost.
+// lost, and once more values are added, it may be another one.
 func (ps *Pages[T]) At(number int32) *T {
 	i := number >> pageOf
 	p := &ps.all[i]
@@ -79,10 +91,27 @@ func (ps *Pages[T]) Packed() (values, bytes int) {
 	return values, bytes
 }
 
+// Each calls f for every value in the order of their addition. f must not change or keep it. Packed pages stay packed.
+func (ps *Pages[T]) Each(f func(number int32, v *T)) {
+	room := new([1 << pageOf]T)
+	for i := range int32(len(ps.all)) {
+		values := ps.all[i].values
+		if values == nil {
+			clear(room[:])
+			values = room
+			ps.walk(&Packer{b: ps.all[i].packed, texts: ps.texts, reading: true}, i, values)
+		}
+		first := i << pageOf
+		for j := range min(1<<pageOf, ps.count-first) {
+			f(first+j, &values[j])
+		}
+	}
+}
+
 // Clone returns independent pages with the same values.
 func (ps *Pages[T]) Clone() Pages[T] {
 	c := *ps
-	c.all, c.open, c.room = slices.Clone(ps.all), slices.Clone(ps.open), nil
+	c.all, c.open, c.room, c.spare = slices.Clone(ps.all), slices.Clone(ps.open), nil, nil
 	for i := range c.all {
 		if v := c.all[i].values; v != nil {
 			own := *v
@@ -92,28 +121,31 @@ func (ps *Pages[T]) Clone() Pages[T] {
 	return c
 }
 
-// opened notes an open page, and packs another one if there are many. It checks only one, so there may be more if old
-// values are read again.
-func (ps *Pages[T]) opened(i int32) {
+// opened notes an open page, and packs another one if there are many, whose values it returns. It checks only one, so there
+// may be more if old values are read again.
+func (ps *Pages[T]) opened(i int32) *[1 << pageOf]T {
 	ps.open = append(ps.open, i)
 	if len(ps.open) <= openPages {
-		return
+		return nil
 	}
 	old := ps.open[0]
 	ps.open = append(ps.open[:0], ps.open[1:]...)
 	if ps.asked-ps.all[old].asked < rested {
 		ps.open = append(ps.open, old)
-		return
+		return nil
 	}
-	ps.pack(old)
+	return ps.pack(old)
 }
 
-func (ps *Pages[T]) pack(i int32) {
+// pack packs a page, and returns the values that it had.
+func (ps *Pages[T]) pack(i int32) *[1 << pageOf]T {
 	p := &ps.all[i]
+	values := p.values
 	c := Packer{b: ps.room[:0], texts: ps.texts}
-	ps.walk(&c, i, p.values)
+	ps.walk(&c, i, values)
 	ps.room = c.b
 	p.packed, p.values = slices.Clone(c.b), nil
+	return values
 }
 
 func (ps *Pages[T]) unpack(i int32) {

@@ -28,11 +28,11 @@ import (
 //	final audit: nothing
 func (q *queue) lost() monitor.Verdict {
 	var c struct{ owed, atRisk, done, dropped, waiting, claimed, dead, stopped, open int64 }
-	var lost []*task
-	for i := range q.tasks.Len() {
-		t := q.tasks.At(i)
+	var lost []task // the first ones
+	missing := 0
+	q.tasks.Each(func(_ int32, t *task) {
 		if t.puts+t.repeats == 0 {
-			continue
+			return
 		}
 		c.owed++
 		done, dropped, open := q.accounted(t)
@@ -55,26 +55,28 @@ func (q *queue) lost() monitor.Verdict {
 		case open:
 			c.open++
 		default:
-			lost = append(lost, t)
+			if missing++; missing <= mostNamed {
+				lost = append(lost, *t)
+			}
 		}
-	}
+	})
 	switch {
 	case c.owed == 0:
 		return monitor.Verdict{Why: "no task was enqueued for certain"}
-	case len(lost) > 0 && !q.audited():
+	case missing > 0 && !q.audited():
 		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
-			say.Count(len(lost)), say.Many(c.owed, "task"), q.names(lost, false), q.noAudit())}
-	case len(lost) > 0:
+			say.Count(missing), say.Many(c.owed, "task"), q.names(lost, missing, false), q.noAudit())}
+	case missing > 0:
 		var witness []history.Op
-		for _, t := range lost[:min(3, len(lost))] {
-			witness = append(witness, q.trace(t)...)
+		for i := range lost[:min(3, len(lost))] {
+			witness = append(witness, q.trace(&lost[i])...)
 		}
 		verb := "are"
-		if len(lost) == 1 {
+		if missing == 1 {
 			verb = "is"
 		}
-		return monitor.Verdict{Result: monitor.Violated, Count: len(lost), Opportunities: c.atRisk, Witness: monitor.InOrder(witness...),
-			Why: fmt.Sprintf("%s of %s %s lost: %s", say.Count(len(lost)), say.Many(c.owed, "task"), verb, q.names(lost, true))}
+		return monitor.Verdict{Result: monitor.Violated, Count: missing, Opportunities: c.atRisk, Witness: monitor.InOrder(witness...),
+			Why: fmt.Sprintf("%s of %s %s lost: %s", say.Count(missing), say.Many(c.owed, "task"), verb, q.names(lost, missing, true))}
 	case c.open > 0:
 		return monitor.Undecided(fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", say.Count(c.open), say.Many(c.owed, "task")))
 	}
@@ -115,20 +117,22 @@ func (q *queue) accounted(t *task) (done, dropped, open bool) {
 	return done, dropped, open
 }
 
-// names lists tasks, and the fate of the first ones.
-func (q *queue) names(tasks []*task, tell bool) string {
-	const most, told = 10, 3
+// mostNamed is how many lost tasks a verdict names.
+const mostNamed = 10
+
+// names lists the first of so many tasks, and the fate of the first ones of these.
+func (q *queue) names(first []task, of int, tell bool) string {
+	const told = 3
 	var out []string
-	for i, t := range tasks {
-		if i == most {
-			out = append(out, fmt.Sprintf("and %s more", say.Count(len(tasks)-most)))
-			break
-		}
-		s := t.id.String()
+	for i := range first {
+		s := first[i].id.String()
 		if tell && i < told {
-			s += " (" + q.fate(t) + ")"
+			s += " (" + q.fate(&first[i]) + ")"
 		}
 		out = append(out, s)
+	}
+	if more := of - len(first); more > 0 {
+		out = append(out, fmt.Sprintf("and %s more", say.Count(more)))
 	}
 	return strings.Join(out, ", ")
 }

@@ -7,7 +7,7 @@ import (
 
 // packRecord writes or reads the differences of a record from the one before it.
 func packRecord(c *monitor.Packer, number int32, r, before *record) {
-	isDue, isLast, isUsual := r.due != 0, r.next < 0, *r == r.usual()
+	isDue, isLast, isUsual := r.due != 0, r.next < 0, r.isUsual()
 	monitor.Number(c, &r.kind)
 	c.Bits(&isDue, &isLast, &isUsual)
 	monitor.Since(c, &r.ret, before.ret)
@@ -24,7 +24,7 @@ func packRecord(c *monitor.Packer, number int32, r, before *record) {
 	monitor.Number(c, &r.client)
 	monitor.Since(c, &r.task, before.task)
 	if isUsual {
-		*r = r.usual()
+		r.outcome, r.attempt = history.OK, r.usualAttempt()
 	} else {
 		monitor.Number(c, &r.outcome)
 		monitor.Number(c, &r.reason)
@@ -34,22 +34,22 @@ func packRecord(c *monitor.Packer, number int32, r, before *record) {
 	*before = *r
 }
 
-// usual returns the record with the fields that most records of its kind have.
-func (r *record) usual() record {
-	u := *r
-	u.outcome, u.reason, u.since, u.attempt = history.OK, history.NoReason, 0, 0
+// isUsual reports whether a record has the fields that most records of its kind have.
+func (r *record) isUsual() bool {
+	return r.outcome == history.OK && r.reason == history.NoReason && r.since == 0 && r.attempt == r.usualAttempt()
+}
+
+// usualAttempt returns the attempt of most records of its kind.
+func (r *record) usualAttempt() int32 {
 	if r.kind == history.Pop {
-		u.attempt = 1
+		return 1
 	}
-	return u
+	return 0
 }
 
 // packTask does the same for a task. Most tasks are enqueued, delivered and done once.
 func packTask(c *monitor.Packer, _ int32, t, before *task) {
-	usual := task{puts: 1, pops: 1, takes: 1, effects: 1, done: 1}
-	usual.id, usual.first, usual.last, usual.client = t.id, t.first, t.last, t.client
-	usual.stopped, usual.delayed, usual.waited, usual.several, usual.met, usual.raced = t.stopped, t.delayed, t.waited, t.several, t.met, t.raced
-	isUsual := *t == usual
+	isUsual := t.usual()
 	c.Bits(&isUsual, &t.stopped, &t.delayed, &t.waited, &t.several, &t.met, &t.raced)
 	c.Value(&t.id, before.id)
 	monitor.Since(c, &t.first, before.first)
@@ -65,6 +65,12 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 		}
 	}
 	*before = *t
+}
+
+// usual reports whether a task was enqueued, delivered and done once, and nothing else is known of it that is counted.
+func (t *task) usual() bool {
+	return t.puts == 1 && t.pops == 1 && t.takes == 1 && t.effects == 1 && t.done == 1 && !t.early && !t.doubted &&
+		t.maybePuts|t.repeats|t.drops|t.maybeDrops|t.repeated|t.maybeEffects|t.maybeDone|t.waiting|t.claimed|t.dead == 0
 }
 
 // packState does the same for the state of a task. Of a task that is not there and has no operation in flight, only the

@@ -72,6 +72,16 @@ func packs[T comparable](t *testing.T, what string, code func(*monitor.Packer, i
 	if each := float64(bytes) / float64(values); values < len(all)/2 || each > most {
 		t.Errorf("%d of %d are packed, each %s in %.1f bytes; want most, in at most %.0f", values, len(all), what, each, most)
 	}
+	seen := int32(0)
+	ps.Each(func(i int32, v *T) {
+		if i != seen || *v != all[i] {
+			t.Fatalf("%s %d, which should be number %d, is %+v, and was %+v", what, i, seen, *v, all[i])
+		}
+		seen++
+	})
+	if still, _ := ps.Packed(); seen != ps.Len() || still != values {
+		t.Errorf("of %d, %d were visited; %d packed ones, and %d before", ps.Len(), seen, still, values)
+	}
 	other := ps.Clone()
 	set(0, other.At(0))
 	for i := range ps.Len() {

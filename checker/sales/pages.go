@@ -11,19 +11,9 @@ const (
 
 // packOrder writes or reads the differences of an order from the last one with an effect.
 func packOrder(c *monitor.Packer, _ int32, o, before *order) {
-	plain := order{product: before.product, sent: true}
-	common := plain
-	common.call, common.ret, common.client = o.call, o.ret, o.client
-	common.pieces, common.effects, common.fresh = 1, 1, true
-	kind := uint8(other)
-	switch *o {
-	case plain:
-		kind = onlySent
-	case common:
-		kind = usual
-	}
+	kind := o.packedAs(before)
 	if monitor.Number(c, &kind); kind == onlySent {
-		*o = plain
+		*o = order{product: before.product, sent: true}
 		return
 	}
 	monitor.Since(c, &o.call, before.call)
@@ -42,4 +32,16 @@ func packOrder(c *monitor.Packer, _ int32, o, before *order) {
 	if o.effects > 0 {
 		*before = *o
 	}
+}
+
+// packedAs returns the kind of an order.
+func (o *order) packedAs(before *order) uint8 {
+	switch {
+	case !o.sent || o.told || o.product != before.product || o.tried != 0 || o.back != 0:
+	case o.effects == 1 && o.pieces == 1 && o.fresh:
+		return usual
+	case *o == order{product: before.product, sent: true}:
+		return onlySent
+	}
+	return other
 }
