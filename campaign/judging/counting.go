@@ -18,6 +18,7 @@ type counting struct {
 	returned  int64 // pieces
 	// products lists the ordered products; each started with the stock of the header.
 	products map[history.Value]bool
+	product  history.Value // the last one
 	// Contended reports whether operations of two clients ever overlapped.
 	Contended bool
 
@@ -52,8 +53,8 @@ func (t *counting) Read(ops []history.Op) {
 
 func (t *counting) observe(op *history.Op) {
 	t.meets(op)
-	if op.Kind == history.Buy && !t.products[op.Key] {
-		t.products[op.Key] = true
+	if op.Kind == history.Buy && (op.Key != t.product || len(t.products) == 0) {
+		t.product, t.products[op.Key] = op.Key, true
 	}
 	if !Measured(op) {
 		return
