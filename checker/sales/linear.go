@@ -340,17 +340,24 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Witness: []history.Op{*op}, Why: why}
 }
 
+// countedTooLate returns the first repetition with an effect of its own that was called after a sold-out answer had returned.
+func (p *product) countedTooLate() (first *history.Op) {
+	for _, r := range p.buys.unexplained {
+		if r.Call > p.first.Return && (first == nil || r.Return < first.Return || r.Return == first.Return && r.Client < first.Client) {
+			first = &r
+		}
+	}
+	return first
+}
+
 // single judges sold-out answers if all amounts are one.
 func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
-	for _, r := range p.buys.unexplained {
-		if r.Call <= p.first.Return {
-			continue
-		}
-		why := fmt.Sprintf("%s was told at %s that nothing was left, but order %s of %s, sent only after that, is said to have been counted", say.Client(p.first), say.At(p.first.Return), r.Arg, say.Client(&r))
+	if r := p.countedTooLate(); r != nil {
+		why := fmt.Sprintf("%s was told at %s that nothing was left, but order %s of %s, sent only after that, is said to have been counted", say.Client(p.first), say.At(p.first.Return), r.Arg, say.Client(r))
 		if cut { // an attempt that was sent before may be under way
 			return monitor.Undecided(why + ": " + monitor.CutOff)
 		}
-		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first, r), Why: why}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: monitor.InOrder(*p.first, *r), Why: why}
 	}
 	if p.late > 0 {
 		op := p.firstLate
