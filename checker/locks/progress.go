@@ -192,7 +192,8 @@ func (t *turns) try(op *history.Op) {
 // op.Return.
 func (t *turns) obtained(op *history.Op, from time.Duration) {
 	t.shorten(from, func(s *stall) { s.to = min(s.to, from) })
-	if s, ok := t.unused(from); ok {
+	if t.short(from) { // as almost always
+	} else if s, ok := t.unused(from); ok {
 		s.next = *op
 		if s.to-s.from > monitor.Bound(t.h) {
 			t.stalls = append(t.stalls, s)
@@ -205,10 +206,10 @@ func (t *turns) obtained(op *history.Op, from time.Duration) {
 
 // unused returns the stretch up to a time in which the lock was free and clients tried.
 func (t *turns) unused(to time.Duration) (stall, bool) {
-	s := stall{from: max(t.freeAt, t.start), to: to, freed: t.freed}
-	if !t.judged() || to-s.from <= min(monitor.Bound(t.h), t.longest) {
-		return s, false // too short to examine the sessions
+	if t.short(to) {
+		return stall{}, false
 	}
+	s := stall{from: max(t.freeAt, t.start), to: to, freed: t.freed}
 	number := int64(-1)
 	for i := len(t.live) - 1; i >= 0; i-- {
 		o := t.live[i]
@@ -224,6 +225,11 @@ func (t *turns) unused(to time.Duration) (stall, bool) {
 	}
 	s.from = t.disturbed.Calm(s.from, s.to)
 	return s, s.from < to
+}
+
+// short reports whether the stretch up to a time in which the lock may have been free is too short to examine the sessions.
+func (t *turns) short(to time.Duration) bool {
+	return !t.judged() || to-max(t.freeAt, t.start) <= min(monitor.Bound(t.h), t.longest)
 }
 
 // shorten applies later operations to the stalls found so far that ended at since or later.
