@@ -156,7 +156,7 @@ func (s *stream) index(h *History) bool {
 	}
 	filled := blockOps // of the last block
 	whole := false
-	for ops, at := range ahead(func(yield func([]Op, int64) bool) { whole = took.whole(&in, yield) }) {
+	for ops, at := range ahead(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
 		if filled >= blockOps {
 			s.blocks = append(s.blocks, block{at, Forever, Forever})
 			filled = 0
@@ -183,8 +183,8 @@ func (s *stream) index(h *History) bool {
 }
 
 // whole yields the operations of each frame, with its offset in the file, and reports whether the file is whole: it ends
-// with its trailer, and all frames are as written.
-func (r *frames) whole(in *frameReader, yield func([]Op, int64) bool) bool {
+// with its trailer, and all frames are as written. yield returns room for the next operations.
+func (r *frames) whole(in *frameReader, yield func([]Op, int64) ([]Op, bool)) bool {
 	h := r.h
 	for h.Trailer == nil {
 		at := in.at
@@ -197,7 +197,11 @@ func (r *frames) whole(in *frameReader, yield func([]Op, int64) bool) bool {
 			return false
 		}
 		r.took(b)
-		if len(h.Ops) > 0 && !yield(h.Ops, at) {
+		if len(h.Ops) == 0 {
+			continue
+		}
+		more := false
+		if h.Ops, more = yield(h.Ops, at); !more {
 			return false
 		}
 	}
@@ -239,12 +243,18 @@ func (r *frameReader) next() []byte {
 
 // batches is [History.Batches].
 func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
-	return ahead(func(yield func([]Op, time.Duration) bool) { s.err = s.read(n, yield) })
+	return ahead(func(yield func([]Op, time.Duration) ([]Op, bool)) {
+		var room []Op
+		s.err = s.read(n, func(ops []Op, low time.Duration) (more bool) {
+			room, more = yield(append(room[:0], ops...), low)
+			return more
+		})
+	})
 }
 
-// ahead returns copies of the batches that read yields. read runs in a goroutine of its own, up to three batches ahead,
-// and has ended when the loop has.
-func ahead[Note any](read func(yield func([]Op, Note) bool)) iter.Seq2[[]Op, Note] {
+// ahead returns the batches that read yields. read runs in a goroutine of its own, up to three batches ahead, and has ended
+// when the loop has. It gives each batch away, and gets room for another one back.
+func ahead[Note any](read func(yield func([]Op, Note) ([]Op, bool))) iter.Seq2[[]Op, Note] {
 	return func(yield func([]Op, Note) bool) {
 		type batch struct {
 			ops  []Op
@@ -255,13 +265,13 @@ func ahead[Note any](read func(yield func([]Op, Note) bool)) iter.Seq2[[]Op, Not
 		free <- nil
 		go func() {
 			defer close(full)
-			read(func(ops []Op, note Note) bool {
+			read(func(ops []Op, note Note) ([]Op, bool) {
 				select {
-				case b := <-free:
-					full <- batch{append(b[:0], ops...), note} // there is room: at most two are under way
-					return true
+				case room := <-free:
+					full <- batch{ops, note} // there is room: at most two are under way
+					return room, true
 				case <-over:
-					return false
+					return ops, false
 				}
 			})
 		}()
