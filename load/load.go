@@ -74,6 +74,7 @@ type Config struct {
 type Engine struct {
 	config   Config
 	clock    clock.Clock
+	began    time.Time
 	stopping chan struct{}
 	stopOnce sync.Once
 	hub      *hub // nil unless Waiting is PubSub
@@ -87,13 +88,15 @@ type Engine struct {
 	relays  map[redis.UniversalClient]*relay
 	clients atomic.Int32 // number of clients created
 
+	_           [64]byte     // keeps what every command writes off the cache lines of what it reads
 	commands    atomic.Int64 // sent by all clients
 	trips, took atomic.Int64 // commands and pipelines over shared connections, and their total time in ns
+	_           [64]byte
 }
 
 // New creates an engine. The caller closes it.
 func New(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{config: c, clock: clock.Real{}, stopping: make(chan struct{}), relays: map[redis.UniversalClient]*relay{}}
+	e := &Engine{config: c, clock: clock.Real{}, began: time.Now(), stopping: make(chan struct{}), relays: map[redis.UniversalClient]*relay{}}
 	if c.Engine == Coroutines {
 		if err := e.multiplex(ctx); err != nil {
 			return nil, errors.Join(err, e.Close())

@@ -10,8 +10,20 @@ import (
 // tryKey is the context key of a try.
 type tryKey struct{}
 
-// try records whether an operation, or one attempt at a lock, has sent anything.
-type try struct{ begun atomic.Bool }
+// try is the context of an operation. It records whether the operation, or one attempt at a lock, has sent anything.
+type try struct {
+	context.Context
+	begun atomic.Bool
+	until untilStopped // the context of the first command, so that it need not be allocated
+}
+
+// Value implements context.Context.
+func (t *try) Value(key any) any {
+	if _, own := key.(tryKey); own {
+		return t
+	}
+	return t.Context.Value(key)
+}
 
 // Trying returns a context for an operation. If the run is stopped while its first command waits for a shared
 // connection, that command is never sent and returns [variant.ErrStopped]: with more clients than connections, most of
@@ -22,7 +34,9 @@ func (c *Client) Trying(ctx context.Context) context.Context {
 	if c.engine == nil || c.engine.config.Pool == 0 {
 		return ctx
 	}
-	return context.WithValue(ctx, tryKey{}, new(try))
+	t := &try{Context: ctx}
+	t.until = untilStopped{t, c.engine.stopping}
+	return t
 }
 
 // triesAgain marks the end of a wait between two attempts.
@@ -40,7 +54,10 @@ func (e *Engine) unlessStopped(ctx context.Context) context.Context {
 	if t == nil || t.begun.Swap(true) || ctx.Done() != nil {
 		return ctx
 	}
-	return untilStopped{ctx, e.stopping}
+	if ctx == context.Context(t) {
+		return &t.until
+	}
+	return &untilStopped{ctx, e.stopping}
 }
 
 // untilStopped is a context that ends when a run is stopped.
@@ -49,9 +66,9 @@ type untilStopped struct {
 	stopping <-chan struct{}
 }
 
-func (c untilStopped) Done() <-chan struct{} { return c.stopping }
+func (c *untilStopped) Done() <-chan struct{} { return c.stopping }
 
-func (c untilStopped) Err() error {
+func (c *untilStopped) Err() error {
 	select {
 	case <-c.stopping:
 		return variant.ErrStopped

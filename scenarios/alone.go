@@ -73,7 +73,7 @@ func Alone(c Config, w World) *Client {
 	if !c.Scenario.Extends {
 		c.Hold = 0
 	}
-	client := &Client{stage: newStage(c, ""), driver: &solo{World: w}, index: w.Index}
+	client := &Client{stage: newStage(c, ""), driver: &solo{World: w}, placed: true, index: w.Index}
 	for _, request := range w.OpenPops {
 		client.stage.openPops.Store(request, struct{}{})
 	}

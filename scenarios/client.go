@@ -22,6 +22,7 @@ type Client struct {
 	*load.Client
 	stage  *stage
 	driver driver
+	placed bool // the driver follows the client's places
 	index  int // among the run's clients; a successor keeps it
 	locker lockimpl.Locker
 	sale   stockimpl.Sale
@@ -109,7 +110,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	c.Begin()
 	c.tries()
 	session := c.driver.number(numberedSession)
-	op := c.begin(history.Op{Kind: history.Acquire, Key: history.Text(name), Arg: history.Int(session)})
+	op := c.begin(history.Op{Kind: history.Acquire, Key: c.keyOf(name), Arg: history.Int(session)})
 	l, err := locker.Acquire(c.Trying(ctx), name, o)
 	if err == nil {
 		op.Fence = l.Fence
@@ -138,6 +139,14 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 		c.replaceLost()
 	}
 	return l, session, err
+}
+
+// keyOf returns the key of a lock for the history; that of the scenario's lock is known, and not interned again.
+func (c *Client) keyOf(name string) history.Value {
+	if name == c.stage.lock.name {
+		return c.stage.lock.key
+	}
+	return history.Text(name)
 }
 
 // extend extends a lease. able is false if the lock cannot be extended: then nothing was sent, and nothing is
@@ -171,7 +180,7 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 		return faults.ErrCrashed
 	}
 	l = renewed(locker, l)
-	op := c.begin(history.Op{Kind: history.Release, Key: history.Text(l.Key), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
+	op := c.begin(history.Op{Kind: history.Release, Key: c.keyOf(l.Key), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
 	delete(c.leases, session)
 	err := locker.Release(ctx, l)
 	c.givesUp()

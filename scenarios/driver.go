@@ -64,8 +64,8 @@ type driver interface {
 	keepsComing() bool
 	// quiet reports, for a consumer that found nothing, whether nothing more can come.
 	quiet(c *Client) bool
-	// boundary is called with the client's place in a step: before each acquisition, and before each action under
-	// the lock.
+	// boundary is called with the place in a step of a client whose places are followed: before each acquisition, and
+	// before each action under the lock.
 	boundary(c *Client, at place)
 	// number returns a new number, unique among clients, of one of the kinds.
 	number(of string) int64
@@ -125,6 +125,22 @@ func (at place) holding(l lockimpl.Lock, session int64, next string) place {
 	l.Joined = time.Time{} // it is not read again
 	at.round, at.under, at.next = 0, &grant{l, session}, next
 	return at
+}
+
+// reaches tells the driver that the client is about to acquire the lock.
+func (c *Client) reaches(at place) {
+	if c.placed {
+		c.driver.boundary(c, at)
+	}
+}
+
+// reachesUnder tells the driver the client's next action under a lock, after an answer that it got there.
+func (c *Client) reachesUnder(l lockimpl.Lock, session int64, at place, next string, a answer) {
+	if c.placed { // otherwise the place is not even made
+		at = at.holding(l, session, next)
+		at.answer = a
+		c.driver.boundary(c, at)
+	}
 }
 
 // seat is one client's place in a run.

@@ -36,7 +36,7 @@ var mutex = Scenario{
 		slice := c.stage.config.TTL / 2
 		left := c.stage.config.Hold
 		at := func(next string) {
-			c.driver.boundary(c, place{left: left}.holding(l, session, next))
+			c.reachesUnder(l, session, place{left: left}, next, noAnswer)
 		}
 		for ; left > slice; left -= slice {
 			at("rest")

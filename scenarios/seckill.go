@@ -155,20 +155,18 @@ func (c *Client) purchase(ctx context.Context, o stockimpl.Order, again int) ans
 // refused. at is all that the step remembers.
 func (c *Client) section(ctx context.Context, at place, f func(l lockimpl.Lock, session int64) answer) answer {
 	for !c.driver.enough() {
-		c.driver.boundary(c, at)
+		c.reaches(at)
 		l, session, ok := c.acquire(ctx)
 		if !ok {
 			continue
 		}
 		lives := c.deaths
-		c.driver.boundary(c, at.holding(l, session, "order"))
+		c.reachesUnder(l, session, at, "order", noAnswer)
 		a := f(l, session)
 		if a == died || c.deaths != lives {
 			return died // a dead client does not release
 		}
-		then := at.holding(l, session, "release")
-		then.answer = a
-		c.driver.boundary(c, then)
+		c.reachesUnder(l, session, at, "release", a)
 		c.release(ctx, l, session)
 		if a != stale || c.stage.config.RefuseStale {
 			return a
