@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,8 +33,14 @@ func afterCommand(ctx context.Context) {
 	}
 }
 
-func (attending) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+func (a attending) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return calm(conn, a.config.Inject == nil), nil
+	}
 }
 
 func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -43,7 +48,7 @@ func (a attending) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmd)
 		a.trip(sent, err)
-		a.sent(1-greetings([]redis.Cmder{cmd}), err)
+		a.sent(1-greeting(cmd), err)
 		afterCommand(ctx)
 		return err
 	}
@@ -64,15 +69,21 @@ func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // opened before the load has sent them, too.
 func greetings(cmds []redis.Cmder) (n int) {
 	for _, c := range cmds {
-		if c == nil {
-			continue
-		}
-		switch strings.ToLower(c.Name()) {
-		case "hello", "auth", "select", "client":
-			n++
-		}
+		n += greeting(c)
 	}
 	return n
+}
+
+// greeting returns 1 for such a command and 0 for any other.
+func greeting(c redis.Cmder) int {
+	if c == nil {
+		return 0
+	}
+	switch c.Name() { // in lower case
+	case "hello", "auth", "select", "client":
+		return 1
+	}
+	return 0
 }
 
 // sent counts commands, unless the end of the run prevented them.
