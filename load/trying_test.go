@@ -49,14 +49,15 @@ func TestAStopSendsAwayWhoHasSentNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sentAway, sent := make(chan error), make(chan error)
-	for _, ctx := range []context.Context{first, again} {
+	derived := PauseAfterFirst(c.Trying(ctx), func(context.Context) {})
+	for _, ctx := range []context.Context{first, again, derived} {
 		go func() { sentAway <- get(ctx) }()
 	}
 	for _, ctx := range []context.Context{second, plain} {
 		go func() { sent <- get(ctx) }()
 	}
 	e.Stop()
-	for range 2 {
+	for range 3 {
 		if err := <-sentAway; !errors.Is(err, variant.ErrStopped) {
 			t.Errorf("who had sent nothing: %v", err)
 		}

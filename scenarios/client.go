@@ -23,7 +23,7 @@ type Client struct {
 	stage  *stage
 	driver driver
 	placed bool // the driver follows the client's places
-	index  int // among the run's clients; a successor keeps it
+	index  int  // among the run's clients; a successor keeps it
 	locker lockimpl.Locker
 	sale   stockimpl.Sale
 	ids    idimpl.Generator
@@ -38,6 +38,7 @@ type Client struct {
 	leases  map[int64]lease // as granted, by session
 	lost    bool            // an operation had no answer: the client gets a new identity
 	deaths  int             // how often this client has died and was replaced
+	via     object          // the last lockimpl.Lock.Via
 
 	// inner holds the sessions of locks held inside the queue or the pool, by key.
 	inner map[string]int64
@@ -116,7 +117,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 		op.Fence = l.Fence
 		op.Until = c.leaseEnd(session, l)
 		if l.Via != "" {
-			op.Result = history.Text(l.Via)
+			op.Result = c.viaOf(l.Via)
 		}
 		if !l.Joined.IsZero() {
 			join := op
@@ -147,6 +148,14 @@ func (c *Client) keyOf(name string) history.Value {
 		return c.stage.lock.key
 	}
 	return history.Text(name)
+}
+
+// viaOf returns what granted a lock for the history; mostly it is the same as the last time.
+func (c *Client) viaOf(name string) history.Value {
+	if c.via.name != name {
+		c.via = object{name, history.Text(name)}
+	}
+	return c.via.key
 }
 
 // extend extends a lease. able is false if the lock cannot be extended: then nothing was sent, and nothing is
