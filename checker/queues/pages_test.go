@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oversell/checker/monitor"
+	"oversell/checker/monitor/packtest"
 	"oversell/history"
 )
 
@@ -43,6 +44,17 @@ func TestPack(t *testing.T) {
 		if odd() {
 			*v = state{lo: monitor.Always, hi: history.Forever, sight: time.Duration(i), put: i, asked: 5, since: 7, credit: 2, flying: 1, version: 9, phase: anew, taking: true}
 		}
+	})
+}
+
+// TestPackEveryField checks that each field of a record and a task that is otherwise as most are is kept.
+func TestPackEveryField(t *testing.T) {
+	packtest.Fields(t, packRecord, func(i int32) record {
+		at := time.Duration(i) * time.Microsecond
+		return record{call: at, ret: at + 5, session: history.Int(int64(i)), client: i % 64, task: i / 3, next: i + 1, kind: history.Pop, outcome: history.OK, attempt: 1}
+	})
+	packtest.Fields(t, packTask, func(i int32) task {
+		return task{id: history.Int(int64(i)), first: 3 * i, last: 3*i + 2, puts: 1, pops: 1, takes: 1, effects: 1, done: 1, client: i % 64}
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"oversell/checker/monitor/packtest"
 )
 
 // TestPackOrder checks that orders keep the value of their last change when their pages are packed in between, and
@@ -46,4 +48,16 @@ func TestPackOrder(t *testing.T) {
 			t.Fatalf("order %d is %+v, and was %+v", i+1, *o, all[i])
 		}
 	}
+}
+
+// TestPackEveryFieldOfAnOrder checks that each field is kept of an order that was only sent, and of one that had one
+// effect.
+func TestPackEveryFieldOfAnOrder(t *testing.T) {
+	packtest.Fields(t, packOrder, func(i int32) order {
+		o := order{sent: true}
+		if at := time.Duration(i) * time.Microsecond; i%2 == 0 {
+			o.call, o.ret, o.client, o.pieces, o.effects, o.fresh = at, at+5, i%64, 1, 1, true
+		}
+		return o
+	})
 }

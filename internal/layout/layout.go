@@ -14,7 +14,7 @@ var Levels = [][]string{
 	{"lockimpl", "server", "database", "wire"},
 	{"checker/say", "lockimpl/lockclient", "internal/emulated", "server/opentest"},
 	{"checker/monitor", "lockimpl/lockfinding"},
-	{"checker/linear", "lockimpl/lockcalls"},
+	{"checker/linear", "checker/monitor/packtest", "lockimpl/lockcalls"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
 	{"internal/mutants/sales", "internal/inpieces", "queueimpl/queueclient"},

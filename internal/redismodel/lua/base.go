@@ -51,6 +51,10 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 		},
 		"#":     m.length,
 		"keyed": keyedTable,
+		"nil": func(l *lua.LState) int {
+			l.Push(lua.LNil)
+			return 1
+		},
 		"loop": func(*lua.LState) int {
 			m.count()
 			return 0

@@ -17,7 +17,8 @@ const chunk = "user_script"
 // Compile compiles a script. unknown says why it cannot.
 //
 // Our Lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
-// calls of our own functions, under names that no script can use.
+// calls of our own functions, under names that no script can use. So is nil: our Lua combines instructions that load nil
+// even if other registers lie between theirs.
 func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	if what := refused(text); what != "" {
 		return nil, what
@@ -114,6 +115,17 @@ func evaluated(s *ast.GenericForStmt) ast.Stmt {
 	return block
 }
 
+// several reports whether an expression may have any number of values.
+func several(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	}
+	return false
+}
+
 // misplaced reports whether our Lua may leave the value of an expression in another place than the variable to which it
 // is assigned.
 func misplaced(e ast.Expr) bool {
@@ -178,6 +190,9 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.exprs(s.Rhs)
 	case *ast.LocalAssignStmt:
 		r.exprs(s.Exprs)
+		if n := len(s.Exprs); n < len(s.Names) && (n == 0 || !several(s.Exprs[n-1])) {
+			s.Exprs = append(s.Exprs, call(s, "nil"))
+		}
 		if s.LastLine() == 0 && len(s.Names) == 1 && len(s.Exprs) == 1 {
 			// Our Lua takes local f = function for local function f, in which f is the function.
 			s.Names = append(s.Names, hidden+"none")
@@ -251,6 +266,8 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		r.unknown = "a script with the constant -0, which Lua 5.1 confuses with 0"
 	}
 	switch e := e.(type) {
+	case *ast.NilExpr:
+		return call(e, "nil")
 	case *ast.AttrGetExpr:
 		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
 	case *ast.TableExpr:
@@ -275,7 +292,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
 		return decided(e)
 	case *ast.RelationalOpExpr:
-		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+		e.Lhs, e.Rhs = r.compared(e.Lhs), r.compared(e.Rhs)
 	case *ast.StringConcatOpExpr:
 		return call(e, "..", r.expr(e.Lhs), r.expr(e.Rhs))
 	case *ast.ArithmeticOpExpr:
@@ -295,6 +312,14 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 		r.stmts(e.Stmts)
 	}
 	return e
+}
+
+// compared returns an operand of a comparison, where nil can stay.
+func (r *rewriter) compared(e ast.Expr) ast.Expr {
+	if _, ok := e.(*ast.NilExpr); ok {
+		return e
+	}
+	return r.expr(e)
 }
 
 // decided returns what a constant on the left of an operator decides. A loop whose condition begins with a constant would
@@ -318,9 +343,12 @@ func decided(e *ast.LogicalOpExpr) ast.Expr {
 
 // truth reports whether a constant counts as true. known is false for other expressions.
 func truth(e ast.Expr) (truth, known bool) {
-	switch e.(type) {
-	case *ast.FalseExpr, *ast.NilExpr:
+	switch e := e.(type) {
+	case *ast.FalseExpr:
 		return false, true
+	case *ast.FuncCallExpr: // nil has become a call
+		fn, ok := e.Func.(*ast.IdentExpr)
+		return false, ok && fn.Value == hidden+"nil"
 	case *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
 		return true, true
 	}
