@@ -97,7 +97,7 @@ vet:
 	$(STATIC) GOGC=400 $(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl ./internal/mutants
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere|TestCommandsOfTheDocumentsRun|TestDocumentedSearches|TestMux|TestFaultyPrograms|TestEmittedTestsFailWhileTheBugIsThere)$$' ./campaign ./cmd/oversell
 	OVERSELL_PEERS=1 $(GO) test -timeout 60m -run '^Test(Peers|Searched)$$' ./adapters
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 2m ./internal/edn
