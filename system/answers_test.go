@@ -75,6 +75,24 @@ func TestAnswersInOtherLetters(t *testing.T) {
 	}
 }
 
+// TestNumbersInOtherSpellings checks that whole numbers of an answer are read as numbers of JSON, and that a lock is kept
+// as it is spelled.
+func TestNumbersInOtherSpellings(t *testing.T) {
+	a, err := parse([]byte(`{"id":1.0,"ok":true,"left":0.0,"sold":1E+2,"reserved":10.00,"fence":9007199254740993.0,"number":1e1,"tasks":[{"id":"a","attempt":2.0,"score":1e1}],"lock":{"n":[1.0,2e1]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(*a.ID, *a.Left, *a.Sold, a.Reserved, a.Fence, a.Number, a.Tasks, string(a.Lock))
+	if want := `1 0 100 10 9007199254740993 10 [{a 10 2  0}]{"n":[1.0,2e1]}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, text := range []string{`"left":0.5`, `"fence":1e-1`, `"number":1e400`, `"number":9223372036854775808.0`} {
+		if _, err := parse([]byte(`{"id":1,"ok":true,` + text + `}`)); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
 // calls holds, for each operation, a function that calls it.
 var calls = map[string]func(*testing.T, *System, variant.Env) error{
 	"ids next": func(t *testing.T, s *System, env variant.Env) error {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"oversell/internal/child"
+	"oversell/internal/exactjson"
 	"oversell/internal/freeport"
 	"oversell/internal/printable"
 	"oversell/variant"
@@ -537,9 +538,9 @@ func numbersAt(body []byte, at string) (ns []int64, err error) {
 		if !ok {
 			return nil, fmt.Errorf("%v at %s is not a number", v, at)
 		}
-		i, err := n.Int64()
-		if err != nil {
-			return nil, fmt.Errorf("%v at %s is not a whole number", v, at)
+		i, whole := exactjson.Int64(n)
+		if !whole {
+			return nil, fmt.Errorf("%v at %s is not a whole number of 64 bits", v, at)
 		}
 		ns = append(ns, i)
 	}

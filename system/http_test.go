@@ -175,6 +175,7 @@ func TestDeclaredValues(t *testing.T) {
 		{"{code: 1000000}", `{"code":1000001}`, false},
 		{"{code: 9007199254740993}", `{"code":9007199254740993}`, true},
 		{"{code: 9007199254740993}", `{"code":9007199254740992}`, false},
+		{"{code: 9007199254740993}", `{"code":9007199254740992.0}`, false},
 		{"{code: 1.5}", `{"code":1.5}`, true},
 		{"{code: 3}", `{"code":3.0}`, true},
 		{"{code: 3}", `{"code":"3"}`, false},
@@ -397,4 +398,19 @@ func freePort(t *testing.T) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestCountsInOtherSpellings checks that a count of a service is read as a number of JSON, not by its spelling.
+func TestCountsInOtherSpellings(t *testing.T) {
+	for text, want := range map[string]int64{"0.0": 0, "-0": 0, "1e1": 10, "10.00": 10, "1E+2": 100, "9007199254740993.0": 9007199254740993} {
+		ns, err := numbersAt([]byte(`{"of":[{"left":`+text+`}]}`), "of[].left")
+		if err != nil || len(ns) != 1 || ns[0] != want {
+			t.Errorf("%s: %v, %v; want %d", text, ns, err, want)
+		}
+	}
+	for _, text := range []string{"0.5", "1e-1", "1e400", "1e99999999999999999999", "9223372036854775808"} {
+		if ns, err := numbersAt([]byte(`{"left":`+text+`}`), "left"); err == nil || !strings.Contains(err.Error(), text+" at left is not a whole number") {
+			t.Errorf("%s: %v, %v; want an error", text, ns, err)
+		}
+	}
 }

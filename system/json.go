@@ -40,7 +40,7 @@ func same(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && sameNumber(a, b)
+		return ok && exactjson.Equal(a, b)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, same)
@@ -61,18 +61,6 @@ func same(a, b any) bool {
 		return false
 	}
 	return a == b
-}
-
-// sameNumber compares numbers by value: 1e6 equals 1000000.
-func sameNumber(a, b json.Number) bool {
-	n, errN := a.Int64()
-	m, errM := b.Int64()
-	if errN == nil && errM == nil {
-		return n == m
-	}
-	x, errX := a.Float64()
-	y, errY := b.Float64()
-	return errX == nil && errY == nil && x == y
 }
 
 // names are the valid names of an object, with those of the objects in a list below; nil: any value.

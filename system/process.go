@@ -462,7 +462,7 @@ func parse(line []byte) (a answer, err error) {
 		err = named(read, answerNames)
 	}
 	if err == nil {
-		err = json.Unmarshal(line, &a)
+		err = a.read(line)
 	}
 	if err != nil {
 		return a, fmt.Errorf("it printed a line that is not an answer (%v)", err)

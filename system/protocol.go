@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/exactjson"
 	"oversell/variant"
 )
 
@@ -93,6 +94,19 @@ type answer struct {
 	exact bool // came is when it was written, not when it was read
 	// began is when, in a search, the process began with the request.
 	began time.Time
+}
+
+// read reads the fields of an answer. A whole number may be spelled 7, 7.0 or 70e-1; the lock is kept as it is spelled.
+func (a *answer) read(line []byte) error {
+	if err := exactjson.Unmarshal(line, a); err != nil {
+		return err
+	}
+	var spelled struct {
+		Lock json.RawMessage `json:"lock"`
+	}
+	err := json.Unmarshal(line, &spelled)
+	a.Lock = spelled.Lock
+	return err
 }
 
 // latest is the largest until_ms, the year 2090.

@@ -196,33 +196,60 @@ func (x *exact) text() ([]byte, error) {
 
 // appendWhole appends a literal; a whole number of 64 bits in its decimal form.
 func appendWhole(b, literal []byte) []byte {
-	if c := literal[0]; c != '-' && (c < '0' || c > '9') {
-		return append(b, literal...)
+	if c := literal[0]; c == '-' || c >= '0' && c <= '9' {
+		if n, ok := Int64(json.Number(literal)); ok {
+			return strconv.AppendInt(b, n, 10)
+		}
 	}
-	digits, negative := strings.CutPrefix(string(literal), "-")
-	digits, exponent, _ := strings.Cut(strings.ToLower(digits), "e")
-	before, behind, _ := strings.Cut(digits, ".")
-	digits = strings.TrimLeft(before+behind, "0")
-	significant := strings.TrimRight(digits, "0")
-	if significant == "" {
-		return append(b, '0')
+	return append(b, literal...)
+}
+
+// Int64 returns the value of a number of JSON, however it is spelled, and whether it is a whole number of 64 bits.
+func Int64(number json.Number) (n int64, ok bool) {
+	d, ok := decimalOf(number)
+	if !ok || d.power < 0 || int64(len(d.digits))+d.power > int64(len("9223372036854775807")) {
+		return 0, false
 	}
-	power, err := 0, error(nil)
-	if exponent != "" {
-		power, err = strconv.Atoi(exponent)
-	}
-	zeros := power - len(behind) + len(digits) - len(significant)
-	if err != nil || zeros < 0 || len(significant)+zeros > len("9223372036854775807") {
-		return append(b, literal...)
-	}
-	text := significant + strings.Repeat("0", zeros)
-	if negative {
+	text := d.digits + strings.Repeat("0", int(d.power))
+	if d.negative {
 		text = "-" + text
 	}
-	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
-		return append(b, literal...)
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// Equal reports whether two numbers of JSON have the same value. No digit is rounded.
+func Equal(a, b json.Number) bool {
+	x, okX := decimalOf(a)
+	y, okY := decimalOf(b)
+	return okX && okY && x == y || a == b
+}
+
+// decimal is digits × 10^power. Its digits begin and end with none that is 0, except that of 0.
+type decimal struct {
+	negative bool
+	digits   string
+	power    int64
+}
+
+// decimalOf returns false if the exponent is beyond 32 bits.
+func decimalOf(number json.Number) (d decimal, ok bool) {
+	text, negative := strings.CutPrefix(string(number), "-")
+	text, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	before, behind, _ := strings.Cut(text, ".")
+	all := strings.TrimLeft(before+behind, "0")
+	digits := strings.TrimRight(all, "0")
+	if digits == "" {
+		return decimal{digits: "0"}, true
 	}
-	return append(b, text...)
+	power := int64(0)
+	if exponent != "" {
+		var err error
+		if power, err = strconv.ParseInt(exponent, 10, 32); err != nil {
+			return decimal{}, false
+		}
+	}
+	return decimal{negative, digits, power - int64(len(behind)) + int64(len(all)-len(digits))}, true
 }
 
 var (

@@ -27,3 +27,45 @@ func FuzzExact(f *testing.F) {
 		}
 	})
 }
+
+// TestInt64 checks which literals are whole numbers of 64 bits.
+func TestInt64(t *testing.T) {
+	for literal, want := range map[string]int64{
+		"0": 0, "-0": 0, "0.0": 0, "0e9": 0, "0.00e-400": 0, "0e99999999999999999999": 0,
+		"1e1": 10, "10.00": 10, "1E+2": 100, "70e-1": 7, "-12.50e1": -125, "0.001e3": 1,
+		"9007199254740993": 9007199254740993, "9007199254740993.0": 9007199254740993, "9.007199254740993e15": 9007199254740993,
+		"9223372036854775807": 9223372036854775807, "-9223372036854775808.0": -9223372036854775808,
+	} {
+		if got, ok := Int64(json.Number(literal)); !ok || got != want {
+			t.Errorf("%s: %d, %t; want %d", literal, got, ok, want)
+		}
+	}
+	for _, literal := range []string{
+		"0.5", "1.0000000000000000001", "1e-1", "1e400", "1e99999999999999999999", "9223372036854775808", "-9223372036854775809", "9.3e18",
+		"0.1234567890e-9223372036854775808", "1234567890e-9223372036854775808", "1e9223372036854775807", "12.34567890e9223372036854775807",
+	} {
+		if got, ok := Int64(json.Number(literal)); ok {
+			t.Errorf("%s: %d, and it is no whole number of 64 bits", literal, got)
+		}
+		var v any
+		if err := Unmarshal([]byte(literal), &v); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+			t.Errorf("%s: %v", literal, err)
+		}
+	}
+}
+
+// TestEqual checks that numbers are compared without rounding.
+func TestEqual(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"1000000", "1e6", true}, {"1.50", "15E-1", true}, {"0", "-0.0e7", true}, {"1e400", "10e399", true},
+		{"9007199254740993", "9007199254740992.0", false}, {"0.1", "0.1000000000000000000001", false},
+		{"1", "-1", false}, {"1e400", "1e401", false}, {"1e99999999999", "1e99999999999", true}, {"1e99999999999", "1e99999999998", false},
+	} {
+		if got := Equal(json.Number(c.a), json.Number(c.b)); got != c.want {
+			t.Errorf("%s and %s: %t, want %t", c.a, c.b, got, c.want)
+		}
+	}
+}
