@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/campaign/judging"
+	"oversell/checker/monitor"
 	"oversell/history"
 	"oversell/internal/stats"
 	"oversell/reports"
@@ -62,6 +63,7 @@ type sample struct {
 type brokenOnce struct {
 	history.Promise
 	count    int
+	unit     string
 	at       time.Duration
 	why      string
 	declared bool // as the run met it
@@ -84,7 +86,7 @@ func (t *tally) add(round int, dir string, j *judging.Result, of job) {
 		if p.Result != reports.Broken {
 			continue
 		}
-		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, why: p.Why, declared: p.Declared}
+		b := brokenOnce{Promise: history.Promise{Of: p.Of, Property: p.Name}, count: p.Count, unit: p.Unit, why: p.Why, declared: p.Declared}
 		for _, v := range j.Verdicts {
 			if v.Of == p.Of && v.Property == p.Name {
 				b.at = judging.Seen(v, j.Work.Began, end)
@@ -211,6 +213,7 @@ func brokenIn(runs []sample) (all []reports.BrokenPromise) {
 				if x.Of != info.Of || x.Property != info.Name {
 					continue
 				}
+				b.Unit = monitor.OneUnit(b.Count, b.Unit, x.count, x.unit)
 				b.Runs, b.Count = b.Runs+1, b.Count+x.count
 				b.Why = cmp.Or(b.Why, x.why)
 				at = append(at, judging.Round(float64(x.at)/1e6))

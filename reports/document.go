@@ -218,8 +218,10 @@ type Property struct {
 	Measured string `json:"measured"`
 	// Declared means that a flaw declares it broken under the conditions of the run.
 	Declared bool `json:"declared,omitempty"`
-	// Count is the number of violations.
+	// Count is the number of violations, or by how many of Unit the property was broken.
 	Count int `json:"count"`
+	// Unit is what Count counts: "piece", "order", "refusal" or "number"; empty for single violations.
+	Unit string `json:"unit,omitempty"`
 	// Opportunities is the number of situations in which the property could have been broken. Without any, nothing
 	// is concluded.
 	Opportunities int64        `json:"opportunities"`

@@ -103,12 +103,24 @@ func figure(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// Extent describes how often a property was broken, or by how much.
-func Extent(n int, p variant.Property) string {
-	if unit := p.Unit(); unit != "" {
+// Extent describes how often the property was broken, or by how much.
+func (p Property) Extent() string { return extent(p.Count, p.Unit, p.Name) }
+
+// Extent is [Property.Extent] for all runs.
+func (p BrokenPromise) Extent() string { return extent(p.Count, p.Unit, p.Property) }
+
+// extent describes a count of a unit. Older documents have no units; in them, no-oversell counts pieces.
+func extent(n int, unit string, p variant.Property) string {
+	if unit == "" && p == variant.NoOversell {
+		unit = "piece"
+	}
+	switch unit {
+	case "":
+		return times(n)
+	case "piece", "number":
 		return ", by " + Count(int64(n), unit)
 	}
-	return times(n)
+	return ", in " + Count(int64(n), unit)
 }
 
 func times(n int) string {

@@ -80,3 +80,24 @@ func TestNoClaimAnswered(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestExtent checks that counts have the unit of what is counted.
+func TestExtent(t *testing.T) {
+	for _, c := range []struct {
+		p    Property
+		want string
+	}{
+		{Property{Name: variant.NoUndersell, Count: 14, Unit: "refusal"}, ", in 14 refusals"},
+		{Property{Name: variant.NoUndersell, Count: 1, Unit: "refusal"}, ", in 1 refusal"},
+		{Property{Name: variant.NoUndersell, Count: 4147, Unit: "piece"}, ", by 4,147 pieces"},
+		{Property{Name: variant.NoUndersell, Count: 2}, ", 2 times"},
+		{Property{Name: variant.NoOversell, Count: 3, Unit: "order"}, ", in 3 orders"},
+		{Property{Name: variant.NoOversell, Count: 3}, ", by 3 pieces"}, // an older document
+		{Property{Name: variant.NoGaps, Count: 12, Unit: "number"}, ", by 12 numbers"},
+		{Property{Name: variant.MutualExclusion, Count: 1}, ", once"},
+	} {
+		if got := c.p.Extent(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.p, got, c.want)
+		}
+	}
+}

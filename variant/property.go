@@ -57,14 +57,6 @@ type PropertyInfo struct {
 	Promise string `json:"promise"`
 }
 
-// Unit returns the unit in which violations of a property are counted; "" for their plain number.
-func (p Property) Unit() string {
-	if p == NoOversell || p == NoUndersell {
-		return "piece"
-	}
-	return ""
-}
-
 // Properties lists every property of every object in the order in which
 // reports show them.
 var Properties = []PropertyInfo{

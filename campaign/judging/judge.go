@@ -191,7 +191,7 @@ func properties(r *reports.Run, h *history.History, vs []checker.Verdict) []chec
 	r.Properties = []reports.Property{}
 	var promised []checker.Verdict
 	for _, v := range inOrder(vs) {
-		p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Count: v.Count, Opportunities: v.Opportunities, Why: v.Why, Witness: v.Witness}
+		p := reports.Property{Name: v.Property, Of: v.Of, Measured: v.Result.String(), Count: v.Count, Unit: v.Unit, Opportunities: v.Opportunities, Why: v.Why, Witness: v.Witness}
 		if p.Witness == nil {
 			p.Witness = []history.Op{}
 		}

@@ -38,7 +38,7 @@ func (c *counter) noGaps() monitor.Verdict {
 		if c.unknown > 0 {
 			why += fmt.Sprintf("; %s without an answer may have used up as many, no more", say.Many(c.unknown, "request"))
 		}
-		return monitor.Verdict{Result: monitor.Violated, Count: int(missing - c.unknown), Opportunities: c.contended, Why: why, Witness: monitor.InOrder(witness...)}
+		return monitor.Verdict{Result: monitor.Violated, Count: int(missing - c.unknown), Unit: "number", Opportunities: c.contended, Why: why, Witness: monitor.InOrder(witness...)}
 	case len(c.told) > 0:
 		return monitor.Undecided(c.unclear())
 	case missing > 0:

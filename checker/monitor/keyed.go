@@ -59,7 +59,7 @@ func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string
 	same, at := 0, 0 // keys with the result of out; which of them is the busiest
 	for i, s := range k.All {
 		v := judge(s)
-		count, opportunities := out.Count+v.Count, out.Opportunities+v.Opportunities
+		count, opportunities, unit := out.Count+v.Count, out.Opportunities+v.Opportunities, OneUnit(out.Count, out.Unit, v.Count, v.Unit)
 		switch {
 		case i > 0 && v.Idle: // the other keys decide
 		case i == 0 || out.Idle || Merge(out.Result, v.Result) != out.Result:
@@ -73,7 +73,7 @@ func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string
 				busiest, at = v, i
 			}
 		}
-		out.Count, out.Opportunities = count, opportunities
+		out.Count, out.Opportunities, out.Unit = count, opportunities, unit
 	}
 	out.Of, out.Property = of, p
 	switch {

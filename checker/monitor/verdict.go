@@ -45,8 +45,10 @@ type Verdict struct {
 	Of       variant.Object
 	Property variant.Property
 	Result   Result
-	// Count is how many violations were found.
+	// Count is how many violations were found, or by how many of Unit the promise was broken.
 	Count int
+	// Unit is what Count counts: "piece", "order", "refusal" or "number"; "" for single violations.
+	Unit string
 	// Opportunities counts the situations in this history in which a broken promise would have shown: for mutual
 	// exclusion, hand-overs and refusals on one key between clients that each had an answer. With none, nothing was
 	// shown, and [Judge] replaces Holds by Unknown.
@@ -63,6 +65,17 @@ type Verdict struct {
 	Open bool
 	// Say returns the sentence if it is not in Why: most verdicts of many keys are never shown.
 	Say func() string
+}
+
+// OneUnit returns the unit of the sum of two counts: that of both, or none if they differ.
+func OneUnit(a int, unitA string, b int, unitB string) string {
+	switch {
+	case a == 0:
+		return unitB
+	case b == 0 || unitA == unitB:
+		return unitA
+	}
+	return ""
 }
 
 // Unwitnessed reports whether the verdict is Unknown because the history has no opportunity.

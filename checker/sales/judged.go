@@ -8,6 +8,13 @@ import (
 	"oversell/variant"
 )
 
+// The units of counts; see [monitor.Verdict].
+const (
+	inPieces   = "piece"
+	inOrders   = "order"
+	inRefusals = "refusal"
+)
+
 // Judged lists the monitors of sales.
 var Judged = []monitor.Judged{
 	{Of: variant.Sale, Property: variant.NoOversell, New: saleJudge(variant.NoOversell, "nothing was sold", noOversell)},

@@ -247,7 +247,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 			return monitor.Undecided("more sold than there were, unless refunds explain it: " + monitor.CutOff)
 		}
 		if net.peak > p.h.Stock {
-			v := monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock),
+			v := monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock), Unit: inPieces,
 				Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Count(net.peak), say.Count(p.h.Stock))}
 			if net.crossing != nil {
 				v.Witness = []history.Op{*net.crossing}
@@ -268,7 +268,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 		return monitor.Undecided("the first refund of all may be in flight: " + monitor.CutOff)
 	case p.buys.sure > p.h.Stock:
 		op := p.lastSale
-		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.sure - p.h.Stock), Witness: monitor.InOrder(*op),
+		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.sure - p.h.Stock), Unit: inPieces, Witness: monitor.InOrder(*op),
 			Why: fmt.Sprintf("sold %s of %s: the purchase by %s from %s to %s (order %s) found nothing left to take", say.Count(p.buys.sure), say.Count(p.h.Stock),
 				say.Client(op), say.At(op.Call), say.At(op.Return), op.Arg)}
 	case p.soldOuts == 0:
@@ -337,7 +337,7 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	if cut {
 		return monitor.Undecided(why + ": " + monitor.CutOff)
 	}
-	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Witness: []history.Op{*op}, Why: why}
+	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Unit: inPieces, Witness: []history.Op{*op}, Why: why}
 }
 
 // countedTooLate returns the first repetition with an effect of its own that was called after a sold-out answer had returned.

@@ -76,7 +76,7 @@ func (p *product) ordered() monitor.Verdict {
 	}
 	if f := &p.final; f.haveSold && !p.ended {
 		if most := p.buys.once + p.buys.untold - p.certain; f.sold > most {
-			return monitor.Verdict{Result: monitor.Violated, Count: int(f.sold - most), Witness: f.readings,
+			return monitor.Verdict{Result: monitor.Violated, Count: int(f.sold - most), Unit: inPieces, Witness: f.readings,
 				Why: fmt.Sprintf("the sale counts %s as sold in the end, but all orders, each once, come to %s", say.Many(f.sold, "piece"), say.Count(most))}
 		}
 	}

@@ -74,11 +74,11 @@ func (p *product) oversold() monitor.Verdict {
 		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible; an answer says that %s had been refunded before, and the history does not show when", state(), say.Many(alone, "piece")))
 	case net.peak > stock:
 		why, witness := p.explain(&net)
-		return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - stock), Why: state() + ": " + why, Witness: witness}
+		return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - stock), Unit: inPieces, Why: state() + ": " + why, Witness: witness}
 	case unfit > 0:
 		return p.squeezed(unfit, first, state())
 	case booked > stock:
-		return monitor.Verdict{Result: monitor.Violated, Count: int(booked - stock), Witness: []history.Op{*p.final.most},
+		return monitor.Verdict{Result: monitor.Violated, Count: int(booked - stock), Unit: inPieces, Witness: []history.Op{*p.final.most},
 			Why: fmt.Sprintf("%s, and the sale itself counted %s as sold at %s", state(), say.Many(booked, "piece"), say.At(p.final.most.Return))}
 	case p.buys.sent == 0:
 		return monitor.Verdict{Why: "nothing was sold"}
@@ -111,7 +111,7 @@ func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verd
 	if p.ended {
 		return monitor.Undecided(why + ": " + monitor.CutOff)
 	}
-	return monitor.Verdict{Result: monitor.Violated, Count: unfit, Why: why, Witness: []history.Op{*op}}
+	return monitor.Verdict{Result: monitor.Violated, Count: unfit, Unit: inOrders, Why: why, Witness: []history.Op{*op}}
 }
 
 // were is "1 was", "3,000 were".

@@ -52,7 +52,7 @@ func (p *product) undersold() monitor.Verdict {
 	wrong, first, strict := p.out.final(p.ended)
 	if wrong > 0 {
 		v := refusedWrongly(&first.op, first.left, "")
-		v.Count = wrong
+		v.Count, v.Unit = wrong, inRefusals
 		return v
 	}
 	if !p.final.haveLeft || p.ended {
@@ -92,14 +92,7 @@ func (p *product) undersold() monitor.Verdict {
 		return monitor.Undecided(manySums)
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		why := p.books() + ": the books balance"
-		switch {
-		case b.least < 0:
-			why += fmt.Sprintf(" if %s without an answer came back", say.Many(-b.least, "piece"))
-		case b.most > 0:
-			why += fmt.Sprintf(" if %s without an answer changed hands", say.Many(b.most, "piece"))
-		}
-		return why + ", after " + p.contended()
+		return p.books() + ": the books balance" + p.provided(b) + ", after " + p.contended()
 	}}
 }
 
@@ -131,6 +124,36 @@ func (p *product) balanced() (b accountedFor) {
 	return b
 }
 
+// provided says what must have happened to the pieces without an answer for the books to balance; "" if there are none.
+func (p *product) provided(b accountedFor) string {
+	sold, back := p.buys.untold, p.perhaps
+	gone := b.least + sold // sold, less those that came back
+	switch {
+	case sold == 0 && back == 0:
+		return ""
+	case sold == 0:
+		return fmt.Sprintf(" if %s without an answer came back", some(-gone, back))
+	case back == 0:
+		return fmt.Sprintf(" if %s without an answer changed hands", some(gone, sold))
+	case gone == 0:
+		return " if, without an answer, as many pieces changed hands as came back"
+	case gone < 0:
+		return fmt.Sprintf(" if, without an answer, %s more came back than changed hands", say.Many(-gone, "piece"))
+	}
+	return fmt.Sprintf(" if, without an answer, %s more changed hands than came back", say.Many(gone, "piece"))
+}
+
+// some describes n of all pieces.
+func some(n, all int64) string {
+	switch n {
+	case 0:
+		return "none of " + say.Many(all, "piece")
+	case all:
+		return say.Many(all, "piece")
+	}
+	return fmt.Sprintf("%s of %s", say.Count(n), say.Many(all, "piece"))
+}
+
 // sum describes what happened to the stock.
 func (p *product) sum() string {
 	f := &p.final
@@ -156,7 +179,7 @@ func (p *product) books() string {
 }
 
 func (p *product) unbalanced(n int64, what, sum string) monitor.Verdict {
-	return monitor.Verdict{Result: monitor.Violated, Count: int(n), Why: say.Many(n, "piece") + " " + what + ": " + sum, Witness: p.final.readings}
+	return monitor.Verdict{Result: monitor.Violated, Count: int(n), Unit: inPieces, Why: say.Many(n, "piece") + " " + what + ": " + sum, Witness: p.final.readings}
 }
 
 // miscounted judges the sale's own count of what it sold.

@@ -359,7 +359,7 @@ func (c comparison) detail(x reports.ComparisonCell) comparedDetail {
 		d.Sentences = append(d.Sentences, x.Seen())
 	}
 	for _, p := range x.Broken {
-		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, reports.Count(int64(x.Runs), "run"), reports.Extent(p.Count, p.Property), reports.Short(p.SoonestMS), p.Why))
+		d.Sentences = append(d.Sentences, fmt.Sprintf("%s of the %s, in %d of %s%s; first after %s ms: %s", p.Property, p.Of, p.Runs, reports.Count(int64(x.Runs), "run"), p.Extent(), reports.Short(p.SoonestMS), p.Why))
 	}
 	if x.Sold != nil {
 		d.Sentences = append(d.Sentences, fmt.Sprintf("sold %s (%s to %s) of %s", amount(x.Sold.Median), amount(x.Sold.Low), amount(x.Sold.High), reports.Thousands(x.Stock)))

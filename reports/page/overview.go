@@ -70,7 +70,7 @@ func (in OverviewInput) runs() (rows []overviewRow) {
 		}
 		for _, p := range r.Properties {
 			if p.Result == reports.Broken {
-				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+reports.Extent(p.Count, p.Name)+": "+p.Why)
+				row.Sentences = append(row.Sentences, string(p.Name)+" ("+string(p.Of)+")"+p.Extent()+": "+p.Why)
 			}
 		}
 		row.Sentences = append(row.Sentences, r.Notes...)

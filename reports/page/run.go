@@ -218,7 +218,7 @@ func propertyRows(r *reports.Run) (rows []propertyRow) {
 			}
 		}
 		if p.Count > 0 {
-			row.Count = strings.TrimPrefix(reports.Extent(p.Count, p.Name), ", ")
+			row.Count = strings.TrimPrefix(p.Extent(), ", ")
 		}
 		rows = append(rows, row)
 	}

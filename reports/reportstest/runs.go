@@ -40,8 +40,8 @@ func untried(under ...string) (all []history.Untried) {
 func Document() reports.Document {
 	held := reports.Property{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Holds, Measured: reports.Holds, Opportunities: 1204, Why: "sold 500 of 500"}
 	broken := []reports.Property{
-		{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Broken, Measured: reports.Broken, Declared: true, Count: 4147, Why: "sold 4,647 of 500: client 29 and client 30 both sold down to 481 left, at the same time (13.665 ms to 13.968 ms and 13.788 ms to 14.159 ms)"},
-		{Name: variant.NoUndersell, Of: variant.Sale, Result: reports.Broken, Measured: reports.Broken, Declared: true, Count: 4147, Why: "4,147 pieces too many: of 500, 4,647 sold, 0 left"},
+		{Name: variant.NoOversell, Of: variant.Sale, Result: reports.Broken, Measured: reports.Broken, Declared: true, Count: 4147, Unit: "piece", Why: "sold 4,647 of 500: client 29 and client 30 both sold down to 481 left, at the same time (13.665 ms to 13.968 ms and 13.788 ms to 14.159 ms)"},
+		{Name: variant.NoUndersell, Of: variant.Sale, Result: reports.Broken, Measured: reports.Broken, Declared: true, Count: 4147, Unit: "piece", Why: "4,147 pieces too many: of 500, 4,647 sold, 0 left"},
 		{Name: variant.MutualExclusion, Of: variant.Lock, Result: reports.Broken, Measured: reports.Broken, Declared: true, Count: 2, Why: `client 32 was granted "order" at 4.799 ms by SET after TTL -1 (takeover), while client 34 held it since 4.776 ms`},
 		{Name: variant.Linearizable, Of: variant.Lock, Result: reports.NotClaimed, Measured: reports.Broken, Count: 3314, Why: "two grants at once"},
 	}

@@ -174,7 +174,7 @@ func explainBroken(s *sheet, c reports.Comparison, cells []reports.ComparisonCel
 			if p.Alone {
 				in = "in " + reports.Count(int64(p.Runs), "run") + " with the fewest possible clients"
 			}
-			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(reports.Extent(p.Count, p.Property), ", "), reports.Short(p.SoonestMS))
+			text := fmt.Sprintf("%s of the %s %s, %s; first after %s ms", p.Property, p.Of, in, strings.TrimPrefix(p.Extent(), ", "), reports.Short(p.SoonestMS))
 			if p.Runs > 1 {
 				text += fmt.Sprintf(" (median %s)", reports.Short(p.MedianMS))
 			}

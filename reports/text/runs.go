@@ -153,7 +153,7 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 	for _, p := range r.Properties {
 		switch {
 		case p.Result == reports.Broken:
-			s.linef("  %s%s\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  %s%s\n    %s.", p.Label(r), p.Extent(), p.Why)
 		case p.Result == reports.Unknown:
 			s.linef("  %s: unknown\n    %s.", p.Label(r), p.Why)
 		case p.Result == reports.Holds && r.Verdict != reports.Violated:
@@ -183,13 +183,13 @@ func explainRun(s *sheet, r reports.Run, among bool) {
 func explainOthers(s *sheet, r reports.Run, others []reports.Property) {
 	if r.Verdict != reports.Violated {
 		for _, p := range others {
-			s.linef("  (%s)%s; not promised here\n    %s.", p.Label(r), reports.Extent(p.Count, p.Name), p.Why)
+			s.linef("  (%s)%s; not promised here\n    %s.", p.Label(r), p.Extent(), p.Why)
 		}
 		return
 	}
 	var brief []string
 	for _, p := range others {
-		brief = append(brief, p.Label(r)+reports.Extent(p.Count, p.Name))
+		brief = append(brief, p.Label(r)+p.Extent())
 	}
 	if len(brief) > 0 {
 		s.linef("  not promised, and broken: %s", strings.Join(brief, "; "))
