@@ -227,7 +227,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after %s", r.config.patience().Round(time.Millisecond), settledBy(r.config.Faults)))
+			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after %s", r.config.patience().Round(time.Millisecond), settledBy(r.config.Faults))+r.errorsSince())
 			r.recovered.Store(true)
 			r.halt()
 			return
@@ -319,7 +319,7 @@ func (r *run) watchProgress(over <-chan struct{}) {
 			excused = r.since() // not the clients' fault
 		}
 		if still := r.since() - max(excused, time.Duration(r.lastGood.Load())); still > r.config.patience() {
-			text := fmt.Sprintf("no client had a useful answer in %v, so the run was ended", still.Round(time.Millisecond))
+			text := fmt.Sprintf("no client had a useful answer in %v, so the run was ended", still.Round(time.Millisecond)) + r.errorsSince()
 			r.stuck.CompareAndSwap(nil, &text)
 			r.halt()
 			return

@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,10 +147,11 @@ type run struct {
 
 	restarted string // the server that was restarted by somebody else, in a sentence; empty: none
 
-	mu       sync.Mutex
-	failures int64 // operations that ended in an error
-	first    error // the first error
-	broken   error // an error after which no client can go on
+	mu         sync.Mutex
+	failures   int64    // operations that ended in an error
+	first      error    // the first error
+	afterwards oftenest // the errors after all faults with a time
+	broken     error    // an error after which no client can go on
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
@@ -516,6 +516,9 @@ func (r *run) failed(err error) {
 	if r.first == nil {
 		r.first = err
 	}
+	if r.settled() {
+		r.afterwards.add(err)
+	}
 }
 
 // aborted explains what ended the run early, or left its end without answers; empty if nothing did. The load ended
@@ -560,8 +563,7 @@ func (r *run) notes(stateErr error) (notes []string) {
 		notes = append(notes, "stopped at a violation: "+why)
 	}
 	if r.failures > 0 {
-		first := phrase.OneLine(r.target.Hide(strings.ReplaceAll(r.first.Error(), r.prefix, "")))
-		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, first))
+		notes = append(notes, fmt.Sprintf("operations that ended in an error: %d; the first: %s", r.failures, r.plainError(r.first)))
 	}
 	if r.config.spreadOut {
 		notes = append(notes, fmt.Sprintf("sections lasted %v, so that the sale was running when the faults fired (see --hold)", r.config.Hold))

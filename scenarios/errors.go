@@ -1,0 +1,80 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+
+	"oversell/internal/phrase"
+)
+
+// oftenest counts errors that differ at most in numbers, such as those of clients, and finds the most frequent.
+type oftenest struct {
+	all   int
+	kinds map[string]*kindOfError
+	top   *kindOfError
+}
+
+// kindOfError is an error, and how often it or one like it came.
+type kindOfError struct {
+	n     int
+	first error
+}
+
+// mostKinds bounds the memory: further kinds of errors only count.
+const mostKinds = 100
+
+func (o *oftenest) add(err error) {
+	o.all++
+	like := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error())
+	k := o.kinds[like]
+	if k == nil {
+		if len(o.kinds) == mostKinds {
+			return
+		}
+		if o.kinds == nil {
+			o.kinds = map[string]*kindOfError{}
+		}
+		k = &kindOfError{first: err}
+		o.kinds[like] = k
+	}
+	if k.n++; o.top == nil || k.n > o.top.n {
+		o.top = k
+	}
+}
+
+// settled reports whether all faults with a time are over.
+func (r *run) settled() bool {
+	if r.injector == nil {
+		return false
+	}
+	select {
+	case <-r.injector.Settled():
+		return true
+	default:
+		return false
+	}
+}
+
+// errorsSince quotes the most frequent error of those after the faults; "" if there was none.
+func (r *run) errorsSince() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.afterwards.top == nil {
+		return ""
+	}
+	text := r.plainError(r.afterwards.top.first)
+	if r.afterwards.all == 1 {
+		return "; an operation ended since then in an error: " + text
+	}
+	return fmt.Sprintf("; %s ended since then in an error, most often (%d) like this: %s", phrase.Count(r.afterwards.all, "operation"), r.afterwards.top.n, text)
+}
+
+// plainError returns an error in one line, without secrets and the prefix of the run's keys.
+func (r *run) plainError(err error) string {
+	return phrase.OneLine(r.target.Hide(strings.ReplaceAll(err.Error(), r.prefix, "")))
+}
