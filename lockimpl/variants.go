@@ -24,7 +24,7 @@ var sound = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease
 // Why locks break: one sentence for each mechanism.
 const (
 	whyDel           = "DEL does not check the owner: a holder that outlived its lease deletes its successor's lock, and the next client enters beside the successor"
-	whyDecades       = "the lease of a dead holder runs for decades"
+	whyDecades       = "the lease of a holder that died, or gave up without an answer, runs for decades"
 	whyBlindExtend   = "extending does not check the owner: it prolongs any lock under the name"
 	whyLine          = "the wait line was on the server that lost its data: the next client begins a new one"
 	whySecondRefused = "the client sees the second answer, by which another holds the lock: no client sets the expiry of its key"
@@ -33,13 +33,16 @@ const (
 	whyEvicted       = "the server dropped the key of a lock that is held, and grants it again"
 	whyJump          = "the server's clock steps over the end of a lease that has time left, and it grants the lock again"
 	whyLonger        = "a server's clock that steps back makes the lease of a dead holder longer"
+	whyRenewed       = "renewals that outlived their release keep a lock alive whose client is dead, or has given it up without an answer"
 	whyLeftPlace     = "a waiter that gives up without an answer keeps its place in the line, and blocks all clients behind it"
+	whyOldMaster     = "while two masters serve clients, each releases its own holder, though another client holds the lock on the other"
 	whyFailover      = "the grant was on the lost master only: the promoted replica grants the lock again"
 )
 
 // oneMaster are the flaws of every lock that lives on a single master.
 var oneMaster = slices.Concat(
 	grantedAgain(variant.Failover, whyFailover),
+	[]variant.Flaw{{Property: variant.OwnerOnlyRelease, Fault: variant.Failover, Why: whyOldMaster}},
 	grantedAgain(variant.RestartEmpty, whyForgot),
 	grantedAgain(variant.Evict, whyEvicted),
 	[]variant.Flaw{{Property: variant.Linearizable, Fault: variant.Retry, Why: whyRetry}},
@@ -107,6 +110,7 @@ var Variants = []Variant{
 			{Property: variant.MutualExclusion, Fault: variant.NoFault, Why: "another client that looks between the owner's SETNX and EXPIRE sees TTL -1 and takes a live owner's lock; one that looks just after a release sees TTL -2 and overwrites a third client's"},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.NoFault, Why: "isLocking makes any value its own, so unlock deletes any holder's lock"},
 			{Property: variant.Progress, Fault: variant.Crash, Why: whyDecades},
+			{Property: variant.Progress, Fault: variant.DropReply, Why: whyDecades},
 			{Property: variant.Progress, Fault: variant.NoFault, Under: variant.WithAbandoned, Why: whyDecades},
 		}, oneMaster), // a lease of decades outlasts every step of a clock
 		Needs: variant.Needs{WholeSeconds: true},
@@ -252,7 +256,8 @@ var Variants = []Variant{
 		Summary:  "a renewal that does not compare, outlives the release, and reports no loss",
 		Promises: demands,
 		Flaws: slices.Concat([]variant.Flaw{
-			{Property: variant.Progress, Fault: variant.Crash, Why: "renewals that outlived their release keep a dead client's lock alive"},
+			{Property: variant.Progress, Fault: variant.Crash, Why: whyRenewed},
+			{Property: variant.Progress, Fault: variant.DropReply, Why: whyRenewed},
 			{Property: variant.OwnerOnlyRelease, Fault: variant.Overrun, Why: whyBlindExtend},
 		}, onOthers(whyBlindExtend), expiring),
 		Renews: true,

@@ -8,31 +8,35 @@ import (
 
 // The mechanisms behind the flaws that several queues share.
 const (
-	whyTwoRanges    = "two consumers read the same range before either has removed anything, and both run the task"
-	whyTwoAnswers   = "one entry is handed out twice, which no order of the calls allows"
-	whyLateRemove   = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and no consumer is given it"
-	whyTwoAdds      = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
-	whyOverrun      = "the section outlives its lease, so two clients are inside: "
-	whyDies         = "Pop has removed the task: a consumer that dies while it has the task loses it"
-	whyNoReply      = "the task was removed and the reply was lost: no consumer works on it"
-	whyLatePop      = "a pop that the server executes after its client gave up removes tasks that no client is waiting for"
-	whyForgets      = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
-	whyOwnClock     = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
-	whyOwnClockLag  = "a consumer whose clock is behind is told that nothing is due while a task is"
-	whyServerClock  = "the server's clock decides what is due: a step forward makes tasks due early"
-	whyStuckLock    = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
-	whySlow         = "by design: a consumer that is slower than the visibility timeout is taken for dead, and the task is given to another"
-	whyDied         = "by design: the task of a consumer that died is given to another"
-	whyFailover     = "what was enqueued was on the lost master only"
-	whyFailoverPop  = "what was popped was removed on the lost master only: the promoted replica hands it out again"
-	whySecondAnswer = "an enqueue that is executed twice is answered as if the id had been there before"
-	whyLostClaim    = "the entries of the answer that was lost come back only after the visibility timeout, behind later ones"
-	whyEmptied      = "a server without its data has no tasks"
+	whyTwoRanges      = "two consumers read the same range before either has removed anything, and both run the task"
+	whyTwoAnswers     = "one entry is handed out twice, which no order of the calls allows"
+	whyLateRemove     = "a consumer's ZREM, by id alone, comes after another consumer had the task and a producer enqueued the id again: the new entry is removed, and no consumer is given it"
+	whyTwoAdds        = "two producers both find no entry and both add one: both are told that theirs is in the queue, and the later has overwritten the earlier"
+	whyOverrun        = "the section outlives its lease, so two clients are inside: "
+	whyDies           = "Pop has removed the task: a consumer that dies while it has the task loses it"
+	whyNoReply        = "the task was removed and the reply was lost: no consumer works on it"
+	whyLatePop        = "a pop that the server executes after its client gave up removes tasks that no client is waiting for"
+	whyForgets        = "an id is remembered only while its task is in the queue: an enqueue that is sent again after the task was taken enters it again"
+	whyOwnClock       = "the consumer asks its own clock what is due: one that is ahead gets tasks early"
+	whyOwnClockLag    = "a consumer whose clock is behind is told that nothing is due while a task is"
+	whyServerClock    = "the server's clock decides what is due: a step forward makes tasks due early"
+	whyStuckLock      = "a client that dies inside a section leaves a lock that never comes free: every pop is refused for good"
+	whySlow           = "by design: a consumer that is slower than the visibility timeout is taken for dead, and the task is given to another"
+	whyDied           = "by design: the task of a consumer that died is given to another"
+	whyFailover       = "what was enqueued was on the lost master only"
+	whyFailoverPop    = "what was popped was removed on the lost master only: the promoted replica hands it out again"
+	whyFailoverEffect = "a task's effect, and that it was popped or acked, were on the lost master only: the promoted replica hands it out again, and knows of no effect"
+	whyFailoverOrder  = "a task that a pop without an answer took from the lost master is on the promoted replica, and is handed out behind later ones"
+	whySecondAnswer   = "an enqueue that is executed twice is answered as if the id had been there before"
+	whyLostClaim      = "the entries of the answer that was lost come back only after the visibility timeout, behind later ones"
+	whyEmptied        = "a server without its data has no tasks"
 )
 
 // oneServer lists the flaws of every queue on one server.
 var oneServer = []variant.Flaw{
 	{Property: variant.NoLostTask, Fault: variant.Failover, Why: whyFailover},
+	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverEffect},
+	{Property: variant.InOrder, Fault: variant.Failover, Why: whyFailoverOrder},
 	{Property: variant.NoLostTask, Fault: variant.RestartEmpty, Why: whyEmptied},
 }
 
@@ -40,7 +44,6 @@ var oneServer = []variant.Flaw{
 // each task once.
 var handsOutOnce = slices.Concat(oneServer, []variant.Flaw{
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Failover, Why: whyFailoverPop},
-	{Property: variant.EffectOnce, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.Linearizable, Fault: variant.Failover, Why: whyFailoverPop},
 	{Property: variant.NoDuplicateDelivery, Fault: variant.Resend, Why: whyForgets},
 	{Property: variant.EffectOnce, Fault: variant.Resend, Why: whyForgets},
