@@ -227,7 +227,7 @@ func (r *run) followFaults(over <-chan struct{}) {
 			r.recovered.Store(true)
 			return
 		case now > limit:
-			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after %s", r.config.patience().Round(time.Millisecond), settledBy(r.config.Faults))+r.errorsSince())
+			r.unrecovered.Store(fmt.Sprintf("no client had a useful answer in %v after %s", r.config.patience().Round(time.Millisecond), settledBy(r.config.Faults)) + r.errorsSince())
 			r.recovered.Store(true)
 			r.halt()
 			return
