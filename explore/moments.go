@@ -70,7 +70,9 @@ func (w *worker) moments(s state) []time.Duration {
 				add(r.Until)
 			case clients.Private(*r):
 				t := x.tries[x.roles[c]]
-				add(t.NextTurn(s.nodes[c], uint8(i), now))
+				for _, at := range t.Turns(s.nodes[c], uint8(i), now) {
+					add(at)
+				}
 				for _, at := range t.Later(s.nodes[c], uint8(i)) {
 					add(at)
 				}

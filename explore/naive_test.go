@@ -34,6 +34,8 @@ type simple struct {
 	look    map[variant.Property]bool
 	seen    map[string]bool
 	ran     map[string]stand
+	// ahead returns after which times something may happen by itself.
+	ahead func(situation) []time.Duration
 }
 
 // situation is a state of the naive search.
@@ -44,6 +46,7 @@ type situation struct {
 	holds                      []tenure
 	under                      [][]history.Kind
 	sent                       []sentCall
+	told                       []string // the results of purchases and of requests for ids
 	lost, late, moved, stalled int
 }
 
@@ -82,10 +85,19 @@ func (n naively) fits(o outcome) bool {
 
 func naive(t *testing.T, c Config, limit int) (naively, bool) {
 	t.Helper()
+	return naiveAhead(t, c, limit, nil)
+}
+
+// naiveAhead is naive with the times to which it lets time pass; nil: those of expiries.
+func naiveAhead(t *testing.T, c Config, limit int, ahead func(situation) []time.Duration) (naively, bool) {
+	t.Helper()
 	if err := c.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	s := &simple{t: t, config: c, scripts: &coro.Scripts{}, empty: redismodel.Empty(), look: map[variant.Property]bool{}, seen: map[string]bool{}, ran: map[string]stand{}}
+	s := &simple{t: t, config: c, scripts: &coro.Scripts{}, empty: redismodel.Empty(), look: map[variant.Property]bool{}, seen: map[string]bool{}, ran: map[string]stand{}, ahead: ahead}
+	if ahead == nil {
+		s.ahead = s.expiries
+	}
 	for _, p := range c.Look {
 		s.look[p.Property] = true
 	}
@@ -133,12 +145,12 @@ func naive(t *testing.T, c Config, limit int) (naively, bool) {
 }
 
 func (s situation) key() string {
-	return fmt.Sprintf("%q|%d|%q|%v|%v|%v|%d %d %d %d", s.redis.Key(), s.now, s.seen, s.holds, s.under, s.sent, s.lost, s.late, s.moved, s.stalled)
+	return fmt.Sprintf("%q|%d|%q|%v|%v|%v|%q|%d %d %d %d", s.redis.Key(), s.now, s.seen, s.holds, s.under, s.sent, s.told, s.lost, s.late, s.moved, s.stalled)
 }
 
 func (s situation) clone() situation {
 	s.seen, s.holds, s.sent = slices.Clone(s.seen), slices.Clone(s.holds), slices.Clone(s.sent)
-	s.under = slices.Clone(s.under)
+	s.under, s.told = slices.Clone(s.under), slices.Clone(s.told)
 	return s
 }
 
@@ -238,10 +250,10 @@ func (s *simple) after(at situation) (all []turned) {
 	return all
 }
 
-// ahead returns the times after which something happens by itself: a key expires; the promised lease of a holder ends;
+// expiries returns the times after which something happens by itself: a key expires; the promised lease of a holder ends;
 // an instant passes that a key holds as its value, in seconds; a lease has passed since such an instant; or the second
 // after either passes.
-func (s *simple) ahead(at situation) (all []time.Duration) {
+func (s *simple) expiries(at situation) (all []time.Duration) {
 	for key := range strings.FieldsSeq("Lock:order note a b line") {
 		v, left, is := at.redis.Value(key)
 		if is && left > 0 {
@@ -420,6 +432,9 @@ func (s *simple) judge(then *turned, c int, events []Event) {
 			continue
 		case e.Op.Kind == history.Extend && granted:
 			h.until = until
+		case granted && (e.Op.Kind == history.Buy || e.Op.Kind == history.NextID):
+			s.tell(then, e)
+			continue
 		case e.Op.Kind == history.Extend && e.End && e.Op.Outcome == history.Refused && e.Op.Reason == history.Lost:
 			h.until = 0
 			continue
@@ -433,6 +448,20 @@ func (s *simple) judge(then *turned, c int, events []Event) {
 			then.broken = variant.MutualExclusion
 		}
 	}
+}
+
+// tell notes the result of a purchase or of a request for an id.
+func (s *simple) tell(then *turned, e Event) {
+	result := e.Op.Result.String()
+	if e.Op.Kind == history.Buy {
+		if result = "sold"; s.look[variant.NoOversell] && int64(len(then.told)) >= s.config.Run.Stock && then.broken == "" {
+			then.broken = variant.NoOversell
+		}
+	} else if s.look[variant.UniqueIDs] && slices.Contains(then.told, result) && then.broken == "" {
+		then.broken = variant.UniqueIDs
+	}
+	then.told = append(then.told, result)
+	slices.Sort(then.told)
 }
 
 // stuck reports whether the busy clients may have died so that no client can then obtain the lock.

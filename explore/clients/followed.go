@@ -87,12 +87,19 @@ func (f *follower) ways(look edgeKey) (all [][]edgeKey) {
 	return all
 }
 
-// follow looks for an instant from which on the client behaves differently on a way.
+// follow looks for the instants from which on the client behaves differently on a way.
 func (f *follower) follow(way []edgeKey) {
 	look := way[0]
-	at := f.t.turnOf(look.Now, "followed ", 1, func(at time.Duration) *glimpse { return f.t.along(way, at) })
-	if at > 0 {
-		f.note(look, at, map[lookFrom]bool{})
+	for now, n := look.Now, 0; ; n++ {
+		now = f.t.turnOf(now, "followed ", 1, func(at time.Duration) *glimpse { return f.t.along(way, at) })
+		switch {
+		case now == 0:
+			return
+		case n == mostTurns:
+			f.t.blind.Store(true)
+			return
+		}
+		f.note(look, now, map[lookFrom]bool{})
 	}
 }
 
@@ -103,7 +110,7 @@ func (f *follower) note(look edgeKey, at time.Duration, seen map[lookFrom]bool) 
 		return
 	}
 	seen[k] = true
-	missed := slices.ContainsFunc(f.t.level[k], func(s stretchOf) bool { return s.from <= look.Now && look.Now < at && s.turns != at })
+	missed := slices.ContainsFunc(f.t.level[k], func(s stretchOf) bool { return s.from <= look.Now && look.Now < at && !f.t.knows(k, s, at) })
 	if missed && !slices.Contains(f.t.later[k], at) {
 		f.t.later[k] = append(f.t.later[k], at)
 		f.found = true
@@ -124,34 +131,52 @@ func (t *Trie) Later(node uint32, which uint8) []time.Duration {
 	return t.later[lookFrom{node, which}]
 }
 
-// along runs a client that reads the clock at a time, and then gets the answers on a way.
+// along runs a client that reads the clock at a time, and then gets the answers on a way. If it reads the clock again, it
+// is run once more for each span, after which it does.
 func (t *Trie) along(way []edgeKey, at time.Duration) *glimpse {
 	g := &glimpse{at: at}
+	spans := []time.Duration{0}
+	if slices.ContainsFunc(way[1:], func(key edgeKey) bool { return t.nodes.get(key.From).Pending[key.Which].Kind == coro.Clock }) {
+		spans = append(spans, t.spans...)
+	}
+	for _, span := range spans {
+		if !t.alongAfter(g, way, span) {
+			return &glimpse{at: at, frame: "error"}
+		}
+	}
+	return g
+}
+
+// alongAfter notes what a client does on a way, if it reads the clock again only so long after the first time.
+func (t *Trie) alongAfter(g *glimpse, way []edgeKey, span time.Duration) bool {
 	x, err := t.again(way[0].From, 0)
 	if err != nil {
-		g.frame = "error"
-		return g
+		return false
 	}
 	defer x.Code.Close()
 	var frame strings.Builder
 	var moved []string // texts in requests, and what they are at this time
-	for _, key := range way {
+	by := g.at - way[0].Now
+	for i, key := range way {
 		from, ps := t.nodes.get(key.From), x.Code.Pending()
 		if int(key.Which) >= len(ps) || ps[key.Which].Kind != from.Pending[key.Which].Kind {
 			break // requests have shown that
 		}
 		moved = changed(moved, from.Pending[key.Which].Commands, ps[key.Which].Commands, x.book.Canonical)
-		x.Resume(int(key.Which), t.shifted(key, at-way[0].Now, ps[key.Which], moved))
+		if i > 0 && ps[key.Which].Kind == coro.Clock {
+			by, span = by+span, 0
+		}
+		x.Resume(int(key.Which), t.shifted(key, by, ps[key.Which], moved))
 		if x.Code.Err() != nil {
-			return &glimpse{at: at, frame: "error"}
+			return false
 		}
 		for _, e := range x.Came {
 			g.event(&frame, x, e)
 		}
 		g.requests(&frame, x)
 	}
-	g.frame = frame.String()
-	return g
+	g.frame += frame.String()
+	return true
 }
 
 // shifted returns the observation of an edge, made so much later. r is the request that it answers.

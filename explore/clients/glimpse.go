@@ -37,40 +37,57 @@ type field struct {
 	text string
 }
 
-// glimpse runs a client that reads the clock at a time.
+// glimpse runs a client that reads the clock at a time. If it reads the clock again in the same operation, before a
+// command, it is run once more for each span, after which it does: it may be held up between the two.
 func (t *Trie) glimpse(k lookAt, now time.Duration) *glimpse {
 	g := &glimpse{at: now}
+	again, is := t.glimpseAfter(g, k, 0)
+	for i := 0; is && again && i < len(t.spans) && !t.sparse; i++ {
+		_, is = t.glimpseAfter(g, k, t.spans[i])
+	}
+	if !is {
+		return &glimpse{at: now, frame: "error"}
+	}
+	return g
+}
+
+// glimpseAfter notes what a client does that reads the clock again, if it does, only so long after the first time.
+func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is bool) {
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
-		return g
+		return false, true
 	}
 	x, err := t.again(k.from, 0)
 	if err != nil {
-		g.frame = "error"
-		return g
+		return false, false
 	}
 	defer x.Code.Close()
 	var frame strings.Builder
+	now, ended := g.at, false
 	x.Resume(int(k.which), coro.Observation{Now: now})
 	for {
 		for _, e := range x.Came {
 			g.event(&frame, x, e)
+			ended = ended || e.End
 		}
 		ps := x.Code.Pending()
 		if len(ps) != 1 || x.Code.Err() != nil || !Private(ps[0]) && ps[0].Kind != coro.Boundary {
 			break
 		}
+		if ps[0].Kind == coro.Clock && ps[0].Label == "" && !ended { // of which the program sees the time
+			now, again = g.at+span, true
+		}
 		x.Resume(0, coro.Observation{Now: now})
 	}
 	if x.Code.Err() != nil {
-		return &glimpse{at: now, frame: "error"}
+		return again, false
 	}
 	g.requests(&frame, x)
 	if !t.sparse {
 		t.further(g, &frame, x)
 	}
-	g.frame = frame.String()
-	return g
+	g.frame += frame.String()
+	return again, true
 }
 
 // requests notes the requests of a run.

@@ -49,7 +49,7 @@ type Trie struct {
 	seed     uint64 // of the last spelling
 	servers  *servers.Servers
 	settled  *table.Memo[Edge, Settled]
-	turning  *table.Memo[lookAt, time.Duration]
+	turning  *table.Memo[lookAt, []time.Duration]
 	nodes    *nodes
 	segments *table.Interner[[]rules.Event] // the events between two observations
 

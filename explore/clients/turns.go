@@ -27,25 +27,61 @@ type stretchOf struct{ from, turns time.Duration }
 // probeLimit bounds the number of executions that look for turns.
 const probeLimit = 50_000
 
-// NextTurn returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
-func (t *Trie) NextTurn(node uint32, which uint8, now time.Duration) time.Duration {
+// mostTurns is how many instants are tried at which one look at the clock makes a client behave differently: code that
+// acts on parts of a second never ends to do so.
+const mostTurns = 12
+
+// Turns returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
+func (t *Trie) Turns(node uint32, which uint8, now time.Duration) []time.Duration {
 	at := lookAt{lookFrom{node, which}, now}
 	return *t.turning.Get(at, at.Hash())
 }
 
-// turnsAt returns the next instant from which on a client that is about to read the clock behaves
-// differently; 0: there is none, or it was not found.
-func (t *Trie) turnsAt(k lookAt) time.Duration {
+// turnsAt returns the instants, in order, from each of which on a client that is about to read the clock behaves
+// differently than just before. The client may be held up until any of them: one that makes no difference to a promise,
+// like the end of its own lease, may come before one that does. It notes if there are too many.
+func (t *Trie) turnsAt(k lookAt) (all []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for {
+		s := t.stretch(k)
+		switch {
+		case s.turns == 0:
+			return all
+		case len(all) == mostTurns:
+			t.blind.Store(true)
+			return all
+		}
+		all = append(all, s.turns)
+		k.now = s.turns
+	}
+}
+
+// stretch returns the stretch of a look at the clock. The caller holds t.mu.
+func (t *Trie) stretch(k lookAt) stretchOf {
 	for _, s := range t.level[k.lookFrom] {
-		if s.from <= k.now && (s.turns == 0 || k.now < s.turns) {
-			return s.turns
+		if s.has(k.now) {
+			return s
 		}
 	}
 	s := stretchOf{k.now, t.turn(k)}
 	t.level[k.lookFrom] = append(t.level[k.lookFrom], s)
-	return s.turns
+	return s
+}
+
+func (s stretchOf) has(at time.Duration) bool { return s.from <= at && (s.turns == 0 || at < s.turns) }
+
+// knows reports whether a look at the clock is known to turn at an instant, when stretches are followed from one to the
+// next. The caller holds t.mu.
+func (t *Trie) knows(from lookFrom, s stretchOf, at time.Duration) bool {
+	for n := 0; s.turns > 0 && s.turns < at && n < mostTurns; n++ {
+		i := slices.IndexFunc(t.level[from], func(o stretchOf) bool { return o.has(s.turns) })
+		if i < 0 {
+			return false
+		}
+		s = t.level[from][i]
+	}
+	return s.turns == at
 }
 
 // turn returns the next instant from which on the client behaves differently. The caller holds t.mu.
