@@ -695,13 +695,22 @@ func (x *search) decide(r *reports.Exploration, c Config, start state, rests str
 		if why := c.failure.Load(); why != nil {
 			r.Why += ", since " + *why
 		}
-	case c.Bounds.Clients == 1:
-		r.Why = "no schedule of one client breaks a promise, and one client has no contention"
+	case c.Bounds.Clients == 1 && !slices.ContainsFunc(c.Look, c.testedAlone):
+		r.Why = "no schedule of one client breaks a promise, and " + uncontended
 	default:
 		r.Verdict, r.Why = reports.Pass, "no schedule within these bounds breaks a promise"
 	}
 	return nil
 }
+
+// testedAlone reports whether one client puts a promise to the test within the bounds.
+func (c *Config) testedAlone(p history.Promise) bool {
+	b := c.Bounds
+	return rules.TestedAlone(p) && b.Resends > 0 && b.Lost+b.Late > 0
+}
+
+// uncontended says why one client does not put a promise to the test.
+const uncontended = "one client has no contention"
 
 // untried returns what the search did not try, because of what the clients sent and how they used their clocks.
 func (x *search) untried() (all []string) {
@@ -820,6 +829,8 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 			row.Result, row.Why = reports.Broken, cx.Sentence
 		case cx != nil:
 			row.Why = "the search ended when it found another promise broken"
+		case r.Verdict == reports.Pass && c.Bounds.Clients == 1 && !c.testedAlone(p):
+			row.Why = uncontended
 		case r.Verdict == reports.Pass, r.Why == rests && p.Of != variant.Lock, r.Why == unkeyed && p != ownerOnly,
 			strings.HasPrefix(r.Why, unwaited) && p != history.Promise{Of: variant.Lock, Property: variant.Progress}:
 			row.Result, row.Why = reports.Holds, "in all schedules within the bounds"

@@ -277,3 +277,39 @@ func TestBoundsCount(t *testing.T) {
 		}
 	}
 }
+
+// TestOneClientIsEnough checks that a search with one client decides the promises that orders sent again may break, if a
+// message may be lost, and no others.
+func TestOneClientIsEnough(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bounds reports.Bounds
+		look   variant.Property
+		want   string
+	}{
+		{"once", reports.Bounds{Lost: 1, Resends: 1}, variant.OncePerOrder, reports.Pass},
+		{"once, late", reports.Bounds{Late: 1, Resends: 1}, variant.OncePerOrder, reports.Pass},
+		{"undersell", reports.Bounds{Lost: 1, Resends: 1}, variant.NoUndersell, reports.Pass},
+		{"oversell", reports.Bounds{Lost: 1, Resends: 1}, variant.NoOversell, reports.Inconclusive},
+		{"nothing lost", reports.Bounds{Resends: 1}, variant.OncePerOrder, reports.Inconclusive},
+		{"nothing sent again", reports.Bounds{Lost: 1}, variant.NoUndersell, reports.Inconclusive},
+	} {
+		c.bounds.Clients, c.bounds.Tries = 1, 1
+		r, err := Run(t.Context(), sought{scenario: "seckill", lock: "none", sale: "lua", stock: 2, bounds: c.bounds, look: c.look, of: variant.Sale}.config(t))
+		if err != nil || r.Verdict != c.want {
+			t.Errorf("%s: %s: %s, %v", c.name, r.Verdict, r.Why, err)
+		}
+	}
+	s := sought{scenario: "seckill", lock: "none", sale: "lua", stock: 2, bounds: reports.Bounds{Clients: 1, Tries: 1, Lost: 1, Resends: 1}}
+	c := s.config(t)
+	c.Look = []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}, {Of: variant.Sale, Property: variant.OncePerOrder}}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Pass {
+		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
+	}
+	for _, p := range r.Properties {
+		if want := map[variant.Property]string{variant.OncePerOrder: reports.Holds}[p.Name]; p.Result != want && (want != "" || p.Result != reports.Unknown) {
+			t.Errorf("%s: %s: %s", p.Name, p.Result, p.Why)
+		}
+	}
+}
