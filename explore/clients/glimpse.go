@@ -64,6 +64,7 @@ func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is
 	defer x.Code.Close()
 	var frame strings.Builder
 	now, ended := g.at, false
+	looked := seen(x.Code.Pending()[k.which])
 	x.Resume(int(k.which), coro.Observation{Now: now})
 	for {
 		for _, e := range x.Came {
@@ -74,8 +75,11 @@ func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is
 		if len(ps) != 1 || x.Code.Err() != nil || !Private(ps[0]) && ps[0].Kind != coro.Boundary {
 			break
 		}
-		if ps[0].Kind == coro.Clock && ps[0].Label == "" && !ended { // of which the program sees the time
-			now, again = g.at+span, true
+		if seen(ps[0]) && !ended {
+			if looked {
+				now, again = g.at+span, true
+			}
+			looked = true
 		}
 		x.Resume(0, coro.Observation{Now: now})
 	}
@@ -89,6 +93,9 @@ func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is
 	g.frame += frame.String()
 	return again, true
 }
+
+// seen reports whether a request is a look at the clock of which the program sees the time.
+func seen(r coro.Request) bool { return r.Kind == coro.Clock && r.Label == "" }
 
 // requests notes the requests of a run.
 func (g *glimpse) requests(frame *strings.Builder, x *Run) {
