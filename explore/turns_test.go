@@ -75,8 +75,8 @@ func (g *timedIDs) Next(ctx context.Context, _ string, _ lockimpl.Lock) (int64, 
 func (*timedIDs) Last(context.Context) (int64, error) { return 0, nil }
 
 const (
-	halfSec = 500 * time.Millisecond
-	sec     = time.Second
+	halfSecond = 500 * time.Millisecond
+	sec        = time.Second
 )
 
 // soldIf returns whether an order is sold: the first of all is, and another one if wrong.
@@ -153,7 +153,7 @@ var timedSales = []struct {
 	{"just before the end of the lease", reports.Bounds{Advances: 1}, true, after(from(1499 * time.Millisecond))},
 	{"just after the end of the lease", reports.Bounds{Advances: 1}, true, after(from(1501 * time.Millisecond))},
 	{"long after the lease", reports.Bounds{Advances: 1}, true, after(from(15 * sec))},
-	{"until the end of the lease", reports.Bounds{Advances: 1}, true, after(within2(halfSec, 1500*time.Millisecond))},
+	{"until the end of the lease", reports.Bounds{Advances: 1}, true, after(within2(halfSecond, 1500*time.Millisecond))},
 	{"around the end of the lease", reports.Bounds{Advances: 1}, true, after(within2(sec, 2*sec))},
 	{"for a second after the lease", reports.Bounds{Advances: 1}, true, after(within2(2*sec, 3*sec))},
 	{"for half a second after the lease", reports.Bounds{Advances: 1}, true, after(within2(3*sec, 3500*time.Millisecond))},
@@ -320,7 +320,7 @@ func stepsOf(b reports.Bounds) (all []time.Duration) {
 	if b.Advances > 1 {
 		return []time.Duration{sec, 1500 * time.Millisecond, 2 * sec, 3 * sec, 4 * sec, 6 * sec, 10 * sec}
 	}
-	for d := halfSec; d <= 15*sec; d += halfSec {
+	for d := halfSecond; d <= 15*sec; d += halfSecond {
 		all = append(all, d)
 	}
 	return all

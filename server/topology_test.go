@@ -565,7 +565,7 @@ func TestContainerTarget(t *testing.T) {
 			tg := mustOpen(t, Spec{Target: string(Container), Image: servertest.Image(t), Topology: topology})
 			noError(t, tg.Kill(1))
 			if tg.Can(t.Context(), CanFailOver) == nil {
-				_, err := tg.Promote(t.Context(), 1)
+				_, err := tg.Promote(soon(t), 1)
 				noError(t, err)
 			}
 			noError(t, tg.Start(t.Context(), 1, false))
