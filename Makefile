@@ -99,6 +99,7 @@ vet:
 long:
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl ./internal/mutants
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere|TestCommandsOfTheDocumentsRun|TestDocumentedSearches|TestMux|TestFaultyPrograms|TestEmittedTestsFailWhileTheBugIsThere)$$' ./campaign ./cmd/oversell
+	OVERSELL_LOSSES=2 $(GO) test -timeout 60m -parallel 3 -run '^TestLossesAreDeclared$$' ./campaign
 	OVERSELL_PEERS=1 $(GO) test -timeout 60m -run '^Test(Peers|Searched)$$' ./adapters
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 2m ./internal/edn
 	$(GO) test -run '^$$' -fuzz FuzzJepsen -fuzztime 2m ./foreign

@@ -1,8 +1,8 @@
 package campaign
 
 import (
-	"cmp"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +32,8 @@ var independentLosses = [][]string{
 }
 
 // TestLossesAreDeclared runs every variant through faults in which servers lose data. What breaks is declared by a
-// flaw. In CI it is one fault for each variant, in turn; OVERSELL_LOSSES sets a number of seeds, and runs all.
+// flaw. In CI it is one fault for each lock, queue and generator, in turn: a run whose stock is lost waits for half a
+// minute. OVERSELL_LOSSES sets a number of seeds, and runs all.
 func TestLossesAreDeclared(t *testing.T) {
 	servertest.NeedServer(t)
 	seeds, _ := strconv.Atoi(os.Getenv("OVERSELL_LOSSES"))
@@ -42,7 +43,7 @@ func TestLossesAreDeclared(t *testing.T) {
 			faults = independentLosses
 		}
 		for j, fault := range faults {
-			if seeds == 0 && j != i%len(faults) {
+			if seeds == 0 && (j != i%len(faults) || slices.Contains(args, "seckill") || slices.Contains(args, "dispatch")) {
 				continue
 			}
 			c := Cell{Args: with(with(args, "--clients", "8", "--timeout", "500ms"), fault...)}
@@ -93,7 +94,7 @@ func everyVariant() (all [][]string) {
 		}
 	}
 	for _, v := range idimpl.Variants {
-		all = append(all, []string{"--scenario", "ids", "--ids", v.Name, "--lock", cmp.Or(map[string]string{"get-set": "lua-release"}[v.Name], "none"), "--duration", "1s", "--ttl", "1s"})
+		all = append(all, []string{"--scenario", "ids", "--ids", v.Name, "--lock", "none", "--duration", "1s"})
 	}
 	for _, v := range dispatchimpl.Variants {
 		all = append(all, []string{"--scenario", "dispatch", "--dispatch", v.Name, "--lock", lockFor(v.Needs), "--ops", "400", "--ttl", "1s"})
