@@ -26,14 +26,14 @@ var losses = [][]string{
 	{"--topology", "cluster", "--fault", "failover at 200ms"},
 }
 
-// independentLosses are the same for independent masters.
+// independentLosses are such faults for locks on independent masters.
 var independentLosses = [][]string{
 	{"--topology", "masters:3", "--fault", "restart node 1 empty at 200ms", "--fault", "restart node 2 empty at 300ms", "--fault", "restart node 3 empty at 400ms"},
 }
 
-// TestLossesAreDeclared runs every variant through faults in which servers lose data. What breaks is declared by a
-// flaw. In CI it is one fault for each lock, queue and generator, in turn: a run whose stock is lost waits for half a
-// minute. OVERSELL_LOSSES sets a number of seeds, and runs all.
+// TestLossesAreDeclared runs variants under faults in which servers lose data, and checks that a flaw declares every
+// property that breaks. By default each lock, queue and generator runs under one of the faults, and sales under none: a sale
+// whose stock is lost waits for half a minute. With OVERSELL_LOSSES=n, all variants run under all faults, with n seeds.
 func TestLossesAreDeclared(t *testing.T) {
 	servertest.NeedServer(t)
 	seeds, _ := strconv.Atoi(os.Getenv("OVERSELL_LOSSES"))
@@ -62,7 +62,7 @@ func TestLossesAreDeclared(t *testing.T) {
 	}
 }
 
-// everyVariant returns the flags of a run for each variant of each kind. Locks are sound where the variant relies on one.
+// everyVariant returns flags of a run for each variant of each kind. A variant that needs a lock runs with a sound one.
 func everyVariant() (all [][]string) {
 	lockFor := func(needs variant.Needs) string {
 		if needs.Fence {

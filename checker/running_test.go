@@ -199,8 +199,8 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce checks that monitors come to the same verdicts, word for word, whether they are given operations one by one
-// or many at once.
+// TestManyAtOnce checks that monitors reach the same verdicts, word for word, whether they observe operations one by one or in
+// batches.
 func TestManyAtOnce(t *testing.T) {
 	for name, run := range runningRuns {
 		t.Run(name, func(t *testing.T) {

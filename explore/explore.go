@@ -703,13 +703,13 @@ func (x *search) decide(r *reports.Exploration, c Config, start state, rests str
 	return nil
 }
 
-// testedAlone reports whether one client puts a promise to the test within the bounds.
+// testedAlone reports whether a search with one client decides a promise within the bounds.
 func (c *Config) testedAlone(p history.Promise) bool {
 	b := c.Bounds
 	return rules.TestedAlone(p) && b.Resends > 0 && b.Lost+b.Late > 0
 }
 
-// uncontended says why one client does not put a promise to the test.
+// uncontended is the reason why a search with one client does not decide a promise.
 const uncontended = "one client has no contention"
 
 // untried returns what the search did not try, because of what the clients sent and how they used their clocks.

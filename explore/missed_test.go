@@ -29,8 +29,8 @@ func mutexOf(t *testing.T, make func(variant.Env) lockimpl.Locker, bounds report
 	return r
 }
 
-// filling returns a script that acquires a lock and stores n times. The first grant of all expires 150 ms too early, and
-// later than clients that begin with a part of a second.
+// filling returns a script that acquires a lock and stores n instants in a list. The key of the first grant expires 150 ms
+// before the promised end of the lease.
 func filling(n int) *redis.Script {
 	return redis.NewScript(fmt.Sprintf(`if redis.call('exists', KEYS[1]) == 1 then return 0 end
 		local px = tonumber(ARGV[2])

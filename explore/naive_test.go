@@ -34,7 +34,7 @@ type simple struct {
 	look    map[variant.Property]bool
 	seen    map[string]bool
 	ran     map[string]stand
-	// ahead returns after which times something may happen by itself.
+	// ahead returns the times by which the enumeration lets time pass.
 	ahead func(situation) []time.Duration
 }
 
@@ -88,7 +88,8 @@ func naive(t *testing.T, c Config, limit int) (naively, bool) {
 	return naiveAhead(t, c, limit, nil)
 }
 
-// naiveAhead is naive with the times to which it lets time pass; nil: those of expiries.
+// naiveAhead is naive with the times by which it lets time pass. If ahead is nil, these are the times until something
+// expires.
 func naiveAhead(t *testing.T, c Config, limit int, ahead func(situation) []time.Duration) (naively, bool) {
 	t.Helper()
 	if err := c.Complete(); err != nil {
@@ -450,7 +451,7 @@ func (s *simple) judge(then *turned, c int, events []Event) {
 	}
 }
 
-// tell notes the result of a purchase or of a request for an id.
+// tell records the result of a purchase or of a request for an id.
 func (s *simple) tell(then *turned, e Event) {
 	result := e.Op.Result.String()
 	if e.Op.Kind == history.Buy {

@@ -278,8 +278,8 @@ func TestBoundsCount(t *testing.T) {
 	}
 }
 
-// TestOneClientIsEnough checks that a search with one client decides the promises that orders sent again may break, if a
-// message may be lost, and no others.
+// TestOneClientIsEnough checks which promises a search with one client decides: those about repeated orders, if messages may
+// be lost.
 func TestOneClientIsEnough(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -19,7 +19,7 @@ import (
 	"oversell/variant"
 )
 
-// timed is the client of a sale or a counter that looks at its clock.
+// timed is a client of a sale or a counter whose code reads the clock.
 type timed struct {
 	ctx context.Context
 	env variant.Env
@@ -42,7 +42,7 @@ func (c *timed) do(args ...any) any {
 // next increments the counter of all sales.
 func (c *timed) next() int64 { return c.do("incr", "sold").(int64) }
 
-// timedSale is a sale of which buy is the purchase: nil means that it sold a piece.
+// timedSale is a sale whose purchase is buy, which returns nil if it sold a piece.
 type timedSale struct {
 	env variant.Env
 	buy func(*timed) error
@@ -62,7 +62,7 @@ func (s *timedSale) State(context.Context) (stockimpl.State, error) {
 	return stockimpl.State{Left: 0, Sold: stockimpl.Unsaid}, nil
 }
 
-// timedIDs is a counter of which next is the request.
+// timedIDs is a counter whose request is next.
 type timedIDs struct {
 	env  variant.Env
 	next func(*timed) int64
@@ -79,7 +79,7 @@ const (
 	sec        = time.Second
 )
 
-// soldIf returns whether an order is sold: the first of all is, and another one if wrong.
+// soldIf returns the result of the purchase with a number: the first sells a piece, and so does a later one if wrong is true.
 func soldIf(n int64, wrong bool) error {
 	if n > 1 && !wrong {
 		return stockimpl.ErrSoldOut
@@ -87,7 +87,7 @@ func soldIf(n int64, wrong bool) error {
 	return nil
 }
 
-// after returns a purchase that looks at the clock after its command, and sells again if wrong.
+// after returns a purchase that reads the clock after its command. It sells a piece too many if wrong says so.
 func after(wrong func(at time.Duration) bool) func(*timed) error {
 	return func(c *timed) error {
 		n := c.next()
@@ -95,7 +95,7 @@ func after(wrong func(at time.Duration) bool) func(*timed) error {
 	}
 }
 
-// twice returns a purchase that looks at the clock before and after its command.
+// twice returns a purchase that reads the clock before and after its command. It sells a piece too many if wrong says so.
 func twice(wrong func(a, b time.Duration) bool) func(*timed) error {
 	return func(c *timed) error {
 		a := c.at()
@@ -104,7 +104,7 @@ func twice(wrong func(a, b time.Duration) bool) func(*timed) error {
 	}
 }
 
-func within2(from, to time.Duration) func(time.Duration) bool {
+func between(from, to time.Duration) func(time.Duration) bool {
 	return func(at time.Duration) bool { return from <= at && at < to }
 }
 
@@ -112,7 +112,29 @@ func from(start time.Duration) func(time.Duration) bool {
 	return func(at time.Duration) bool { return at >= start }
 }
 
-// stored returns a purchase that stores the time of the first, and sells again so long after it.
+// result is the result of a purchase from some time on.
+type result struct {
+	from time.Duration
+	err  error
+}
+
+// inTurn returns a purchase that is refused as sold out, and later has other results; the first of all sells a piece.
+func inTurn(results ...result) func(*timed) error {
+	return func(c *timed) error {
+		n, at, err := c.next(), c.at(), stockimpl.ErrSoldOut
+		for _, r := range results {
+			if at >= r.from {
+				err = r.err
+			}
+		}
+		if n == 1 {
+			return nil
+		}
+		return err
+	}
+}
+
+// stored returns a purchase that stores the time of the first purchase, and sells a piece too many so long after it.
 func stored(long time.Duration) func(*timed) error {
 	return func(c *timed) error {
 		now := c.at()
@@ -125,7 +147,8 @@ func stored(long time.Duration) func(*timed) error {
 	}
 }
 
-// expiring returns a purchase that sells again if its first look, its second, and a key that lives so long, fit.
+// expiring returns a purchase that reads the clock, looks whether a key with this time to live is there, and reads the clock
+// again. It sells a piece too many if wrong says so.
 func expiring(lives time.Duration, wrong func(a, b time.Duration, there bool) bool) func(*timed) error {
 	return func(c *timed) error {
 		a := c.at()
@@ -139,7 +162,7 @@ func expiring(lives time.Duration, wrong func(a, b time.Duration, there bool) bo
 	}
 }
 
-// timedSales are purchases, and whether they oversell, found by reasoning.
+// timedSales are purchases, and whether they can oversell, as decided by hand.
 var timedSales = []struct {
 	name   string
 	bounds reports.Bounds
@@ -153,54 +176,17 @@ var timedSales = []struct {
 	{"just before the end of the lease", reports.Bounds{Advances: 1}, true, after(from(1499 * time.Millisecond))},
 	{"just after the end of the lease", reports.Bounds{Advances: 1}, true, after(from(1501 * time.Millisecond))},
 	{"long after the lease", reports.Bounds{Advances: 1}, true, after(from(15 * sec))},
-	{"until the end of the lease", reports.Bounds{Advances: 1}, true, after(within2(halfSecond, 1500*time.Millisecond))},
-	{"around the end of the lease", reports.Bounds{Advances: 1}, true, after(within2(sec, 2*sec))},
-	{"for a second after the lease", reports.Bounds{Advances: 1}, true, after(within2(2*sec, 3*sec))},
-	{"for half a second after the lease", reports.Bounds{Advances: 1}, true, after(within2(3*sec, 3500*time.Millisecond))},
+	{"until the end of the lease", reports.Bounds{Advances: 1}, true, after(between(halfSecond, 1500*time.Millisecond))},
+	{"around the end of the lease", reports.Bounds{Advances: 1}, true, after(between(sec, 2*sec))},
+	{"for a second after the lease", reports.Bounds{Advances: 1}, true, after(between(2*sec, 3*sec))},
+	{"for half a second after the lease", reports.Bounds{Advances: 1}, true, after(between(3*sec, 3500*time.Millisecond))},
 	{"never after the lease", reports.Bounds{Advances: 2}, false, after(func(time.Duration) bool { return false })},
 	{"in odd seconds from the fifth on", reports.Bounds{Advances: 1}, true, after(func(at time.Duration) bool { return at >= 5*sec && at/sec%2 == 1 })},
-	{"other errors first", reports.Bounds{Advances: 1}, true, func(c *timed) error {
-		n := c.next()
-		switch at := c.at(); {
-		case n == 1 || at >= 10*sec:
-			return nil
-		case at >= 2*sec:
-			return stockimpl.ErrStale
-		}
-		return stockimpl.ErrSoldOut
-	}},
-	{"three errors first", reports.Bounds{Advances: 1}, true, func(c *timed) error {
-		n := c.next()
-		switch at := c.at(); {
-		case n == 1 || at >= 12*sec:
-			return nil
-		case at >= 7*sec:
-			return stockimpl.ErrRepeated
-		case at >= 3*sec:
-			return stockimpl.ErrStale
-		}
-		return stockimpl.ErrSoldOut
-	}},
-	{"other errors only", reports.Bounds{Advances: 2}, false, func(c *timed) error {
-		n := c.next()
-		switch at := c.at(); {
-		case n == 1:
-			return nil
-		case at >= 2*sec:
-			return stockimpl.ErrStale
-		}
-		return stockimpl.ErrSoldOut
-	}},
-	{"an unknown result", reports.Bounds{Advances: 1}, false, func(c *timed) error {
-		n := c.next()
-		switch at := c.at(); {
-		case n == 1:
-			return nil
-		case at >= 2*sec:
-			return errors.New("who knows")
-		}
-		return stockimpl.ErrSoldOut
-	}},
+	{"other errors first", reports.Bounds{Advances: 1}, true, inTurn(result{2 * sec, stockimpl.ErrStale}, result{10 * sec, nil})},
+	{"three errors first", reports.Bounds{Advances: 1}, true,
+		inTurn(result{3 * sec, stockimpl.ErrStale}, result{7 * sec, stockimpl.ErrRepeated}, result{12 * sec, nil})},
+	{"other errors only", reports.Bounds{Advances: 2}, false, inTurn(result{2 * sec, stockimpl.ErrStale})},
+	{"an unknown result", reports.Bounds{Advances: 1}, false, inTurn(result{2 * sec, errors.New("who knows")})},
 	{"the first is refused later", reports.Bounds{Advances: 2}, false, func(c *timed) error {
 		n := c.next()
 		if at := c.at(); n > 1 || at >= 2*sec {
@@ -291,7 +277,7 @@ var timedSales = []struct {
 	{"each at its time, with one advance", reports.Bounds{Advances: 1}, false, eachAtItsTime},
 }
 
-// twoWaits sells again if ten seconds pass twice.
+// twoWaits is a purchase that sells a piece too many if ten seconds pass between two pairs of looks at the clock.
 func twoWaits(c *timed) error {
 	a := c.at()
 	n := c.next()
@@ -309,13 +295,13 @@ func twoWaits(c *timed) error {
 // eachAtItsTime sells the first piece between 2 s and 3 s, and another one between 4 s and 5 s.
 func eachAtItsTime(c *timed) error {
 	n := c.next()
-	if at := c.at(); n == 1 && within2(2*sec, 3*sec)(at) || n == 2 && within2(4*sec, 5*sec)(at) {
+	if at := c.at(); n == 1 && between(2*sec, 3*sec)(at) || n == 2 && between(4*sec, 5*sec)(at) {
 		return nil
 	}
 	return stockimpl.ErrSoldOut
 }
 
-// stepsOf returns the times by which the enumeration lets time pass: few if it may pass twice.
+// stepsOf returns the steps in which the enumeration lets time pass. There are few if it may pass twice.
 func stepsOf(b reports.Bounds) (all []time.Duration) {
 	if b.Advances > 1 {
 		return []time.Duration{sec, 1500 * time.Millisecond, 2 * sec, 3 * sec, 4 * sec, 6 * sec, 10 * sec}
@@ -326,7 +312,7 @@ func stepsOf(b reports.Bounds) (all []time.Duration) {
 	return all
 }
 
-// timedConfig returns a search of one of these.
+// timedConfig returns the configuration of a search by two clients, without a lock.
 func timedConfig(scenario string, bounds reports.Bounds, of variant.Object, p variant.Property) Config {
 	is, _ := scenarios.Find(scenario)
 	none, _ := lockimpl.Find("none")
@@ -334,8 +320,8 @@ func timedConfig(scenario string, bounds reports.Bounds, of variant.Object, p va
 	return Config{Bounds: bounds, Look: []history.Promise{{Of: of, Property: p}}, Run: scenarios.Config{Scenario: is, Lock: none}}
 }
 
-// compareBySteps compares the verdict of a search with one found by reasoning, and with an enumeration that lets time
-// pass by times that do not depend on the code.
+// compareBySteps compares the verdict of a search with the expected one, and with that of an enumeration whose steps of time
+// do not depend on the code.
 func compareBySteps(t *testing.T, c Config, breaks bool) {
 	t.Helper()
 	t.Parallel()
@@ -345,7 +331,7 @@ func compareBySteps(t *testing.T, c Config, breaks bool) {
 	}
 	steps := stepsOf(c.Bounds)
 	if plain, whole := naiveAhead(t, c, 100_000, func(situation) []time.Duration { return slices.Clone(steps) }); !whole || plain.verdict != want {
-		t.Errorf("the enumeration: %+v, %t", plain, whole)
+		t.Errorf("the enumeration found %s (complete: %t), want %s", plain.verdict, whole, want)
 	}
 	for _, c.Plain = range []bool{false, true} {
 		r, err := Run(t.Context(), c)
@@ -356,7 +342,7 @@ func compareBySteps(t *testing.T, c Config, breaks bool) {
 	}
 }
 
-// TestResultsThatDependOnTheClock checks sales that act differently at several times, and only in their results.
+// TestResultsThatDependOnTheClock checks searches of sales whose results depend on the time.
 func TestResultsThatDependOnTheClock(t *testing.T) {
 	for _, s := range timedSales {
 		t.Run(s.name, func(t *testing.T) {
@@ -367,7 +353,7 @@ func TestResultsThatDependOnTheClock(t *testing.T) {
 	}
 }
 
-// TestNumbersThatDependOnTheClock checks counters that act differently at several times.
+// TestNumbersThatDependOnTheClock checks searches of counters whose numbers depend on the time.
 func TestNumbersThatDependOnTheClock(t *testing.T) {
 	for _, s := range []struct {
 		name   string
@@ -390,7 +376,7 @@ func TestNumbersThatDependOnTheClock(t *testing.T) {
 		}},
 		{"one for a while", true, func(c *timed) int64 {
 			n := c.next()
-			if within2(2*sec, 4*sec)(c.at()) {
+			if between(2*sec, 4*sec)(c.at()) {
 				return 7
 			}
 			return n
@@ -414,8 +400,7 @@ func TestNumbersThatDependOnTheClock(t *testing.T) {
 	}
 }
 
-// TestLocksThatDependOnTheClock checks locks that act differently at several times, when they are taken, extended or
-// released.
+// TestLocksThatDependOnTheClock checks searches of locks whose acquire, extend or release depends on the time.
 func TestLocksThatDependOnTheClock(t *testing.T) {
 	soundly := granting(lockKey, fromStart)
 	since := func(env variant.Env) time.Duration { return env.Clock.Now().Sub(Epoch) }

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// calmConn is a connection for a driver that sets three deadlines for each command and asks, before each, whether the
-// connection is still alive.
+// calmConn is a connection that makes go-redis cheaper. For each command, go-redis sets three deadlines, and checks before
+// it that the connection is still open.
 //
-// Setting a deadline locks and moves a timer of the runtime. A calmConn leaves the timer where it is if the new deadline
-// is later, and moves it only if it fires too early: every few seconds instead of with every command.
+// Setting a deadline locks and moves a timer of the runtime. A calmConn does not move the timer if the new deadline is
+// later. It moves it when it fires too early, which is every few seconds.
 //
-// The question takes a system call. A trusted calmConn, which no fault of the run cuts, answers it without one if it has
-// just received something: nothing can be known about the time between any answer and the next command anyway.
+// The check takes a system call. A trusted calmConn, which no fault of the run cuts, skips it within stillAlive after it
+// has received something. A connection that is closed in that time fails the next command, as one does that is closed just
+// after the check.
 type calmConn struct {
 	net.Conn
 	raw         syscall.RawConn
@@ -25,14 +26,13 @@ type calmConn struct {
 
 	trusted  bool
 	made     time.Time
-	received atomic.Int64 // ns since made, when it last received something; 0: not yet
+	received atomic.Int64 // when it last received something, in ns since made; 0: never
 }
 
-// stillAlive is how long a trusted connection is taken to be alive after it has received something.
+// stillAlive is how long a trusted connection counts as open after it has received something.
 const stillAlive = time.Millisecond
 
-// calm returns a connection that behaves alike and takes less processor time; c itself if it is no socket, such as one
-// with TLS, which the driver asks nothing.
+// calm returns a calmConn for c, or c itself if it is not a socket: go-redis does not check connections with TLS.
 func calm(c net.Conn, trusted bool) net.Conn {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
@@ -73,8 +73,7 @@ func (d *deadline) arm() error {
 	return d.set(d.wanted)
 }
 
-// again reports whether an operation that ended with err must be continued, because the connection timed out before
-// the deadline.
+// again reports whether err is a timeout before the deadline. Then it has moved the timer, and the operation goes on.
 func (d *deadline) again(err error) bool {
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -112,10 +111,10 @@ func (c *calmConn) Write(b []byte) (written int, err error) {
 	}
 }
 
-// SyscallConn implements syscall.Conn for the driver's question whether the connection is alive.
+// SyscallConn implements [syscall.Conn], by which go-redis checks that the connection is open.
 func (c *calmConn) SyscallConn() (syscall.RawConn, error) { return rawCalm{c.raw, c}, nil }
 
-// rawCalm is the socket of a calmConn.
+// rawCalm is the [syscall.RawConn] of a calmConn.
 type rawCalm struct {
 	syscall.RawConn
 	conn *calmConn

@@ -29,7 +29,7 @@ func calmPair(t *testing.T, trusted bool) (c *calmConn, other net.Conn) {
 	return calm(dialed, trusted).(*calmConn), other
 }
 
-// TestDeadlines checks that the last deadline counts, whether it is earlier than the one before, later, or none.
+// TestDeadlines checks that the deadline set last applies, whether it is earlier or later than the one before, or none.
 func TestDeadlines(t *testing.T) {
 	const soon, never = 20 * time.Millisecond, time.Hour
 	after := func(d time.Duration) time.Time {
@@ -77,7 +77,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsWrittenOnce checks a write that goes on after the connection timed out too early.
+// TestEveryByteIsWrittenOnce checks that a write that goes on after an early timeout repeats and drops nothing.
 func TestEveryByteIsWrittenOnce(t *testing.T) {
 	c, other := calmPair(t, false)
 	much := make([]byte, 16<<20)

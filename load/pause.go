@@ -74,7 +74,7 @@ func greetings(cmds []redis.Cmder) (n int) {
 	return n
 }
 
-// greeting returns 1 for such a command and 0 for any other.
+// greeting returns 1 for a command with which go-redis opens a connection, and 0 for any other.
 func greeting(c redis.Cmder) int {
 	if c == nil {
 		return 0

@@ -223,7 +223,7 @@ type BrokenPromise struct {
 	// Runs is the number of runs with a violation, and Count the number of violations in all runs.
 	Runs  int `json:"runs"`
 	Count int `json:"count"`
-	// Unit is what Count counts, if that is the same in all runs; see [Property].
+	// Unit names what Count counts; see [Property]. It is empty if the runs differ in it.
 	Unit string `json:"unit,omitempty"`
 	// SoonestMS and MedianMS are when the first violation was seen, since the start of the run: in the run in which
 	// that was soonest, and in the median of the runs.

@@ -218,9 +218,9 @@ type Property struct {
 	Measured string `json:"measured"`
 	// Declared means that a flaw declares it broken under the conditions of the run.
 	Declared bool `json:"declared,omitempty"`
-	// Count is the number of violations, or by how many of Unit the property was broken.
+	// Count is the number of violations, or of what Unit names.
 	Count int `json:"count"`
-	// Unit is what Count counts: "piece", "order", "refusal" or "number"; empty for single violations.
+	// Unit names what Count counts: "piece", "order", "refusal" or "number". It is empty for violations.
 	Unit string `json:"unit,omitempty"`
 	// Opportunities is the number of situations in which the property could have been broken. Without any, nothing
 	// is concluded.

@@ -106,10 +106,10 @@ func figure(x float64) string {
 // Extent describes how often the property was broken, or by how much.
 func (p Property) Extent() string { return extent(p.Count, p.Unit, p.Name) }
 
-// Extent is [Property.Extent] for all runs.
+// Extent describes how often the property was broken in all runs, or by how much.
 func (p BrokenPromise) Extent() string { return extent(p.Count, p.Unit, p.Property) }
 
-// extent describes a count of a unit. Older documents have no units; in them, no-oversell counts pieces.
+// extent describes a count with its unit. Documents of earlier versions have no units; there, no-oversell counts pieces.
 func extent(n int, unit string, p variant.Property) string {
 	if unit == "" && p == variant.NoOversell {
 		unit = "piece"

@@ -142,7 +142,7 @@ func (c *Client) acquireOn(ctx context.Context, locker lockimpl.Locker, name str
 	return l, session, err
 }
 
-// keyOf returns the key of a lock for the history; that of the scenario's lock is known, and not interned again.
+// keyOf returns the key of a lock as a value of the history. That of the scenario's lock has been interned before.
 func (c *Client) keyOf(name string) history.Value {
 	if name == c.stage.lock.name {
 		return c.stage.lock.key
@@ -150,7 +150,7 @@ func (c *Client) keyOf(name string) history.Value {
 	return history.Text(name)
 }
 
-// viaOf returns what granted a lock for the history; mostly it is the same as the last time.
+// viaOf returns what granted a lock as a value of the history. It interns it only if it differs from the last one.
 func (c *Client) viaOf(name string) history.Value {
 	if c.via.name != name {
 		c.via = object{name, history.Text(name)}

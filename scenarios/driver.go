@@ -64,8 +64,8 @@ type driver interface {
 	keepsComing() bool
 	// quiet reports, for a consumer that found nothing, whether nothing more can come.
 	quiet(c *Client) bool
-	// boundary is called with the place in a step of a client whose places are followed: before each acquisition, and
-	// before each action under the lock.
+	// boundary is called before each acquisition, and before each action under the lock, with the place in the step that
+	// the client has reached. It is only called for clients that are placed.
 	boundary(c *Client, at place)
 	// number returns a new number, unique among clients, of one of the kinds.
 	number(of string) int64
@@ -127,14 +127,14 @@ func (at place) holding(l lockimpl.Lock, session int64, next string) place {
 	return at
 }
 
-// reaches tells the driver that the client is about to acquire the lock.
+// reaches calls the boundary before an acquisition.
 func (c *Client) reaches(at place) {
 	if c.placed {
 		c.driver.boundary(c, at)
 	}
 }
 
-// reachesUnder tells the driver the client's next action under a lock, after an answer that it got there.
+// reachesUnder calls the boundary before the next action under a lock. a is the answer to the action before.
 func (c *Client) reachesUnder(l lockimpl.Lock, session int64, at place, next string, a answer) {
 	if c.placed { // otherwise the place is not even made
 		at = at.holding(l, session, next)

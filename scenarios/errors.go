@@ -7,20 +7,20 @@ import (
 	"oversell/internal/phrase"
 )
 
-// oftenest counts errors that differ at most in numbers, such as those of clients, and finds the most frequent.
+// oftenest finds the most frequent of many errors. Errors that differ only in their digits count as the same.
 type oftenest struct {
 	all   int
 	kinds map[string]*kindOfError
 	top   *kindOfError
 }
 
-// kindOfError is an error, and how often it or one like it came.
+// kindOfError is the first of the errors that count as the same, and how many there were.
 type kindOfError struct {
 	n     int
 	first error
 }
 
-// mostKinds bounds the memory: further kinds of errors only count.
+// mostKinds bounds the memory. An error of a further kind is only added to the total.
 const mostKinds = 100
 
 func (o *oftenest) add(err error) {
@@ -47,7 +47,7 @@ func (o *oftenest) add(err error) {
 	}
 }
 
-// settled reports whether all faults with a time are over.
+// settled reports whether all scheduled faults are over.
 func (r *run) settled() bool {
 	if r.injector == nil {
 		return false
@@ -60,7 +60,7 @@ func (r *run) settled() bool {
 	}
 }
 
-// errorsSince quotes the most frequent error of those after the faults; "" if there was none.
+// errorsSince quotes the most frequent error since the faults were over. It is "" if there was none.
 func (r *run) errorsSince() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *run) errorsSince() string {
 	return fmt.Sprintf("; %s ended since then in an error, most often (%d) like this: %s", phrase.Count(r.afterwards.all, "operation"), r.afterwards.top.n, text)
 }
 
-// plainError returns an error in one line, without secrets and the prefix of the run's keys.
+// plainError returns an error in one line, without secrets and without the prefix of the run's keys.
 func (r *run) plainError(err error) string {
 	return phrase.OneLine(r.target.Hide(strings.ReplaceAll(err.Error(), r.prefix, "")))
 }

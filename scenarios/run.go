@@ -150,7 +150,7 @@ type run struct {
 	mu         sync.Mutex
 	failures   int64    // operations that ended in an error
 	first      error    // the first error
-	afterwards oftenest // the errors after all faults with a time
+	afterwards oftenest // the errors since all scheduled faults were over
 	broken     error    // an error after which no client can go on
 }
 

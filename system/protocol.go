@@ -96,7 +96,7 @@ type answer struct {
 	began time.Time
 }
 
-// read reads the fields of an answer. A whole number may be spelled 7, 7.0 or 70e-1; the lock is kept as it is spelled.
+// read decodes an answer. Whole numbers may be written 7, 7.0 or 70e-1. The lock keeps its bytes.
 func (a *answer) read(line []byte) error {
 	if err := exactjson.Unmarshal(line, a); err != nil {
 		return err

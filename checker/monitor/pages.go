@@ -56,8 +56,8 @@ func (ps *Pages[T]) Add() int32 {
 	return ps.count - 1
 }
 
-// empty returns zero values. They may be those of a page that was packed when values were last added: this is why a pointer
-// to a value is not for long, see At.
+// empty returns a page of zero values. It uses the memory of a page that was packed when the page before was added, so
+// pointers to its values are no longer valid; see At.
 func (ps *Pages[T]) empty() *[1 << pageOf]T {
 	values := ps.spare
 	if values == nil {
@@ -67,8 +67,8 @@ func (ps *Pages[T]) empty() *[1 << pageOf]T {
 	return values
 }
 
-// At returns a value. It may be changed until other values have been read 16,384 times; after that, changes may be
-// lost, and once more values are added, it may be another one.
+// At returns a value. The pointer is valid until other values have been read 16,384 times. After that, changes may be
+// lost, and it may point to another value once more values have been added.
 func (ps *Pages[T]) At(number int32) *T {
 	i := number >> pageOf
 	p := &ps.all[i]
@@ -91,7 +91,8 @@ func (ps *Pages[T]) Packed() (values, bytes int) {
 	return values, bytes
 }
 
-// Each calls f for every value in the order of their addition. f must not change or keep it. Packed pages stay packed.
+// Each calls f with every value, in the order in which they were added. Packed pages stay packed. f must neither change
+// the value nor keep the pointer.
 func (ps *Pages[T]) Each(f func(number int32, v *T)) {
 	room := new([1 << pageOf]T)
 	for i := range int32(len(ps.all)) {
@@ -121,8 +122,8 @@ func (ps *Pages[T]) Clone() Pages[T] {
 	return c
 }
 
-// opened notes an open page, and packs another one if there are many, whose values it returns. It checks only one, so there
-// may be more if old values are read again.
+// opened adds a page to the open ones. If there are many, it packs one of them and returns the memory of its values. It
+// looks at only one, so more may be open if old values are read again.
 func (ps *Pages[T]) opened(i int32) *[1 << pageOf]T {
 	ps.open = append(ps.open, i)
 	if len(ps.open) <= openPages {
@@ -137,7 +138,7 @@ func (ps *Pages[T]) opened(i int32) *[1 << pageOf]T {
 	return ps.pack(old)
 }
 
-// pack packs a page, and returns the values that it had.
+// pack packs a page, and returns the memory of its values.
 func (ps *Pages[T]) pack(i int32) *[1 << pageOf]T {
 	p := &ps.all[i]
 	values := p.values

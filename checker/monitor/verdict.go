@@ -45,9 +45,9 @@ type Verdict struct {
 	Of       variant.Object
 	Property variant.Property
 	Result   Result
-	// Count is how many violations were found, or by how many of Unit the promise was broken.
+	// Count is the number of violations, or of what Unit names.
 	Count int
-	// Unit is what Count counts: "piece", "order", "refusal" or "number"; "" for single violations.
+	// Unit names what Count counts: "piece", "order", "refusal" or "number". It is "" for violations.
 	Unit string
 	// Opportunities counts the situations in this history in which a broken promise would have shown: for mutual
 	// exclusion, hand-overs and refusals on one key between clients that each had an answer. With none, nothing was
@@ -67,7 +67,7 @@ type Verdict struct {
 	Say func() string
 }
 
-// OneUnit returns the unit of the sum of two counts: that of both, or none if they differ.
+// OneUnit returns the unit of the sum of two counts. It is "" if their units differ.
 func OneUnit(a int, unitA string, b int, unitB string) string {
 	switch {
 	case a == 0:
@@ -107,14 +107,14 @@ type Monitor interface {
 	Verdict() Verdict
 }
 
-// Batcher is a Monitor that takes many operations at once.
+// Batcher is a Monitor that can observe many operations in one call.
 type Batcher interface {
 	// ObserveAll does what Observe does for each of the operations.
 	ObserveAll([]history.Op)
 }
 
-// Unseen returns those of a monitor's next operations that are to be entered in the book that it shares with others: seen is
-// how many operations it has seen, and entered how many are in the book. It counts all of them in both.
+// Unseen returns the operations of a batch that no monitor has entered yet in the record that several monitors share. seen
+// counts the operations that this monitor was given, and entered those in the record. Unseen adds the batch to both.
 func Unseen(ops []history.Op, seen, entered *int64) []history.Op {
 	*seen += int64(len(ops))
 	n := max(0, *seen-*entered)

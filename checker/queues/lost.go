@@ -120,7 +120,7 @@ func (q *queue) accounted(t *task) (done, dropped, open bool) {
 // mostNamed is how many lost tasks a verdict names.
 const mostNamed = 10
 
-// names lists the first of so many tasks, and the fate of the first ones of these.
+// names lists the first tasks of all that were lost, and says of some of them what happened last.
 func (q *queue) names(first []task, of int, tell bool) string {
 	const told = 3
 	var out []string

@@ -34,7 +34,7 @@ func packRecord(c *monitor.Packer, number int32, r, before *record) {
 	*before = *r
 }
 
-// isUsual reports whether a record has the fields that most records of its kind have.
+// isUsual reports whether a record has the outcome, reason and attempt of most records of its kind.
 func (r *record) isUsual() bool {
 	return r.outcome == history.OK && r.reason == history.NoReason && r.since == 0 && r.attempt == r.usualAttempt()
 }
@@ -67,7 +67,7 @@ func packTask(c *monitor.Packer, _ int32, t, before *task) {
 	*before = *t
 }
 
-// usual reports whether a task was enqueued, delivered and done once, and nothing else is known of it that is counted.
+// usual reports whether a task was enqueued, delivered and done once, and all its other counts are zero.
 func (t *task) usual() bool {
 	return t.puts == 1 && t.pops == 1 && t.takes == 1 && t.effects == 1 && t.done == 1 && !t.early && !t.doubted &&
 		t.maybePuts|t.repeats|t.drops|t.maybeDrops|t.repeated|t.maybeEffects|t.maybeDone|t.waiting|t.claimed|t.dead == 0

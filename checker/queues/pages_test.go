@@ -47,7 +47,7 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// TestPackEveryField checks that each field of a record and a task that is otherwise as most are is kept.
+// TestPackEveryField checks that packing loses no field of a record or a task.
 func TestPackEveryField(t *testing.T) {
 	packtest.Fields(t, packRecord, func(i int32) record {
 		at := time.Duration(i) * time.Microsecond
@@ -92,7 +92,7 @@ func packs[T comparable](t *testing.T, what string, code func(*monitor.Packer, i
 		seen++
 	})
 	if still, _ := ps.Packed(); seen != ps.Len() || still != values {
-		t.Errorf("of %d, %d were visited; %d packed ones, and %d before", ps.Len(), seen, still, values)
+		t.Errorf("Each visited %d of %d values, and left %d packed; before, %d were packed", seen, ps.Len(), still, values)
 	}
 	other := ps.Clone()
 	set(0, other.At(0))

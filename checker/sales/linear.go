@@ -340,7 +340,8 @@ func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Violated, Count: int(b.excess()), Unit: inPieces, Witness: []history.Op{*op}, Why: why}
 }
 
-// countedTooLate returns the first repetition with an effect of its own that was called after a sold-out answer had returned.
+// countedTooLate returns the repetition that returned first of those that were called after a sold-out answer had returned
+// and must have had an effect of their own; nil if there is none.
 func (p *product) countedTooLate() (first *history.Op) {
 	for _, r := range p.buys.unexplained {
 		if r.Call > p.first.Return && (first == nil || r.Return < first.Return || r.Return == first.Return && r.Client < first.Client) {

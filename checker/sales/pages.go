@@ -34,7 +34,7 @@ func packOrder(c *monitor.Packer, _ int32, o, before *order) {
 	}
 }
 
-// packedAs returns the kind of an order.
+// packedAs returns how an order is packed: onlySent, usual or other.
 func (o *order) packedAs(before *order) uint8 {
 	switch {
 	case !o.sent || o.told || o.product != before.product || o.tried != 0 || o.back != 0:

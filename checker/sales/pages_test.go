@@ -50,8 +50,7 @@ func TestPackOrder(t *testing.T) {
 	}
 }
 
-// TestPackEveryFieldOfAnOrder checks that each field is kept of an order that was only sent, and of one that had one
-// effect.
+// TestPackEveryFieldOfAnOrder checks that packing loses no field of an order, whether it was only sent or had an effect.
 func TestPackEveryFieldOfAnOrder(t *testing.T) {
 	packtest.Fields(t, packOrder, func(i int32) order {
 		o := order{sent: true}

@@ -124,7 +124,8 @@ func (p *product) balanced() (b accountedFor) {
 	return b
 }
 
-// provided says what must have happened to the pieces without an answer for the books to balance; "" if there are none.
+// provided says what must have become of purchases and refunds without an answer for the books to balance. It is "" if all
+// had answers.
 func (p *product) provided(b accountedFor) string {
 	sold, back := p.buys.untold, p.perhaps
 	gone := b.least + sold // sold, less those that came back
@@ -143,7 +144,7 @@ func (p *product) provided(b accountedFor) string {
 	return fmt.Sprintf(" if, without an answer, %s more changed hands than came back", say.Many(gone, "piece"))
 }
 
-// some describes n of all pieces.
+// some says that n of all pieces are meant.
 func some(n, all int64) string {
 	switch n {
 	case 0:

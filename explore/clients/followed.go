@@ -87,7 +87,7 @@ func (f *follower) ways(look edgeKey) (all [][]edgeKey) {
 	return all
 }
 
-// follow looks for the instants from which on the client behaves differently on a way.
+// follow finds the instants at which the behaviour of the client on a way changes.
 func (f *follower) follow(way []edgeKey) {
 	look := way[0]
 	for now, n := look.Now, 0; ; n++ {
@@ -131,8 +131,8 @@ func (t *Trie) Later(node uint32, which uint8) []time.Duration {
 	return t.later[lookFrom{node, which}]
 }
 
-// along runs a client that reads the clock at a time, and then gets the answers on a way. If it reads the clock again, it
-// is run once more for each span, after which it does.
+// along returns what a client does that reads the clock at a time, and then gets the answers on a way. If it reads the clock
+// again, that includes what it does if each span of t.spans passes in between.
 func (t *Trie) along(way []edgeKey, at time.Duration) *glimpse {
 	g := &glimpse{at: at}
 	spans := []time.Duration{0}
@@ -147,7 +147,8 @@ func (t *Trie) along(way []edgeKey, at time.Duration) *glimpse {
 	return g
 }
 
-// alongAfter notes what a client does on a way, if it reads the clock again only so long after the first time.
+// alongAfter adds to g what the client does if the span passes before it reads the clock again. It returns false if the
+// code could not be run.
 func (t *Trie) alongAfter(g *glimpse, way []edgeKey, span time.Duration) bool {
 	x, err := t.again(way[0].From, 0)
 	if err != nil {

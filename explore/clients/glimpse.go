@@ -37,22 +37,23 @@ type field struct {
 	text string
 }
 
-// glimpse runs a client that reads the clock at a time. If it reads the clock again in the same operation, before a
-// command, it is run once more for each span, after which it does: it may be held up between the two.
+// glimpse returns what a client does that reads the clock at a time. If it reads the clock again before its next command,
+// that includes what it does if each span of t.spans passes in between.
 func (t *Trie) glimpse(k lookAt, now time.Duration) *glimpse {
 	g := &glimpse{at: now}
-	again, is := t.glimpseAfter(g, k, 0)
-	for i := 0; is && again && i < len(t.spans) && !t.sparse; i++ {
-		_, is = t.glimpseAfter(g, k, t.spans[i])
+	again, ok := t.glimpseAfter(g, k, 0)
+	for i := 0; ok && again && i < len(t.spans) && !t.sparse; i++ {
+		_, ok = t.glimpseAfter(g, k, t.spans[i])
 	}
-	if !is {
+	if !ok {
 		return &glimpse{at: now, frame: "error"}
 	}
 	return g
 }
 
-// glimpseAfter notes what a client does that reads the clock again, if it does, only so long after the first time.
-func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is bool) {
+// glimpseAfter adds to g what the client does if the span passes before it reads the clock again. again reports whether it
+// reads it again. ok is false if the code could not be run.
+func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, ok bool) {
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
 		return false, true
@@ -94,7 +95,7 @@ func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, is
 	return again, true
 }
 
-// seen reports whether a request is a look at the clock of which the program sees the time.
+// seen reports whether a request reads the clock for the program, and not for the search.
 func seen(r coro.Request) bool { return r.Kind == coro.Clock && r.Label == "" }
 
 // requests notes the requests of a run.

@@ -27,8 +27,8 @@ type stretchOf struct{ from, turns time.Duration }
 // probeLimit bounds the number of executions that look for turns.
 const probeLimit = 50_000
 
-// mostTurns is how many instants are tried at which one look at the clock makes a client behave differently: code that
-// acts on parts of a second never ends to do so.
+// mostTurns bounds the turns of one look at the clock that are tried. Code that acts on fractions of a second has no last
+// one.
 const mostTurns = 12
 
 // Turns returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
@@ -37,9 +37,9 @@ func (t *Trie) Turns(node uint32, which uint8, now time.Duration) []time.Duratio
 	return *t.turning.Get(at, at.Hash())
 }
 
-// turnsAt returns the instants, in order, from each of which on a client that is about to read the clock behaves
-// differently than just before. The client may be held up until any of them: one that makes no difference to a promise,
-// like the end of its own lease, may come before one that does. It notes if there are too many.
+// turnsAt returns the turns of a client that is about to read the clock, in order: the instants at which its behaviour
+// changes. All of them are tried, since the first, such as the end of its own lease, may change nothing that a promise is
+// about. If there are more than mostTurns, the search says so.
 func (t *Trie) turnsAt(k lookAt) (all []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Trie) turnsAt(k lookAt) (all []time.Duration) {
 	}
 }
 
-// stretch returns the stretch of a look at the clock. The caller holds t.mu.
+// stretch returns the stretch of time in which a look at the clock lies. The caller holds t.mu.
 func (t *Trie) stretch(k lookAt) stretchOf {
 	for _, s := range t.level[k.lookFrom] {
 		if s.has(k.now) {
@@ -71,8 +71,8 @@ func (t *Trie) stretch(k lookAt) stretchOf {
 
 func (s stretchOf) has(at time.Duration) bool { return s.from <= at && (s.turns == 0 || at < s.turns) }
 
-// knows reports whether a look at the clock is known to turn at an instant, when stretches are followed from one to the
-// next. The caller holds t.mu.
+// knows reports whether an instant is one of the turns that follow a stretch, as far as they are known. The caller holds
+// t.mu.
 func (t *Trie) knows(from lookFrom, s stretchOf, at time.Duration) bool {
 	for n := 0; s.turns > 0 && s.turns < at && n < mostTurns; n++ {
 		i := slices.IndexFunc(t.level[from], func(o stretchOf) bool { return o.has(s.turns) })

@@ -273,13 +273,12 @@ func ms(d time.Duration) string {
 // pieces writes a number of pieces.
 func pieces(n int64) string { return phrase.Count(n, "piece") }
 
-// unanswered lists the promises that one client can break, since it orders again what had no answer. Of the others, those of
-// a sale and of a counter may break there, too, but they are put to the test only when clients compete: for the lock, for
-// the last piece, or for a number; and a queue has one client that enqueues and others that take.
+// unanswered lists the promises that a search with one client decides, because the client repeats orders that had no
+// answer. The others need clients that compete for the lock, for the last piece or for a number; and a queue needs one
+// client that enqueues and one that takes.
 var unanswered = []history.Promise{{Of: variant.Sale, Property: variant.OncePerOrder}, {Of: variant.Sale, Property: variant.NoUndersell}}
 
-// TestedAlone reports whether a search with one client puts a promise to the test, if an order without an answer, such as
-// one of which a message was lost, is sent again.
+// TestedAlone reports whether a search with one client decides a promise, if the client repeats orders that had no answer.
 func TestedAlone(p history.Promise) bool { return slices.Contains(unanswered, p) }
 
 // JudgesTheEnd reports which of two facts the promises need at the end: whether the lock can then be obtained, and what

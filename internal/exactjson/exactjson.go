@@ -204,7 +204,7 @@ func appendWhole(b, literal []byte) []byte {
 	return append(b, literal...)
 }
 
-// Int64 returns the value of a number of JSON, however it is spelled, and whether it is a whole number of 64 bits.
+// Int64 returns the value of a JSON number such as 7, 7.0 or 70e-1. ok is false if it is not a whole number of 64 bits.
 func Int64(number json.Number) (n int64, ok bool) {
 	d, ok := decimalOf(number)
 	if !ok || d.power < 0 || int64(len(d.digits))+d.power > int64(len("9223372036854775807")) {
@@ -218,14 +218,14 @@ func Int64(number json.Number) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// Equal reports whether two numbers of JSON have the same value. No digit is rounded.
+// Equal reports whether two JSON numbers have exactly the same value.
 func Equal(a, b json.Number) bool {
 	x, okX := decimalOf(a)
 	y, okY := decimalOf(b)
 	return okX && okY && x == y || a == b
 }
 
-// decimal is digits × 10^power. Its digits begin and end with none that is 0, except that of 0.
+// decimal is a number digits × 10^power. digits has no zeros at its ends, unless the number is 0.
 type decimal struct {
 	negative bool
 	digits   string

@@ -426,7 +426,7 @@ func TestCatalogue(t *testing.T) {
 	t.Logf("%d locks, %d queues, %d sales: %d flawed (%d published), %d sound", len(Locks()), len(Queues()), len(Sales()), flawed, published, sound)
 }
 
-// sample are some trials of every kind, with the promise that is broken first, or "" for sound ones.
+// sample names trials that TestSample makes every day, with a promise that the suite must name; "" if it must pass.
 var sample = map[string]variant.Property{
 	"lock/Explore/release-get-del": variant.OwnerOnlyRelease, "lock/Run/release-without-script": variant.OwnerOnlyRelease, "lock/Run/names-one-separator": variant.Progress,
 	"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion, "lock/Run/sound-two-permits": "",
@@ -434,7 +434,7 @@ var sample = map[string]variant.Property{
 	"sale/Run/checks-for-one": variant.NoOversell, "sale/Run/error-reply-sold-out": variant.NoUndersell, "sale/Run/order-zero": variant.OncePerOrder, "sale/Run/sound-suffixed-products": "",
 }
 
-// longSample are more of them, for "make long".
+// longSample names those that it makes in "make long", too.
 var longSample = map[string]variant.Property{
 	"lock/Explore/lease-from-answer": variant.MutualExclusion, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/sound-counter-beside": "", "lock/Run/hash-per-kind": variant.MutualExclusion,
 	"queue/Run/late-ack-forgets-id": variant.OneEntryPerID, "queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery,
@@ -442,7 +442,8 @@ var longSample = map[string]variant.Property{
 	"sale/Run/compares-text": variant.NoUndersell, "sale/Run/buys-again-on-error": variant.NoUndersell, "sale/Run/sound-lua": "", "sale/Run/sound-count": "", "sale/Run/sound-list-of-pieces": "",
 }
 
-// TestSample tries the implementations of the sample, and looks for the promise that is broken first.
+// TestSample checks that the suites and the search catch the flawed implementations of the sample, name the right promise,
+// and pass the sound ones.
 func TestSample(t *testing.T) {
 	sample := maps.Clone(sample)
 	if os.Getenv("OVERSELL_LONG") != "" {

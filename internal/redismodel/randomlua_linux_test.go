@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// luaWriter writes random Lua programs that say what they compute. Its variables are a to e, some of which are locals
-// of functions around.
+// luaWriter writes random Lua programs, which return what they have computed. Their variables are a to e, as locals of the
+// function and of the functions around it.
 type luaWriter struct {
 	*rand.Rand
 	out   strings.Builder
@@ -156,7 +156,7 @@ local a, b, c = 1, 'x', nil
 local function run(d, e)
 `
 
-// TestRandomLua compares random Lua programs on the model with a real server.
+// TestRandomLua checks that random Lua programs return the same from the model as from Redis.
 func TestRandomLua(t *testing.T) {
 	c := startServer(t).conns[0]
 	programs, known := 2000, 0
@@ -178,6 +178,6 @@ func TestRandomLua(t *testing.T) {
 		}
 	}
 	if known < programs/2 {
-		t.Errorf("only %d of %d programs were known", known, programs)
+		t.Errorf("the model knew %d of %d programs, want at least half", known, programs)
 	}
 }

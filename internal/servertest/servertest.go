@@ -117,8 +117,8 @@ func Unable(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// Python returns the path of the interpreter that python3 names, or skips the test. Where python3 is a script that looks
-// for the interpreter, as pyenv's is, a program that is started by it takes five times as long to start.
+// Python returns the path of the interpreter that python3 starts, or skips the test. With pyenv, python3 is a shell script
+// that takes five times as long to start as the interpreter itself.
 func Python(t testing.TB) string {
 	t.Helper()
 	path, err := python()

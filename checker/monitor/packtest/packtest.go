@@ -11,8 +11,8 @@ import (
 	"oversell/history"
 )
 
-// Fields checks that code keeps a change of each field of a value that is otherwise usual. usual returns the value with a
-// number.
+// Fields checks that values that differ from the usual ones in one field are packed without loss, for each field. usual
+// returns the usual value with a number.
 func Fields[T comparable](t *testing.T, code func(c *monitor.Packer, number int32, v, before *T), usual func(number int32) T) {
 	t.Helper()
 	const values = 200_000
@@ -28,7 +28,7 @@ func Fields[T comparable](t *testing.T, code func(c *monitor.Packer, number int3
 			*ps.At(ps.Add()) = v
 		}
 		if packed, _ := ps.Packed(); packed < values/2 {
-			t.Errorf("only %d of %d values are packed", packed, values)
+			t.Errorf("%d of %d values are packed, want at least half", packed, values)
 		}
 		ps.Each(func(i int32, v *T) {
 			if *v != want[i] {
@@ -38,7 +38,7 @@ func Fields[T comparable](t *testing.T, code func(c *monitor.Packer, number int3
 	}
 }
 
-// change makes a field, which may be unexported, another value.
+// change changes the value of a field, which may be unexported.
 func change(t *testing.T, f reflect.Value) {
 	t.Helper()
 	f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()

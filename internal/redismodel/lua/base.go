@@ -363,7 +363,7 @@ func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// fieldOf returns a function for a field of a table that our Lua keeps to itself.
+// fieldOf returns a function for a field of a table that gopher-lua keeps to itself.
 func fieldOf(name string) func(*lua.LTable) reflect.Value {
 	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
 	if !ok {

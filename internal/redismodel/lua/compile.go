@@ -16,9 +16,9 @@ const chunk = "user_script"
 
 // Compile compiles a script. unknown says why it cannot.
 //
-// Our Lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
-// calls of our own functions, under names that no script can use. So is nil: our Lua combines instructions that load nil
-// even if other registers lie between theirs.
+// gopher-lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
+// calls of our own functions, under names that no script can use. The constant nil is replaced by a call, too: gopher-lua
+// merges instructions that set registers to nil, and then also sets those between them.
 func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	if what := refused(text); what != "" {
 		return nil, what
@@ -42,7 +42,7 @@ func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	return proto, ""
 }
 
-// Lua 5.1 limits the outer variables that a function uses (60) and the nesting (200). Our Lua has other limits, so scripts
+// Lua 5.1 limits the outer variables that a function uses (60) and the nesting (200). gopher-lua has other limits, so scripts
 // beyond these are unknown. It takes fewer local variables than Lua 5.1, and does not compile scripts with more.
 const (
 	mostUpvalues = 60
@@ -95,7 +95,7 @@ func (r *rewriter) stmts(all []ast.Stmt) {
 	}
 }
 
-// evaluated makes a generic for loop take its function, state and first control value from three variables. Our Lua
+// evaluated makes a generic for loop take its function, state and first control value from three variables. gopher-lua
 // evaluates only as many expressions as the loop has names.
 func evaluated(s *ast.GenericForStmt) ast.Stmt {
 	block, values := &ast.DoBlockStmt{}, &ast.LocalAssignStmt{Exprs: s.Exprs}
@@ -115,7 +115,7 @@ func evaluated(s *ast.GenericForStmt) ast.Stmt {
 	return block
 }
 
-// several reports whether an expression may have any number of values.
+// several reports whether an expression may have more or less than one value.
 func several(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -126,8 +126,8 @@ func several(e ast.Expr) bool {
 	return false
 }
 
-// misplaced reports whether our Lua may leave the value of an expression in another place than the variable to which it
-// is assigned.
+// misplaced reports whether gopher-lua may fail to store the value of an expression in the variable to which it is
+// assigned.
 func misplaced(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.LogicalOpExpr:
@@ -140,8 +140,8 @@ func misplaced(e ast.Expr) bool {
 	return false
 }
 
-// separate makes an assignment evaluate everything first. Our Lua does not: in a, b = 1, a it assigns the new a to b, and
-// a = t.x and 5 leaves a as it was if t.x is nil.
+// separate makes an assignment evaluate all expressions before it assigns to any variable. gopher-lua does not: in a, b = 1, a
+// it assigns the new a to b, and a = t.x and 5 leaves a unchanged if t.x is nil.
 func separate(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(p ast.PositionHolder) {
@@ -194,7 +194,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 			s.Exprs = append(s.Exprs, call(s, "nil"))
 		}
 		if s.LastLine() == 0 && len(s.Names) == 1 && len(s.Exprs) == 1 {
-			// Our Lua takes local f = function for local function f, in which f is the function.
+			// gopher-lua takes local f = function for local function f, in which f is the function.
 			s.Names = append(s.Names, hidden+"none")
 		}
 	case *ast.FuncCallStmt:
@@ -237,8 +237,8 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	}
 }
 
-// counted returns the body of a loop that might not end. It does not begin with a jump: our Lua compiles jumps back to a
-// jump wrongly.
+// counted returns the body of a loop that might not end, with a call before it that counts its rounds. The call also keeps
+// the body from beginning with a jump, to which gopher-lua jumps back wrongly.
 func counted(at ast.PositionHolder, body []ast.Stmt) []ast.Stmt {
 	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
 	s.SetLine(at.Line())
@@ -314,7 +314,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	return e
 }
 
-// compared returns an operand of a comparison, where nil can stay.
+// compared rewrites an operand of a comparison. There, the constant nil does no harm.
 func (r *rewriter) compared(e ast.Expr) ast.Expr {
 	if _, ok := e.(*ast.NilExpr); ok {
 		return e
@@ -322,8 +322,8 @@ func (r *rewriter) compared(e ast.Expr) ast.Expr {
 	return r.expr(e)
 }
 
-// decided returns what a constant on the left of an operator decides. A loop whose condition begins with a constant would
-// jump back to a jump.
+// decided returns an expression without the operator if its left operand is a constant. A condition that begins with a
+// constant is compiled to a jump, to which gopher-lua jumps back wrongly.
 func decided(e *ast.LogicalOpExpr) ast.Expr {
 	truth, known := truth(e.Lhs)
 	switch {
@@ -341,7 +341,7 @@ func decided(e *ast.LogicalOpExpr) ast.Expr {
 	return e.Rhs
 }
 
-// truth reports whether a constant counts as true. known is false for other expressions.
+// truth returns the truth value of a constant. known is false for other expressions.
 func truth(e ast.Expr) (truth, known bool) {
 	switch e := e.(type) {
 	case *ast.FalseExpr:

@@ -54,7 +54,7 @@ func (m *Machine) count() {
 	}
 }
 
-// ownLimit: a limit of our Lua says nothing about Redis'.
+// ownLimit: a limit of gopher-lua says nothing about Redis'.
 func (m *Machine) ownLimit(thrown *lua.ApiError) {
 	if text, ok := thrown.Object.(lua.LString); ok && strings.HasSuffix(string(text), "overflow") {
 		m.x.Unknown("a Lua script that needs a large stack")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Our Lua accepts more than Lua 5.1 does, and reads some numbers differently. A script with such a part is unknown.
+// gopher-lua accepts more than Lua 5.1 does, and reads some numbers differently. A script with such a part is unknown.
 
 // A token is a word, a number, a text or a symbol.
 type token struct {
@@ -25,7 +25,7 @@ type scanner struct {
 	line int
 }
 
-// refused returns a part of a script that Lua 5.1 refuses, or reads differently than our Lua, or "".
+// refused returns a part of a script that Lua 5.1 refuses, or reads differently than gopher-lua, or "".
 func refused(text string) string {
 	var (
 		s      = &scanner{text: text, line: 1}
