@@ -2,12 +2,17 @@ package load
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/variant"
 )
 
 // calmPair returns a calm connection and its other end. Their buffers are small, so that a write of megabytes blocks.
@@ -100,5 +105,20 @@ func TestEveryByteIsWrittenOnce(t *testing.T) {
 	}
 	if err := <-read; err != nil || !bytes.Equal(got, much) {
 		t.Errorf("other bytes arrived: %v", err)
+	}
+}
+
+// TestOnlyRunsWithoutFaultsTrust checks that the connections of a run with faults are checked before each command.
+func TestOnlyRunsWithoutFaultsTrust(t *testing.T) {
+	for _, inject := range []func(int32, *variant.Env) redis.Hook{nil, func(int32, *variant.Env) redis.Hook { return nil }} {
+		dialed, _ := calmPair(t, false)
+		dial := attending{&Engine{config: Config{Inject: inject}}}.DialHook(func(context.Context, string, string) (net.Conn, error) { return dialed.Conn, nil })
+		conn, err := dial(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trusted := conn.(*calmConn).trusted; trusted != (inject == nil) {
+			t.Errorf("with faults %t: the connection is trusted: %t", inject != nil, trusted)
+		}
 	}
 }
