@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -471,5 +472,28 @@ func TestLocksThatDependOnTheClock(t *testing.T) {
 			}
 			compareBySteps(t, c, l.breaks)
 		})
+	}
+}
+
+// TestManyTurnsAreTold checks that a search says so if a client acts differently at more times than are tried.
+func TestManyTurnsAreTold(t *testing.T) {
+	for seconds, told := range map[time.Duration]bool{4: false, 40: true} {
+		c := timedConfig("seckill", reports.Bounds{Advances: 1}, variant.Sale, variant.NoOversell)
+		c.Run.Sale = stockimpl.Variant{Name: "timed", New: func(env variant.Env, _ string) stockimpl.Sale {
+			return &timedSale{env, func(c *timed) error {
+				n := c.next()
+				if at := c.at(); n > 1 && at < seconds*sec && at/sec%2 == 1 {
+					return stockimpl.ErrStale
+				}
+				return soldIf(n, false)
+			}}
+		}}
+		e, err := Run(t.Context(), c)
+		if err != nil || e.Verdict != reports.Pass {
+			t.Fatalf("%d seconds: %s: %s, %v", seconds, e.Verdict, e.Why, err)
+		}
+		if says := strings.Contains(strings.Join(e.NotChecked, "\n"), "there are too many"); says != told {
+			t.Errorf("%d seconds: it says that there are too many times: %t; %q", seconds, says, e.NotChecked)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,6 +32,7 @@ func TestPoolUse(t *testing.T) {
 		return e
 	}
 	e := engine(1)
+	e.began = e.began.Add(-time.Hour) // commands take the time since they were sent
 	c, err := e.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +41,7 @@ func TestPoolUse(t *testing.T) {
 	get() // the first command also connects
 	before := e.PoolUse()
 	get()
-	if u := e.PoolUse().Less(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 {
+	if u := e.PoolUse().Less(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 || u.Took > time.Hour {
 		t.Errorf("nobody had to wait: %+v", u)
 	}
 	before = e.PoolUse()
@@ -67,5 +69,16 @@ func TestPoolUse(t *testing.T) {
 	get()
 	if u := own.PoolUse(); u != (PoolUse{}) {
 		t.Errorf("with a connection of its own: %+v", u)
+	}
+}
+
+// TestGreetings checks that the commands with which go-redis opens a connection do not count.
+func TestGreetings(t *testing.T) {
+	var cmds []redis.Cmder
+	for _, name := range []string{"hello", "AUTH", "select", "client", "get"} {
+		cmds = append(cmds, redis.NewStatusCmd(t.Context(), name))
+	}
+	if n := greetings(append(cmds, nil)); n != 4 {
+		t.Errorf("%d greetings, want 4", n)
 	}
 }

@@ -96,6 +96,12 @@ func packs[T comparable](t *testing.T, what string, code func(*monitor.Packer, i
 	}
 	other := ps.Clone()
 	set(0, other.At(0))
+	for range 2000 { // several pages
+		i := ps.Add()
+		set(i, ps.At(i))
+		all = append(all, *ps.At(i))
+		*other.At(other.Add()) = all[0]
+	}
 	for i := range ps.Len() {
 		check(i)
 	}

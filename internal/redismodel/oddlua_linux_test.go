@@ -75,6 +75,8 @@ return out`
 
 // oddScripts are scripts that one of the interpreters refuses, or that they may read differently.
 var oddScripts = []string{
+	"if redis.call('get', 'x') then local x end local y return type(y)", "if redis.call('set', 'x', 1).err then local x end local y return type(y)", "local a, b = nil return {type(a), type(b)}",
+	"local a, b, c = 1 return {type(a), type(b), type(c)}", "local a, b = (tostring(1)) return type(b)", "return {nil and 1 or 2, (nil), not nil}", "return (nil)()", "return (nil).x", "return true and unpack({1, 2})", "return {true and unpack({1, 2})}", "return {not nil and unpack({1, 2})}",
 	";", ";;return 1", "return 1;;", "local a = 1;; return a", "if true then ; end return 1", "do ; end", "repeat ; until true", "while false do ; end",
 	"local function f() ; end", "local f = function(a) ; end", "return 1 ;", "do break end", "while true do break ; end return 1", "while true do break; ; end",
 	"for i=1,2 do ; end", "if true then else ; end", "return {1;2}", "return {1;;2}", "return {;}", "return {1;2;}",
