@@ -195,6 +195,7 @@ func TestProgress(t *testing.T) {
 		{"many short tries with a pause", h, with(held(2, 2, 5, 7), held(3, 3, 9, 11), held(2, 4, 11, 14), held(3, 5, 15, 17)), Holds, ""},
 		{"granted too late", h, with(acquired(2, 2, 5, 18, 27)), Violated, ""},
 		{"granted late", h, with(acquired(2, 2, 5, 17, 26)), Holds, ""},
+		{"granted late, and then another too late", h, with(acquired(2, 2, 5, 15, 24), released(2, 2, 16, 17), acquired(3, 3, 18, 33, 42)), Violated, ""},
 		{"held all the time", h, []history.Op{acquired(1, 1, 1, 2, 100), held(2, 2, 3, 90)}, Holds, ""},
 		{"extended all the time", h, []history.Op{acquired(1, 1, 1, 2, 10), extended(1, 1, 9, 10, 100), held(2, 2, 3, 90)}, Holds, ""},
 		{"extended after it had lapsed", h, []history.Op{acquired(1, 1, 1, 2, 11), held(2, 2, 12, 13), extended(1, 1, 14, 15, 40), held(2, 3, 16, 39)}, Holds, ""},

@@ -66,7 +66,7 @@ func TestTheFirstOfSeveralIsNamed(t *testing.T) {
 		for i := range ops {
 			m.Observe(&ops[i])
 		}
-		if v := m.Verdict(); v.Result != Violated || !strings.Contains(v.Why, "order 0 of client 0, sent only after that") {
+		if v := m.Verdict(); v.Result != Violated || !strings.Contains(v.Why, "order 0 of client 0, sent only after that, is said to have been counted") {
 			t.Fatalf("%v: %s", v.Result, v.Why)
 		}
 	}
