@@ -136,7 +136,7 @@ func (t *Trie) Later(node uint32, which uint8) []time.Duration {
 func (t *Trie) along(way []edgeKey, at time.Duration) *glimpse {
 	g := &glimpse{at: at}
 	spans := []time.Duration{0}
-	if slices.ContainsFunc(way[1:], func(key edgeKey) bool { return seen(t.nodes.get(key.From).Pending[key.Which]) }) {
+	if slices.ContainsFunc(way[1:], func(key edgeKey) bool { return t.nodes.get(key.From).Pending[key.Which].Kind == coro.Clock }) {
 		spans = append(spans, t.spans...)
 	}
 	for _, span := range spans {
@@ -164,7 +164,7 @@ func (t *Trie) alongAfter(g *glimpse, way []edgeKey, span time.Duration) bool {
 			break // requests have shown that
 		}
 		moved = changed(moved, from.Pending[key.Which].Commands, ps[key.Which].Commands, x.book.Canonical)
-		if i > 0 && seen(ps[key.Which]) {
+		if i > 0 && ps[key.Which].Kind == coro.Clock {
 			by, span = by+span, 0
 		}
 		x.Resume(int(key.Which), t.shifted(key, by, ps[key.Which], moved))

@@ -37,66 +37,41 @@ type field struct {
 	text string
 }
 
-// glimpse returns what a client does that reads the clock at a time. If it reads the clock again before its next command,
-// that includes what it does if each span of t.spans passes in between.
+// glimpse runs a client that reads the clock at a time.
 func (t *Trie) glimpse(k lookAt, now time.Duration) *glimpse {
 	g := &glimpse{at: now}
-	again, ok := t.glimpseAfter(g, k, 0)
-	for i := 0; ok && again && i < len(t.spans) && !t.sparse; i++ {
-		_, ok = t.glimpseAfter(g, k, t.spans[i])
-	}
-	if !ok {
-		return &glimpse{at: now, frame: "error"}
-	}
-	return g
-}
-
-// glimpseAfter adds to g what the client does if the span passes before it reads the clock again. again reports whether it
-// reads it again. ok is false if the code could not be run.
-func (t *Trie) glimpseAfter(g *glimpse, k lookAt, span time.Duration) (again, ok bool) {
 	if t.probes++; t.probes > probeLimit {
 		t.blind.Store(true)
-		return false, true
+		return g
 	}
 	x, err := t.again(k.from, 0)
 	if err != nil {
-		return false, false
+		g.frame = "error"
+		return g
 	}
 	defer x.Code.Close()
 	var frame strings.Builder
-	now, ended := g.at, false
-	looked := seen(x.Code.Pending()[k.which])
 	x.Resume(int(k.which), coro.Observation{Now: now})
 	for {
 		for _, e := range x.Came {
 			g.event(&frame, x, e)
-			ended = ended || e.End
 		}
 		ps := x.Code.Pending()
 		if len(ps) != 1 || x.Code.Err() != nil || !Private(ps[0]) && ps[0].Kind != coro.Boundary {
 			break
 		}
-		if seen(ps[0]) && !ended {
-			if looked {
-				now, again = g.at+span, true
-			}
-			looked = true
-		}
 		x.Resume(0, coro.Observation{Now: now})
 	}
 	if x.Code.Err() != nil {
-		return again, false
+		return &glimpse{at: now, frame: "error"}
 	}
 	g.requests(&frame, x)
 	if !t.sparse {
 		t.further(g, &frame, x)
 	}
-	g.frame += frame.String()
-	return again, true
+	g.frame = frame.String()
+	return g
 }
-
-// seen reports whether a request reads the clock for the program, and not for the search.
-func seen(r coro.Request) bool { return r.Kind == coro.Clock && r.Label == "" }
 
 // requests notes the requests of a run.
 func (g *glimpse) requests(frame *strings.Builder, x *Run) {
