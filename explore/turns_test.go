@@ -224,6 +224,14 @@ var timedSales = []struct {
 	{"a difference without an advance", reports.Bounds{Stalls: 1}, false, twice(func(a, b time.Duration) bool { return b-a >= 2*sec })},
 	{"a difference of just a lease", reports.Bounds{Advances: 1}, true, twice(func(a, b time.Duration) bool { return b-a >= 1500*time.Millisecond })},
 	{"a difference within bounds", reports.Bounds{Advances: 1}, true, twice(func(a, b time.Duration) bool { return b-a >= 4*sec && b-a < 5*sec })},
+	{"a look before the command, after many other errors", reports.Bounds{Advances: 1}, true, func(c *timed) error {
+		at := c.at()
+		n := c.next()
+		if n > 1 && at < 10*sec && at/sec%2 == 1 {
+			return stockimpl.ErrStale
+		}
+		return soldIf(n, at >= 10*sec)
+	}},
 	{"late, then a difference", reports.Bounds{Advances: 2}, true, twice(func(a, b time.Duration) bool { return a >= 2*sec && b-a >= 3*sec })},
 	{"late, then a difference, with one advance", reports.Bounds{Advances: 1, Stalls: 1}, false, twice(func(a, b time.Duration) bool { return a >= 2*sec && b-a >= 3*sec })},
 	{"late, but not too late", reports.Bounds{Advances: 1}, true, twice(func(a, b time.Duration) bool { return a >= 2*sec && b < 4*sec })},
