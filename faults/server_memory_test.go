@@ -58,10 +58,17 @@ func TestEvict(t *testing.T) {
 	people := lockingCrowd(t, tg, 8, "Lock:order", 20*time.Second, 200*time.Millisecond)
 	awaitClients(t, tg, "connected_clients:9") // a connection takes memory
 	for range 5 {
-		broken(t, Site{Target: tg, Key: people.key, Await: people.await}, "evict")()
-		if err := people.await(t.Context()); err != nil {
+		var evicted int64 // the grant
+		await := func(ctx context.Context) error {
+			err := people.awaitAndKeep(ctx)
+			evicted = people.grants.Load()
+			return err
+		}
+		broken(t, Site{Target: tg, Key: people.key, Await: await}, "evict")()
+		if err := people.awaitMore(t.Context(), evicted); err != nil {
 			t.Fatal(err)
 		}
+		people.keeping.Store(false)
 	}
 	if n := overlaps(people.stop()); n < 5 {
 		t.Errorf("5 evictions led to %d overlaps", n)

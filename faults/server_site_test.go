@@ -197,8 +197,11 @@ func (c *crowd) turn(client redis.UniversalClient, id int, lease, section time.D
 }
 
 // await waits until a client is granted the lock; it is a Site.Await.
-func (c *crowd) await(ctx context.Context) error {
-	for n := c.grants.Load(); c.grants.Load() == n; {
+func (c *crowd) await(ctx context.Context) error { return c.awaitMore(ctx, c.grants.Load()) }
+
+// awaitMore waits until the lock was granted more than n times.
+func (c *crowd) awaitMore(ctx context.Context, n int64) error {
+	for c.grants.Load() <= n {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait until a client obtains the lock: %w", ctx.Err())

@@ -44,8 +44,9 @@ type Search struct {
 }
 
 // Drive drives the schedule of a counterexample against real servers, which must be empty. Every
-// answer is compared with the search's, except those that depend on the server's clock: what is left of an expiry may
-// differ by a second, and so may the numbers above zero in the answer of a script that asks for it. Time passes for real.
+// answer is compared with the search's. Points in time are those of the servers' clock, as much later as the schedule is
+// driven; they may differ by a second, and so may what is left of an expiry, and the numbers above zero in the answer of a
+// script that asks for it. Other answers that depend on the server's clock are not compared. Time passes for real.
 //
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.
@@ -53,10 +54,10 @@ func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
 		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
-		rules: rules.New(s.Run, s.Bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{},
+		rules: rules.New(s.Run, s.Bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}, times: newTimes(),
 	}
 	defer r.close()
-	if err := r.open(len(cx.Clients)); err != nil {
+	if err := r.open(len(cx.Clients), timed(cx.Steps)); err != nil {
 		return nil, err
 	}
 	for i, s := range cx.Steps {
@@ -89,6 +90,7 @@ type replay struct {
 	lines   map[line]*bufio.ReadWriter
 	conns   []net.Conn
 	now     time.Duration
+	times   *times
 	breach  *rules.Breach
 	last    bool                 // this is the last step
 	steps   int                  // done
@@ -111,10 +113,17 @@ type replayedClient struct {
 	held   []rules.Event // not yet judged
 }
 
-// open brings the servers to the state in which the schedule starts, and the clients to their first step.
-func (r *replay) open(n int) error {
+// open brings the servers to the state in which the schedule starts, and the clients to their first step. If the schedule
+// is timed, it starts at a whole second, like that of the search.
+func (r *replay) open(n int, timed bool) error {
 	if err := r.do(func(ctx context.Context, client *scenarios.Client) error { return client.Open(ctx) }); err != nil {
 		return fmt.Errorf("open the scenario: %w", err)
+	}
+	if timed {
+		second := time.Now().Truncate(time.Second).Add(time.Second)
+		if err := (clock.Real{}).Sleep(r.ctx, time.Until(second)); err != nil {
+			return err
+		}
 	}
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
@@ -158,7 +167,6 @@ func (r *replay) settle(p *replayedClient) error {
 }
 
 func (r *replay) came(p *replayedClient, e rules.Event) {
-	e.Op.Until = r.instant(e.Op.Until)
 	if e.Op.Kind != history.Join {
 		if e.End {
 			p.under = p.under[:max(len(p.under)-1, 0)]
@@ -172,14 +180,9 @@ func (r *replay) came(p *replayedClient, e rules.Event) {
 	}
 }
 
-// instant returns a time that an operation names as the clock of the schedule shows it. A server that computed it went by
-// its own clock, which is years ahead.
-func (r *replay) instant(at time.Duration) time.Duration {
-	if ahead := time.Since(servers.Epoch) - r.now; at > ahead/2 {
-		return at - ahead
-	}
-	return at
-}
+// start returns what the servers' clock shows where the schedule starts, if what has passed of the schedule passed without
+// delay.
+func (r *replay) start() time.Time { return time.Now().Add(-r.now) }
 
 // judge judges the client's events; calls are judged only when it goes on.
 func (r *replay) judge(p *replayedClient) {
@@ -377,10 +380,15 @@ func (r *replay) send(c servers.Call, s reports.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case reply == s.Reply, s.Clock:
-	case r.asksRest(c) && sameButRest(reply, s.Reply):
+	equal := func(got, want string) bool { return got == want }
+	if r.asksRest(c) {
+		equal = sameButRest
+	}
+	switch start := r.start(); {
+	case r.times.same(reply, s.Reply, start, equal), asksTime(c):
 		reply = s.Reply // so the client goes by the clock of the search
+	case s.Clock:
+		reply = r.times.toSchedule(reply, start)
 	default:
 		return "", fmt.Errorf("%w: the server answered %s, and in the search %s", ErrDiverged, servers.Replies(c, reply), servers.Replies(c, s.Reply))
 	}
@@ -407,6 +415,11 @@ func (r *replay) asksRest(c servers.Call) bool {
 		}
 		return strings.Contains(strings.ToUpper(text), "TTL")
 	})
+}
+
+// asksTime reports whether a call only asks for the time.
+func asksTime(c servers.Call) bool {
+	return len(c.Commands) == 1 && len(c.Commands[0]) == 1 && strings.EqualFold(c.Commands[0][0], "TIME")
 }
 
 // mostRest is how much two answers to PTTL may differ: the clock of a search stands while it executes commands.
@@ -462,16 +475,24 @@ func texts(reply string) (all []string) {
 	return all
 }
 
-// wire returns a call as it is sent. Scripts go as text, so that none needs to be known.
+// wire returns a call as it is sent. Scripts go as text, so that none needs to be known. Times are those of the servers.
 func (r *replay) wire(c servers.Call) string {
+	start := r.start()
 	var b strings.Builder
 	if c.Tx {
 		b.WriteString(instance.Request("MULTI"))
 	}
 	for _, cmd := range c.Commands {
-		if c, _ := rediscmd.Find(cmd[0]); c.Does(rediscmd.RunsHash) {
+		c, _ := rediscmd.Find(cmd[0])
+		cmd = slices.Clone(cmd)
+		for i := range cmd {
+			if i != 1 || !c.Does(rediscmd.RunsText) && !c.Does(rediscmd.RunsHash) {
+				cmd[i] = r.times.toServers(cmd[i], start)
+			}
+		}
+		if c.Does(rediscmd.RunsHash) {
 			if text, known := r.scripts.Text(cmd[1]); known {
-				cmd = append([]string{c.OtherScript.Name, text}, cmd[2:]...)
+				cmd[0], cmd[1] = c.OtherScript.Name, text
 			}
 		}
 		b.WriteString(instance.Request(cmd...))
