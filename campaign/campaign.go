@@ -197,7 +197,7 @@ func (s *Servers) Run(ctx context.Context, t Turn) (*judging.Result, error) {
 			return nil, runErr // nothing was recorded
 		}
 	}
-	j, err := file(dir, s.plan.JSONL)
+	j, err := file(dir, s.plan.JSONL, c)
 	return j, errors.Join(runErr, err)
 }
 

@@ -27,7 +27,7 @@ func differenceOf(a, b *history.History, ja, jb judging.Result) (reports.Differe
 		d.Kind = ja.Run.UsefulKind()
 	}
 	if a.Header.Scenario == b.Header.Scenario {
-		d.Measures = measures(blocksOf(a, &ja.Run, d.Kind), blocksOf(b, &jb.Run, d.Kind), &d)
+		d.Measures = measures(blocksOf(a, &ja, d.Kind), blocksOf(b, &jb, d.Kind), &d)
 	}
 	return d, nil
 }
@@ -106,38 +106,38 @@ const (
 	tail   = 10
 )
 
-// blocked is a run cut into parts of equal length.
+// blocked is a run cut into parts of equal length, from the start of its load: its work up to the end of the work, its
+// latencies up to the last return.
 type blocked struct {
 	kind string
-	long float64 // length of a part in seconds
 	done [blocks]float64
 	// slow counts latencies by part and bucket.
 	slow  [blocks][]int32
 	count int
-	run   *reports.Run
+	of    *judging.Result
 }
 
 // blocksOf cuts a run into parts.
-func blocksOf(h *history.History, r *reports.Run, kind string) *blocked {
-	b := &blocked{kind: kind, run: r}
-	useful := r.UsefulKind()
-	end := time.Duration(1)
+func blocksOf(h *history.History, j *judging.Result, kind string) *blocked {
+	b := &blocked{kind: kind, of: j}
+	load := time.Duration(1)
 	for op := range h.Each() {
 		if judging.Measured(op) {
-			end = max(end, op.Return)
+			load = max(load, op.Return-j.Work.Began)
 		}
 	}
-	b.long = end.Seconds() / blocks
+	part := func(op *history.Op, of time.Duration) int {
+		return min(int(float64(op.Return-j.Work.Began)/float64(of)*blocks), blocks-1)
+	}
 	for op := range h.Each() {
 		if !judging.Measured(op) {
 			continue
 		}
-		part := min(int(float64(op.Return)/float64(end)*blocks), blocks-1)
-		if op.Kind.String() == useful && op.Outcome == history.OK && op.Reason == history.NoReason {
-			b.done[part]++
+		if judging.Done(op, j.Work.Kind) {
+			b.done[part(op, max(j.Work.Within, 1))]++
 		}
 		if op.Kind.String() == b.kind {
-			b.add(part, op.Return-op.Call)
+			b.add(part(op, load), op.Return-op.Call)
 		}
 	}
 	return b
@@ -168,7 +168,7 @@ func (b *blocked) sample(parts []int) []float64 {
 			total += n
 		}
 	}
-	values := []float64{done / (b.long * float64(len(parts)))}
+	values := []float64{done / float64(len(parts)) * blocks / max(b.of.Work.Within.Seconds(), 1e-9)}
 	seen, i := int32(0), 0
 	for _, q := range quantiles {
 		rank := int32(math.Ceil(q * float64(total)))
@@ -195,21 +195,17 @@ func (b *blocked) resampled(seed uint64) (samples [][]float64) {
 	return samples
 }
 
-// told returns the values as the run's report has them.
+// told returns the values of the whole run.
 func (b *blocked) told() []float64 {
-	done := 0.0
-	for _, n := range b.done {
-		done += n
-	}
-	p := b.run.Latency[b.kind].Call
-	return []float64{done / (b.long * blocks), p.P50, p.P90, p.P99, p.P999}
+	p := b.of.Run.Latency[b.kind].Call
+	return []float64{b.of.Work.Rate(), p.P50, p.P90, p.P99, p.P999}
 }
 
 // measures compares two runs of one scenario.
 func measures(a, b *blocked, d *reports.Difference) (all []reports.Measure) {
 	as, bs := a.resampled(1), b.resampled(2)
 	at, bt := a.told(), b.told()
-	names := []string{a.run.UsefulWork(), a.kind + " p50", a.kind + " p90", a.kind + " p99", a.kind + " p99.9"}
+	names := []string{a.of.Run.UsefulWork(), a.kind + " p50", a.kind + " p90", a.kind + " p99", a.kind + " p99.9"}
 	for i, name := range names {
 		m := reports.Measure{Name: name, Unit: "ms", Sure: min(a.count, b.count) >= blocks}
 		if i == 0 {

@@ -63,6 +63,25 @@ func TestDifferMeasures(t *testing.T) {
 
 // TestDifferSettings checks that another variant counts as what is compared, that another number of clients makes two
 // runs incomparable, and that another seed does not matter.
+// TestDifferFromTheStartOfTheLoad checks that the rates are those of the load, whenever it began: those of a run whose
+// times are a minute later are the same, and so are their intervals.
+func TestDifferFromTheStartOfTheLoad(t *testing.T) {
+	a, b := steady(4000, time.Millisecond, 300*time.Microsecond, 1), steady(4000, time.Millisecond, 300*time.Microsecond, 1)
+	for i := range b.Ops {
+		op := &b.Ops[i]
+		op.Due, op.Call, op.Return = op.Due+time.Minute, op.Call+time.Minute, op.Return+time.Minute
+	}
+	for _, m := range differ(t, a, b).Measures {
+		if m.A != m.B {
+			t.Errorf("%s: %+v, and a minute later %+v", m.Name, m.A, m.B)
+		}
+	}
+	rate := differ(t, a, b).Measures[0].A
+	if rate.Value < 999 || rate.Value > 1001 || rate.Low > 1000 || rate.High < 1000 {
+		t.Errorf("the rate is %+v; want 1000 a second", rate)
+	}
+}
+
 func TestDifferSettings(t *testing.T) {
 	a, b := steady(100, time.Millisecond, time.Microsecond, 1), steady(100, time.Millisecond, time.Microsecond, 2)
 	b.Header.IDs = "get-set"

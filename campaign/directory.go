@@ -18,6 +18,7 @@ import (
 	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/reports"
+	"oversell/scenarios"
 	"oversell/variant"
 )
 
@@ -49,13 +50,16 @@ type runInfo struct {
 	SHA256 string `json:"history_sha256"`
 }
 
-// file judges the history in dir and writes all other files of the run directory.
-func file(dir string, jsonl bool) (*judging.Result, error) {
+// file judges the history that a run with this configuration left in dir, and writes all other files of the run directory.
+func file(dir string, jsonl bool, c scenarios.Config) (*judging.Result, error) {
 	h, err := history.Open(filepath.Join(dir, HistoryFile))
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
+	if h.Header.Seed != c.Seed || h.Header.Scenario != c.Scenario.Name {
+		h.Damage(fmt.Sprintf("damaged: it is of a run of %s with seed %d, and was put in the place of one of %s with seed %d", h.Header.Scenario, h.Header.Seed, c.Scenario.Name, c.Seed))
+	}
 	j := judging.Judge(h)
 	r, lat := j.Run, j.Latencies
 	errs := []error{
@@ -256,9 +260,10 @@ func unreadable(err error) reports.Run {
 	return reports.Run{Properties: []reports.Property{}, Faults: []reports.Fault{}, Verdict: reports.Inconclusive, Why: err.Error(), Cut: err.Error()}
 }
 
-// historiesIn finds the histories at a path, and also returns those it found if some are refused. A path that is
-// itself a history may be a pipe.
-func historiesIn(path string) ([]string, error) {
+// historiesIn finds the histories at a path: a file, a run directory, or up to two directories above those. It also
+// returns those it found if some are refused, or are missing from their run directories. A path that is itself a history
+// may be a pipe.
+func historiesIn(path string) (found []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoHistory, err)
@@ -266,18 +271,28 @@ func historiesIn(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	for _, pattern := range []string{HistoryFile, filepath.Join("*", HistoryFile), filepath.Join("*", "*", HistoryFile)} {
-		if found, _ := filepath.Glob(filepath.Join(GlobEscape(path), pattern)); len(found) > 0 {
-			var errs []error
-			found = slices.DeleteFunc(found, func(f string) bool {
-				err := ordinary(f)
+	var errs []error
+	for _, below := range []string{"", "*", filepath.Join("*", "*")} {
+		in := filepath.Join(GlobEscape(path), below)
+		histories, _ := filepath.Glob(filepath.Join(in, HistoryFile)) // sorted
+		for _, f := range histories {
+			if err := ordinary(f); err != nil {
 				errs = append(errs, err)
-				return err != nil
-			})
-			return found, errors.Join(errs...) // sorted
+				continue
+			}
+			found = append(found, f)
+		}
+		runs, _ := filepath.Glob(filepath.Join(in, runFile))
+		for _, f := range runs {
+			if lost := filepath.Join(filepath.Dir(f), HistoryFile); !Exists(lost) {
+				errs = append(errs, fmt.Errorf("%s is missing: %s is beside it", lost, runFile))
+			}
 		}
 	}
-	return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", errNoHistory, path, HistoryFile)
+	if len(found) == 0 && len(errs) == 0 {
+		return nil, fmt.Errorf("%w: %s holds no %s, nor do the directories in it", errNoHistory, path, HistoryFile)
+	}
+	return found, errors.Join(errs...)
 }
 
 // GlobEscape escapes a path so that a glob pattern matches only it.

@@ -127,6 +127,17 @@ func TestBoundToItsRun(t *testing.T) {
 	}
 }
 
+// TestHistoryOfAnotherRun checks that a run whose history was replaced while it ran is not judged by the other one.
+func TestHistoryOfAnotherRun(t *testing.T) {
+	p, _ := ran(t, options("lua-release"))
+	other := p.Runs[0]
+	other.Seed++
+	j, err := file(filepath.Join(p.Dir, runName(0, p.Runs[0])), false, other)
+	if err != nil || j.Run.Verdict != reports.Inconclusive || !strings.Contains(j.Run.Why, "was put in the place of one of seckill with seed") {
+		t.Errorf("%+v, %v", j.Run, err)
+	}
+}
+
 // TestCheckStops checks that a check stops even while it waits for a file that never ends.
 func TestCheckStops(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -45,6 +45,9 @@ func (t tally) String() string {
 func (t tally) all() bool  { return t.runs > 0 && t.broke == t.runs }
 func (t tally) none() bool { return t.runs > 0 && t.broke == 0 && t.unknown == 0 }
 
+// undecided reports whether no run broke the property, and it is not known either that each kept it.
+func (t tally) undecided() bool { return t.broke == 0 && !t.none() }
+
 // sold returns the pieces that each run sold.
 func sold(rs []ran) (pieces []int64) {
 	for _, r := range rs {
@@ -119,8 +122,8 @@ func unprotected(ctx context.Context, b *bench) (a answer, err error) {
 // one client alone.
 func oversells(open, atomic, alone tally) string {
 	switch {
-	case !atomic.none() || !alone.none() || open.runs == 0:
-		return reports.Inconclusive // something other than the race oversells
+	case !atomic.none() || !alone.none() || open.undecided():
+		return reports.Inconclusive // something other than the race oversells, or nobody knows
 	case open.broke == 0:
 		return reports.Refuted
 	}
@@ -172,7 +175,7 @@ func lockPrevents(ctx context.Context, b *bench, lock string) (a answer, err err
 // prevents decides C2 and C3 by sales under the lock, under none, and under a sound one.
 func prevents(locked, open, sound tally) string {
 	switch {
-	case open.broke == 0 || !sound.none() || locked.runs == 0:
+	case open.broke == 0 || !sound.none() || locked.undecided():
 		return reports.Inconclusive // this load never oversells, or something else does
 	case locked.broke > 0:
 		return reports.Refuted
@@ -576,7 +579,7 @@ func powerless(groups ...[]ran) string {
 // deadlocks decides C9 by runs with a crash between the commands and runs with a crash after them.
 func deadlocks(between, after tally, powerless string) string {
 	switch {
-	case powerless != "" || !after.none() || between.runs == 0:
+	case powerless != "" || !after.none() || between.undecided():
 		return reports.Inconclusive
 	case between.broke > 0:
 		return reports.Confirmed
@@ -740,7 +743,7 @@ func (b *bench) commandsOfAcquire(ctx context.Context, lock string) ([]string, e
 // the verdict of a search.
 func cannotDeadlock(commands int, stuck, control tally, powerless, searched string) string {
 	switch {
-	case powerless != "" || !control.all() || stuck.broke == 0 && !stuck.none():
+	case powerless != "" || !control.all() || stuck.undecided():
 		return reports.Inconclusive
 	case commands != 1 || stuck.broke > 0 || searched == reports.Violated:
 		return reports.Refuted
@@ -809,7 +812,7 @@ func steps(e reports.Exploration) int {
 // removesAnothers decides C12 by runs and searches with DEL, with GET and DEL, and with the script.
 func removesAnothers(del, getDel, script tally, powerless string, searched [3]reports.Exploration) string {
 	switch {
-	case powerless != "" || script.runs == 0:
+	case powerless != "" || script.undecided():
 		return reports.Inconclusive
 	case script.broke > 0 || searched[2].Verdict == reports.Violated:
 		return reports.Refuted
@@ -817,8 +820,15 @@ func removesAnothers(del, getDel, script tally, powerless string, searched [3]re
 		return reports.Inconclusive
 	case (del.broke > 0 || steps(searched[0]) > 0) && (getDel.broke > 0 || steps(searched[1]) > 0):
 		return reports.Confirmed
+	case unseen(del, searched[0]) || unseen(getDel, searched[1]):
+		return reports.Inconclusive
 	}
 	return reports.Refuted
+}
+
+// unseen reports whether neither runs nor a search show that a property is broken, or that it is kept.
+func unseen(in tally, searched reports.Exploration) bool {
+	return in.broke == 0 && steps(searched) == 0 && !in.none() && searched.Verdict != reports.Pass
 }
 
 // redlockLease is the lease of C18.
@@ -900,6 +910,8 @@ func keepsWorking(minority tally, grants, without int, powerless string) string 
 		return reports.Inconclusive // the lock works without a majority
 	case minority.broke > 0 || grants == 0:
 		return reports.Refuted
+	case minority.undecided():
+		return reports.Inconclusive
 	}
 	return reports.Confirmed
 }

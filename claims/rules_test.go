@@ -25,7 +25,7 @@ func searched(verdict string, steps int) reports.Exploration {
 // TestRules checks with made-up numbers that every rule can say yes, no, and that it does not know.
 func TestRules(t *testing.T) {
 	const yes, no, maybe, unknown = reports.Confirmed, reports.Refuted, reports.Depends, reports.Inconclusive
-	never, always := tally{broke: 0, runs: 3}, tally{broke: 3, runs: 3}
+	never, always, undecided := tally{broke: 0, runs: 3}, tally{broke: 3, runs: 3}, tally{runs: 3, unknown: 3}
 	onTime := []*job{{renew: true, gap: 210 * time.Millisecond}}
 	robbed := []*job{{renew: true, gap: 210 * time.Millisecond, entered: true}}
 	late := []*job{{renew: true, gap: 1200 * time.Millisecond, entered: true}}
@@ -54,10 +54,13 @@ func TestRules(t *testing.T) {
 		{"C1, a script oversells", oversells(always, tally{broke: 1, runs: 3}, never), unknown},
 		{"C1, a script of which nobody knows", oversells(always, tally{runs: 3, unknown: 1}, never), unknown},
 		{"C1, no run", oversells(tally{}, never, never), unknown},
+		{"C1, nobody knows", oversells(undecided, never, never), unknown},
 
 		{"C2, C3", prevents(always, always, never), no},
 		{"C2, C3, once is enough", prevents(tally{broke: 1, runs: 3}, always, never), no},
 		{"C2, C3, a lock that does", prevents(never, always, never), yes},
+		{"C2, C3, nobody knows", prevents(undecided, always, never), unknown},
+		{"C2, C3, once is enough, whatever the other runs did", prevents(tally{broke: 1, runs: 3, unknown: 2}, always, never), no},
 		{"C2, C3, no load oversells", prevents(never, never, never), unknown},
 		{"C2, C3, even the sound lock oversells", prevents(always, always, always), unknown},
 
@@ -91,6 +94,7 @@ func TestRules(t *testing.T) {
 
 		{"C9", deadlocks(always, never, ""), yes},
 		{"C9, it heals", deadlocks(never, never, ""), no},
+		{"C9, nobody knows", deadlocks(undecided, never, ""), unknown},
 		{"C9, any crash sticks", deadlocks(always, always, ""), unknown},
 		{"C9, nobody crashed", deadlocks(never, never, "the fault fired 0 times"), unknown},
 
@@ -109,6 +113,10 @@ func TestRules(t *testing.T) {
 		{"C12", removesAnothers(always, always, never, "", found), yes},
 		{"C12, the script does, too", removesAnothers(always, always, tally{broke: 1, runs: 4}, "", found), no},
 		{"C12, GET, DEL does not", removesAnothers(always, never, never, "", [3]reports.Exploration{found[0], searched(reports.Pass, 0), found[2]}), no},
+		{"C12, nobody knows of the script", removesAnothers(always, always, undecided, "", found), unknown},
+		{"C12, nobody knows of DEL", removesAnothers(undecided, always, never, "", [3]reports.Exploration{searched(reports.Inconclusive, 0), found[1], found[2]}), unknown},
+		{"C12, nobody knows of GET, DEL", removesAnothers(always, undecided, never, "", [3]reports.Exploration{found[0], searched(reports.Inconclusive, 0), found[2]}), unknown},
+		{"C12, a search knows of GET, DEL", removesAnothers(always, undecided, never, "", [3]reports.Exploration{found[0], searched(reports.Pass, 0), found[2]}), no},
 		{"C12, no holder was late", removesAnothers(never, never, never, "the fault fired 0 times", found), unknown},
 		{"C12, a search without end", removesAnothers(always, always, never, "", [3]reports.Exploration{found[0], found[1], searched(reports.Inconclusive, 0)}), unknown},
 
@@ -149,6 +157,8 @@ func TestRules(t *testing.T) {
 		{"C18, in both ways", bothWays(yes, yes), yes},
 		{"C18, in one way", bothWays(yes, no), maybe},
 		{"C18, one way not measured", bothWays(yes, unknown), unknown},
+		{"C18, nobody knows", keepsWorking(undecided, 300, 0, ""), unknown},
+		{"C18, nobody knows, and no grants", keepsWorking(undecided, 0, 0, ""), no},
 		{"C18, two holders", keepsWorking(tally{broke: 1, runs: 2}, 300, 0, ""), no},
 		{"C18, no more grants", keepsWorking(never, 0, 0, ""), no},
 		{"C18, a majority is not missed", keepsWorking(never, 300, 5, ""), unknown},

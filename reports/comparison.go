@@ -334,16 +334,18 @@ func (c Comparison) Recommend() (all []Recommendation) {
 			all = append(all, r)
 		}
 	}
-	speed := func(r Recommendation) float64 {
-		if r.Ratio == nil {
-			return 0
-		}
-		return r.Ratio.Median
-	}
 	slices.SortStableFunc(all, func(a, b Recommendation) int {
-		return cmp.Or(b.Configurations-a.Configurations, cmp.Compare(speed(b), speed(a)))
+		return cmp.Or(b.Configurations-a.Configurations, bySpeed(c.first(a.Contender), c.first(b.Contender)))
 	})
 	return all
+}
+
+// first returns the contender's cell in the first configuration; an empty one if it did not run there.
+func (c Comparison) first(contender int) (cell ComparisonCell) {
+	if i := slices.IndexFunc(c.Cells, func(x ComparisonCell) bool { return x.Configuration == 0 && x.Contender == contender }); i >= 0 {
+		cell = c.Cells[i]
+	}
+	return cell
 }
 
 // Surprises returns the cells with a decided outcome other than the declared one.

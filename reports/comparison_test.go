@@ -2,6 +2,7 @@ package reports
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,13 @@ func TestRecommendation(t *testing.T) {
 		},
 	}
 	c.Recommended = c.Recommend()
+	var order []int
+	for _, r := range c.Recommended {
+		order = append(order, r.Contender)
+	}
+	if want := []int{1, 0, 3, 5}; !slices.Equal(order, want) {
+		t.Errorf("recommended are %v; want %v: those that ran everywhere first, and then by the printed ratio", order, want)
+	}
 	want := "No violation seen in any configuration, fastest first: d (1.00×, runs in 1 of 2 configurations), b (0.50×), a (0.20×), f (runs in 1 of 2 configurations)"
 	if got := c.Choice(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

@@ -82,11 +82,7 @@ type recommended struct {
 // fastestFirst returns the contenders without a violation, by their speed in the first configuration.
 func (c Comparison) fastestFirst() (all []recommended) {
 	for _, r := range c.Recommended {
-		x := recommended{Recommendation: r}
-		if i := slices.IndexFunc(c.Cells, func(x ComparisonCell) bool { return x.Configuration == 0 && x.Contender == r.Contender }); i >= 0 {
-			x.cell = c.Cells[i]
-		}
-		all = append(all, x)
+		all = append(all, recommended{r, c.first(r.Contender)})
 	}
 	slices.SortStableFunc(all, func(a, b recommended) int { return bySpeed(a.cell, b.cell) })
 	return all

@@ -49,6 +49,9 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
   oversell check --export history.edn oversell-runs/20260102-150405/01-seckill-fenced-fenced`,
 		Args: between(1, -1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
+			if how.TimeLimit == 0 {
+				return errors.New("--time-limit 0s: want a positive time")
+			}
 			defer collectOften()()
 			d, err := campaign.CheckAs(cmd.Context(), how, paths...)
 			switch {

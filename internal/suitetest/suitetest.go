@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,22 @@ func (b *Breach) Unwrap() error { return b.How }
 // Broken reports that a promise, or a rule of the interface, was not kept.
 func Broken(promise variant.Property, format string, args ...any) error {
 	return &Breach{promise, fmt.Errorf(format, args...), time.Now()}
+}
+
+// Panicked is the error of code that panicked with a value, and where it did. It must be called while the panic is under way,
+// by the function that recovers.
+func Panicked(what string, value any) error {
+	return fmt.Errorf("%s panicked: %v\n%s", what, value, debug.Stack())
+}
+
+// Caught returns the error of f; if f panics, that it did.
+func Caught(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Panicked(what, p)
+		}
+	}()
+	return f()
 }
 
 // TooSlow says that a rule could not be completed in time. Its subtest is skipped, or fails if OVERSELL_REQUIRE_ALL=1.

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/server"
 	"oversell/variant"
@@ -34,6 +35,8 @@ type World struct {
 	// Doubted is called with a lease that may have been granted: the call without an answer was made at that time or
 	// later.
 	Doubted func(from time.Time, ttl time.Duration)
+	// Panicked, unless nil, is called with the error of a call, or of a function that Env.Go runs, that panicked.
+	Panicked func(error)
 }
 
 // Client is one client of the lock under test. Its commands pass through proxies of its
@@ -236,6 +239,8 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 	done := make(chan struct{})
 	c.beside.Go(func() {
 		defer close(done)
+		var err error
+		defer c.caught("a function that Env.Go runs", &err)
 		f(c.Ctx)
 	})
 	return variant.Join(done)
@@ -286,12 +291,23 @@ func (c *Client) Stuck() string {
 	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
 }
 
+// caught turns a panic of what a deferred call of it ends into an error, and tells the world.
+func (c *Client) caught(what string, err *error) {
+	if p := recover(); p != nil {
+		*err = suitetest.Panicked(what, p)
+		if c.world.Panicked != nil {
+			c.world.Panicked(*err)
+		}
+	}
+}
+
 // Acquire calls Acquire once.
-func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (l lockimpl.Lock, err error) {
 	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
+	defer c.caught("Acquire", &err)
 	start, disturbed := c.Env.Clock.Now(), c.disturbed()
 	began, healthy := time.Now(), c.world.Lasted()
-	l, err := c.Locker.Acquire(ctx, name, o)
+	l, err = c.Locker.Acquire(ctx, name, o)
 	if err == nil && l.Until.IsZero() {
 		l.Until = start.Add(o.TTL)
 	}
@@ -310,10 +326,11 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 }
 
 // Extend calls Extend once.
-func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, err error) {
 	defer c.begin(fmt.Sprintf("Extend of %q", l.Key))()
+	defer c.caught("Extend", &err)
 	start := c.Env.Clock.Now()
-	m, err := c.Locker.Extend(c.world.Ctx, l, ttl)
+	m, err = c.Locker.Extend(c.world.Ctx, l, ttl)
 	if err == nil && m.Until.IsZero() {
 		m.Until = start.Add(ttl)
 	}
@@ -321,8 +338,9 @@ func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, erro
 }
 
 // Release calls Release once.
-func (c *Client) Release(l lockimpl.Lock) error {
+func (c *Client) Release(l lockimpl.Lock) (err error) {
 	defer c.begin(fmt.Sprintf("Release of %q", l.Key))()
+	defer c.caught("Release", &err)
 	return c.Locker.Release(c.world.Ctx, l)
 }
 

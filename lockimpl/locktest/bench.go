@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
@@ -204,6 +206,8 @@ type bench struct {
 	made   []*client
 	doubts []doubt
 	parts  []*bench // see with
+	// panicked is the first panic of the lock's code.
+	panicked error
 }
 
 // doubt is a time in which a lock may be held without any client knowing: an acquire or a release had no answer.
@@ -241,7 +245,7 @@ func (b *bench) with(name string) *bench {
 	return n
 }
 
-// checked runs a check. It handles clients that fail to connect.
+// checked runs a check. It handles clients that fail to connect, and code of the lock that panics.
 func (b *bench) checked(check func(*bench) error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -249,10 +253,20 @@ func (b *bench) checked(check func(*bench) error) (err error) {
 		case failure:
 			err = p
 		default:
-			panic(p)
+			err = suitetest.Panicked("the lock", p)
 		}
 	}()
-	return check(b)
+	err = check(b)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cmp.Or(b.panicked, err)
+}
+
+// failed notes that a call of the lock panicked.
+func (b *bench) failed(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.panicked = cmp.Or(b.panicked, err)
 }
 
 // adopt keeps a client until the end.
@@ -447,10 +461,20 @@ func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error 
 	return broken(b.blamed(), "%s, the holder's own lock was gone %v before the end of its lease", after, left)
 }
 
-// intact checks that a holder still has its lock, and then has the holder release it.
+// intact checks that a holder still has its lock, and then has the holder extend it, if it can be, and release it.
 func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 	if err := b.held(holder, l, after); err != nil {
 		return err
+	}
+	if b.run.able.extends {
+		left := time.Until(holder.Until(l))
+		m, err := holder.Extend(l, b.ttl)
+		switch {
+		case err == nil:
+			l = m
+		case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
+			return broken(b.blamed(), "%s, the holder's extend was answered with ErrLost %v before the end of its lease", after, left.Round(time.Millisecond))
+		}
 	}
 	return b.givesBack(holder, l, after)
 }

@@ -46,7 +46,7 @@ func (c *client) forget() {
 func (b *bench) newClient(changes ...change) (*client, error) {
 	c := &client{b: b}
 	c.Client = lockclient.New(lockclient.World{
-		Ctx: b.ctx, Lock: b.run.lock, Server: b.run.server, Seed: b.run.seed, Lasted: b.run.lasted, Doubted: b.doubted,
+		Ctx: b.ctx, Lock: b.run.lock, Server: b.run.server, Seed: b.run.seed, Lasted: b.run.lasted, Doubted: b.doubted, Panicked: b.failed,
 	}, int(b.run.clients.Add(1)))
 	b.adopt(c)
 	if err := c.Connect(); err != nil {

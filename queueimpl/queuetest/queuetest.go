@@ -155,7 +155,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() { result <- r.check(ctx, b) }()
+	go func() { result <- suitetest.Caught("the queue", func() error { return r.check(ctx, b) }) }()
 	select {
 	case err := <-result:
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {

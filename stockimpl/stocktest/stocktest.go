@@ -143,7 +143,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() { result <- r.check(ctx, b) }()
+	go func() { result <- suitetest.Caught("the sale", func() error { return r.check(ctx, b) }) }()
 	select {
 	case err := <-result:
 		if why := b.beyond(context.WithoutCancel(ctx), err); why != "" {
