@@ -225,7 +225,7 @@ func (e Exploration) Entries() string {
 	case e.Queue != "":
 		return "delivery"
 	case e.IDs != "":
-		return "number generated"
+		return "number given out"
 	}
 	return "entry into the critical section"
 }

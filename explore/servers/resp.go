@@ -52,7 +52,7 @@ func value(reply string) (text, rest string) {
 
 // Quoted returns an argument as redis-cli shows it, quoted if necessary.
 func Quoted(arg string) string {
-	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"") {
+	if arg == "" || strings.ContainsAny(arg, " \t\r\n\"\\") {
 		return strconv.Quote(arg)
 	}
 	return arg

@@ -36,6 +36,9 @@ func TestRepliesForPeople(t *testing.T) {
 	for whole := "*2\r\n$3\r\nabc\r\n*1\r\n:1\r\n"; whole != ""; whole = whole[:len(whole)-1] {
 		_ = Replies(Call{}, whole)
 	}
+	if got, want := Quoted(`a\x`), `"a\\x"`; got != want {
+		t.Errorf("a backslash: %s; want %s, which differs from that of an escaped byte", got, want)
+	}
 	if strings.Contains(Quoted("a b"), "a b") && Quoted("a b") != `"a b"` {
 		t.Error(Quoted("a b"))
 	}
