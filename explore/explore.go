@@ -338,7 +338,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s, nil
 	case err == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle and its last millisecond, and all of them after a crash or a late message (%d more states)", times, s.Stats.States))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%d more states)", times, s.Stats.States))
 	default:
 		why := "the time was over"
 		if err != nil {

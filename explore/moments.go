@@ -127,17 +127,20 @@ func (w *worker) earliest(all []time.Duration, sure int) []time.Duration {
 	return few
 }
 
-// within adds two instants before the first one: half the time to it, and its last millisecond. They are whole
+// shortBefore is an instant near the end of a lease from which a replay has time for some commands.
+const shortBefore = 100 * time.Millisecond
+
+// within adds instants before the first one: half the time to it, shortBefore it, and its last millisecond. They are whole
 // milliseconds, as in Redis.
 func within(now time.Duration, all []time.Duration) []time.Duration {
 	first := all[0]
-	half, last := (now + (first-now)/2).Truncate(time.Millisecond), (first - 1).Truncate(time.Millisecond)
 	var more []time.Duration
-	for _, at := range []time.Duration{half, last} {
-		if at > now && at < first && !slices.Contains(more, at) {
+	for _, at := range []time.Duration{now + (first-now)/2, first - shortBefore, first - 1} {
+		if at = at.Truncate(time.Millisecond); at > now && at < first && !slices.Contains(more, at) {
 			more = append(more, at)
 		}
 	}
+	slices.Sort(more)
 	return append(more, all...)
 }
 
@@ -194,7 +197,7 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 const momentLimit = 64
 
 // storedLimit is momentLimit without those that [within] and [oddStarts] add.
-const storedLimit = momentLimit - 4
+const storedLimit = momentLimit - 5
 
 // probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.
 func (c *Config) probeSpans() []time.Duration {

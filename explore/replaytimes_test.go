@@ -24,7 +24,7 @@ var takeUntil = redis.NewScript(`local t = redis.call('time') local now = t[1] *
 	v = string.format('%.0f', now + ARGV[1])
 	redis.call('set', KEYS[1], v) return {v, 1}`)
 
-// timedLocks break mutual-exclusion, and servers tell or are told points in time before that.
+// timedLocks break mutual-exclusion, and servers tell or are told times before that.
 var timedLocks = []struct {
 	name     string
 	advances int
@@ -72,6 +72,16 @@ var timedLocks = []struct {
 		}
 		return until, "", err
 	}},
+	{"a waiter takes a lock of which no whole second is left, as TTL rounds it", 1, func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
+		until := env.Clock.Now().Add(o.TTL)
+		err := put(ctx, env, lockKey, "x", o.TTL)
+		if errors.Is(err, lockimpl.ErrHeld) {
+			if left, rest := env.Redis[0].TTL(ctx, lockKey).Result(); rest == nil && left == 0 {
+				err = env.Redis[0].Set(ctx, lockKey, "y", o.TTL).Err()
+			}
+		}
+		return until, "", err
+	}},
 }
 
 // TestReplayOfTimes checks that schedules in which servers tell or are told points in time break the same promise on a
@@ -83,7 +93,7 @@ func TestReplayOfTimes(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: l.advances, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
-			c.Run = scenarios.Config{Scenario: mutex, TTL: 4 * time.Second, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
+			c.Run = scenarios.Config{Scenario: mutex, TTL: 2 * time.Second, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
 				return &handmade{env: env, acquire: l.acquire}
 			}}}
 			r, err := Run(t.Context(), c)
