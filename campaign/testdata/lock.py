@@ -1,5 +1,6 @@
 """A lock for tests, with nothing but the standard library. The arguments are the mechanism and, maybe, a
 misbehaviour and the number of the request from which on it shows."""
+import encodings.idna  # by which create_connection looks up hosts: imported once, not in every process of a search
 import json, os, random, signal, socket, sys, threading, time, uuid
 
 kind, wrong, at = sys.argv[1:] + ["", "0"][len(sys.argv) - 2:]

@@ -1,4 +1,5 @@
 """A sale for tests: python3 sale.py flawed|sound."""
+import encodings.idna  # as in lock.py
 import json, os, socket, sys
 
 address = tuple(os.environ["REDIS_URL"].removeprefix("redis://").split("/")[0].split(":"))
