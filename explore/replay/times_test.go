@@ -38,7 +38,9 @@ func TestTimesMove(t *testing.T) {
 	}
 }
 
-func bulk(text string) string { return "$" + string(rune('0'+len(text)/10)) + string(rune('0'+len(text)%10)) + "\r\n" + text + "\r\n" }
+func bulk(text string) string {
+	return "$" + string(rune('0'+len(text)/10)) + string(rune('0'+len(text)%10)) + "\r\n" + text + "\r\n"
+}
 
 // TestTimesAreRemembered checks that a time that a server has told is told to it as it was, although the server was late.
 func TestTimesAreRemembered(t *testing.T) {
