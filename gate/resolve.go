@@ -110,7 +110,7 @@ type race struct {
 	flags      [2]flags    // of candidate and baseline
 	args       [2][]string // the same as command-line arguments
 	length     length      // length of a run, if the gate chooses it
-	build      string      // the other build; empty: both sides run in this process
+	build      string      // the absolute path of the other build; empty: both sides run in this process
 	procedure  procedure
 	identifier string
 }
@@ -577,8 +577,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 		return r, err
 	}
 	if c.Build.V != "" {
-		r.build = beside(p.Path, c.Build.V)
-		if _, err := exec.LookPath(r.build); err != nil {
+		if r.build, err = executable(beside(p.Path, c.Build.V)); err != nil {
 			return r, yamlfile.Wrong(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
 		}
 	}
@@ -653,16 +652,17 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
 		return p, yamlfile.Wrong(dir.at, "%s is not a directory in which a command can run", p.dir)
 	}
-	path := p.words[0]
-	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
+	path, err := p.words[0], error(nil)
+	if !strings.ContainsRune(path, filepath.Separator) {
+		path, err = exec.LookPath(path)
+	} else if !filepath.IsAbs(path) {
 		path = filepath.Join(p.dir, path)
 	}
-	found, err := exec.LookPath(path)
+	if err == nil {
+		p.path, err = executable(path)
+	}
 	if err != nil {
 		return p, yamlfile.Wrong(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
-	}
-	if p.path, err = filepath.Abs(found); err != nil {
-		return p, err
 	}
 	if history.V != "" {
 		p.history = history.V
@@ -673,10 +673,19 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 	return p, nil
 }
 
+// executable returns the absolute path of a program, or an error if the file at path cannot be run.
+func executable(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return exec.LookPath(path) // looks a path without a directory up in $PATH, so path must be absolute
+}
+
 // program is a command of the user's.
 type program struct {
 	words   []string
-	path    string // of the program, its first word
+	path    string // of the program, its first word; absolute
 	dir     string
 	history string // the file that it writes; may be empty
 }
