@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -162,16 +161,13 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 		return nil, err
 	}
 	m := &made{dir: dir, seed: seed}
-	switch printed, ok := printedDocument(dir); {
+	switch printed, ok := byDocument(dir, exit); {
 	case ctx.Err() != nil:
 		m.run = undecidedRun("the command was stopped before its end")
 	case p.history != "":
 		m.judgeHistory(p.history, before, exit)
 	case ok:
-		m.run = combined(printed.Runs)
-		if exit != 0 && m.run.Verdict == reports.Pass {
-			m.run = undecidedRun(fmt.Sprintf("the command printed a pass, but exited with %d", exit))
-		}
+		m.run = printed
 	default:
 		m.run = byExitCode(exit, dir)
 	}
@@ -262,15 +258,6 @@ func keepCopy(from, to string) error {
 	return reports.ToFile(to, func(f io.Writer) error { _, err := io.Copy(f, in); return err })
 }
 
-// printedDocument returns the oversell document that a program printed, if it did.
-func printedDocument(dir string) (d reports.Document, ok bool) {
-	source, err := os.ReadFile(filepath.Join(dir, stdoutFile))
-	if err != nil || json.Unmarshal(source, &d) != nil {
-		return d, false
-	}
-	return d, d.Schema == reports.Schema && len(d.Runs) > 0
-}
-
 // combined merges several runs into one with the worst verdict.
 func combined(runs []reports.Run) reports.Run {
 	if len(runs) == 1 {
@@ -283,9 +270,13 @@ func combined(runs []reports.Run) reports.Run {
 		all.Operations += r.Operations
 		all.Properties = append(all.Properties, r.Properties...)
 		all.Faults = append(all.Faults, r.Faults...)
-		all.Why = or(all.Why, r.Why)
 	}
 	all.Verdict = reports.Worst(verdicts...)
+	for _, r := range runs {
+		if r.Verdict == all.Verdict {
+			all.Why = or(all.Why, r.Why)
+		}
+	}
 	return all
 }
 

@@ -253,7 +253,7 @@ func jsonOf(t *testing.T, verdict string) string {
 	result := map[string]string{reports.Pass: reports.Holds, reports.Violated: reports.Broken}[verdict]
 	text, err := json.Marshal(reports.Document{Schema: reports.Schema, Runs: []reports.Run{{
 		Scenario: "seckill", Verdict: verdict,
-		Properties: []reports.Property{{Name: variant.NoOversell, Of: variant.Sale, Result: result, Measured: result, Why: "sold 2 of 1", Witness: []history.Op{}}},
+		Properties: []reports.Property{{Name: variant.NoOversell, Of: variant.Sale, Result: result, Measured: result, Opportunities: 50, Why: "sold 2 of 1", Witness: []history.Op{}}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

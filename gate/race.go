@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"oversell/campaign"
 	"oversell/campaign/judging"
 	"oversell/history"
@@ -512,7 +514,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = child.Run(cmd, patience)
 	var d reports.Document
-	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 {
+	if json.Unmarshal(stdout.Bytes(), &d) == nil && d.Schema == reports.Schema && len(d.Runs) == 1 && slices.Contains(reports.Verdicts, d.Runs[0].Verdict) {
 		runs = d.Runs
 	}
 	// Except after an environment error, the exit code is in the document, too.
@@ -520,7 +522,7 @@ func process(ctx context.Context, build string, args []string, seed uint64, dir 
 		return runs, nil
 	}
 	if err == nil {
-		err = fmt.Errorf("it does not print one run as %s", reports.Schema)
+		err = fmt.Errorf("it does not print one run as %s, with a verdict of %s", reports.Schema, english.WordSeries(reports.Verdicts, "or"))
 	}
 	said := phrase.OneLine(stderr.String())
 	return runs, fmt.Errorf("%s: %w: %s", shell(append([]string{build}, args...)), err, said[max(0, len(said)-300):])

@@ -330,6 +330,14 @@ performance:
 	if g.ExitCode() != reports.ExitEnvironment || !strings.Contains(g.Failed, "the server is gone") {
 		t.Errorf("a build with an environment error: exit code %d: %s", g.ExitCode(), g.Failed)
 	}
+	unknown := "#!/bin/sh\n" + `echo '{"schema":"oversell-report/1","runs":[{"acquired":9,"elapsed_ms":100,"verdict":"Violated"}]}'` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "odd"), []byte(unknown), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g = gated(t, mustLoad(t, text), Options{Self: filepath.Join(dir, "odd")})
+	if g.ExitCode() != reports.ExitEnvironment || !strings.Contains(g.Failed, "with a verdict of pass, violated or inconclusive") {
+		t.Errorf("a build with an unknown verdict: exit code %d: %s", g.ExitCode(), g.Failed)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("#!/bin/sh\necho unknown flag: --lock >&2\nexit 2\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func (t *tally) judge(spent time.Duration) reports.GateCase {
 
 func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why string) {
 	g := t.g
-	undecided := slices.IndexFunc(t.kept, func(m made) bool { return m.run.Verdict == reports.Inconclusive })
+	undecided := slices.IndexFunc(t.kept, func(m made) bool { return m.run.Verdict != reports.Pass && m.run.Verdict != reports.Violated })
 	switch {
 	case g.Expect.V == reports.Violated && t.settled():
 		return reports.Pass, ""

@@ -20,7 +20,10 @@ import (
 )
 
 // Schema identifies the format of a Document.
-const Schema = "oversell-report/1"
+const Schema = Schemas + "1"
+
+// Schemas begins the schemas of all versions.
+const Schemas = "oversell-report/"
 
 // Document is what --json prints: one or more judged runs.
 type Document struct {
@@ -35,6 +38,9 @@ const (
 	Inconclusive = "inconclusive"
 )
 
+// Verdicts are all verdicts of a run.
+var Verdicts = []string{Pass, Violated, Inconclusive}
+
 // Results of a property.
 const (
 	Holds      = "holds"
@@ -42,6 +48,9 @@ const (
 	Unknown    = "unknown"
 	NotClaimed = "not-claimed"
 )
+
+// Results are all results of a property.
+var Results = []string{Holds, Broken, Unknown, NotClaimed}
 
 // Run is one run with its judgement. It depends on the history alone, so judging a saved history again gives the
 // same bytes.

@@ -262,14 +262,22 @@ type Estimate struct {
 // worst lists verdicts in the order of exit codes.
 var worst = []string{Failed, Violated, Inconclusive, Slower, Pass}
 
-// Worst returns the worst of the verdicts; without any, Inconclusive.
+// Worst returns the worst of the verdicts; without any, Inconclusive. An unknown verdict counts as Inconclusive.
 func Worst(verdicts ...string) string {
-	for _, v := range worst {
-		if slices.Contains(verdicts, v) {
-			return v
-		}
+	if len(verdicts) == 0 {
+		return Inconclusive
 	}
-	return Inconclusive
+	rank := func(v string) int {
+		if i := slices.Index(worst, v); i >= 0 {
+			return i
+		}
+		return slices.Index(worst, Inconclusive)
+	}
+	first := len(worst)
+	for _, v := range verdicts {
+		first = min(first, rank(v))
+	}
+	return worst[first]
 }
 
 // Judged returns the verdict of a gate with these results.

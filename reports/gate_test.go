@@ -26,3 +26,25 @@ func TestGateExitCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestWorst checks the order of verdicts, and that one that nobody knows does not pass.
+func TestWorst(t *testing.T) {
+	for _, c := range []struct {
+		verdicts []string
+		want     string
+	}{
+		{nil, Inconclusive},
+		{[]string{Pass, Pass}, Pass},
+		{[]string{Pass, Slower}, Slower},
+		{[]string{Slower, Inconclusive, Pass}, Inconclusive},
+		{[]string{Inconclusive, Violated}, Violated},
+		{[]string{Violated, Failed}, Failed},
+		{[]string{Pass, ""}, Inconclusive},
+		{[]string{"Pass", Slower}, Inconclusive},
+		{[]string{"VIOLATED", Violated}, Violated},
+	} {
+		if got := Worst(c.verdicts...); got != c.want {
+			t.Errorf("%q: %s, want %s", c.verdicts, got, c.want)
+		}
+	}
+}
