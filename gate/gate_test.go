@@ -209,9 +209,15 @@ func TestCommand(t *testing.T) {
 	line := func(client, session int, kind string, call, back int) string {
 		return fmt.Sprintf(`{"client":%d,"kind":%q,"key":"order","arg":%d,"outcome":"ok","call_ns":%d,"return_ns":%d,"until_ns":1000000000}`+"\n", client, kind, session, call, back)
 	}
-	sound := write("sound.jsonl", header+line(1, 1, "acquire", 0, 10)+line(2, 2, "acquire", 5, 40)+line(1, 1, "release", 20, 30)+
-		line(1, 3, "acquire", 35, 70)+line(2, 2, "release", 50, 60)+line(2, 4, "acquire", 65, 100)+line(1, 3, "release", 80, 90)+line(2, 4, "release", 110, 120)+
-		`{"trailer":{"operations":8,"elapsed_ns":200}}`+"\n")
+	// handedOver is a history of a lock that goes from one client to the other, who waits for it, n times.
+	handedOver := func(n int) string {
+		text := header + line(1, 1, "acquire", 0, 10)
+		for i := 1; i <= n; i++ {
+			text += line(1+i%2, i+1, "acquire", 30*i-25, 30*i+10) + line(2-i%2, i, "release", 30*i-10, 30*i)
+		}
+		return text + line(1+n%2, n+1, "release", 30*n+20, 30*n+30) + fmt.Sprintf(`{"trailer":{"operations":%d,"elapsed_ns":%d}}`+"\n", 2*n+2, 30*n+100)
+	}
+	sound, short := write("sound.jsonl", handedOver(20)), write("short.jsonl", handedOver(7))
 	broken := write("broken.jsonl", header+line(1, 1, "acquire", 0, 10)+line(2, 2, "acquire", 5, 15)+line(1, 1, "release", 20, 30)+line(2, 2, "release", 50, 60)+`{"trailer":{"operations":4,"elapsed_ns":100}}`+"\n")
 	sh := func(script string) string { return fmt.Sprintf("[/bin/sh, -c, %q]", script) }
 	control := func(script, rest string) string {
@@ -231,7 +237,9 @@ func TestCommand(t *testing.T) {
 		{"prints a document that passes", "    command: " + sh("cat "+write("pass.json", pass)) + "\n" + control("cat "+write("violated.json", violated), ""), 0, "GREEN"},
 		{"prints a document that does not", "    command: " + sh("cat "+filepath.Join(histories, "violated.json")) + "\n" + control("exit 1", ""), 1, "sold 2 of 1"},
 		{"prints that all is well and fails", "    command: " + sh("cat "+filepath.Join(histories, "pass.json")+"; exit 9") + "\n" + control("exit 1", ""), 3, "exited with 9"},
-		{"leaves a sound history", "    command: " + sh("cp "+sound+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 0, "no violation seen in 3 opportunities"},
+		{"leaves a sound history", "    command: " + sh("cp "+sound+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 0, "no violation seen in 20 opportunities"},
+		{"leaves a short history", "    command: " + sh("cp "+short+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 3, "had only 7 opportunities to break, and at least 20 are needed"},
+		{"leaves several short histories", "    command: " + sh(`sed "s/elapsed_ns.:310/elapsed_ns\":31$OVERSELL_SEED/" `+short+" > h1.jsonl") + "\n    history: h1.jsonl\n    repeat: 3\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 0, "no violation seen in 21 opportunities"},
 		{"leaves a broken history", "    command: " + sh("cp "+broken+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 1, "mutual-exclusion of the lock"},
 		{"leaves no history", "    command: " + sh("exit 0") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "left no history"},
 		{"leaves an old history", "    command: " + sh("exit 0") + "\n    history: " + sound + "\n" + control("exit 1", ""), 3, "is older than the run"},
