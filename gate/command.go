@@ -2,6 +2,8 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -165,7 +167,7 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	case ctx.Err() != nil:
 		m.run = undecidedRun("the command was stopped before its end")
 	case p.history != "":
-		m.judgeHistory(p.history, before, exit)
+		m.judgeHistory(ctx, p.history, before, exit)
 	case ok:
 		m.run = printed
 	default:
@@ -212,8 +214,9 @@ func (r *running) spawn(ctx context.Context, p program, dir string, seed uint64)
 
 // written describes a file when it was written; the zero value: there is none.
 type written struct {
-	at   time.Time
-	size int64
+	at     time.Time
+	size   int64
+	digest string // of its contents; empty if they cannot be read
 }
 
 func stamp(path string) written {
@@ -221,21 +224,42 @@ func stamp(path string) written {
 	if path == "" || err != nil {
 		return written{}
 	}
-	return written{info.ModTime(), info.Size()}
+	return written{info.ModTime(), info.Size(), contents(path, info)}
 }
 
-// judgeHistory judges the history that a program has written, and copies it to the run's directory.
-func (m *made) judgeHistory(path string, before written, exit int) {
-	now := stamp(path)
+// contents returns a digest of a regular file; empty if it is another file, or cannot be read.
+func contents(path string, info os.FileInfo) string {
+	if !info.Mode().IsRegular() {
+		return "" // a pipe might never end
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// judgeHistory judges the history that a program has written, and copies it to the run's directory. When ctx ends, the
+// run decides nothing.
+func (m *made) judgeHistory(ctx context.Context, path string, before written, exit int) {
+	info, err := os.Stat(path)
 	switch {
-	case now == written{}:
+	case err != nil:
 		m.run = undecidedRun(fmt.Sprintf("the command left no history in %s (it exited with %d)", path, exit))
 		return
-	case now == before:
+	case !info.Mode().IsRegular():
+		m.run = undecidedRun(fmt.Sprintf("the command left no history in %s, which is not a regular file (it exited with %d)", path, exit))
+		return
+	case info.ModTime().Equal(before.at) && info.Size() == before.size:
 		m.run = undecidedRun(fmt.Sprintf("the command did not write its history: %s is older than the run (it exited with %d)", path, exit))
 		return
 	}
-	d, err := campaign.Check(context.Background(), path)
+	d, err := campaign.Check(ctx, path)
 	if err == nil {
 		err = keepCopy(path, filepath.Join(m.dir, filepath.Base(path)))
 	}
@@ -244,8 +268,14 @@ func (m *made) judgeHistory(path string, before written, exit int) {
 		return
 	}
 	m.run = combined(d.Runs)
-	if exit != 0 && m.run.Verdict == reports.Pass {
+	if m.run.Verdict != reports.Pass {
+		return
+	}
+	switch {
+	case exit != reports.ExitPass:
 		m.run.Verdict, m.run.Why = reports.Inconclusive, fmt.Sprintf("there is no violation in the history of the command, but it exited with %d", exit)
+	case info.Size() == before.size && before.digest != "" && contents(path, info) == before.digest:
+		m.run.Verdict, m.run.Why = reports.Inconclusive, fmt.Sprintf("the history %s is the same, byte for byte, as before the run, so it shows nothing new: remove it before the gate or, if the command writes the same each time, let it depend on OVERSELL_SEED, or set repeat: 1", path)
 	}
 }
 

@@ -205,20 +205,8 @@ func TestCommand(t *testing.T) {
 		}
 		return path
 	}
-	header := `{"schema":"oversell-history/1","scenario":"mutex","lock":"theirs","ttl_ns":1000000000,"promises":[{"of":"lock","property":"mutual-exclusion"}],"expected":"pass"}` + "\n"
-	line := func(client, session int, kind string, call, back int) string {
-		return fmt.Sprintf(`{"client":%d,"kind":%q,"key":"order","arg":%d,"outcome":"ok","call_ns":%d,"return_ns":%d,"until_ns":1000000000}`+"\n", client, kind, session, call, back)
-	}
-	// handedOver is a history of a lock that goes from one client to the other, who waits for it, n times.
-	handedOver := func(n int) string {
-		text := header + line(1, 1, "acquire", 0, 10)
-		for i := 1; i <= n; i++ {
-			text += line(1+i%2, i+1, "acquire", 30*i-25, 30*i+10) + line(2-i%2, i, "release", 30*i-10, 30*i)
-		}
-		return text + line(1+n%2, n+1, "release", 30*n+20, 30*n+30) + fmt.Sprintf(`{"trailer":{"operations":%d,"elapsed_ns":%d}}`+"\n", 2*n+2, 30*n+100)
-	}
 	sound, short := write("sound.jsonl", handedOver(20)), write("short.jsonl", handedOver(7))
-	broken := write("broken.jsonl", header+line(1, 1, "acquire", 0, 10)+line(2, 2, "acquire", 5, 15)+line(1, 1, "release", 20, 30)+line(2, 2, "release", 50, 60)+`{"trailer":{"operations":4,"elapsed_ns":100}}`+"\n")
+	broken := write("broken.jsonl", historyHeader+historyLine(1, 1, "acquire", 0, 10)+historyLine(2, 2, "acquire", 5, 15)+historyLine(1, 1, "release", 20, 30)+historyLine(2, 2, "release", 50, 60)+`{"trailer":{"operations":4,"elapsed_ns":100}}`+"\n")
 	sh := func(script string) string { return fmt.Sprintf("[/bin/sh, -c, %q]", script) }
 	control := func(script, rest string) string {
 		return fmt.Sprintf("    control: {command: %s%s}\n", sh(script), rest)
@@ -243,6 +231,10 @@ func TestCommand(t *testing.T) {
 		{"leaves a broken history", "    command: " + sh("cp "+broken+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 1, "mutual-exclusion of the lock"},
 		{"leaves no history", "    command: " + sh("exit 0") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "left no history"},
 		{"leaves an old history", "    command: " + sh("exit 0") + "\n    history: " + sound + "\n" + control("exit 1", ""), 3, "is older than the run"},
+		{"touches an old history", "    command: " + sh("touch "+sound) + "\n    history: " + sound + "\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 3, "is the same, byte for byte, as before the run"},
+		{"leaves the same history twice", "    command: " + sh("cp "+sound+" h1.jsonl") + "\n    history: h1.jsonl\n    repeat: 2\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 3, "is the same, byte for byte, as before the run"},
+		{"leaves the same broken history", "    command: " + sh("cp "+broken+" h1.jsonl; touch h1.jsonl") + "\n    history: h1.jsonl\n    repeat: 2\n" + control("exit 1", ""), 1, "mutual-exclusion of the lock"},
+		{"leaves a directory", "    command: " + sh("mkdir -p h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "is not a regular file"},
 		{"leaves something else", "    command: " + sh("echo hello > h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "cannot be judged"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -253,6 +245,26 @@ func TestCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// historyHeader is the header of a history of a lock.
+const historyHeader = `{"schema":"oversell-history/1","scenario":"mutex","lock":"theirs","ttl_ns":1000000000,"promises":[{"of":"lock","property":"mutual-exclusion"}],"expected":"pass"}` + "\n"
+
+// historyLine is an operation in such a history, at times in ns.
+func historyLine(client, session int, kind string, call, back int) string {
+	return fmt.Sprintf(`{"client":%d,"kind":%q,"key":"order","arg":%d,"outcome":"ok","call_ns":%d,"return_ns":%d,"until_ns":1000000000}`+"\n", client, kind, session, call, back)
+}
+
+// handedOver returns the history of a lock that goes from one client to the other, who waits for it, n times.
+func handedOver(n int) string {
+	var b strings.Builder
+	b.WriteString(historyHeader + historyLine(1, 1, "acquire", 0, 10))
+	for i := 1; i <= n; i++ {
+		b.WriteString(historyLine(1+i%2, i+1, "acquire", 30*i-25, 30*i+10) + historyLine(2-i%2, i, "release", 30*i-10, 30*i))
+	}
+	b.WriteString(historyLine(1+n%2, n+1, "release", 30*n+20, 30*n+30))
+	fmt.Fprintf(&b, `{"trailer":{"operations":%d,"elapsed_ns":%d}}`+"\n", 2*n+2, 30*n+100)
+	return b.String()
 }
 
 // jsonOf returns the report that a program prints of a run with this verdict.
