@@ -13,6 +13,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 
+	"oversell/internal/exactjson"
 	"oversell/reports"
 )
 
@@ -71,13 +72,17 @@ func ReadBaseline(path string) (*Baseline, error) {
 		return nil, err
 	}
 	var b Baseline
-	if err := json.Unmarshal(source, &b); err != nil {
+	names, err := exactjson.UnmarshalNoting(source, &b)
+	if err != nil {
 		return nil, fmt.Errorf("%s is not a baseline: %w", path, err)
 	}
 	if b.Schema != BaselineSchema {
 		return nil, fmt.Errorf("%s: its schema is %q, and this build reads %q: nothing was compared; write it again with --write-baseline", path, b.Schema, BaselineSchema)
 	}
-	if err := b.check(); err != nil {
+	if err = unknownKeys(source, names); err == nil {
+		err = b.check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s is not a valid baseline: %w: nothing was compared; write it again with --write-baseline", path, err)
 	}
 	return &b, nil

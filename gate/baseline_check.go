@@ -1,22 +1,56 @@
 package gate
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
+	"oversell/internal/exactjson"
 	"oversell/reports"
 )
 
 // mostSlowdown is the largest slow-down that a baseline may hold: a thousand times as long.
 const mostSlowdown = 999
 
+// unknownKeys returns an error if a baseline file has a key that a Baseline does not have: what it should have been is
+// missing. The names are those of the outermost object.
+func unknownKeys(source []byte, names exactjson.Names) error {
+	if len(names.Unknown) > 0 {
+		return fmt.Errorf("it has the unknown key %q; the keys are %s", names.Unknown[0], english.WordSeries(keys(reflect.TypeFor[Baseline]()), "and"))
+	}
+	d := json.NewDecoder(bytes.NewReader(source))
+	d.DisallowUnknownFields()
+	if err := d.Decode(new(Baseline)); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// keys returns the names of the fields of a type in JSON.
+func keys(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
 // check validates a baseline file: it may have been edited by hand, or merged from two. What Record returns is
 // always valid.
 func (b *Baseline) check() error {
-	if len(b.Safety)+len(b.Performance) == 0 {
+	switch {
+	case b.Safety == nil:
+		return errors.New("it has no list safety; without entries it is []")
+	case b.Performance == nil:
+		return errors.New("it has no list performance; without entries it is []")
+	case len(b.Safety)+len(b.Performance) == 0:
 		return errors.New("it has no entries")
 	}
 	if b.Machine.Cores < 1 {

@@ -62,12 +62,21 @@ func readAs(t *testing.T, path, text string) (*Baseline, error) {
 }
 
 // TestAlteredBaseline checks that a file with numbers, names or verdicts that no gate records is refused in one line,
-// and that an additional field is allowed.
+// as is one with a key that is not known, and one without a section: its entries would guard nothing.
 func TestAlteredBaseline(t *testing.T) {
 	_, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
 		{"nothing", "", "", ""},
-		{"a field more", `"rounds":40`, `"rounds":40,"more":1`, ""},
+		{"a key more", `"rounds":40`, `"rounds":40,"more":1`, `unknown field "more"`},
+		{"a key of a measure that is misspelt", `"noise":`, `"noice":`, `unknown field "noice"`},
+		{"a section that is misspelt", `"performance":`, `"perfomance":`, `it has the unknown key "perfomance"; the keys are schema, written, plan, machine, safety and performance`},
+		{"a section in capitals", `"safety":`, `"Safety":`, `it has the unknown key "Safety"`},
+		{"a section that is empty", `"safety":[` + sectionOf(good, "safety") + `]`, `"safety":[]`, ""},
+		{"a section that is null", `"safety":[` + sectionOf(good, "safety") + `]`, `"safety":null`, "it has no list safety; without entries it is []"},
+		{"a section that is gone", `"safety":[` + sectionOf(good, "safety") + `],`, ``, "it has no list safety"},
+		{"another section that is null", `"performance":[` + sectionOf(good, "performance") + `]}`, `"performance":null}`, "it has no list performance"},
+		{"a section twice", `"performance":`, `"performance":[],"performance":`, "is not a baseline"},
+		{"an entry that is null", `"safety":[`, `"safety":[null,`, "an entry under safety has no name"},
 		{"an end below -100 %", `"low":0.38,"high":0.5`, `"low":-5,"high":-9`, "-5 is not a slow-down"},
 		{"an end of -100 %", `"low":0.38`, `"low":-1`, "-1 is not a slow-down"},
 		{"an end without end", `"high":0.5`, `"high":1e9`, "1e+09 is not a slow-down"},
@@ -86,13 +95,12 @@ func TestAlteredBaseline(t *testing.T) {
 		{"another expectation", `"expect":"pass"`, `"expect":"maybe"`, `expect is "maybe"`},
 		{"no rounds", `"rounds":40`, `"rounds":0`, "0 rounds"},
 		{"a negative length", `"length":200000000`, `"length":-1`, "length of -1"},
-		{"no measure", `"measures":[`, `"measures":[],"was":[`, "no measure"},
+		{"no measure", `"measures":[` + measureOf(good) + "]", `"measures":[]`, "no measure"},
 		{"a measure twice", `"measures":[`, `"measures":[` + measureOf(good) + ",", `the measure "throughput" appears twice`},
 		{"a measure without a name", `"name":"throughput"`, `"name":""`, "it has no name"},
 		{"an entry twice", `"name":"the search"`, `"name":"the sale"`, `the entry "the sale" under safety appears twice`},
 		{"an entry without a name", `"name":"the speed"`, `"name":""`, "an entry under performance has no name"},
-		{"a digest that is cut", `"digest":"`, `"digest":"0","was":"`, "16 hexadecimal digits"},
-		{"no entries", `"safety":[`, `"safety":null,"performance":null,"was":[`, ""}, // of two keys with one name, the later counts
+		{"a digest that is cut", `"digest":"`, `"digest":"0`, "16 hexadecimal digits"},
 		{"a machine without cores", `"cores":2`, `"cores":-2`, "-2 cores"},
 	} {
 		_, err := readAs(t, path, strings.Replace(good, c.old, c.new, 1))
@@ -103,9 +111,18 @@ func TestAlteredBaseline(t *testing.T) {
 			t.Errorf("%s: %q is not in %s", c.what, c.old, good)
 		}
 	}
-	if _, err := readAs(t, path, `{"schema":"oversell-baseline/1","machine":{"cores":1},"safety":null,"performance":[]}`); err == nil || !strings.Contains(err.Error(), "no entries") {
+	if _, err := readAs(t, path, `{"schema":"oversell-baseline/1","machine":{"cores":1},"safety":[],"performance":[]}`); err == nil || !strings.Contains(err.Error(), "no entries") {
 		t.Errorf("no entries: %v", err)
 	}
+}
+
+// sectionOf returns the entries of a section in the text of a baseline file.
+func sectionOf(text, section string) string {
+	var b map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		panic(err)
+	}
+	return strings.Trim(string(b[section]), "[]")
 }
 
 // measureOf returns the measure in the text of a baseline file.
@@ -120,7 +137,7 @@ func TestBaselineThatDoesNotFit(t *testing.T) {
 	p, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
 		{"nothing", "", "", ""},
-		{"another entry", `"name":"the speed","digest":"`, `"name":"the speed","digest":"0123456789abcdef","was":"`, ""},
+		{"another entry", `"digest":"` + p.speed[0].fingerprint(), `"digest":"0123456789abcdef`, ""},
 		{"runs without end", `"length":200000000`, `"length":9000000000000000000`, "which the gate does not choose"},
 		{"runs of another length", `"length":200000000`, `"length":200000001`, "which the gate does not choose"},
 		{"another measure", `"name":"throughput"`, `"name":"p50 of acquire"`, "without its measure throughput"},
