@@ -52,7 +52,9 @@ type Accepted struct {
 	Rounds int    `json:"rounds"`
 	// Length is the length of the runs, in the unit of what ends them (nanoseconds or pieces), if the gate chose
 	// it.
-	Length   int64                 `json:"length,omitempty"`
+	Length int64 `json:"length,omitempty"`
+	// Redis is as in reports.GatePerformance. Files of earlier versions do not have it.
+	Redis    string                `json:"redis,omitempty"`
 	Measures []reports.GateMeasure `json:"measures"`
 }
 
@@ -112,7 +114,7 @@ func (p *Plan) Record(g reports.Gate, now time.Time) (b Baseline, left []string,
 			leave(p.speed[i].Name.V, "performance", e.Why)
 			continue
 		}
-		a := Accepted{Name: e.Name, Digest: p.speed[i].fingerprint(), Rounds: e.Rounds, Length: e.Length, Measures: e.Measures}
+		a := Accepted{Name: e.Name, Digest: p.speed[i].fingerprint(), Rounds: e.Rounds, Length: e.Length, Redis: e.Redis, Measures: e.Measures}
 		if err := a.check(); err != nil { // it could not be read again
 			leave(e.Name, "performance", err.Error())
 			continue
@@ -221,9 +223,9 @@ func (r *race) fingerprint() string {
 	return digest([]string{r.identifier}, allowed, []string{fmt.Sprint("rounds ", r.rounds), fmt.Sprint("budget ", r.budget)})
 }
 
-// accepted returns what the baseline accepts for an entry. If it is nil although the baseline has the entry, a
-// sentence explains why its numbers do not count.
-func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
+// entry returns the baseline's entry of a comparison. If it is nil although the baseline has the entry, a sentence
+// explains why it does not count.
+func (b *Baseline) entry(r *race) (*Accepted, string) {
 	if b == nil {
 		return nil, ""
 	}
@@ -233,18 +235,40 @@ func (b *Baseline) accepted(r *race, m reports.Machine) (*Accepted, string) {
 		return nil, ""
 	case b.Performance[i].Digest != r.fingerprint():
 		return nil, "the entry has changed since the baseline was written, so the slow-down that the baseline accepts does not count; write it again"
-	case b.Machine != m:
-		return nil, fmt.Sprintf("the baseline is from another machine (%s; this is %s), so the slow-down that it accepts does not count; write one on this machine", b.Machine, m)
 	}
 	return &b.Performance[i], ""
 }
 
-// recorded returns what the baseline accepts for an entry, before server versions are known.
-func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
-	if b != nil && m.Redis == "" {
-		m.Redis = b.Machine.Redis
+// accepted returns what the baseline accepts for an entry that was measured on this machine and on servers of these
+// versions. If it is nil although the baseline has the entry, a sentence explains why its numbers do not count.
+func (b *Baseline) accepted(r *race, m reports.Machine, redis string) (*Accepted, string) {
+	a, why := b.entry(r)
+	if a == nil {
+		return nil, why
 	}
-	a, _ := b.accepted(r, m)
+	was := b.Machine
+	m.Redis = redis
+	if a.Redis != "" {
+		was.Redis = a.Redis
+	} else { // an earlier version of oversell wrote only the version of the first server of the plan
+		m.Redis, _, _ = strings.Cut(redis, against)
+	}
+	if was != m {
+		return nil, fmt.Sprintf("the baseline is from another machine (%s; this is %s), so the slow-down that it accepts does not count; write one on this machine", was, m)
+	}
+	return a, ""
+}
+
+// recorded returns the baseline's entry of a comparison before its servers are known; nil if it is of another machine.
+func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
+	a, _ := b.entry(r)
+	if a == nil {
+		return nil
+	}
+	m.Redis = b.Machine.Redis
+	if b.Machine != m {
+		return nil
+	}
 	return a
 }
 

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -248,6 +249,80 @@ func TestAccepted(t *testing.T) {
 		r.takeBack()
 		if got := r.gate.Performance[0]; got.Verdict != reports.Slower || got.Recorded || got.Measures[0].Recorded || got.Measures[0].Slowdown.High == nil || !strings.Contains(story(r.gate), say) || strings.Contains(story(r.gate), "accepted for recording") {
 			t.Errorf("beside %s: %+v\n%s", red, got, story(r.gate))
+		}
+	}
+}
+
+// TestServersOfTheBaseline checks that what a baseline accepts for an entry counts on the servers that it was measured
+// on, whatever the servers of other entries are.
+func TestServersOfTheBaseline(t *testing.T) {
+	p := mustLoad(t, trialPlan)
+	// measured carries out the comparison, which is slower than allowed, after an entry on a server.
+	measured := func(o Options, first, candidate, baseline string) reports.Gate {
+		r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}, gate: reports.Gate{Machine: thisMachine()}}
+		r.noteServer(first)
+		machine := machineOf(o.Seed, 0.4, 0.02, 0)
+		e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver {
+			return func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
+				runs, err := machine(ctx, sides, seeds)
+				for i, side := range sides {
+					runs[i].ServerVersion = baseline
+					if side == theCandidate {
+						runs[i].ServerVersion = candidate
+					}
+				}
+				return runs, err
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.gate.Performance = []reports.GatePerformance{e}
+		return r.gate
+	}
+	for _, c := range []struct {
+		what     string
+		recorded [3]string // the first server of the plan, the candidate's and the baseline's
+		earlier  bool      // an earlier version wrote the file
+		now      [3]string
+		verdict  string
+	}{
+		{"the same", [3]string{"7", "7", "7"}, false, [3]string{"7", "7", "7"}, reports.Pass},
+		{"another server behind the same first one", [3]string{"emulation", "7", "7"}, false, [3]string{"emulation", "8", "8"}, reports.Inconclusive},
+		{"the same server behind another", [3]string{"7", "7", "7"}, false, [3]string{"emulation", "7", "7"}, reports.Pass},
+		{"two servers", [3]string{"7", "8", "7"}, false, [3]string{"7", "8", "7"}, reports.Pass},
+		{"another server of the baseline", [3]string{"7", "7", "7"}, false, [3]string{"7", "7", "6"}, reports.Inconclusive},
+		{"an earlier file, the same", [3]string{"7", "7", "7"}, true, [3]string{"7", "7", "7"}, reports.Pass},
+		{"an earlier file, two servers", [3]string{"8", "8", "7"}, true, [3]string{"8", "8", "7"}, reports.Pass},
+		{"an earlier file, the same server behind another", [3]string{"7", "7", "7"}, true, [3]string{"emulation", "7", "7"}, reports.Pass},
+		{"an earlier file, another server", [3]string{"7", "7", "7"}, true, [3]string{"7", "8", "8"}, reports.Inconclusive},
+		{"an earlier file, which does not tell the server", [3]string{"emulation", "7", "7"}, true, [3]string{"emulation", "7", "7"}, reports.Inconclusive},
+	} {
+		b, left, err := p.Record(measured(Options{Record: true}, c.recorded[0], c.recorded[1], c.recorded[2]), time.Unix(0, 0))
+		if err != nil || len(left) > 0 {
+			t.Fatal(left, err)
+		}
+		text, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file map[string]any
+		if err := json.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		if c.earlier {
+			delete(file["performance"].([]any)[0].(map[string]any), "redis")
+		}
+		if text, err = json.Marshal(file); err != nil {
+			t.Fatal(err)
+		}
+		read, err := readAs(t, filepath.Join(t.TempDir(), "baseline.json"), string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := measured(Options{Baseline: read}, c.now[0], c.now[1], c.now[2])
+		if e := g.Performance[0]; e.Verdict != c.verdict || strings.Contains(story(g), "from another machine") != (c.verdict != reports.Pass) {
+			t.Errorf("%s: %s, want %s:\n%s", c.what, e.Verdict, c.verdict, story(g))
 		}
 	}
 }

@@ -256,7 +256,7 @@ func (r *running) make(ctx context.Context, p campaign.Plan, c scenarios.Config,
 	return m, err
 }
 
-// noteServer records the version of the server, once.
+// noteServer records the version of the first server.
 func (r *running) noteServer(version string) {
 	if r.gate.Machine.Redis == "" {
 		r.gate.Machine.Redis = version

@@ -40,6 +40,18 @@ const (
 // round holds the three runs of a round.
 type round [inARound]reports.Run
 
+// against separates the versions of two servers that differ.
+const against = " against "
+
+// redis returns the versions of the servers of a round.
+func (x round) redis() string {
+	candidate, baseline := x[theCandidate].ServerVersion, x[theBaseline].ServerVersion
+	if candidate == baseline {
+		return candidate
+	}
+	return candidate + against + baseline
+}
+
 // driver makes the runs of rounds: for each run, sides holds candidate or baseline, and seeds the seed. When ctx
 // ends it returns the finished runs.
 type driver func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error)
@@ -198,7 +210,8 @@ func (t *timing) advance(ctx context.Context, drive driver, upTo int) error {
 func (t *timing) look() (done bool) {
 	e, r := t.entry, t.running
 	r.noteServer(t.rounds[0][theCandidate].ServerVersion)
-	t.accepted, t.foreign = r.options.Baseline.accepted(t.race, r.gate.Machine)
+	e.Redis = t.rounds[0].redis()
+	t.accepted, t.foreign = r.options.Baseline.accepted(t.race, r.gate.Machine, e.Redis)
 	e.Notes = slices.DeleteFunc([]string{t.sized, t.foreign}, func(n string) bool { return n == "" })
 	if t.breaks() {
 		return true

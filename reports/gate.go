@@ -56,7 +56,7 @@ type Machine struct {
 	Cores int    `json:"cores"`
 	OS    string `json:"os"`
 	Go    string `json:"go"`
-	// Redis is the version of the server; empty if none was needed.
+	// Redis is the version of the first server of the gate; empty if none was needed. See GatePerformance.Redis.
 	Redis string `json:"redis,omitempty"`
 }
 
@@ -190,6 +190,9 @@ type GatePerformance struct {
 	RunLength string `json:"run_length,omitempty"`
 	// Length is the number in RunLength, in nanoseconds or pieces.
 	Length int64 `json:"length,omitempty"`
+	// Redis is the version of the server or, if candidate and baseline have different ones, such as
+	// "7.0.15 against 6.2.1".
+	Redis string `json:"redis,omitempty"`
 
 	Measures []GateMeasure `json:"measures"`
 	// Recorded means that its slow-downs are not judged, but recorded in a baseline file.
