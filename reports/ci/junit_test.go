@@ -10,6 +10,7 @@ import (
 
 	"github.com/joshdk/go-junit"
 
+	"oversell/reports"
 	"oversell/reports/reportstest"
 )
 
@@ -44,12 +45,65 @@ func TestJUnit(t *testing.T) {
 	if !found {
 		t.Error("no case has the witness of the broken promise in its failure")
 	}
-	// Failed: the property, the limit, the verdict of its case, and the speed. Errors: the property that is not
-	// decided, the fault that never fired, the limit of an operation that did not occur, the control that is not
-	// wanted, and the verdict of its case.
-	if count[junit.StatusFailed] != 4 || count[junit.StatusError] != 5 {
+	// Failed: the property, the verdict of its case, and the speed; the limits of a violated case do not count.
+	// Errors: the property that is not decided, the fault that never fired, the control that is not wanted, and the
+	// verdict of its case.
+	if count[junit.StatusFailed] != 3 || count[junit.StatusError] != 4 {
 		t.Errorf("%v:\n%s", count, b.String())
 	}
+}
+
+// TestJUnitVerdict checks that the worst case of a suite has the verdict of its entry: what did not decide it is neither
+// a failure nor an error.
+func TestJUnitVerdict(t *testing.T) {
+	most := 2.0
+	exceeded := reports.GateLimit{Operation: "acquire", Percentile: "p99", LimitMS: 1, MeasuredMS: &most}
+	missed := reports.GateLimit{Operation: "pop", Percentile: "p99", LimitMS: 1}
+	for _, c := range []struct {
+		verdict          string
+		limits           []reports.GateLimit
+		failures, errors int
+	}{
+		{reports.Pass, nil, 0, 0},
+		{reports.Inconclusive, []reports.GateLimit{exceeded}, 0, 1},
+		{reports.Inconclusive, []reports.GateLimit{exceeded, missed}, 0, 2},
+		{reports.Slower, []reports.GateLimit{exceeded}, 1, 0},
+		{reports.Violated, []reports.GateLimit{exceeded, missed}, 1, 0},
+	} {
+		got := countsOf(t, reports.Gate{Safety: []reports.GateEntry{{Name: "x", Expect: reports.Pass, Verdict: c.verdict, Cases: []reports.GateCase{{
+			Title: "mutex", Verdict: c.verdict, Why: "only 8 opportunities", Limits: c.limits,
+		}}}}})
+		if got.Failures != c.failures || got.Errors != c.errors {
+			t.Errorf("%s with the limits %v: %d failures and %d errors, want %d and %d", c.verdict, c.limits, got.Failures, got.Errors, c.failures, c.errors)
+		}
+	}
+	for _, c := range []struct {
+		verdict, measure string
+		failures, errors int
+	}{
+		{reports.Pass, reports.Pass, 0, 0},
+		{reports.Slower, reports.Slower, 1, 0},
+		{reports.Inconclusive, reports.Slower, 0, 1}, // the baseline file that accepts it does not apply
+		{reports.Inconclusive, reports.Inconclusive, 0, 2},
+	} {
+		got := countsOf(t, reports.Gate{Performance: []reports.GatePerformance{{Name: "x", Verdict: c.verdict, Measures: []reports.GateMeasure{{Name: "p50", Verdict: c.measure}}}}})
+		if got.Failures != c.failures || got.Errors != c.errors {
+			t.Errorf("%s with a measure that is %s: %d failures and %d errors, want %d and %d", c.verdict, c.measure, got.Failures, got.Errors, c.failures, c.errors)
+		}
+	}
+}
+
+// countsOf returns the counts of a gate as a JUnit file.
+func countsOf(t *testing.T, g reports.Gate) (all junitSuites) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := JUnit(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(b.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // structure checks what the schema of Jenkins and Surefire requires.
