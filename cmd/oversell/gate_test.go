@@ -41,8 +41,12 @@ func TestGateBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	altered := filepath.Join(full, "altered.json")
-	if err := os.WriteFile(altered, []byte(`{"schema":"oversell-baseline/1","machine":{"cores":2},"performance":[{"name":"x","digest":"0123456789abcdef","rounds":12,"measures":[`+
+	if err := os.WriteFile(altered, []byte(`{"schema":"oversell-baseline/1","machine":{"cores":2},"safety":[],"performance":[{"name":"x","digest":"0123456789abcdef","rounds":12,"measures":[`+
 		`{"name":"throughput","candidate":1,"baseline":1,"slowdown":{"middle":0.8,"low":-5,"high":-9},"noise":{"middle":0,"low":0,"high":0},"allowed":0.1,"verdict":"pass"}]}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	misspelt := filepath.Join(full, "misspelt.json")
+	if err := os.WriteFile(misspelt, []byte(`{"schema":"oversell-baseline/1","machine":{"cores":2},"safety":[],"perfomance":[]}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -54,6 +58,7 @@ func TestGateBadInput(t *testing.T) {
 		{[]string{"gate", planFile(t, "safety:\n  - name: x\n    expcet: pass\n")}, `gate.yaml:3:5: the key "expcet" is not known here: did you mean expect?`},
 		{[]string{"gate", good, "--baseline", other}, `its schema is "oversell-baseline/99"`},
 		{[]string{"gate", good, "--baseline", filepath.Join(full, "none.json")}, "--write-baseline"},
+		{[]string{"gate", good, "--baseline", misspelt}, `unknown key "perfomance"`},
 		{[]string{"gate", good, "--baseline", altered}, "is not a slow-down: it must be above -1"},
 		{[]string{"gate", good, "--junit", filepath.Join(full, "no", "such", "dir.xml")}, "no directory"},
 		{[]string{"gate", good, "--out", full}, "not empty"},
