@@ -86,9 +86,9 @@ func unfired(r reports.Run) string {
 	return ""
 }
 
-// fewestOpportunities is how many opportunities each promise needs, over all runs of a combination, for an entry to
-// pass. With fewer, even a violation in every seventh opportunity (1 - 0.05^(1/20)) could go unseen, at
-// 95 % confidence.
+// fewestOpportunities is how many opportunities each promise needs, over all runs of a combination, for an entry of
+// kind run to pass. With fewer, even a violation in every seventh opportunity (1 - 0.05^(1/20)) could go unseen, at
+// 95 % confidence. The runs of other programs need what the check of a history needs.
 const fewestOpportunities = 20
 
 // round makes one run of a combination, again if it decided nothing, and then the control.
@@ -177,7 +177,7 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 		return reports.Violated, firstBroken(c)
 	case undecided >= 0:
 		return reports.Inconclusive, "also in the second try: " + or(t.kept[undecided].run.Why, "nothing was decided")
-	case counted(c) && c.Opportunities < fewestOpportunities:
+	case g.kind == kindRun && c.Opportunities < fewestOpportunities:
 		return reports.Inconclusive, fmt.Sprintf("a promise had only %d opportunities to break, and at least %d are needed: use more clients, longer runs or more runs", c.Opportunities, fewestOpportunities)
 	case len(t.kept) < g.repeat:
 		return reports.Inconclusive, fmt.Sprintf("%d of %d runs were made in %v (see budget)", len(t.kept), g.repeat, spent.Round(time.Second))
@@ -187,11 +187,6 @@ func (t *tally) verdict(c reports.GateCase, spent time.Duration) (verdict, why s
 		return reports.Inconclusive, "the gate had no power: " + c.Control.Why
 	}
 	return limited(c.Limits)
-}
-
-// counted reports whether opportunities were counted. They are unknown if only exit codes were seen.
-func counted(c reports.GateCase) bool {
-	return len(c.Properties) == 0 || slices.ContainsFunc(c.Properties, func(p reports.GateProperty) bool { return p.Of != theirs })
 }
 
 // firstBroken names the first violation.
