@@ -31,3 +31,15 @@ func BenchmarkScript(b *testing.B) {
 		s.Do(benchNow, 0, cmd)
 	}
 }
+
+func BenchmarkTables(b *testing.B) {
+	s := Empty()
+	sha := s.Load("local t = {} for i = 1, #ARGV do t[#t + 1] = ARGV[i] end return cjson.encode({items = t})")
+	cmd := []string{"evalsha", sha, "0", "a", "b", "c", "d"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, info := s.Do(benchNow, 0, cmd); info.Unknown != "" {
+			b.Fatal(info.Unknown)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package lua
 import (
 	"errors"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -49,8 +48,9 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 			l.Push(lua.LString(a + b))
 			return 1
 		},
-		"#":     m.length,
-		"keyed": keyedTable,
+		"#":      m.length,
+		"table":  m.construct,
+		"fields": func(l *lua.LState) int { return m.fields(l.CheckTable(1), l.CheckString(2), 3) },
 		"nil": func(l *lua.LState) int {
 			l.Push(lua.LNil)
 			return 1
@@ -234,16 +234,13 @@ func (m *Machine) base() map[string]lua.LGFunction {
 			return 3
 		},
 		"pairs": func(l *lua.LState) int {
-			t := m.ordered(m.tableArg(1))
+			t := m.tableArg(1)
 			l.Push(l.NewFunction(m.next))
 			l.Push(t)
 			l.Push(lua.LNil)
 			return 3
 		},
-		"next": func(l *lua.LState) int {
-			m.ordered(m.tableArg(1))
-			return m.next(l)
-		},
+		"next": m.next,
 		"pcall": func(l *lua.LState) int {
 			if l.GetTop() == 0 {
 				m.badArgument(1, "value")
@@ -338,11 +335,7 @@ func errorOrText(v lua.LValue) lua.LValue {
 }
 
 func (m *Machine) next(l *lua.LState) int {
-	t, key := m.tableArg(1), l.Get(2)
-	if key != lua.LNil && !hadKey(t, key) {
-		return m.unknown("the Lua function next with a key that the table does not have")
-	}
-	k, v := t.Next(key)
+	k, v := m.nextEntry(m.tableArg(1), l.Get(2))
 	if k == lua.LNil {
 		l.Push(lua.LNil)
 		return 1
@@ -350,67 +343,6 @@ func (m *Machine) next(l *lua.LState) int {
 	l.Push(k)
 	l.Push(v)
 	return 2
-}
-
-// ordered checks that the order of a table's entries is defined: there is one entry, or a list without holes in a table
-// that never had other keys. If it had, entries of the list may be stored among them.
-func (m *Machine) ordered(t *lua.LTable) *lua.LTable {
-	entries := 0
-	t.ForEach(func(_, _ lua.LValue) { entries++ })
-	if entries > 1 && (keysEver(t) > 0 || entries != t.Len()) {
-		m.unknown("the order of the fields of a Lua table")
-	}
-	return t
-}
-
-// fieldOf returns a function for a field of a table that gopher-lua keeps to itself.
-func fieldOf(name string) func(*lua.LTable) reflect.Value {
-	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
-	if !ok {
-		panic("a Lua table has no field " + name)
-	}
-	return func(t *lua.LTable) reflect.Value { return reflect.ValueOf(t).Elem().FieldByIndex(f.Index) }
-}
-
-var (
-	listIn = fieldOf("array") // values
-	keysIn = fieldOf("k2i")   // the keys outside the list, also those whose value is nil now
-)
-
-// keysEver returns how many keys outside its list a table has ever had.
-func keysEver(t *lua.LTable) int { return keysIn(t).Len() }
-
-// hadKey reports whether a table has or had this key.
-func hadKey(t *lua.LTable, key lua.LValue) bool {
-	if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(listIn(t).Len()) && n == lua.LNumber(int(n)) {
-		return true
-	}
-	return keysEver(t) > 0 && keysIn(t).MapIndex(reflect.ValueOf(&key).Elem()).IsValid()
-}
-
-// keyedTable is called with a new table and the number of its fields that were given with a key. If some of them are not
-// among the table's keys, because their value was nil or their key an integer, the order of its entries is not known.
-func keyedTable(l *lua.LState) int {
-	t := l.CheckTable(1)
-	if keysEver(t) != l.CheckInt(2) {
-		for _, key := range []string{hidden + "1", hidden + "2"} {
-			t.RawSetString(key, lua.LTrue)
-			t.RawSetString(key, lua.LNil)
-		}
-	}
-	l.SetTop(1)
-	return 1
-}
-
-// shape returns how many entries a table has as a list, and how many others.
-func shape(t *lua.LTable) (length, others int) {
-	length = t.Len()
-	t.ForEach(func(k, _ lua.LValue) {
-		if n, ok := k.(lua.LNumber); !ok || n < 1 || float64(n) > float64(length) || n != lua.LNumber(int(n)) {
-			others++
-		}
-	})
-	return length, others
 }
 
 func (m *Machine) libraries() map[string]map[string]lua.LGFunction {

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,30 +62,51 @@ func (m *Machine) encode(b []byte, v lua.LValue, depth int) []byte {
 	return b
 }
 
+// encodeTable writes a table. An array may have holes, but not many.
 func (m *Machine) encodeTable(b []byte, t *lua.LTable, depth int) []byte {
-	n, others := shape(t)
+	most, entries, array := lua.LNumber(0), 0, true
+	t.ForEach(func(k, _ lua.LValue) {
+		n, ok := k.(lua.LNumber)
+		array = array && ok && n >= 1 && n == lua.LNumber(math.Floor(float64(n)))
+		most = max(most, n)
+		entries++
+	})
 	switch {
-	case n > 0 && others == 0:
-		b = append(b, '[')
-		for i := 1; i <= m.listLen(t); i++ {
-			if i > 1 {
-				b = append(b, ',')
-			}
-			b = m.encode(b, t.RawGetInt(i), depth+1)
-		}
-		return append(b, ']')
-	case n > 0 || others > 1:
-		m.unknown("the order of the fields of a Lua table")
+	case !array || entries == 0:
+		return m.encodeObject(b, t, depth)
+	case most >= math.MaxInt32:
+		m.unknown("JSON of a Lua list with a large number as a key")
+	case most > lua.LNumber(2*entries) && most > 10:
+		m.fail("Cannot serialise table: excessively sparse array")
 	}
+	b = append(b, '[')
+	for i := 1; i <= int(most); i++ {
+		if i > 1 {
+			b = append(b, ',')
+		}
+		b = m.encode(b, t.RawGetInt(i), depth+1)
+	}
+	return append(b, ']')
+}
+
+func (m *Machine) encodeObject(b []byte, t *lua.LTable, depth int) []byte {
 	b = append(b, '{')
-	t.ForEach(func(k, v lua.LValue) {
-		name, ok := k.(lua.LString)
-		if !ok {
+	for k, v := m.nextEntry(t, lua.LNil); k != lua.LNil; k, v = m.nextEntry(t, k) {
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		switch k := k.(type) {
+		case lua.LString:
+			b = appendJSON(b, string(k))
+		case lua.LNumber:
+			b = append(m.encode(append(b, '"'), k, depth), '"')
+		case lua.LBool:
+			m.fail("Cannot serialise boolean: table key must be a number or string")
+		default:
 			m.unknown("JSON of a table with a key that is no text")
 		}
-		b = append(appendJSON(b, string(name)), ':')
-		b = m.encode(b, v, depth+1)
-	})
+		b = m.encode(append(b, ':'), v, depth+1)
+	}
 	return append(b, '}')
 }
 
@@ -172,15 +194,16 @@ func (p *jsonParser) number() lua.LValue {
 }
 
 func (p *jsonParser) array(depth int) lua.LValue {
-	t := p.m.l.NewTable()
+	t, n := p.m.l.NewTable(), 0
 	if p.space(); p.take("]") {
-		return t
+		return p.m.list(t, n)
 	}
 	for {
 		t.Append(p.value(depth + 1))
+		n++
 		p.space()
 		if p.take("]") {
-			return t
+			return p.m.list(t, n)
 		}
 		if !p.take(",") {
 			p.wrong()
@@ -189,7 +212,7 @@ func (p *jsonParser) array(depth int) lua.LValue {
 }
 
 func (p *jsonParser) object(depth int) lua.LValue {
-	t := p.m.l.NewTable()
+	t := p.m.newTable(0, 0)
 	if p.space(); p.take("}") {
 		return t
 	}
@@ -201,7 +224,7 @@ func (p *jsonParser) object(depth int) lua.LValue {
 		if p.space(); !p.take(":") {
 			p.wrong()
 		}
-		t.RawSetString(name, p.value(depth+1))
+		p.m.set(t, lua.LString(name), p.value(depth+1))
 		p.space()
 		if p.take("}") {
 			return t

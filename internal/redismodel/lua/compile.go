@@ -19,7 +19,7 @@ const chunk = "user_script"
 // gopher-lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
 // calls of our own functions, under names that no script can use. The constant nil is replaced by a call, too: gopher-lua
 // merges instructions that set registers to nil, and then also sets those between them.
-func Compile(text string) (proto *lua.FunctionProto, unknown string) {
+func Compile(text string) (p *Program, unknown string) {
 	if what := refused(text); what != "" {
 		return nil, what
 	}
@@ -27,19 +27,22 @@ func Compile(text string) (proto *lua.FunctionProto, unknown string) {
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
-	var r rewriter
+	r := rewriter{layouts: needsLayouts(text)}
 	r.stmts(stmts)
+	if r.changes() {
+		r.unknown = "a Lua table whose key the value may change"
+	}
 	if r.unknown != "" {
 		return nil, r.unknown
 	}
-	proto, err = lua.Compile(stmts, chunk)
+	proto, err := lua.Compile(stmts, chunk)
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
 	if large(proto) {
 		return nil, "a Lua function that uses many outer variables"
 	}
-	return proto, ""
+	return &Program{proto, r.layouts}, ""
 }
 
 // Lua 5.1 limits the outer variables that a function uses (60) and the nesting (200). gopher-lua has other limits, so scripts
@@ -60,6 +63,11 @@ const hidden = "\x00"
 type rewriter struct {
 	unknown string
 	nested  int // how many statements and expressions are around the present one
+	// layouts: tables need a layout.
+	layouts   bool
+	functions int      // how many functions are around the present statement
+	changed   []string // the variables to which functions assign
+	keys      []string // the variables that are keys in constructors
 }
 
 // enter notes that a statement or an expression begins; the result notes that it ends.
@@ -186,6 +194,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	defer r.enter()()
 	switch s := s.(type) {
 	case *ast.AssignStmt:
+		r.assigned(s.Lhs...)
 		r.exprs(s.Lhs)
 		r.exprs(s.Rhs)
 	case *ast.LocalAssignStmt:
@@ -228,13 +237,20 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.stmts(s.Stmts)
 		s.Stmts = counted(s, s.Stmts)
 	case *ast.FuncDefStmt:
-		r.stmts(s.Func.Stmts)
+		r.assigned(s.Name.Func)
+		r.function(s.Func)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
 	case *ast.BreakStmt:
 	default: // goto, which Redis' Lua does not have
 		r.unknown = "a Lua statement that Redis does not have"
 	}
+}
+
+func (r *rewriter) function(f *ast.FunctionExpr) {
+	r.functions++
+	r.stmts(f.Stmts)
+	r.functions--
 }
 
 // counted returns the body of a loop that might not end, with a call before it that counts its rounds. The call also keeps
@@ -271,14 +287,14 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.AttrGetExpr:
 		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
 	case *ast.TableExpr:
+		if r.layouts {
+			return r.table(e)
+		}
 		for _, f := range e.Fields {
 			if f.Key != nil {
 				f.Key = r.expr(f.Key)
 			}
 			f.Value = r.expr(f.Value)
-		}
-		if n := keyed(e); n > 0 {
-			return call(e, "keyed", e, &ast.NumberExpr{Value: strconv.Itoa(n)})
 		}
 	case *ast.FuncCallExpr:
 		if e.Func != nil {
@@ -309,7 +325,7 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.UnaryLenOpExpr:
 		return call(e, "#", r.expr(e.Expr))
 	case *ast.FunctionExpr:
-		r.stmts(e.Stmts)
+		r.function(e)
 	}
 	return e
 }
@@ -364,29 +380,6 @@ func boolean(at ast.PositionHolder, truth bool) ast.Expr {
 	e.SetLine(at.Line())
 	e.SetLastLine(at.LastLine())
 	return e
-}
-
-// keyed returns how many fields with a key a table has, or 0 if each key is a text and no value is nil.
-func keyed(e *ast.TableExpr) (n int) {
-	odd := false
-	for _, f := range e.Fields {
-		if f.Key == nil {
-			continue
-		}
-		n++
-		if _, ok := f.Key.(*ast.StringExpr); !ok {
-			odd = true
-		}
-		switch f.Value.(type) {
-		case *ast.NumberExpr, *ast.StringExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.TableExpr, *ast.FunctionExpr:
-		default:
-			odd = true
-		}
-	}
-	if !odd {
-		return 0
-	}
-	return n
 }
 
 // constant returns the value of an expression that Lua's compiler computes. It keeps one of equal constants, and 0

@@ -28,7 +28,10 @@ type Redis interface {
 }
 
 // Program is a compiled script.
-type Program = lua.FunctionProto
+type Program struct {
+	proto   *lua.FunctionProto
+	layouts bool // it may ask for the order of a table
+}
 
 // Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its globals, so it can run one after the
 // other.
@@ -43,6 +46,12 @@ type Machine struct {
 	raised lua.LValue
 	line   string
 	own    bool
+	// layouts are those of the tables of the running script, nil if it does not need them.
+	layouts map[*lua.LTable]*layout
+	spare   map[*lua.LTable]*layout // for the next script
+	tracked *lua.LTable             // the metatable of tables with a layout
+	given   [2]given                // the keys and the arguments
+	pending []lua.LValue            // room for the next constructor's
 }
 
 // maxCalls bounds a script's calls of Redis and loop iterations, in case it does not end.
@@ -66,6 +75,8 @@ func New() *Machine {
 	m := &Machine{l: lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1 << 20, CallStackSize: 200, MinimizeStackMemory: true,
 	})}
+	m.tracked = m.l.NewTable()
+	m.tracked.RawSetString("__newindex", m.l.NewFunction(m.newIndex))
 	m.globals = m.l.NewTable()
 	for name, f := range m.base() {
 		m.globals.RawSetString(name, m.l.NewFunction(f))
@@ -187,9 +198,8 @@ func (m *Machine) positioned(text string) lua.LValue {
 // Run runs a program, whose text has this SHA-1, and replies its result or error.
 func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
 	m.x, m.sha, m.calls, m.raised, m.line = x, sha, 0, nil, ""
-	m.globals.RawSetString("KEYS", m.texts(keys))
-	m.globals.RawSetString("ARGV", m.texts(argv))
-	m.l.Push(m.l.NewFunctionFromProto(p))
+	m.begin(p, keys, argv)
+	m.l.Push(m.l.NewFunctionFromProto(p.proto))
 	err := m.l.PCall(0, 1, nil)
 	switch {
 	case x.Stopped() != "":
@@ -200,14 +210,28 @@ func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
 	}
 	m.l.SetTop(0)
 	m.x = nil
+	clear(m.layouts)
 }
 
-func (m *Machine) texts(all []string) *lua.LTable {
-	t := m.l.CreateTable(len(all), 0)
-	for _, s := range all {
-		t.Append(lua.LString(s))
+// begin sets the global variables of a script and makes room for the layouts of its tables, if it needs them.
+func (m *Machine) begin(p *Program, keys, argv []string) {
+	if m.layouts = nil; p.layouts {
+		if m.spare == nil {
+			m.spare = map[*lua.LTable]*layout{}
+		}
+		m.layouts = m.spare
 	}
-	return t
+	for i, all := range [][]string{keys, argv} {
+		t := m.l.CreateTable(len(all), 0)
+		for _, s := range all {
+			t.Append(lua.LString(s))
+		}
+		if p.layouts {
+			t.Metatable = m.tracked
+		}
+		m.given[i] = given{t, len(all)}
+		m.globals.RawSetString([]string{"KEYS", "ARGV"}[i], t)
+	}
 }
 
 // replyError replies what a script threw.
@@ -397,8 +421,8 @@ func (m *Machine) command() (args []string, ok bool) {
 }
 
 func (m *Machine) field(name, text string) *lua.LTable {
-	t := m.l.CreateTable(0, 1)
-	t.RawSetString(name, lua.LString(text))
+	t := m.newTable(0, 0)
+	m.set(t, lua.LString(name), lua.LString(text))
 	return t
 }
 
@@ -411,7 +435,7 @@ func (m *Machine) value(b []byte) (lua.LValue, []byte) {
 		return m.field("ok", line), rest
 	case '-':
 		t := m.field("err", line)
-		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+		m.set(t, lua.LString("ignore_error_stats_update"), lua.LTrue)
 		return t, rest
 	}
 	n, _ := strconv.ParseInt(line, 10, 64)
@@ -429,5 +453,5 @@ func (m *Machine) value(b []byte) (lua.LValue, []byte) {
 		v, rest = m.value(rest)
 		t.Append(v)
 	}
-	return t, rest
+	return m.list(t, int(n)), rest
 }

@@ -390,16 +390,16 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 			n := m.listLen(t)
 			switch l.GetTop() {
 			case 2:
-				t.RawSetInt(n+1, l.Get(2))
+				m.set(t, lua.LNumber(n+1), l.Get(2))
 			case 3:
 				i := m.intArg(2)
 				if i < 1 || i > int64(n)+1 {
 					return m.unknown("a place outside of a Lua list")
 				}
 				for j := n; j >= int(i); j-- {
-					t.RawSetInt(j+1, t.RawGetInt(j))
+					m.set(t, lua.LNumber(j+1), t.RawGetInt(j))
 				}
-				t.RawSetInt(int(i), l.Get(3))
+				m.set(t, lua.LNumber(i), l.Get(3))
 			default:
 				return m.fail("wrong number of arguments to 'insert'")
 			}
@@ -414,9 +414,9 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 			}
 			v := t.RawGetInt(int(i))
 			for j := int(i); j < n; j++ {
-				t.RawSetInt(j, t.RawGetInt(j+1))
+				m.set(t, lua.LNumber(j), t.RawGetInt(j+1))
 			}
-			t.RawSetInt(n, lua.LNil)
+			m.set(t, lua.LNumber(n), lua.LNil)
 			l.Push(v)
 			return 1
 		},
@@ -447,15 +447,4 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 		},
 		"sort": m.sort,
 	}
-}
-
-// listLen returns the length of a list without holes.
-func (m *Machine) listLen(t *lua.LTable) int {
-	n := t.Len()
-	for i := 1; i <= n; i++ {
-		if t.RawGetInt(i) == lua.LNil {
-			m.unknown("the length of a Lua list with holes")
-		}
-	}
-	return n
 }
