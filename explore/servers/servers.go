@@ -283,6 +283,12 @@ func (s *Servers) execute(k callAt) Effect {
 	return e
 }
 
+// named reports whether a text has a name or a point in time of the search in it, which stands for any other.
+func (s *Servers) named(text string) (yes bool) {
+	names.EachLetter(text, func(int) { yes = true })
+	return yes || len(s.Names.Found(text)) > 0 || len(s.InstantsIn(text)) > 0
+}
+
 // tellsTime reports whether a call has a point in time among its arguments.
 func (s *Servers) tellsTime(c Call) bool {
 	for _, cmd := range c.Commands {
@@ -316,6 +322,7 @@ func perform(on *redismodel.State, now time.Duration, c Call) (*redismodel.State
 		all.Clock = all.Clock || info.Clock
 		all.Touched = all.Touched || info.Touched
 		all.Expiring = append(all.Expiring, info.Expiring...)
+		all.Hashed = append(all.Hashed, info.Hashed...)
 	}
 	return on, replies, all
 }
@@ -533,5 +540,9 @@ func (s *Servers) Load(commands [][]string) {
 
 // Do has one server execute the call at a time of the search, and returns its reply.
 func (s *Servers) Do(on *redismodel.State, now time.Duration, c Call) (*redismodel.State, []byte, redismodel.Info) {
-	return perform(on, s.epoch+now, c)
+	next, reply, info := perform(on, s.epoch+now, c)
+	if slices.ContainsFunc(info.Hashed, s.named) {
+		return on, nil, redismodel.Info{Unknown: "the order of the fields of a Lua table whose keys are random"}
+	}
+	return next, reply, info
 }

@@ -21,6 +21,8 @@ type Info struct {
 	Touched bool
 	// Expiring are the keys that were given an expiry, perhaps the same one: it is the same only if no time has passed.
 	Expiring []string
+	// Hashed are the keys of Lua tables by whose hashes a script learnt an order. With other keys it is another.
+	Hashed []string
 	// Loose are the parts of the reply whose order the server may choose.
 	Loose []Loose
 }

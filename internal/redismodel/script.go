@@ -171,6 +171,9 @@ func (x *exec) Call(args []string) []byte {
 // Stopped names what the model did not know, if anything.
 func (x *exec) Stopped() string { return x.info.Unknown }
 
+// Hashed notes a key of a Lua table by whose hash an order was decided.
+func (x *exec) Hashed(key string) { x.info.Hashed = append(x.info.Hashed, key) }
+
 func scriptLoad(x *exec, a []string) {
 	s := x.family.script(a[2])
 	if s.unknown != "" {

@@ -22,7 +22,9 @@ type layout struct {
 	free  int    // all nodes from here on were used
 	// unsure: a key is hashed by its address, or its node depends on the garbage collector.
 	unsure bool
-	last   lua.LValue // that next returned
+	last   lua.LValue   // that next returned
+	gone   []lua.LValue // keys that lost their node
+	told   bool         // see placed
 	// While a constructor runs: the length of the list so far, and values that are not in the table yet.
 	listed  int
 	pending []lua.LValue
@@ -180,7 +182,25 @@ func (a *layout) insert(key lua.LValue) {
 			at = free
 		}
 	}
-	a.nodes[at].key = key
+	if old := a.nodes[at].key; old != nil && !a.live(a.nodes[at]) && old != key {
+		a.gone = append(a.gone, old)
+	}
+	a.nodes[at].key, a.told = key, false
+}
+
+// placed returns the keys by whose hashes the order of the entries was decided, if there are several entries. It returns
+// them once.
+func (a *layout) placed() (keys []lua.LValue) {
+	if a.told || len(a.nodes) == 0 || len(a.nodes) == 1 && len(a.gone) == 0 {
+		return nil
+	}
+	a.told = true
+	for _, n := range a.nodes {
+		if n.key != nil {
+			keys = append(keys, n.key)
+		}
+	}
+	return append(keys, a.gone...)
 }
 
 // unused returns a node that was never used, or -1 (getfreepos).
@@ -249,6 +269,8 @@ func (a *layout) resize(array, hash int) {
 	for _, n := range slices.Backward(old) {
 		if a.live(n) {
 			a.place(n.key)
+		} else if n.key != nil {
+			a.gone = append(a.gone, n.key)
 		}
 	}
 }

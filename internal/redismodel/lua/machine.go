@@ -17,6 +17,8 @@ type Redis interface {
 	// the first report, or "".
 	Unknown(what string)
 	Stopped() string
+	// Hashed reports a key of a Lua table by whose hash, and those of others, the script learns an order.
+	Hashed(key string)
 
 	// The parts of a reply.
 	Simple(text string)

@@ -93,6 +93,7 @@ func (m *Machine) newIndex(l *lua.LState) int {
 // next returns the entry after that of a key. Without a layout the order of two or more entries is unknown.
 func (m *Machine) nextEntry(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	if a := m.layout(t); a != nil {
+		m.tell(a)
 		k, v, known := a.next(key)
 		if !known {
 			m.unknown("the Lua function next with a key that the table does not have")
@@ -117,15 +118,25 @@ func (m *Machine) nextEntry(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	return k, v
 }
 
+// tell tells Redis the keys by whose hashes something was decided.
+func (m *Machine) tell(a *layout) {
+	for _, key := range a.placed() {
+		switch key := key.(type) {
+		case lua.LString:
+			m.x.Hashed(string(key))
+		case lua.LNumber:
+			m.x.Hashed(FormatG(float64(key), 17))
+		}
+	}
+}
+
 // listLen returns the length of a list. If it has holes, that depends on the layout.
 func (m *Machine) listLen(t *lua.LTable) int {
-	if a := m.layouts[t]; a != nil && !a.unsure {
-		return a.length()
-	}
 	n := t.Len()
 	for i := 1; i <= n; i++ {
 		if t.RawGetInt(i) == lua.LNil {
 			if a := m.layout(t); a != nil {
+				m.tell(a)
 				return a.length()
 			}
 			m.unknown("the length of a Lua list with holes")
