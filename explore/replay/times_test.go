@@ -42,6 +42,19 @@ func bulk(text string) string {
 	return "$" + string(rune('0'+len(text)/10)) + string(rune('0'+len(text)%10)) + "\r\n" + text + "\r\n"
 }
 
+// TestAsksTime checks that only a call of TIME alone gets the answer of the schedule whatever the server says.
+func TestAsksTime(t *testing.T) {
+	time, get := []string{"time"}, []string{"get", "time"}
+	for _, test := range []struct {
+		commands [][]string
+		want     bool
+	}{{[][]string{time}, true}, {[][]string{get}, false}, {[][]string{time, get}, false}, {nil, false}} {
+		if got := asksTime(servers.Call{Commands: test.commands}); got != test.want {
+			t.Errorf("%q: %v; want %v", test.commands, got, test.want)
+		}
+	}
+}
+
 // TestTimesAreRemembered checks that a time that a server has told is told to it as it was, although the server was late.
 func TestTimesAreRemembered(t *testing.T) {
 	all := newTimes()
