@@ -45,6 +45,26 @@ type Plan struct {
 	Lasts    time.Duration
 	Grants   int64 // ends it before its time; 0: no
 	Troubled bool  // commands are delayed and lost, clients freeze, overrun and die
+	Faults   []variant.Fault
+}
+
+// On returns the plan with three locks, whose names begin with this one.
+func (p Plan) On(name string) Plan {
+	p.Locks = []string{name, name + "-", name + "--"}
+	return p
+}
+
+// Crowd is a load of high contention without faults.
+func Crowd(lasts time.Duration) Plan {
+	return Plan{Name: "of many grants", Clients: 8, Lease: 10 * time.Second, Lasts: lasts, Grants: 8000}
+}
+
+// Trouble is a load with every fault of clients.
+func Trouble(lease, lasts time.Duration) Plan {
+	return Plan{
+		Name: "with clients in trouble", Clients: 8, Lease: lease, Lasts: lasts, Troubled: true,
+		Faults: []variant.Fault{variant.Overrun, variant.Crash, variant.DropReply, variant.LateRequest, variant.FreezeRenewal, variant.Resend},
+	}
 }
 
 // Traffic is a load under way.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"oversell/lockimpl/lockclient"
@@ -12,34 +11,18 @@ import (
 	"oversell/variant"
 )
 
-// plan is a load, and the faults that it brings.
-type plan struct {
-	lockload.Plan
-	locks  int
-	faults []variant.Fault
-}
-
-// crowded returns a load of high contention without faults.
-func (r *run) crowded(lasts time.Duration) plan {
-	return plan{Plan: lockload.Plan{Name: "of many grants", Clients: 8, Lease: 10 * time.Second, Lasts: lasts, Grants: 8000}, locks: 3}
-}
-
 // troubled returns a load with every fault of clients.
-func (r *run) troubled(lasts time.Duration) plan {
+func (r *run) troubled(lasts time.Duration) lockload.Plan {
 	lease := r.able.lease
 	if r.able.brief {
 		lease = briefLease
 	}
-	return plan{
-		Plan:   lockload.Plan{Name: "with clients in trouble", Clients: 8, Lease: lease, Lasts: lasts, Troubled: true},
-		locks:  3,
-		faults: []variant.Fault{variant.Overrun, variant.Crash, variant.DropReply, variant.LateRequest, variant.FreezeRenewal, variant.Resend},
-	}
+	return lockload.Trouble(lease, lasts)
 }
 
 // load runs a plan and returns the broken promises. It repeats the plan once if the clients made no progress because
 // the machine or the servers were too busy; a second failure is not judged: the rules judge the same promise.
-func (r *run) load(ctx context.Context, p plan, name string) []error {
+func (r *run) load(ctx context.Context, p lockload.Plan, name string) []error {
 	broken, vain := r.loadOnce(ctx, p, name)
 	if vain != nil {
 		broken, vain = r.loadOnce(ctx, p, name+"-again")
@@ -52,14 +35,12 @@ func (r *run) load(ctx context.Context, p plan, name string) []error {
 
 // loadOnce makes one attempt. vain says why the clients made no progress while not even the suite's own commands were
 // answered in time.
-func (r *run) loadOnce(ctx context.Context, p plan, name string) (found []error, vain error) {
+func (r *run) loadOnce(ctx context.Context, p lockload.Plan, name string) (found []error, vain error) {
 	b := &bench{ctx: ctx, run: r, name: name, ttl: p.Lease}
 	defer b.close()
-	for i := range p.locks {
-		p.Locks = append(p.Locks, name+strings.Repeat("-", i))
-	}
+	p = p.On(name)
 	judged := slices.DeleteFunc(slices.Clone(r.lock.Promises), func(of variant.Property) bool {
-		return !r.promises(of, p.faults...) || p.Troubled && (of == variant.Progress || of == variant.FIFO)
+		return !r.promises(of, p.Faults...) || p.Troubled && (of == variant.Progress || of == variant.FIFO)
 	})
 	t := lockload.New(lockload.World{
 		Ctx: ctx, Lock: r.lock, Seed: r.seed, Promises: judged, Extends: r.able.extends, Tells: r.able.tells, Reenters: r.able.reenters,
@@ -70,7 +51,7 @@ func (r *run) loadOnce(ctx context.Context, p plan, name string) (found []error,
 			}
 			return c.Client, nil
 		},
-	}, p.Plan)
+	}, p)
 	began, healthy := time.Now(), r.lasted()
 	err := b.checked(func(b *bench) error { return b.underLoad(t, p) })
 	switch {
@@ -89,7 +70,7 @@ func (r *run) loadOnce(ctx context.Context, p plan, name string) (found []error,
 }
 
 // underLoad ends when all clients have, or when their calls do not return.
-func (b *bench) underLoad(t *lockload.Traffic, p plan) error {
+func (b *bench) underLoad(t *lockload.Traffic, p lockload.Plan) error {
 	done := make(chan struct{})
 	go func() { defer close(done); t.Run() }()
 	limit := p.Lasts + 2*p.Lease + patience
@@ -108,7 +89,7 @@ func (b *bench) underLoad(t *lockload.Traffic, p plan) error {
 		c.Die()
 	}
 	b.mu.Unlock()
-	if !b.run.promises(variant.Progress, p.faults...) {
+	if !b.run.promises(variant.Progress, p.Faults...) {
 		return nil
 	}
 	for _, name := range p.Locks {

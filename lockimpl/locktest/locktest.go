@@ -121,6 +121,7 @@ import (
 	"oversell/internal/testlog"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockfinding"
+	"oversell/lockimpl/lockload"
 	"oversell/server"
 	"oversell/server/opentest"
 	"oversell/variant"
@@ -207,7 +208,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	checks := r.checks(ctx, t, prefix)
 	lasts := cmp.Or(o.Load, 5*time.Second)
 	crowded, troubled := make(chan []error, 1), make(chan []error, 1)
-	load := func(p plan, name string) []error {
+	load := func(p lockload.Plan, name string) []error {
 		all := r.load(ctx, p, name)
 		for _, err := range all {
 			r.found(err)
@@ -215,7 +216,7 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 		return all
 	}
 	go func() {
-		crowded <- load(r.crowded(lasts), prefix+"many-order")
+		crowded <- load(lockload.Crowd(lasts), prefix+"many-order")
 		if !r.able.reached {
 			troubled <- nil
 			return
