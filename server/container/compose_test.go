@@ -122,7 +122,7 @@ func portFree(port int) bool {
 // awaitHealth waits until all containers report that they are healthy.
 func awaitHealth(t *testing.T, docker client.APIClient, label string, want int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		list, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
