@@ -20,7 +20,7 @@ import (
 // stored; and the microseconds of the server's clock.
 var takeUntil = redis.NewScript(`local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 	local v = redis.call('get', KEYS[1])
-	if v and tonumber(v) > tonumber(ARGV[2]) then return {v, 0, t[2]} end
+	if v then return {v, 0, t[2]} end
 	v = string.format('%.0f', now + ARGV[1])
 	redis.call('set', KEYS[1], v) return {v, 1, t[2]}`)
 
@@ -49,15 +49,20 @@ var timedLocks = []struct {
 	}},
 	{"a script stores the end of the lease, which a waiter with a clock takes for over after a half", 1, func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		now := env.Clock.Now()
-		got, err := takeUntil.Run(ctx, env.Redis[0], []string{lockKey}, o.TTL.Milliseconds(), now.Add(o.TTL/2).UnixMilli()).Slice()
+		got, err := takeUntil.Run(ctx, env.Redis[0], []string{lockKey}, o.TTL.Milliseconds()).Slice()
 		if err != nil {
 			return now, "", err
 		}
+		end, err := strconv.ParseInt(got[0].(string), 10, 64)
+		until := time.UnixMilli(end)
 		if got[1] == int64(0) {
-			return now, "", lockimpl.ErrHeld
+			if until.Sub(now) > o.TTL/2 {
+				return now, "", lockimpl.ErrHeld
+			}
+			until = now.Add(o.TTL)
+			err = env.Redis[0].Set(ctx, lockKey, until.UnixMilli(), 0).Err()
 		}
-		until, err := strconv.ParseInt(got[0].(string), 10, 64)
-		return time.UnixMilli(until), got[0].(string), err
+		return until, got[0].(string), err
 	}},
 	{"a client names the second at which the key expires, and a waiter takes it just before", 1, func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 		until := env.Clock.Now().Add(o.TTL)
