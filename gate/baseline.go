@@ -53,7 +53,7 @@ type Accepted struct {
 	// Length is the length of the runs, in the unit of what ends them (nanoseconds or pieces), if the gate chose
 	// it.
 	Length int64 `json:"length,omitempty"`
-	// Redis is as in reports.GatePerformance. Files of earlier versions do not have it.
+	// Redis names the versions of the servers of this comparison; it is empty in files of earlier versions.
 	Redis    string                `json:"redis,omitempty"`
 	Measures []reports.GateMeasure `json:"measures"`
 }

@@ -21,9 +21,7 @@ func script(t *testing.T, path, text string) {
 // TestProgramsBesideThePlan checks that a program with a directory in its name, and another build, lie beside the plan
 // even if the plan is named without a directory and $PATH has a program of that name.
 func TestProgramsBesideThePlan(t *testing.T) {
-	if _, err := os.Stat("/bin/sh"); err != nil && os.Getenv("OVERSELL_REQUIRE_ALL") != "1" {
-		t.Skip(err)
-	}
+	needShell(t)
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	for name, code := range map[string]int{"guarded": 1, "control": 0} {
 		script(t, filepath.Join(dir, name), fmt.Sprintf("exit %d", code))

@@ -8,7 +8,7 @@ import (
 	"oversell/explore/servers"
 )
 
-// later is a clock that is a billion seconds ahead of the schedule's.
+// later is the start of the schedule by a clock that is a billion seconds ahead of it.
 var later = servers.Epoch.Add(1e9 * time.Second)
 
 // TestTimesMove checks that times are moved between the two clocks, both ways, and that nothing else is.

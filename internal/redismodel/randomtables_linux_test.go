@@ -13,7 +13,7 @@ import (
 type tableWriter struct {
 	*rand.Rand
 	out strings.Builder
-	// any: keys may also be values that are none in JSON.
+	// any allows keys that JSON does not have, such as true and 1/0.
 	any bool
 }
 

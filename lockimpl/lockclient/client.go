@@ -35,7 +35,7 @@ type World struct {
 	// Doubted is called with a lease that may have been granted: the call without an answer was made at that time or
 	// later.
 	Doubted func(from time.Time, ttl time.Duration)
-	// Panicked, unless nil, is called with the error of a call, or of a function that Env.Go runs, that panicked.
+	// Panicked, unless it is nil, is called when the lock's code panics. The error has the stack.
 	Panicked func(error)
 }
 
@@ -291,7 +291,7 @@ func (c *Client) Stuck() string {
 	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
 }
 
-// caught turns a panic of what a deferred call of it ends into an error, and tells the world.
+// caught must be deferred. It turns a panic into an error, which it also passes to World.Panicked.
 func (c *Client) caught(what string, err *error) {
 	if p := recover(); p != nil {
 		*err = suitetest.Panicked(what, p)

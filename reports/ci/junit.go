@@ -59,7 +59,8 @@ func IsJUnit(text []byte) bool {
 
 // JUnit writes the gate as JUnit XML: a suite for each entry, with a case for each combination of variants ×
 // property × fault, and the witness in the body of a failure. An inconclusive entry is an error, so that it does
-// not count as passed, and has no failure: a limit that it exceeds, or a measure that is slower, did not decide it. Characters that XML does not allow become U+FFFD, as in encoding/xml.
+// not count as passed, and has no failure: a limit that it exceeds is an error, too. Characters that XML does not allow become
+// U+FFFD, as in encoding/xml.
 func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)
 	all := junitSuites{Name: junitName + g.Plan, Time: inSeconds(g.ElapsedMS)}
@@ -160,10 +161,11 @@ func caseResults(e reports.GateEntry, c reports.GateCase) (cases []junitCase) {
 	for _, l := range c.Limits {
 		var failure, error *junitReason
 		switch {
-		case c.Verdict == reports.Slower && l.Exceeded():
-			failure = &junitReason{Type: reports.Slower, Message: l.Sentence(), Text: l.Sentence()}
-		case c.Verdict == reports.Inconclusive && l.MeasuredMS == nil:
+		case c.Verdict == reports.Pass:
+		case l.MeasuredMS == nil, l.Exceeded() && c.Verdict == reports.Inconclusive:
 			error = undecidedCase(l.Sentence())
+		case l.Exceeded():
+			failure = &junitReason{Type: reports.Slower, Message: l.Sentence(), Text: l.Sentence()}
 		}
 		add(l.Operation+"."+l.Percentile, l.Sentence(), failure, error)
 	}
@@ -198,10 +200,10 @@ func performanceSuite(p reports.GatePerformance) junitSuite {
 	for _, m := range p.Measures {
 		c := junitCase{Name: m.Name, Classname: class, Output: m.Sentence()}
 		switch {
-		case m.Verdict == reports.Slower && p.Verdict == reports.Slower:
-			c.Failure = &junitReason{Type: reports.Slower, Message: m.Sentence(), Text: m.Sentence()}
-		case m.Verdict == reports.Inconclusive:
+		case m.Verdict == reports.Inconclusive, m.Verdict == reports.Slower && p.Verdict == reports.Inconclusive:
 			c.Error = undecidedCase(m.Sentence())
+		case m.Verdict == reports.Slower:
+			c.Failure = &junitReason{Type: reports.Slower, Message: m.Sentence(), Text: m.Sentence()}
 		}
 		s.Cases = append(s.Cases, c)
 	}

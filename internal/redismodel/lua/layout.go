@@ -20,7 +20,7 @@ type layout struct {
 	array int    // the keys 1 to array are in the array part
 	nodes []node // as many as a power of two, or none
 	free  int    // all nodes from here on were used
-	// unsure: a key is hashed by its address, or its node depends on the garbage collector.
+	// unsure means that the order is unknown: it depends on the address of a key, or on the garbage collector.
 	unsure bool
 	last   lua.LValue   // that next returned
 	gone   []lua.LValue // keys that lost their node

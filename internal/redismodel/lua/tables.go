@@ -284,8 +284,8 @@ func literal(key ast.Expr) bool {
 	return ok
 }
 
-// changedKey notes the variable that is the key of a field. Lua reads it after it has evaluated the value, and our calls do
-// before.
+// changedKey notes the variable that is the key of a field. Lua reads it after it has evaluated the value, and our calls
+// read it before.
 func (r *rewriter) changedKey(f *ast.Field) {
 	if key, ok := f.Key.(*ast.IdentExpr); ok && !harmless(f.Value) {
 		r.keys = append(r.keys, key.Value)
