@@ -142,7 +142,13 @@ func (c Claims) Sum() string {
 		s += fmt.Sprintf(", %d inconclusive", n)
 	}
 	if other > 0 {
-		return s + fmt.Sprintf("; %d not as declared (marked with !)", other)
+		s += fmt.Sprintf("; %d not as declared (marked with !)", other)
 	}
-	return s + "; every answer is as declared"
+	switch {
+	case c.Interrupted:
+		s += "; the other claims were not answered"
+	case other == 0:
+		s += "; every answer is as declared"
+	}
+	return s
 }

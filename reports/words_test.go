@@ -81,6 +81,14 @@ func TestNoClaimAnswered(t *testing.T) {
 	}
 }
 
+// TestSomeClaimsAnswered checks that the summary of an interrupted measurement says so, not that all is as declared.
+func TestSomeClaimsAnswered(t *testing.T) {
+	got := Claims{Claims: []Claim{{Answer: Confirmed, Declared: Confirmed}}, Interrupted: true}.Sum()
+	if !strings.HasSuffix(got, "; the other claims were not answered") || strings.Contains(got, "as declared") {
+		t.Error(got)
+	}
+}
+
 // TestExtent checks that counts have the unit of what is counted.
 func TestExtent(t *testing.T) {
 	for _, c := range []struct {
