@@ -52,9 +52,14 @@ GATE_SEARCHES = '^(TestSystemsInAGate|TestRealBuilds)$$'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
+# Tests need no DWARF tables, and compilers that seldom collect garbage take less processor time and more memory. Both
+# together save half of the time to compile.
+FAST = -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
+# The race detector's program waits a second before it exits, unless it is told not to.
+RACE = GORACE=atexit_sleep_ms=0 GOFLAGS="$$($(GO) env GOFLAGS) $(FAST)"
 # Compiles like a release. Everything without the race detector is compiled like this, so
 # that libraries are compiled only once.
-STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath"
+STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath $(FAST)"
 
 .PHONY: help setup test served raced beside commands check-format vet long bench performance trials matrix image rename release docker man
 
@@ -71,25 +76,25 @@ test: check-format
 # Tests with servers wait for much of their time, which leaves the CPU to the tests beside them. served first compiles with
 # the race detector, and beside without it, so that no library is compiled twice at the same time.
 served: raced
-	$(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
-	$(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
+	$(RACE) $(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
+	$(RACE) $(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
-	$(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -skip $(GATE_SEARCHES) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
-	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
-	$(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
+	$(RACE) $(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -skip $(GATE_SEARCHES) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
+	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
+	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
 	$(STATIC) $(GO) test -vet=off -timeout 15m -run $(GATE_SEARCHES) ./gate
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./campaign
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 
 raced:
-	$(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m -skip $(SEQUENTIAL_TESTS) $(filter-out $(LOADED) $(CONTAINERS) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
+	$(RACE) $(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m -skip $(SEQUENTIAL_TESTS) $(filter-out $(LOADED) $(CONTAINERS) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 
 beside:
 	nice -n 19 $(MAKE) vet
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m -run $(SEQUENTIAL_TESTS) $(SEQUENTIAL)
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)
-	nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker
+	$(RACE) nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi
