@@ -23,19 +23,19 @@ PACKAGES = $(shell $(GO) list ./...)
 # other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, the
 # variants, and the suites with the race detector.
 UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stocktest oversell/explore/... oversell/adapters/... oversell/queueimpl oversell/queueimpl/queuetest oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/examples/... oversell/reports/... \
-	oversell/checker/... oversell/foreign oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
+	oversell/checker/... oversell/foreign oversell/internal/redismodel/... oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
 # Tests of other packages that compute much in one goroutine.
-SEQUENTIAL_TESTS = '^(TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestAgainstRedis|TestMapCommutes|TestConcreteNamings|TestPoisson)$$'
-SEQUENTIAL = oversell/history oversell/internal/redismodel oversell/internal/names oversell/load/arrival
-RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst)$$'
+SEQUENTIAL_TESTS = '^(TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestMapCommutes|TestConcreteNamings|TestPoisson)$$'
+SEQUENTIAL = oversell/history oversell/internal/names oversell/load/arrival
+RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst|TestGoroutinesShareAState)$$'
 # More of them, which need servers that answer in time.
 TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations|TestUnusualQueues)$$'
 # Those of TIMED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long, and wait for nothing; they run beside the tests that wait for servers.
-BESIDE = oversell/checker/... oversell/foreign
+BESIDE = oversell/checker/... oversell/foreign oversell/internal/redismodel/...
 # Builds, which wait for nothing.
 BUILDS = oversell/internal/release
 # Packages that load a server to its limit run one at a time.
@@ -94,7 +94,7 @@ beside:
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m -run $(SEQUENTIAL_TESTS) $(SEQUENTIAL)
 	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)
-	$(RACE) nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker
+	$(RACE) nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./internal/redismodel
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi

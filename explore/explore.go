@@ -531,6 +531,9 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	if x.odd && c.clocked.Load() || c.inside {
 		x.starts = oddStarts
 	}
+	if x.odd && c.clocked.Load() {
+		x.turns = beforeTurn(c.Run.TTL)
+	}
 	x.servers.After = []time.Duration{0}
 	if c.Run.Lock.New != nil {
 		x.servers.After = append(x.servers.After, c.Run.TTL) // the instant may be the time of a grant
@@ -552,6 +555,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		return r, nil, err
 	}
 	defer x.close()
+	x.untouched = start.servers
 	x.run(ctx, start, c.Progress)
 	stats, whole := x.follow(ctx, start, c.Progress)
 	if x.endedEmpty() {
@@ -848,7 +852,7 @@ func (c *Config) notChecked() []string {
 		"linearizable and fifo, which depend on whole histories: use oversell run",
 		"more clients, tries or faults than the bounds allow",
 		"times other than those at which a key expires, a sleep, a time limit or a promised lease ends, a stored time comes, or a client would act differently on its clock",
-		"what code does only in a part of each second or minute that lies between the times at which it is tried, such as from 150 ms to 179 ms",
+		"what code does only in a part of each second, minute or hour that lies between the times at which it is tried, such as from 150 ms to 179 ms",
 		"what a lost master, a failover, an eviction or a step of a server's clock does (see oversell run --fault)",
 	}
 	if c.Run.Lock.New != nil {

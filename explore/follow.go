@@ -11,6 +11,10 @@ import (
 // mostFollowed is how often a search is repeated with the instants that were found: each time further ones may show.
 const mostFollowed = 4
 
+// followedFor is the shortest time for following looks after a search without a time limit; with one, a sixth of the limit
+// is. A search that took longer has as much time for it as it took.
+const followedFor = 10 * time.Second
+
 // endedEmpty reports whether the search has ended, and found nothing.
 func (x *search) endedEmpty() bool {
 	return x.best() == nil && x.again() == nil && x.err == nil && x.cut.Load() == nil
@@ -21,8 +25,9 @@ func (x *search) endedEmpty() bool {
 func (x *search) follow(ctx context.Context, start state, progress func(reports.Effort)) (before reports.Effort, whole bool) {
 	for repeated := 0; x.endedEmpty(); repeated++ {
 		now := time.Now()
-		end := now.Add(comparedFor(now.Sub(x.began)))
+		end := now.Add(max(now.Sub(x.began), followedFor))
 		if x.bounds.TimeMS > 0 {
+			end = now.Add(max(now.Sub(x.began), x.most()/6))
 			if last := x.began.Add(x.most() * 9 / 10); last.Before(end) {
 				end = last
 			}

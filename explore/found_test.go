@@ -258,6 +258,11 @@ func TestReplayOfWhatIsLeft(t *testing.T) {
 }
 
 func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
+	return replaysOften(ctx, again(), c, cx)
+}
+
+// replaysOften checks that a counterexample breaks its promise on a real server, so many times.
+func replaysOften(ctx context.Context, times int, c Config, cx *reports.Counterexample) error {
 	target, err := server.Open(ctx, server.Spec{Target: "process"})
 	if err != nil {
 		return err
@@ -266,14 +271,14 @@ func replays(ctx context.Context, c Config, cx *reports.Counterexample) error {
 	admin := target.Client(0, server.ConnOptions{})
 	defer admin.Close()
 	var all error
-	for n := range again() {
+	for n := range times {
 		var got *reports.Property
 		// Leases end in real time, so on a busy machine one may end too early.
 		for try := 0; try == 0 || errors.Is(err, ErrDiverged) && c.Bounds.Advances > 0 && try < 3; try++ {
 			if err := admin.FlushAll(ctx).Err(); err != nil {
 				return err
 			}
-			got, err = Replay(ctx, c, cx, []*redis.Options{target.Options(0, server.ConnOptions{})})
+			got, err = Replay(ctx, c, cx, []*redis.Options{{Addr: target.Addresses()[0]}})
 		}
 		switch {
 		case err != nil:

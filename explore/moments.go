@@ -20,10 +20,23 @@ import (
 //     now. The search finds these instants by running the client, so it does not matter how the
 //     client stores them.
 
-// oddStarts are moments late in a second, for code that truncates a clock to whole seconds, or rounds it. Searches begin
-// with a whole second. A search tries these moments once a command has used the clock: see servers.Servers.Clocked. A
-// client that rounds a time and sends none does not show that, so a search inside leases tries them in any case.
-var oddStarts = []time.Duration{400 * time.Millisecond, 900 * time.Millisecond}
+// oddStarts are moments late in a second, for code that truncates a clock to whole seconds, or to tenths or hundredths of
+// one, or rounds it. Searches begin with a whole second. A search tries these moments once a command has used the clock: see
+// servers.Servers.Clocked. A client that rounds a time and sends none does not show that, so a search inside leases tries
+// them in any case.
+var oddStarts = []time.Duration{437 * time.Millisecond, 937 * time.Millisecond}
+
+// turn is the end of the hour with which a search begins, and so of a minute, a day, a month and a year: for scripts that
+// count by these on the server's clock. A search in which a command has used the clock also begins shortly before it.
+const turn = time.Hour
+
+// beforeTurn returns the moment before turn at which a client may begin: half a lease before, or a second without leases.
+func beforeTurn(ttl time.Duration) time.Duration {
+	if ttl <= 0 {
+		ttl = 2 * time.Second
+	}
+	return servers.RoundUp(max(turn-ttl/2, time.Minute))
+}
 
 // passing is the facts after some time, and the events meanwhile.
 type passing struct {
@@ -54,6 +67,9 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	if x.span > 0 {
 		add(now + x.span)
+	}
+	if x.turns > 0 && now >= x.turns && now < turn {
+		add(turn)
 	}
 	for _, at := range *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash()) {
 		add(at)
@@ -96,6 +112,9 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	if now == 0 && len(x.starts) > 0 {
 		all = append(all, x.starts...)
+		if x.turns > 0 && s.servers == x.untouched {
+			all = append(all, x.turns)
+		}
 		slices.Sort(all)
 		all = slices.Compact(all)
 	}
@@ -197,7 +216,7 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 const momentLimit = 64
 
 // storedLimit is momentLimit without those that [within] and [oddStarts] add.
-const storedLimit = momentLimit - 5
+const storedLimit = momentLimit - 6
 
 // probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.
 func (c *Config) probeSpans() []time.Duration {

@@ -714,7 +714,7 @@ func TestQueuesLateInASecond(t *testing.T) {
 	if err != nil || r.Verdict != reports.Violated {
 		t.Fatalf("%s: %s, %v", r.Verdict, r.Why, err)
 	}
-	if !slices.ContainsFunc(r.Counterexample.Steps, func(s reports.Step) bool { return s.AtMS == 900 }) {
+	if !slices.ContainsFunc(r.Counterexample.Steps, func(s reports.Step) bool { return s.AtMS == 937 }) {
 		t.Errorf("no step is late in a second: %+v", r.Counterexample.Steps)
 	}
 }

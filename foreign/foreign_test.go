@@ -106,6 +106,11 @@ func TestModels(t *testing.T) {
 		{"0i:acquire 0o:acquire=7 0i:release 0o:release 1i:acquire 1n:acquire 2i:acquire 2o:acquire=8", "fenced-mutex", checker.Holds},
 		{"0i:acquire 0o:acquire={:fence,1,:client,:a} 1i:release={:client,:a} 1o:release={:client,:a}", "fenced-mutex", checker.Holds},
 		{"0i:acquire 0o:acquire={:fence,1} 1i:acquire 1o:acquire={:fence,2}", "fenced-mutex", checker.Violated},
+		{"0i:acquire 0o:acquire=7 0i:release 0o:release 1i:acquire 1o:acquire=-3", "fenced-mutex", checker.Violated},
+		{"0i:acquire 0o:acquire=-3 0i:release 0o:release 1i:acquire 1o:acquire=-2", "fenced-mutex", checker.Holds},
+		{"0i:acquire 0o:acquire=-2 0i:release 0o:release 1i:acquire 1o:acquire=-3", "fenced-mutex", checker.Violated},
+		{"0i:acquire 0o:acquire=7 0i:release 0o:release 1i:acquire 1o:acquire=0 1i:release 1o:release 0i:acquire 0o:acquire=8", "fenced-mutex", checker.Holds},
+		{"0i:acquire 0o:acquire=7 0i:release 0o:release 1i:acquire 1o:acquire=0 1i:release 1o:release 0i:acquire 0o:acquire=6", "fenced-mutex", checker.Violated},
 		// Counters.
 		{"0i:add=1 0o:add=1 1i:read 1o:read=1", "counter", checker.Holds},
 		{"0i:add=1 0o:add=1 1i:read 1o:read=0", "counter", checker.Violated},

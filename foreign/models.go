@@ -22,6 +22,8 @@ type Model struct {
 
 	// values validates the values of an operation; nil: all are valid.
 	values func(Op) error
+	// lacks says what a history lacks to be judged by the model; empty, or nil: nothing.
+	lacks func([]Op) string
 	// fits distinguishes models with the same operations; nil: no other has them.
 	fits func([]Op) bool
 	// linear specifies a sequential object; nil: judge judges the model.
@@ -39,7 +41,7 @@ var Models = []Model{
 	{Name: "mutex", Summary: "a lock that one process at a time holds, and any process may release", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &mutex, fits: not(fenced)},
 	{Name: "fenced-mutex", Summary: "a lock that only its holder releases, with rising fencing tokens", Fs: []string{"acquire", "release"},
-		Promises: linearizable, linear: &fencedMutex, fits: fenced},
+		Promises: linearizable, values: fenceValues, lacks: fences, linear: &fencedMutex, fits: fenced},
 	{Name: "owner-mutex", Summary: "a lock that only its holder releases", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &ownerMutex, fits: never},
 	{Name: "counter", Summary: "a number, with add and read", Fs: []string{"add", "read"},
@@ -98,7 +100,13 @@ func FindModel(name string, h *History) (Model, error) {
 	if err != nil {
 		return m, err
 	}
-	return m, m.accepts(h)
+	if err := m.accepts(h); err != nil || m.lacks == nil {
+		return m, err
+	}
+	if why := m.lacks(h.Ops); why != "" {
+		return m, fmt.Errorf("%s:%d: %w: %s", h.Path, h.Ops[0].Line, ErrModel, why)
+	}
+	return m, nil
 }
 
 // From returns the model with an initial value in EDN; empty: the default.
@@ -208,6 +216,30 @@ func fenced(ops []Op) bool {
 		_, told := fenceOf(op)
 		return op.F == "acquire" && op.Outcome == OK && told
 	})
+}
+
+// fences says that no acquisition of a history has a fencing token, if some succeeded.
+func fences(ops []Op) string {
+	granted := slices.ContainsFunc(ops, func(op Op) bool { return op.F == "acquire" && op.Outcome == OK })
+	if !granted || fenced(ops) {
+		return ""
+	}
+	return "no acquire has a fencing token, such as 7 or {:fence 7}: give --model owner-mutex"
+}
+
+// fenceValues refuses a fencing token that cannot be compared with others.
+func fenceValues(op Op) error {
+	if op.F != "acquire" || op.Outcome != OK {
+		return nil
+	}
+	v, told := op.Result.Get("fence")
+	if !told && op.Result.Kind != edn.Map {
+		v = op.Result
+	}
+	if _, whole := v.Int(); !whole && v.Kind != edn.Nil {
+		return edn.Wrong(place(op, v), "an acquire has the fencing token %s: want a whole number of 64 bits", v)
+	}
+	return nil
 }
 
 // readsCollections reports whether any read returned a set or a list or, if no read returned anything, whether an

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
@@ -149,6 +150,9 @@ func TestSearch(t *testing.T) {
 			h.Ops = h.Ops[1:]
 			model, _, _ := strings.Cut(name, " ")
 			m, err := FindModel(model, h)
+			if name == "fenced-mutex" && errors.Is(err, ErrModel) {
+				continue // it has no fencing token
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,11 +187,15 @@ func TestSearch(t *testing.T) {
 func TestManyUnknown(t *testing.T) {
 	for _, model := range []string{"mutex", "owner-mutex", "fenced-mutex"} {
 		for _, end := range []string{"", "0i:release 0o:release "} {
+			first := ""
+			if model == "fenced-mutex" {
+				first = "=1"
+			}
 			var b strings.Builder
 			for p := range 60 {
 				fmt.Fprintf(&b, "{:process %d, :type :invoke, :f :acquire}\n{:process %d, :type :info, :f :acquire}\n", 10+p, 10+p)
 			}
-			h, err := parseJepsen(b.String() + events("0i:acquire 0o:acquire 0i:release 0o:release 0i:acquire 0o:acquire 0i:release 0o:release "+end))
+			h, err := parseJepsen(b.String() + events("0i:acquire 0o:acquire"+first+" 0i:release 0o:release 0i:acquire 0o:acquire 0i:release 0o:release "+end))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package foreign
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,17 +143,17 @@ var ownerMutex = sequential{initial: always(holder{}), effect: who, step: func(s
 	return holder{}, h.who == who(op)
 }}
 
-var fencedMutex = sequential{initial: always(holder{}), effect: fencedEffect, step: func(state any, op *Op) (any, bool) {
+var fencedMutex = sequential{initial: always(holder{fence: math.MinInt64}), effect: fencedEffect, step: func(state any, op *Op) (any, bool) {
 	h := state.(holder)
 	if op.F == "release" {
 		return holder{"", h.fence}, h.who == who(op)
 	}
 	next := holder{who(op), h.fence}
 	fence, told := fenceOf(*op)
-	if told && fence > 0 { // Hazelcast grants 0 if it has no token
+	if told = told && fence != 0; told { // Hazelcast grants 0 if it has no token
 		next.fence = fence
 	}
-	return next, h.who == "" && (!told || fence <= 0 || fence > h.fence)
+	return next, h.who == "" && (!told || fence > h.fence)
 }}
 
 var counter = sequential{initial: wholeNumber, bound: pastReads, step: func(state any, op *Op) (any, bool) {

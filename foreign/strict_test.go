@@ -47,6 +47,14 @@ func TestMessages(t *testing.T) {
 	if got := refusal(events("0i:add=99999999999999999999 1i:read 1o:read=1"), ""); !strings.Contains(got, "want a whole number of 64 bits") {
 		t.Error(got)
 	}
+	for fence, want := range map[string]string{
+		`"3"`: `has the fencing token "3": want a whole number of 64 bits`, "3.0": "has the fencing token 3.0: want", "9223372036854775808": "has the fencing token 9223372036854775808: want",
+		"{:token,3}": "no acquire has a fencing token", "{:fence,:a}": "has the fencing token :a: want", "[9,\"a\"]": "has the fencing token", "nil": "no acquire has a fencing token", "0": "", "{:fence,3}": "",
+	} {
+		if got := refusal(events("0i:acquire 0o:acquire="+fence), "fenced-mutex"); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("a fence %s: %q, want %q", fence, got, want)
+		}
+	}
 	if got := refusal(events("0i:add=\"a\" 0o:add=\"a\" 1i:read 1f:read"), ""); got != "" {
 		t.Error(got)
 	}

@@ -155,7 +155,7 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
-	before := stamp(p.history)
+	before, began := stamp(p.history), time.Now()
 	exit, err := r.spawn(ctx, p, dir, seed)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (r *running) execute(ctx context.Context, p program, name string, seed uint
 	case ctx.Err() != nil:
 		m.run = undecidedRun("the command was stopped before its end")
 	case p.history != "":
-		m.judgeHistory(ctx, p.history, before, exit)
+		m.judgeHistory(ctx, p.history, before, began, exit)
 	case ok:
 		m.run = printed
 	default:
@@ -224,9 +224,12 @@ func stamp(path string) written {
 	return written{info.ModTime(), info.Size()}
 }
 
-// judgeHistory judges the history that a program has written, and copies it to the run's directory. When ctx ends, the
-// run decides nothing.
-func (m *made) judgeHistory(ctx context.Context, path string, before written, exit int) {
+// coarse is by how much the time of a file may be behind the clock: file systems count in up to two seconds.
+const coarse = 2 * time.Second
+
+// judgeHistory judges the history that a program has written since it began, and copies it to the run's directory. When
+// ctx ends, the run decides nothing.
+func (m *made) judgeHistory(ctx context.Context, path string, before written, began time.Time, exit int) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -235,7 +238,7 @@ func (m *made) judgeHistory(ctx context.Context, path string, before written, ex
 	case !info.Mode().IsRegular():
 		m.run = undecidedRun(fmt.Sprintf("the command left no history in %s, which is not a regular file (it exited with %d)", path, exit))
 		return
-	case info.ModTime().Equal(before.at) && info.Size() == before.size:
+	case info.ModTime().Equal(before.at) && info.Size() == before.size, info.ModTime().Before(began.Add(-coarse)):
 		m.run = undecidedRun(fmt.Sprintf("the command did not write its history: %s is older than the run (it exited with %d)", path, exit))
 		return
 	}

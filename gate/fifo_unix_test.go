@@ -55,7 +55,7 @@ func TestJudgingIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := &made{dir: t.TempDir()}
-	m.judgeHistory(ctx, path, written{}, 0)
+	m.judgeHistory(ctx, path, written{}, time.Now(), 0)
 	if m.run.Verdict != reports.Inconclusive || !strings.HasSuffix(m.run.Why, campaign.ErrStopped.Error()) {
 		t.Errorf("%+v", m.run)
 	}

@@ -231,6 +231,7 @@ func TestCommand(t *testing.T) {
 		{"leaves a broken history", "    command: " + sh("cp "+broken+" h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 1, "mutual-exclusion of the lock"},
 		{"leaves no history", "    command: " + sh("exit 0") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "left no history"},
 		{"leaves an old history", "    command: " + sh("exit 0") + "\n    history: " + sound + "\n" + control("exit 1", ""), 3, "is older than the run"},
+		{"leaves a history from elsewhere", "    command: " + sh("cp "+sound+" h1.jsonl && touch -t 202001010000 h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "is older than the run"},
 		{"leaves the same history twice", "    command: " + sh("cp "+sound+" h1.jsonl") + "\n    history: h1.jsonl\n    repeat: 2\n" + control("cp "+broken+" h2.jsonl", ", history: h2.jsonl"), 0, "no violation seen in 40 opportunities"},
 		{"leaves a directory", "    command: " + sh("mkdir -p h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "is not a regular file"},
 		{"leaves something else", "    command: " + sh("echo hello > h1.jsonl") + "\n    history: h1.jsonl\n" + control("exit 1", ""), 3, "cannot be judged"},

@@ -83,6 +83,9 @@ func (c Claim) AsDeclared() bool {
 	return c.Answer == c.Declared || c.DeclaredToo != "" && c.Answer == c.DeclaredToo
 }
 
+// Differs reports whether the claim was answered otherwise than declared.
+func (c Claim) Differs() bool { return c.Answer != Inconclusive && !c.AsDeclared() }
+
 // ExitCode returns the process's exit code for these claims: ExitPass if every answer is as declared.
 func (c Claims) ExitCode() int {
 	code := ExitPass
@@ -130,7 +133,7 @@ func (c Claims) Sum() string {
 	other := 0
 	for _, x := range c.Claims {
 		counts[x.Answer]++
-		if !x.AsDeclared() {
+		if x.Differs() {
 			other++
 		}
 	}
@@ -147,7 +150,7 @@ func (c Claims) Sum() string {
 	switch {
 	case c.Interrupted:
 		s += "; the other claims were not answered"
-	case other == 0:
+	case other == 0 && counts[Inconclusive] == 0:
 		s += "; every answer is as declared"
 	}
 	return s

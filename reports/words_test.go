@@ -84,6 +84,9 @@ func TestNoClaimAnswered(t *testing.T) {
 // TestSomeClaimsAnswered checks that the summary of an interrupted measurement says so, not that all is as declared.
 func TestSomeClaimsAnswered(t *testing.T) {
 	got := Claims{Claims: []Claim{{Answer: Confirmed, Declared: Confirmed}}, Interrupted: true}.Sum()
+	if undecided := (Claims{Claims: []Claim{{Answer: Inconclusive, Declared: Confirmed}}}).Sum(); !strings.HasSuffix(undecided, "1 inconclusive") {
+		t.Error(undecided)
+	}
 	if !strings.HasSuffix(got, "; the other claims were not answered") || strings.Contains(got, "as declared") {
 		t.Error(got)
 	}

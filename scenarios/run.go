@@ -578,6 +578,9 @@ func (r *run) notes(stateErr error) (notes []string) {
 		notes = append(notes, fmt.Sprintf("the sale was ended after %s pieces were sold, far too many: it would hardly have ended by itself (use --duration to let it go on)",
 			humanize.Comma(r.config.hopeless())))
 	}
+	if r.config.Outside != nil {
+		notes = append(notes, r.config.Outside.Notes()...)
+	}
 	return notes
 }
 

@@ -165,6 +165,8 @@ type Outside interface {
 	// Silent returns an error if no call of some operation had a definite answer. In a disturbed run, which may
 	// have caused that, it does so only if the system reports that it lacks the operation.
 	Silent(disturbed bool) error
+	// Notes returns facts about the run that no operation shows.
+	Notes() []string
 	// End is called after a run. When it returns, all processes and connections of the run are gone.
 	End()
 }

@@ -107,8 +107,8 @@ func TestWrongTopologiesAtAddressesAreRefused(t *testing.T) {
 		class  error
 		reason []string
 	}{
-		{"a sentinel", Spec{Target: addressesOf(guard, 4)}, ErrEnvironment, []string{"is a sentinel, which keeps no data", "add --topology sentinel"}},
-		{"a node of a cluster", Spec{Target: addressesOf(cluster, 1)}, ErrEnvironment, []string{"is a node of a cluster", "add --topology cluster"}},
+		{"a sentinel", Spec{Target: addressesOf(guard, 4)}, ErrEnvironment, []string{"is a sentinel, which keeps no data", "run --topology sentinel"}},
+		{"a node of a cluster", Spec{Target: addressesOf(cluster, 1)}, ErrEnvironment, []string{"is a node of a cluster", "run --topology cluster"}},
 		{"a replica", Spec{Target: addressesOf(guard, 2)}, ErrEnvironment, []string{"is a replica", guard.Addrs[0], "--topology replica"}},
 		{"a master without replicas", Spec{Target: "redis://" + single, Topology: "replica"}, ErrEnvironment, []string{"has no connected replica"}},
 		{"a replica as the primary", Spec{Target: addressesOf(guard, 2), Topology: "replica"}, ErrEnvironment, []string{"is a replica"}},

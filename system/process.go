@@ -233,6 +233,7 @@ func (s *System) launched(p *process) {
 		s.begun = map[*process]bool{}
 	}
 	s.begun[p] = true
+	s.served++
 }
 
 // ended removes it.
@@ -291,7 +292,21 @@ func (p *process) fail(err error) {
 func (s *System) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures, s.failed, s.asked = 0, nil, nil
+	s.failures, s.served, s.failed, s.asked = 0, 0, nil, nil
+}
+
+// Notes implements [scenarios.Outside].
+func (s *System) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served < 2 {
+		return nil
+	}
+	one := fmt.Sprintf("%d processes of %s served the clients", s.served, s.Name)
+	if s.failures > 0 {
+		one += fmt.Sprintf(", some of them in place of %d that failed", s.failures)
+	}
+	return []string{one + ": what a process keeps in its memory, the others do not have (see clients in docs/systems.md)"}
 }
 
 // Err explains why the current run starts no more processes; nil if it does.

@@ -62,6 +62,7 @@ type System struct {
 	processes []*process
 	begun     map[*process]bool // started and perhaps still running
 	failures  int
+	served    int                // processes started in this run
 	failed    error              // why no more processes are started
 	asked     map[string]answers // by operation
 }

@@ -329,6 +329,29 @@ func TestNoMoreProcesses(t *testing.T) {
 	}
 }
 
+// TestNotesOfProcesses checks that a run is told that several processes served it, and that one replaced another.
+func TestNotesOfProcesses(t *testing.T) {
+	for _, c := range []struct {
+		how, clients, want string
+	}{
+		{"well@1", "clients: 2", ""},
+		{"well@1", "clients: 1", "2 processes of mine served the clients: what a process keeps in its memory, the others do not have"},
+		{"exits@3", "clients: 2", "in place of 1 that failed: what"},
+	} {
+		s, env := behaving(t, "lock", c.how, c.clients)
+		clients := []lockimpl.Locker{s.Lock().New(env()), s.Lock().New(env())}
+		for i := range 4 {
+			_, _ = clients[i%2].Acquire(t.Context(), "order", lockimpl.Options{TTL: time.Minute})
+		}
+		if got := strings.Join(s.Notes(), "; "); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s, %s: %q, want %q", c.how, c.clients, got, c.want)
+		}
+		if s.Begin(); len(s.Notes()) > 0 {
+			t.Error(s.Notes())
+		}
+	}
+}
+
 // TestProcessesAreReady checks that Prepare starts the processes for all clients before the first client calls, and that
 // no others are started.
 func TestProcessesAreReady(t *testing.T) {

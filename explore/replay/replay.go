@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,14 +47,15 @@ type Search struct {
 // Drive drives the schedule of a counterexample against real servers, which must be empty. Every
 // answer is compared with the search's. Points in time are those of the servers' clock, as much later as the schedule is
 // driven; they may differ by a second, and so may what is left of an expiry, and the numbers above zero in the answer of a
-// script that asks for it. Other answers that depend on the server's clock are not compared. Time passes for real.
+// script that asks for it. Other answers that depend on the server's clock are not compared. Time passes for real, but
+// of minutes before the first command only the seconds.
 //
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.
 func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
-		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: servers,
+		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: completed(servers),
 		rules: rules.New(s.Run, s.Bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}, times: newTimes(),
 	}
 	defer r.close()
@@ -70,6 +72,19 @@ func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []
 		}
 	}
 	return nil, nil
+}
+
+// completed returns the options with the defaults of go-redis for those that say where a server is.
+func completed(all []*redis.Options) (complete []*redis.Options) {
+	for _, o := range all {
+		whole := *o
+		whole.Network, whole.Addr = cmp.Or(o.Network, "tcp"), cmp.Or(o.Addr, "localhost:6379")
+		if o.Dialer == nil {
+			whole.Dialer = redis.NewDialer(&whole)
+		}
+		complete = append(complete, &whole)
+	}
+	return complete
 }
 
 func told(b *rules.Breach) *reports.Property {
@@ -349,8 +364,17 @@ func localCommands(commands [][]string, client int) [][]string {
 }
 
 // pass lets time pass for real, and a little more: a server may be late in expiring a key.
+// pass lets time pass. Before the first command only what the servers' clock shows afterwards matters: of minutes, the
+// seconds.
 func (r *replay) pass(d time.Duration) error {
-	if err := (clock.Real{}).Sleep(r.ctx, d+20*time.Millisecond); err != nil {
+	wait := d + 20*time.Millisecond
+	if r.now == 0 && len(r.lines) == 0 && d >= time.Minute {
+		now := time.Now()
+		if wait = now.Truncate(time.Minute).Add(d % time.Minute).Sub(now); wait < 0 {
+			wait += time.Minute
+		}
+	}
+	if err := (clock.Real{}).Sleep(r.ctx, wait); err != nil {
 		return err
 	}
 	r.now += d
@@ -539,11 +563,7 @@ func (r *replay) line(l line) (*bufio.ReadWriter, error) {
 		return rw, nil
 	}
 	o := r.servers[l.node]
-	network := o.Network
-	if network == "" {
-		network = "tcp"
-	}
-	conn, err := o.Dialer(r.ctx, network, o.Addr)
+	conn, err := o.Dialer(r.ctx, o.Network, o.Addr)
 	if err != nil {
 		return nil, err
 	}

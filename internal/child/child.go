@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -62,20 +61,17 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command to its end. The command must be from exec.CommandContext: when its context ends, Run interrupts
-// the program and all programs that it started, and kills the rest after patience.
+// Run runs a command to its end, and then kills the programs that it started and left in its process group. The command
+// must be from exec.CommandContext: when its context ends, Run interrupts the program and all programs that it started,
+// and kills the rest after patience.
 func Run(cmd *exec.Cmd, patience time.Duration) error {
-	var interrupted atomic.Bool
-	cmd.Cancel = func() error {
-		interrupted.Store(true)
-		return interruptGroup(cmd.Process)
-	}
+	cmd.Cancel = func() error { return interruptGroup(cmd.Process) }
 	cmd.WaitDelay = patience
 	tie(cmd)
 	ended := make(chan error)
 	go onThread(func() { ended <- cmd.Run() })
 	err := <-ended
-	if interrupted.Load() {
+	if cmd.Process != nil { // it was started
 		killGroup(cmd.Process)
 	}
 	return err

@@ -121,6 +121,27 @@ func TestRunEndsAllWithItsContext(t *testing.T) {
 	}
 }
 
+// TestRunLeavesNothing checks that programs that a command has started do not outlive Run, though the command succeeded.
+func TestRunLeavesNothing(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 60 & echo done >&3")
+	cmd.ExtraFiles = []*os.File{w}
+	if err := Run(cmd, time.Second); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	if said, err := io.ReadAll(r); string(said) != "done\n" || err != nil {
+		t.Errorf("it says %q (%v), and something is left", said, err)
+	}
+}
+
 // TestAllEnd checks that the processes that a program has started end with it, whether it is stopped, killed, or has ended
 // before.
 func TestAllEnd(t *testing.T) {

@@ -47,7 +47,7 @@ func text(arg any) (string, bool) {
 		return v.Format(time.RFC3339Nano), true
 	case time.Duration:
 		return strconv.FormatInt(v.Nanoseconds(), 10), true
-	case int8, int16, int32, uint, uint8, uint16, uint32, uint64, uintptr:
+	case int8, int16, int32, uint, uint8, uint16, uint32, uint64:
 		return fmt.Sprint(v), true
 	}
 	return indirect(arg)
@@ -77,8 +77,6 @@ func indirect(arg any) (string, bool) {
 	case *uint32:
 		return pointed(v)
 	case *uint64:
-		return pointed(v)
-	case *uintptr:
 		return pointed(v)
 	case *float32:
 		return pointed(v)

@@ -364,10 +364,10 @@ const Patience = 8 * time.Second
 // Pace is the pause between two attempts.
 const Pace = 5 * time.Millisecond
 
-// Take obtains a lock that is free or becomes free within a time. After an error that leaves the outcome open it tries
+// Take obtains a lock that is free or becomes free within a time, which may be over. After an error that leaves the outcome open it tries
 // again.
 func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, error) {
-	return c.TakeWithin(name, ttl, free+Patience)
+	return c.TakeWithin(name, ttl, max(free, 0)+Patience)
 }
 
 // TakeWithin is Take with a limit on the whole, measured in the time during which the machine and the servers answer.

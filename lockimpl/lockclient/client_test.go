@@ -79,6 +79,37 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// late is a lock whose first calls are not answered in time.
+type late struct {
+	plain
+	calls *int
+}
+
+func (l late) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	if *l.calls++; *l.calls < 4 {
+		return lockimpl.Lock{}, context.DeadlineExceeded
+	}
+	return l.plain.Acquire(ctx, key, o)
+}
+
+// TestTakeOfALockThatIsFree checks that a lock that has been free for long is granted as patiently as one that is free now.
+func TestTakeOfALockThatIsFree(t *testing.T) {
+	calls, start := 0, time.Now()
+	c := New(World{
+		Ctx: t.Context(), Server: opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"}), Seed: 1,
+		Lock:   lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return late{plain{env}, &calls} }},
+		Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},
+	}, 1)
+	t.Cleanup(c.Close)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	c.Again()
+	if _, err := c.Take("order", time.Minute, -time.Hour); err != nil || calls != 4 {
+		t.Errorf("%v after %d calls; want the lock after 4", err, calls)
+	}
+}
+
 // TestSlowest checks that the call that took the longest is named, if it took a while.
 func TestSlowest(t *testing.T) {
 	quick, slow := &Client{Number: 1}, &Client{Number: 2}

@@ -108,6 +108,7 @@ func (r *run) explore(b *bench) error {
 	r.refused = lockcalls.OutOfMemory(own.calls())
 	own.close()
 	c.Plan(nil)
+	c.Hooked.Store(0)
 	l, err := c.Take(b.name, long, 0)
 	if err != nil {
 		if r.promises(variant.Progress) {
@@ -134,7 +135,7 @@ func (r *run) explore(b *bench) error {
 	able.loses = c.lost(l) != nil
 	switch {
 	case !able.reached && c.Hooked.Load() == 0:
-		r.logf("the lock sends no command by the clients in Env.Redis, nor to Env.Addr: nothing can be lost, held up or cut off, and rules that do so were skipped")
+		return errors.New("the lock was granted without a command to a server of the suite; build it with the clients in Env.Redis, or connect it to Env.Addr")
 	case c.Hooked.Load() == 0:
 		r.logf("the lock uses a Redis client of its own, which reaches the server by Env.Addr")
 	}

@@ -529,7 +529,7 @@ func (r *run) ends(b *bench) (ends, known bool) {
 			}
 			end := holder.Until(l)
 			holder = b.client()
-			l, err = holder.Take(b.name, b.ttl, max(time.Until(end), 0))
+			l, err = holder.Take(b.name, b.ttl, time.Until(end))
 			l.Until = holder.Until(l)
 			holder.Die()
 		}

@@ -176,7 +176,7 @@ func renewalKeepsOut(b *bench) error {
 			}
 			after := fmt.Sprintf("%v after its grant", leases*b.ttl)
 			if others > 0 {
-				after += fmt.Sprintf(", with %s of the same client beside it, of which the lease is %v,", phrase.Count(others, "other lock"), lease)
+				after += fmt.Sprintf(", beside %s of the same client with a lease of %v", phrase.Count(others, "other lock"), lease)
 			}
 			kept := []lockimpl.Lock{l}
 			for i := range others {
@@ -189,15 +189,20 @@ func renewalKeepsOut(b *bench) error {
 					if err := b.givesBack(holder, m, "beside another lock"); err != nil {
 						return err
 					}
-					after += " that was released"
+					after += ", which was released"
 				}
 			}
+			start, answered := time.Now(), b.run.lasted()
 			b.sleep(leases * b.ttl)
+			busy := b.run.lasted()-answered < time.Since(start)*3/4
 			for _, l := range kept {
 				if time.Until(holder.Until(l)) > 0 {
 					err = b.intact(holder, l, after)
 				} else if _, e := b.client().Try(l.Key, b.ttl); e == nil { // it says that its lease is over, or does not report renewals
 					err = broken(variant.MutualExclusion, "%s, another client got the lock %q: the lease was not renewed, though its holder was alive and had not released it", after, l.Key)
+					if busy {
+						err = unjudged("the machine is too busy to renew leases in time", err)
+					}
 				}
 				if _ = holder.Release(l); err != nil {
 					return err

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/exec"
@@ -352,6 +353,48 @@ func TestNamesFirst(t *testing.T) {
 	var b *breach
 	if !errors.As(err, &b) || b.Property != variant.Progress || !b.Basis {
 		t.Errorf("the suite said %v of a lock that takes all names for one; want a broken %s", err, variant.Progress)
+	}
+}
+
+// inMemory is a lock of this process alone.
+type inMemory struct {
+	mu   sync.Mutex
+	held map[string]lockimpl.Lock
+}
+
+func (l *inMemory) Acquire(_ context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.held[key].Until) {
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	}
+	l.held[key] = lockimpl.Lock{Key: key, Token: rand.Text(), Until: time.Now().Add(o.TTL)}
+	return l.held[key], nil
+}
+
+func (l *inMemory) Extend(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+	return lockimpl.Lock{}, errors.ErrUnsupported
+}
+
+func (l *inMemory) Release(_ context.Context, m lockimpl.Lock) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[m.Key].Token != m.Token {
+		return lockimpl.ErrLost
+	}
+	delete(l.held, m.Key)
+	return nil
+}
+
+// TestLockWithoutAServer checks that the suite does not judge a lock that it cannot disturb: one that keeps its state
+// elsewhere than on the servers of the suite.
+func TestLockWithoutAServer(t *testing.T) {
+	l := &inMemory{held: map[string]lockimpl.Lock{}}
+	v := lockimpl.Variant{Name: "in-memory", Promises: []variant.Property{variant.MutualExclusion}, New: func(variant.Env) lockimpl.Locker { return l }}
+	r := &run{lock: v, server: Auto(t), seed: 1, began: time.Now(), logf: t.Logf}
+	go r.beat(t.Context())
+	if err := r.probe(t.Context(), mark.New()+"probe"); err == nil || !strings.Contains(err.Error(), "without a command to a server of the suite") {
+		t.Errorf("the suite said %v", err)
 	}
 }
 

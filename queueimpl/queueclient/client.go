@@ -35,23 +35,29 @@ type Bench struct {
 	Pass    func(time.Duration)
 	Variant queueimpl.Variant
 	// last is the call that was made last, for the case that it does not return.
-	last *atomic.Value
+	last *atomic.Pointer[Call]
+}
+
+// Call is a call of the queue.
+type Call struct {
+	What  string
+	Since time.Time // when it began
 }
 
 // Noting returns the bench with a note of the call that is made last, which is empty so far.
 func (b Bench) Noting(empty string) Bench {
-	b.last = &atomic.Value{}
-	b.last.Store(empty)
+	b.last = &atomic.Pointer[Call]{}
+	b.Calls("%s", empty)
 	return b
 }
 
-// Last is the call that was made last.
-func (b Bench) Last() any { return b.last.Load() }
+// Last is the call that was noted last.
+func (b Bench) Last() Call { return *b.last.Load() }
 
 // Calls notes a call, to name it if it does not return.
 func (b Bench) Calls(format string, args ...any) {
 	if b.last != nil {
-		b.last.Store(fmt.Sprintf(format, args...))
+		b.last.Store(&Call{fmt.Sprintf(format, args...), time.Now()})
 	}
 }
 
@@ -88,8 +94,7 @@ type Client struct {
 
 // Enter expects that exactly these ids are entered.
 func (c *Client) Enter(ctx context.Context, of variant.Property, ids ...string) ([]queueimpl.Task, error) {
-	c.Bench.Calls("enqueue of %.40q", ids)
-	return c.into(of, ids)(inParts(ids, func(ids []string) ([]queueimpl.Task, error) { return c.Queue.Enqueue(ctx, c.Name, ids...) }))
+	return c.into(of, ids)(inParts(ids, func(ids []string) ([]queueimpl.Task, error) { return c.enqueue(ctx, c.Name, ids) }))
 }
 
 // EnterAfter is Enter with a delay.
@@ -158,7 +163,6 @@ func (c *Client) Overwrite(ctx context.Context, after time.Duration, was queueim
 
 // Take takes up to count tasks, which may be none.
 func (c *Client) Take(ctx context.Context, count int) ([]queueimpl.Task, error) {
-	c.Bench.Calls("pop of %d", count)
 	tasks, err := c.Pop(ctx, c.Name, count)
 	switch {
 	case errors.Is(err, queueimpl.ErrEmpty) && len(tasks) == 0:

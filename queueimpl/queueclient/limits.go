@@ -23,11 +23,17 @@ func refuses(err error) bool {
 
 // Enqueue implements queueimpl.Queue, in several calls if the queue does not take so many ids at once.
 func (c *Client) Enqueue(ctx context.Context, name string, ids ...string) ([]queueimpl.Task, error) {
-	enqueue := func(ids []string) ([]queueimpl.Task, error) { return c.Queue.Enqueue(ctx, name, ids...) }
+	enqueue := func(ids []string) ([]queueimpl.Task, error) { return c.enqueue(ctx, name, ids) }
 	if name == "" || slices.ContainsFunc(ids, func(id string) bool { return !plain.MatchString(id) }) {
 		return enqueue(ids) // a refusal may be about the name, or an id
 	}
 	return inParts(ids, enqueue)
+}
+
+// enqueue makes one call, and notes it.
+func (c *Client) enqueue(ctx context.Context, name string, ids []string) ([]queueimpl.Task, error) {
+	c.Bench.Calls("enqueue of %.40q", ids)
+	return c.Queue.Enqueue(ctx, name, ids...)
 }
 
 // inParts enqueues ids by one call, or by several if the queue refuses one with so many.
@@ -48,12 +54,18 @@ func inParts(ids []string, enqueue func([]string) ([]queueimpl.Task, error)) ([]
 
 // Pop implements queueimpl.Queue. It asks for fewer tasks if the queue does not hand out so many at once.
 func (c *Client) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
-	tasks, err := c.Queue.Pop(ctx, name, count)
+	tasks, err := c.pop(ctx, name, count)
 	for count > 1 && name != "" && refuses(err) && len(tasks) == 0 {
 		count /= 2
-		tasks, err = c.Queue.Pop(ctx, name, count)
+		tasks, err = c.pop(ctx, name, count)
 	}
 	return tasks, err
+}
+
+// pop makes one call, and notes it.
+func (c *Client) pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	c.Bench.Calls("pop of %d", count)
+	return c.Queue.Pop(ctx, name, count)
 }
 
 // Works reports why a queue does not take a task, or hand out what it took: then every rule would fail.

@@ -48,7 +48,7 @@ func extendLasts(ctx context.Context, b bench) error {
 // longExtends extends claims of minutes and hours.
 func longExtends(ctx context.Context, b bench) error {
 	short := func(b bench) error {
-		if err := shortTimes(b); err != nil {
+		if err := shortTimes(ctx)(b); err != nil {
 			return err
 		}
 		b.Queue += "-extended"

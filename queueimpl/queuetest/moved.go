@@ -12,23 +12,24 @@ import (
 	"oversell/variant"
 )
 
-// shortTimes finds out whether a queue works at all on a clock that is moved.
-func shortTimes(b bench) error {
-	ctx := context.Background()
-	if can[queueimpl.Delayer](b.Variant) {
-		if err := delayOf(ctx, b, 20*time.Millisecond); err != nil {
-			return err
+// shortTimes returns a function that finds out whether a queue works at all on a clock that is moved.
+func shortTimes(ctx context.Context) func(bench) error {
+	return func(b bench) error {
+		if can[queueimpl.Delayer](b.Variant) {
+			if err := delayOf(ctx, b, 20*time.Millisecond); err != nil {
+				return err
+			}
 		}
+		if lends(b.Variant) {
+			return claimOf(ctx, b, "claimed", visibility)
+		}
+		return nil
 	}
-	if lends(b.Variant) {
-		return claimOf(ctx, b, "claimed", visibility)
-	}
-	return nil
 }
 
 // longDelays delays tasks for longer than a test on the real clock can wait.
 func longDelays(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes, func(b bench) error {
+	return b.Moved(shortTimes(ctx), func(b bench) error {
 		for _, after := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 61*time.Minute + 30*time.Second, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour, 60 * 24 * time.Hour} {
 			if err := delayOf(ctx, b, after); err != nil {
 				return fmt.Errorf("with a delay of %v: %w", after, err)
@@ -90,7 +91,7 @@ func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
 
 // longClaims hides tasks for longer than a test on the real clock can wait.
 func longClaims(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes, func(b bench) error {
+	return b.Moved(shortTimes(ctx), func(b bench) error {
 		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour, 60 * 24 * time.Hour} {
 			if err := claimOf(ctx, b, "hidden-for-"+hidden.String(), hidden); err != nil {
 				return fmt.Errorf("with a visibility timeout of %v: %w", hidden, err)
@@ -128,7 +129,7 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 // manyDeliveries has the claims of one task run out again and again. No limit was asked for.
 func manyDeliveries(ctx context.Context, b bench) error {
 	const deliveries = 300
-	return b.Moved(shortTimes, func(b bench) error {
+	return b.Moved(shortTimes(ctx), func(b bench) error {
 		c := b.Client(impatient)
 		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
@@ -159,7 +160,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 
 // everythingLasts: what is in a queue stays there until somebody takes it. A journal must last for an hour.
 func everythingLasts(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes, func(b bench) error {
+	return b.Moved(shortTimes(ctx), func(b bench) error {
 		first := b
 		first.Queue += "-first"
 		if err := lasts(ctx, first); err != nil {

@@ -19,7 +19,8 @@ const nearly = 50 * time.Millisecond
 
 // outOfTime judges a rule that had not ended when its time was over. What was found before is
 // true. Something that was waited for long enough did not happen. Anything else is an error of
-// the suite's own context, and says something about the queue only if its calls are quick.
+// the suite's own context, and says something about the queue only if one call went on for long,
+// though others are quick.
 func outOfTime(b bench, r rule, end time.Time, err error) error {
 	if s := new(suitetest.TooSlow); errors.As(err, &s) {
 		return err
@@ -37,11 +38,16 @@ func outOfTime(b bench, r rule, end time.Time, err error) error {
 	if n := new(never); errors.As(err, &n) && n.After >= patience/3 {
 		return broken(of, "%w", err)
 	}
-	d, answered := b.RoundTrip()
-	if answered && d > near {
-		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v: a look at the queue takes %v", patience, d.Round(time.Microsecond))}
+	last := b.Last()
+	went := end.Sub(last.Since)
+	switch d, answered := b.RoundTrip(); {
+	case !answered:
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, and looks at the queue then failed or took more than %v", patience, answer)}
+	case d > near || went < patience/3:
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v: its last call, %s, had gone on for %v, and a look at the queue takes %v", patience, last.What, max(went, 0).Round(time.Millisecond), d.Round(time.Microsecond))}
+	default:
+		return broken(of, "the rule had not ended after %v, and its last call, %s, had gone on for %v, though a look at the queue takes %v", patience, last.What, went.Round(time.Millisecond), d.Round(time.Microsecond))
 	}
-	return broken(of, "the rule had not ended after %v, and its last call was %v; a look at the queue takes %v", patience, b.Last(), d.Round(time.Microsecond))
 }
 
 // of is the promise that a rule belongs to, or the interface.

@@ -166,7 +166,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return err
 	case <-time.After(patience + answer):
-		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last(), answer)
+		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last().What, answer)
 	}
 }
 

@@ -650,6 +650,35 @@ func TestUnusualQueues(t *testing.T) {
 	}
 }
 
+// TestOutOfTime checks that a rule that has not ended in time accuses a queue only if one call went on for long, and
+// others are quick.
+func TestOutOfTime(t *testing.T) {
+	good, _ := queueimpl.Find("reliable")
+	failing := good
+	failing.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		return &saboteur{full: good.New(env, o).(full), hooks: hooks{pop: func(context.Context, full, string, int, []queueimpl.Task, error) ([]queueimpl.Task, error) {
+			return nil, context.DeadlineExceeded
+		}}}
+	}
+	of := func(v queueimpl.Variant, went time.Duration) error {
+		own := newBench(t)
+		b := bench{Env: own.Env, Queue: own.Queue, Pass: own.Pass, Variant: v}.Noting("pop of 1")
+		return outOfTime(b, rule{name: "mine"}, b.Last().Since.Add(went), context.DeadlineExceeded)
+	}
+	for name, err := range map[string]error{"no look is answered": of(failing, patience), "many quick calls": of(good, patience/4)} {
+		if !errors.As(err, new(*suitetest.TooSlow)) {
+			t.Errorf("%s: %v; want that it is too slow", name, err)
+		}
+	}
+	var err error
+	for range 50 { // on a busy machine a look may take long
+		if err = of(good, patience/2); errors.As(err, new(*suitetest.Breach)) {
+			return
+		}
+	}
+	t.Errorf("one long call: %v; want a breach", err)
+}
+
 // TestOrder checks that tasks that come after later ones are noticed, if the queue promises an order.
 func TestOrder(t *testing.T) {
 	for _, promised := range []bool{false, true} {

@@ -57,7 +57,7 @@ func manyReceipts(ctx context.Context, b bench) error {
 
 // oldReceipts shows receipts after a time in which nobody used the queue.
 func oldReceipts(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes, func(b bench) error {
+	return b.Moved(shortTimes(ctx), func(b bench) error {
 		for i, gone := range []time.Duration{90 * time.Second, 61 * time.Minute, 25 * time.Hour, 8 * 24 * time.Hour, 40 * 24 * time.Hour} {
 			for _, done := range []bool{true, false} {
 				own := b

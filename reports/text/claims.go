@@ -41,14 +41,14 @@ func claimColumns() []column[reports.Claim] {
 	return []column[reports.Claim]{
 		{cell: func(c reports.Claim) string { return c.Number }},
 		{cell: func(c reports.Claim) string {
-			if c.AsDeclared() {
-				return c.Answer
+			if c.Differs() {
+				return c.Answer + "!"
 			}
-			return c.Answer + "!"
+			return c.Answer
 		}, tone: func(c reports.Claim) tone { return toneOf(c.Answer) }},
 		{prose: true, cell: func(c reports.Claim) string {
 			said := c.Sentence
-			if !c.AsDeclared() {
+			if c.Differs() {
 				said = "Declared: " + c.Declared + ". Measured: " + said
 			}
 			return c.Words + " (" + c.From + ")\n  " + said

@@ -117,12 +117,12 @@ func AskInfo(ctx context.Context, addr string) (Info, error) {
 func CheckMaster(addr string, in Info) error {
 	switch in["redis_mode"] {
 	case "sentinel":
-		return errclass.Environmentf("%s is a sentinel, which keeps no data: to test the servers that it looks after, add --topology sentinel", addr)
+		return errclass.Environmentf("%s is a sentinel, which keeps no data: oversell run --topology sentinel tests the servers that it looks after", addr)
 	case "cluster":
-		return errclass.Environmentf("%s is a node of a cluster: to test the cluster, add --topology cluster", addr)
+		return errclass.Environmentf("%s is a node of a cluster: oversell run --topology cluster tests the cluster", addr)
 	}
 	if in["role"] == "slave" {
-		return errclass.Environmentf("%s is a replica (its role is slave) of %s: give the address of that, with --topology replica to test them both",
+		return errclass.Environmentf("%s is a replica (its role is slave) of %s: give the address of that; oversell run --topology replica tests them both",
 			addr, net.JoinHostPort(in["master_host"], in["master_port"]))
 	}
 	return checkLoaded(addr, in)
