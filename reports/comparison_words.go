@@ -55,6 +55,15 @@ func (c Comparison) Recommendation() string {
 	return s + " Untried conditions that are known to break them are listed below each table."
 }
 
+// Rate formats the throughput; it is empty if no round was measured to its end.
+func (x ComparisonCell) Rate() string {
+	cut := len(x.Rounds) == 0 || slices.ContainsFunc(x.Rounds, func(r ComparedRun) bool { return r.Throughput > 0 })
+	if x.Throughput.Median == 0 && cut {
+		return ""
+	}
+	return Rate(x.Throughput.Median)
+}
+
 // Choice names the contenders to choose from: those without a violation in any configuration, the fastest first,
 // with their costs.
 func (c Comparison) Choice() string {

@@ -535,8 +535,6 @@ func (r *run) aborted(err error, then time.Duration) string {
 		return r.target.Hide(phrase.OneLine(r.gone().Error()))
 	case r.stuck.Load() != nil:
 		return *r.stuck.Load()
-	case r.timeUp.Load() && r.config.capped:
-		return fmt.Sprintf("some clients had no answer after %v (see --duration)", r.config.Duration)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -548,6 +546,9 @@ func (r *run) aborted(err error, then time.Duration) string {
 		if err := r.config.Outside.Silent(disturbed); err != nil {
 			return r.target.Hide(phrase.OneLine(err.Error()))
 		}
+	}
+	if r.timeUp.Load() && r.config.capped {
+		return fmt.Sprintf("some clients had no answer after %v (see --duration)", r.config.Duration)
 	}
 	return r.silent(then)
 }

@@ -114,13 +114,21 @@ func Names(n string) []string {
 }
 
 // Separators are what names are put together with, which code may cut them at or replace.
-const Separators = ":/.-_@#&|;,+=~$!"
+const Separators = ":/.-_@#&|;,+=~$! "
 
 // Separated are names that differ only on one side of a separator, or in the separator.
 func Separated(n string) (names []string) {
 	for _, sep := range Separators {
 		s := string(sep)
 		names = append(names, n+s+"a", n+s+"b", "x"+s+n, "y"+s+n)
+	}
+	return names
+}
+
+// Between are names that differ only in a separator between two parts.
+func Between(n string) (names []string) {
+	for _, sep := range Separators {
+		names = append(names, n+string(sep)+"b")
 	}
 	return names
 }

@@ -31,7 +31,7 @@ func TestTokens(t *testing.T) {
 
 // TestNames checks that no name occurs twice: a lock would rightly refuse the second one.
 func TestNames(t *testing.T) {
-	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Spelled("an-order")} {
+	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order")} {
 		seen := map[string]bool{}
 		for _, name := range names {
 			if seen[name] {

@@ -321,8 +321,10 @@ func orPercentiles(curve []reports.Quantile, l *reports.Latency) []reports.Quant
 
 func (c comparison) comparedRow(x reports.ComparisonCell, byWork bool) comparedRow {
 	look := outcomeLooks[x.Outcome]
-	r := comparedRow{Place: x.Place(), Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: reports.Rate(x.Throughput.Median), Latency: reports.PercentilesOf(x.Request)}
-	r.Spread = reports.Rate(x.Throughput.Low) + "–" + reports.Rate(x.Throughput.High)
+	r := comparedRow{Place: x.Place(), Name: c.Contenders[x.Contender].String(), Class: look.class, Icon: look.icon, Outcome: x.Words(), Rate: x.Rate(), Latency: reports.PercentilesOf(x.Request)}
+	if r.Rate != "" {
+		r.Spread = reports.Rate(x.Throughput.Low) + "–" + reports.Rate(x.Throughput.High)
+	}
 	if x.Estimate != nil {
 		r.Ratio = x.Estimate.Words()
 	}

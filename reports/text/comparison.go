@@ -100,8 +100,7 @@ func comparedColumns(c reports.Comparison, cells []reports.ComparisonCell) []col
 	}
 }
 
-// rateCell formats the throughput.
-func rateCell(x reports.ComparisonCell) string { return reports.Rate(x.Throughput.Median) }
+func rateCell(x reports.ComparisonCell) string { return x.Rate() }
 
 // commandsColumn returns the commands per acquisition or, if some contenders need none, per piece of work.
 func commandsColumn(cells []reports.ComparisonCell) column[reports.ComparisonCell] {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/alike"
 	"oversell/internal/interrupt"
 	"oversell/internal/keyname"
 	"oversell/internal/suitetest"
@@ -777,7 +778,7 @@ func extremes(ctx context.Context, b bench) error {
 // similarProducts have names that resemble each other.
 func similarProducts(ctx context.Context, b bench) error {
 	p := b.Product
-	names := []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"}
+	names := append(alike.Between(p), p, p+"-", p[:len(p)-1], p+":", p+":1", p+"*", p+"?", p+" ", p+"\n", p+"%", strings.ToUpper(p), p+strings.Repeat("x", 60), p+strings.Repeat("x", 60)+"y")
 	if b.sale.Needs.SQL {
 		names = []string{p, p + "-", p + "1"}
 	}

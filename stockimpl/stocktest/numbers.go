@@ -253,13 +253,16 @@ func longNames(ctx context.Context, b bench) error {
 	for i, names := range groups {
 		var all []*buyer
 		var used []string
-		for n, name := range names {
+		for _, name := range names {
 			if i > 4 {
 				name = fmt.Sprintf("%s-name-%d-%s", b.Product, i, name)
 			}
-			y, err := opened(ctx, b, name, int64(10+n))
+			y, err := opened(ctx, b, name, int64(10+len(all)))
+			if ctx.Err() != nil {
+				return err
+			}
 			if err != nil {
-				break // a sale need not take every name
+				continue // a sale need not take every name
 			}
 			all, used = append(all, y), append(used, name)
 		}
