@@ -52,10 +52,10 @@ GATE_SEARCHES = '^(TestSystemsInAGate|TestRealBuilds)$$'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
-# Tests need no DWARF tables, and compilers that seldom collect garbage take less processor time and more memory. Both
-# together save half of the time to compile.
+# Tests need no DWARF tables, and a compiler that seldom collects garbage takes less processor time and more memory. Both
+# together halve the time to compile go-redis with -race.
 FAST = -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
-# The race detector's program waits a second before it exits, unless it is told not to.
+# A program with the race detector waits for a second before it exits, unless it is told not to.
 RACE = GORACE=atexit_sleep_ms=0 GOFLAGS="$$($(GO) env GOFLAGS) $(FAST)"
 # Compiles like a release. Everything without the race detector is compiled like this, so
 # that libraries are compiled only once.

@@ -284,6 +284,10 @@ func TestTheStartIsNoLoad(t *testing.T) {
 			if r.Verdict != c.verdict || !strings.Contains(r.Why, c.reason) {
 				t.Errorf("%s%s: %s (%s); want %s (%s): %+v", c.start, c.each, r.Verdict, r.Why, c.verdict, c.reason, r.Notes)
 			}
+			replaced := strings.Contains(strings.Join(r.Notes, "\n"), "in place of 20 that failed")
+			if failed := strings.Contains(c.reason, "failed"); replaced != failed {
+				t.Errorf("the notes say that processes were replaced: %t, want %t: %q", replaced, failed, r.Notes)
+			}
 		})
 	}
 }

@@ -532,7 +532,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		x.starts = oddStarts
 	}
 	if x.odd && c.clocked.Load() {
-		x.turns = beforeTurn(c.Run.TTL)
+		x.beforeTurn = startBefore(c.Run.TTL)
 	}
 	x.servers.After = []time.Duration{0}
 	if c.Run.Lock.New != nil {

@@ -11,8 +11,8 @@ import (
 // mostFollowed is how often a search is repeated with the instants that were found: each time further ones may show.
 const mostFollowed = 4
 
-// followedFor is the shortest time for following looks after a search without a time limit; with one, a sixth of the limit
-// is. A search that took longer has as much time for it as it took.
+// followedFor is how long looks at the clock are followed after a search without a time limit. With a limit, it is a sixth of
+// that. After a search that took longer, it is as long as the search took.
 const followedFor = 10 * time.Second
 
 // endedEmpty reports whether the search has ended, and found nothing.

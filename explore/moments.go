@@ -21,17 +21,18 @@ import (
 //     client stores them.
 
 // oddStarts are moments late in a second, for code that truncates a clock to whole seconds, or to tenths or hundredths of
-// one, or rounds it. Searches begin with a whole second. A search tries these moments once a command has used the clock: see
-// servers.Servers.Clocked. A client that rounds a time and sends none does not show that, so a search inside leases tries
-// them in any case.
+// one, or rounds it. Searches begin with a whole second. A search tries these moments once a command has used the clock (see
+// servers.Servers.Clocked). The search cannot know that a client rounds times that it does not send, so a search inside
+// leases always tries them.
 var oddStarts = []time.Duration{437 * time.Millisecond, 937 * time.Millisecond}
 
-// turn is the end of the hour with which a search begins, and so of a minute, a day, a month and a year: for scripts that
-// count by these on the server's clock. A search in which a command has used the clock also begins shortly before it.
+// turn is when the first hour of the search's clock ends, and with it a minute, a day, a month and a year. Scripts may count
+// by these on the server's clock. Once a command has used the clock, clients may also begin shortly before turn.
 const turn = time.Hour
 
-// beforeTurn returns the moment before turn at which a client may begin: half a lease before, or a second without leases.
-func beforeTurn(ttl time.Duration) time.Duration {
+// startBefore returns the moment at which a client may begin shortly before turn: half a lease before it, or a second if there
+// are no leases.
+func startBefore(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
 		ttl = 2 * time.Second
 	}
@@ -68,7 +69,7 @@ func (w *worker) moments(s state) []time.Duration {
 	if x.span > 0 {
 		add(now + x.span)
 	}
-	if x.turns > 0 && now >= x.turns && now < turn {
+	if x.beforeTurn > 0 && now >= x.beforeTurn && now < turn {
 		add(turn)
 	}
 	for _, at := range *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash()) {
@@ -112,8 +113,8 @@ func (w *worker) moments(s state) []time.Duration {
 	}
 	if now == 0 && len(x.starts) > 0 {
 		all = append(all, x.starts...)
-		if x.turns > 0 && s.servers == x.untouched {
-			all = append(all, x.turns)
+		if x.beforeTurn > 0 && s.servers == x.untouched {
+			all = append(all, x.beforeTurn)
 		}
 		slices.Sort(all)
 		all = slices.Compact(all)
@@ -215,7 +216,7 @@ func (w *worker) bereft(s state) (then state, dead int, wait bool) {
 // momentLimit is how many moments are considered in one state.
 const momentLimit = 64
 
-// storedLimit is momentLimit without those that [within] and [oddStarts] add.
+// storedLimit is momentLimit without those that [within], [oddStarts] and [startBefore] add.
 const storedLimit = momentLimit - 6
 
 // probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.

@@ -56,10 +56,10 @@ type search struct {
 	odd bool
 	// starts are moments at which the first client may begin, besides 0: see oddStarts.
 	starts []time.Duration
-	// turns, unless 0, is a moment before turn at which the first client may begin as well, as long as no client has changed
-	// anything on the servers: a replay could not wait that long. untouched is what they hold then.
-	turns     time.Duration
-	untouched uint32
+	// beforeTurn is one more moment at which a client may begin, see startBefore; 0: none. It is tried only while the servers
+	// hold untouched, what they hold at the start: a replay cannot wait for an hour after a command.
+	beforeTurn time.Duration
+	untouched  uint32
 	// span is how long after a deadline that the servers keep as data something may be due; 0: there is none.
 	span    time.Duration
 	scripts *coro.Scripts

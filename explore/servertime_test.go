@@ -30,8 +30,8 @@ func byScript(script string) acquiring {
 	}
 }
 
-// perPart returns a script with a key for each part of the time by the server's clock, of so many seconds.
-func perPart(seconds int) string {
+// keyPer returns a script that takes another key every so many seconds of the server's clock.
+func keyPer(seconds int) string {
 	return fmt.Sprintf(`local t = redis.call('time')
 		return redis.call('set', KEYS[1] .. math.floor(t[1] / %d), ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`, seconds)
 }
@@ -53,9 +53,9 @@ func TestScriptsThatCutTheServersClock(t *testing.T) {
 		acquire acquiring
 		want    string
 	}{
-		{"a key per minute", byScript(perPart(60)), reports.Violated},
-		{"a key per hour", byScript(perPart(3600)), reports.Violated},
-		{"a key per day", byScript(perPart(86_400)), reports.Violated},
+		{"a key per minute", byScript(keyPer(60)), reports.Violated},
+		{"a key per hour", byScript(keyPer(3600)), reports.Violated},
+		{"a key per day", byScript(keyPer(86_400)), reports.Violated},
 		{"a key per hour of the time that a client has asked the server for", func(ctx context.Context, env variant.Env, o lockimpl.Options) (time.Time, string, error) {
 			until := env.Clock.Now().Add(o.TTL)
 			now, err := env.Redis[0].Time(ctx).Result()
@@ -90,20 +90,21 @@ func TestScriptsThatCutTheServersClock(t *testing.T) {
 	}
 }
 
-// minuteIDs counts from 1 in each part of the time, of so many seconds.
-type minuteIDs struct {
-	env     variant.Env
-	seconds int
+// restarting is a generator whose numbers begin with 1 again every so many seconds of the server's clock.
+type restarting struct {
+	env   variant.Env
+	every int
 }
 
-var countPerPart = redis.NewScript(`local t = redis.call('time') return redis.call('incr', 'seq:' .. math.floor(t[1] / ARGV[1]))`)
+var countAgain = redis.NewScript(`local t = redis.call('time') return redis.call('incr', 'seq:' .. math.floor(t[1] / ARGV[1]))`)
 
-func (g *minuteIDs) Next(ctx context.Context, _ string, _ lockimpl.Lock) (int64, error) {
-	return countPerPart.Run(ctx, g.env.Redis[0], nil, g.seconds).Int64()
+func (g *restarting) Next(ctx context.Context, _ string, _ lockimpl.Lock) (int64, error) {
+	return countAgain.Run(ctx, g.env.Redis[0], nil, g.every).Int64()
 }
 
-func (g *minuteIDs) Last(context.Context) (int64, error) { return 1 << 40, nil }
+func (g *restarting) Last(context.Context) (int64, error) { return 1 << 40, nil }
 
+// TestIDsThatBeginAgain checks that numbers that begin again every minute, hour or day are found not to be unique.
 func TestIDsThatBeginAgain(t *testing.T) {
 	t.Parallel()
 	ids, _ := scenarios.Find("ids")
@@ -111,12 +112,12 @@ func TestIDsThatBeginAgain(t *testing.T) {
 	for _, seconds := range []int{60, 3600, 86_400} {
 		c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 2, Advances: 2, TimeMS: 60_000}}
 		c.Run = scenarios.Config{Scenario: ids, Lock: none, IDs: idimpl.Variant{
-			Name: "per-part", Promises: []variant.Property{variant.UniqueIDs},
-			New: func(env variant.Env, _ string) idimpl.Generator { return &minuteIDs{env, seconds} },
+			Name: "restarting", Promises: []variant.Property{variant.UniqueIDs},
+			New: func(env variant.Env, _ string) idimpl.Generator { return &restarting{env, seconds} },
 		}}
 		r, err := Run(t.Context(), c)
 		if err != nil || r.Verdict != reports.Violated {
-			t.Errorf("every %d seconds: %s: %s, %v", seconds, r.Verdict, r.Why, err)
+			t.Errorf("numbers that begin again every %d seconds: %s: %s, %v; want violated", seconds, r.Verdict, r.Why, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Model struct {
 
 	// values validates the values of an operation; nil: all are valid.
 	values func(Op) error
-	// lacks says what a history lacks to be judged by the model; empty, or nil: nothing.
+	// lacks says why the model cannot judge a history, though it accepts each of its values; empty, or nil: it can.
 	lacks func([]Op) string
 	// fits distinguishes models with the same operations; nil: no other has them.
 	fits func([]Op) bool
@@ -41,7 +41,7 @@ var Models = []Model{
 	{Name: "mutex", Summary: "a lock that one process at a time holds, and any process may release", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &mutex, fits: not(fenced)},
 	{Name: "fenced-mutex", Summary: "a lock that only its holder releases, with rising fencing tokens", Fs: []string{"acquire", "release"},
-		Promises: linearizable, values: fenceValues, lacks: fences, linear: &fencedMutex, fits: fenced},
+		Promises: linearizable, values: fenceValues, lacks: withoutFences, linear: &fencedMutex, fits: fenced},
 	{Name: "owner-mutex", Summary: "a lock that only its holder releases", Fs: []string{"acquire", "release"},
 		Promises: linearizable, linear: &ownerMutex, fits: never},
 	{Name: "counter", Summary: "a number, with add and read", Fs: []string{"add", "read"},
@@ -218,8 +218,8 @@ func fenced(ops []Op) bool {
 	})
 }
 
-// fences says that no acquisition of a history has a fencing token, if some succeeded.
-func fences(ops []Op) string {
+// withoutFences says that locks were granted, and none with a fencing token; it is empty if that is not so.
+func withoutFences(ops []Op) string {
 	granted := slices.ContainsFunc(ops, func(op Op) bool { return op.F == "acquire" && op.Outcome == OK })
 	if !granted || fenced(ops) {
 		return ""
@@ -232,10 +232,7 @@ func fenceValues(op Op) error {
 	if op.F != "acquire" || op.Outcome != OK {
 		return nil
 	}
-	v, told := op.Result.Get("fence")
-	if !told && op.Result.Kind != edn.Map {
-		v = op.Result
-	}
+	v := fenceIn(op)
 	if _, whole := v.Int(); !whole && v.Kind != edn.Nil {
 		return edn.Wrong(place(op, v), "an acquire has the fencing token %s: want a whole number of 64 bits", v)
 	}

@@ -118,12 +118,15 @@ func who(op *Op) string {
 }
 
 // fenceOf returns the fencing token of an acquisition.
-func fenceOf(op Op) (int64, bool) {
-	if n, whole := op.Result.Int(); whole {
-		return n, true
+func fenceOf(op Op) (int64, bool) { return fenceIn(op).Int() }
+
+// fenceIn returns the part of an acquisition's result that is its fencing token: all of it, or a field of a map.
+func fenceIn(op Op) edn.Value {
+	if op.Result.Kind != edn.Map {
+		return op.Result
 	}
 	fence, _ := op.Result.Get("fence")
-	return fence.Int()
+	return fence
 }
 
 // fencedEffect identifies the client and the token.
@@ -148,12 +151,11 @@ var fencedMutex = sequential{initial: always(holder{fence: math.MinInt64}), effe
 	if op.F == "release" {
 		return holder{"", h.fence}, h.who == who(op)
 	}
-	next := holder{who(op), h.fence}
 	fence, told := fenceOf(*op)
-	if told = told && fence != 0; told { // Hazelcast grants 0 if it has no token
-		next.fence = fence
+	if !told || fence == 0 { // Hazelcast grants 0 if it has no token
+		return holder{who(op), h.fence}, h.who == ""
 	}
-	return next, h.who == "" && (!told || fence > h.fence)
+	return holder{who(op), fence}, h.who == "" && fence > h.fence
 }}
 
 var counter = sequential{initial: wholeNumber, bound: pastReads, step: func(state any, op *Op) (any, bool) {

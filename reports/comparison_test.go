@@ -82,6 +82,23 @@ func TestRecommendation(t *testing.T) {
 	}
 }
 
+// TestRateOfACell checks that a contender that did no work has the rate 0, and that one that was not measured has none.
+func TestRateOfACell(t *testing.T) {
+	for _, c := range []struct {
+		cell ComparisonCell
+		want string
+	}{
+		{ComparisonCell{Throughput: Spread{Median: 1234.5}}, "1,235"},
+		{ComparisonCell{Rounds: []ComparedRun{{Throughput: 0}}}, "0"},
+		{ComparisonCell{Rounds: []ComparedRun{{Throughput: 3160.4}}}, ""},
+		{ComparisonCell{}, ""},
+	} {
+		if got := c.cell.Rate(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.cell, got, c.want)
+		}
+	}
+}
+
 // TestMergedLatencies checks that merged latencies are those of all values together, not an average.
 func TestMergedLatencies(t *testing.T) {
 	a, b, all := NewLatencies(), NewLatencies(), NewLatencies()

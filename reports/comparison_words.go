@@ -55,10 +55,11 @@ func (c Comparison) Recommendation() string {
 	return s + " Untried conditions that are known to break them are listed below each table."
 }
 
-// Rate formats the throughput; it is empty if no round was measured to its end.
+// Rate formats the throughput. It returns the empty string if there is none: no round was complete. Then Throughput is zero
+// though a round has one, or there is no round.
 func (x ComparisonCell) Rate() string {
-	cut := len(x.Rounds) == 0 || slices.ContainsFunc(x.Rounds, func(r ComparedRun) bool { return r.Throughput > 0 })
-	if x.Throughput.Median == 0 && cut {
+	worked := slices.ContainsFunc(x.Rounds, func(r ComparedRun) bool { return r.Throughput > 0 })
+	if x.Throughput.Median == 0 && (worked || len(x.Rounds) == 0) {
 		return ""
 	}
 	return Rate(x.Throughput.Median)

@@ -30,3 +30,16 @@ func TestWhatFaultsAddToTheTime(t *testing.T) {
 		t.Errorf("%q", n)
 	}
 }
+
+// TestReasonOfASaleCutShort checks that the reason is that most calls failed, if they did, and the time limit
+// otherwise.
+func TestReasonOfASaleCutShort(t *testing.T) {
+	for failures, want := range map[int64]string{3: "3 of 4 operations ended in an error", 1: "some clients had no answer after 1m0s (see --duration)"} {
+		r := &run{stage: &stage{config: Config{Duration: time.Minute, capped: true}}, live: &Live{}, failures: failures}
+		r.timeUp.Store(true)
+		r.live.Ops.Store(4)
+		if got := r.aborted(nil, time.Minute); got != want {
+			t.Errorf("%d of 4 operations failed: %q, want %q", failures, got, want)
+		}
+	}
+}

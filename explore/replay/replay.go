@@ -47,15 +47,15 @@ type Search struct {
 // Drive drives the schedule of a counterexample against real servers, which must be empty. Every
 // answer is compared with the search's. Points in time are those of the servers' clock, as much later as the schedule is
 // driven; they may differ by a second, and so may what is left of an expiry, and the numbers above zero in the answer of a
-// script that asks for it. Other answers that depend on the server's clock are not compared. Time passes for real, but
-// of minutes before the first command only the seconds.
+// script that asks for it. Other answers that depend on the server's clock are not compared. Time passes for real. If
+// the schedule begins with minutes, it begins at the same second of a real minute instead.
 //
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.
 func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
 	look := []history.Promise{{Of: cx.Of, Property: cx.Property}}
 	r := &replay{
-		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: completed(servers),
+		ctx: ctx, of: s, promise: look, naming: names.NewNamer(names.Naming(cx.Naming), len(cx.Clients)), servers: withDefaults(servers),
 		rules: rules.New(s.Run, s.Bounds.Clients, look), lines: map[line]*bufio.ReadWriter{}, late: map[int]history.Kind{}, times: newTimes(),
 	}
 	defer r.close()
@@ -74,8 +74,8 @@ func Drive(ctx context.Context, s Search, cx *reports.Counterexample, servers []
 	return nil, nil
 }
 
-// completed returns the options with the defaults of go-redis for those that say where a server is.
-func completed(all []*redis.Options) (complete []*redis.Options) {
+// withDefaults returns the options with go-redis's defaults of Network, Addr and Dialer.
+func withDefaults(all []*redis.Options) (complete []*redis.Options) {
 	for _, o := range all {
 		whole := *o
 		whole.Network, whole.Addr = cmp.Or(o.Network, "tcp"), cmp.Or(o.Addr, "localhost:6379")
@@ -364,8 +364,8 @@ func localCommands(commands [][]string, client int) [][]string {
 }
 
 // pass lets time pass for real, and a little more: a server may be late in expiring a key.
-// pass lets time pass. Before the first command only what the servers' clock shows afterwards matters: of minutes, the
-// seconds.
+// pass lets time pass. Minutes before the first command do not pass: only what the servers' clock shows afterwards can matter,
+// so it waits for the same second of a real minute.
 func (r *replay) pass(d time.Duration) error {
 	wait := d + 20*time.Millisecond
 	if r.now == 0 && len(r.lines) == 0 && d >= time.Minute {

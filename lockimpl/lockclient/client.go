@@ -364,8 +364,8 @@ const Patience = 8 * time.Second
 // Pace is the pause between two attempts.
 const Pace = 5 * time.Millisecond
 
-// Take obtains a lock that is free or becomes free within a time, which may be over. After an error that leaves the outcome open it tries
-// again.
+// Take obtains a lock that is free or becomes free within a time, which may be over. After an error that leaves the outcome
+// open it tries again.
 func (c *Client) Take(name string, ttl, free time.Duration) (lockimpl.Lock, error) {
 	return c.TakeWithin(name, ttl, max(free, 0)+Patience)
 }

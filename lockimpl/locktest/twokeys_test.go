@@ -53,8 +53,8 @@ func (k *twoKeys) Release(ctx context.Context, l lockimpl.Lock) error {
 	return k.run(ctx, dropBoth, l.Key, lockimpl.ErrLost, l.Token)
 }
 
-// TestLateReleaseIsSeenByExtend checks that a late release is found that leaves the next holder the lock, but takes from
-// it what it needs to extend it.
+// TestLateReleaseIsSeenByExtend checks that the suite notices a late release after which the next holder still has the lock,
+// but can no longer extend it.
 func TestLateReleaseIsSeenByExtend(t *testing.T) {
 	v, _ := lockimpl.Find("lua-release")
 	v.New = func(env variant.Env) lockimpl.Locker { return &twoKeys{env: env} }

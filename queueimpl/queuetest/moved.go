@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// shortTimes returns a function that finds out whether a queue works at all on a clock that is moved.
+// shortTimes returns a check that a queue works on a virtual clock with short delays and claims.
 func shortTimes(ctx context.Context) func(bench) error {
 	return func(b bench) error {
 		if can[queueimpl.Delayer](b.Variant) {

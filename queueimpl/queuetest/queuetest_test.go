@@ -480,6 +480,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
 		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
 			"two queues do not mix", "is broken"},
+		{"slashes in names are colons", hooks{rename: func(n string) string { return strings.ReplaceAll(n, "/", ":") }},
+			"queues with similar names do not mix", "with queues of similar names"},
 		{"one queue for all", hooks{rename: func(string) string { return "the-queue" }},
 			"queues with unlike names do not mix", "is broken"},
 		{"claims that end a second late", hooks{options: func(o *queueimpl.Options) { o.Visibility += time.Second }},
@@ -650,8 +652,8 @@ func TestUnusualQueues(t *testing.T) {
 	}
 }
 
-// TestOutOfTime checks that a rule that has not ended in time accuses a queue only if one call went on for long, and
-// others are quick.
+// TestOutOfTime checks that a rule that ran out of time accuses a queue only if one of its calls was slow while other calls
+// are quick.
 func TestOutOfTime(t *testing.T) {
 	good, _ := queueimpl.Find("reliable")
 	failing := good
@@ -667,7 +669,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 	for name, err := range map[string]error{"no look is answered": of(failing, patience), "many quick calls": of(good, patience/4)} {
 		if !errors.As(err, new(*suitetest.TooSlow)) {
-			t.Errorf("%s: %v; want that it is too slow", name, err)
+			t.Errorf("%s: %v; want suitetest.TooSlow", name, err)
 		}
 	}
 	var err error

@@ -59,7 +59,7 @@ func IsJUnit(text []byte) bool {
 
 // JUnit writes the gate as JUnit XML: a suite for each entry, with a case for each combination of variants ×
 // property × fault, and the witness in the body of a failure. An inconclusive entry is an error, so that it does
-// not count as passed, and has no failure: a limit that it exceeds is an error, too. Characters that XML does not allow become
+// not count as passed; a limit that it exceeds is an error, too, not a failure. Characters that XML does not allow become
 // U+FFFD, as in encoding/xml.
 func JUnit(w io.Writer, g reports.Gate) error {
 	g = printable.Of(g)

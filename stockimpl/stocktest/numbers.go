@@ -258,7 +258,7 @@ func longNames(ctx context.Context, b bench) error {
 				name = fmt.Sprintf("%s-name-%d-%s", b.Product, i, name)
 			}
 			y, err := opened(ctx, b, name, int64(10+len(all)))
-			if ctx.Err() != nil {
+			if err != nil && ctx.Err() != nil {
 				return err
 			}
 			if err != nil {

@@ -122,6 +122,10 @@ func TestSaboteursAreCaught(t *testing.T) {
 			rename: func(p string) string { return strings.TrimSuffix(p, "2") },
 		},
 		{
+			wrong: "slashes in names are colons", base: "lua", rule: "products with similar names do not mix", says: "is broken",
+			rename: func(p string) string { return strings.ReplaceAll(p, "/", ":") },
+		},
+		{
 			wrong: "one record for all", base: "lua", rule: "products with unlike names do not mix", says: "is broken",
 			rename: func(string) string { return "the-stock" },
 		},
