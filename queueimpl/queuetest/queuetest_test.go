@@ -480,7 +480,7 @@ func TestSaboteursAreCaught(t *testing.T) {
 		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
 		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
 			"two queues do not mix", "is broken"},
-		{"slashes in names are colons", hooks{rename: func(n string) string { return strings.ReplaceAll(n, "/", ":") }},
+		{"spaces in names are underscores", hooks{rename: func(n string) string { return strings.ReplaceAll(n, " ", "_") }},
 			"queues with similar names do not mix", "with queues of similar names"},
 		{"one queue for all", hooks{rename: func(string) string { return "the-queue" }},
 			"queues with unlike names do not mix", "is broken"},
@@ -667,9 +667,12 @@ func TestOutOfTime(t *testing.T) {
 		b := bench{Env: own.Env, Queue: own.Queue, Pass: own.Pass, Variant: v}.Noting("pop of 1")
 		return outOfTime(b, rule{name: "mine"}, b.Last().Since.Add(went), context.DeadlineExceeded)
 	}
-	for name, err := range map[string]error{"no look is answered": of(failing, patience), "many quick calls": of(good, patience/4)} {
-		if !errors.As(err, new(*suitetest.TooSlow)) {
-			t.Errorf("%s: %v; want suitetest.TooSlow", name, err)
+	for _, c := range []struct {
+		err  error
+		says string
+	}{{of(failing, patience), "looks at the queue then failed"}, {of(good, patience/4), "had gone on for 3s"}} {
+		if !errors.As(c.err, new(*suitetest.TooSlow)) || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("%v; want suitetest.TooSlow that says %q", c.err, c.says)
 		}
 	}
 	var err error

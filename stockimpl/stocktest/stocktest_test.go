@@ -122,8 +122,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 			rename: func(p string) string { return strings.TrimSuffix(p, "2") },
 		},
 		{
-			wrong: "slashes in names are colons", base: "lua", rule: "products with similar names do not mix", says: "is broken",
-			rename: func(p string) string { return strings.ReplaceAll(p, "/", ":") },
+			wrong: "spaces in names are underscores", base: "lua", rule: "products with similar names do not mix", says: "is broken",
+			rename: func(p string) string { return strings.ReplaceAll(p, " ", "_") },
 		},
 		{
 			wrong: "one record for all", base: "lua", rule: "products with unlike names do not mix", says: "is broken",
