@@ -551,6 +551,12 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		r, err = x.result(c, start, x.counted(0))
 		return r, nil, err
 	}
+	if errors.Is(err, servers.ErrUnknown) {
+		x.err = err
+		stop()
+		r, err = x.result(c, start, x.counted(0))
+		return r, nil, err
+	}
 	if err != nil {
 		return r, nil, err
 	}

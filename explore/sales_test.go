@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oversell/explore/rules"
+	"oversell/lockimpl"
 	"oversell/reports"
 	"oversell/stockimpl"
 	"oversell/variant"
@@ -77,6 +78,74 @@ func TestSalesBreakAsDeclaredWithoutAReply(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// packed is a sale whose stock is a number of 32 bits without a sign, by BITFIELD. An overflow of WRAP begins again at
+// the highest number when the stock runs out; one of FAIL refuses.
+type packed struct {
+	stockimpl.Sale
+	env      variant.Env
+	overflow string
+	// opened and read are sent by Open and State first.
+	opened, read []any
+}
+
+func (s packed) Open(ctx context.Context, stock int64) error {
+	if s.opened != nil {
+		if err := s.env.Redis[0].Do(ctx, s.opened...).Err(); err != nil {
+			return err
+		}
+	}
+	return s.env.Redis[0].BitField(ctx, "packed", "SET", "u32", 0, stock).Err()
+}
+
+func (s packed) Buy(ctx context.Context, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+	left, err := s.env.Redis[0].Do(ctx, "BITFIELD", "packed", "OVERFLOW", s.overflow, "INCRBY", "u32", 0, -o.Quantity).Slice()
+	if err != nil {
+		return 0, err
+	}
+	n, ok := left[0].(int64)
+	if !ok {
+		return 0, stockimpl.ErrSoldOut
+	}
+	return n, nil
+}
+
+func (s packed) State(ctx context.Context) (stockimpl.State, error) {
+	if s.read != nil {
+		if err := s.env.Redis[0].Do(ctx, s.read...).Err(); err != nil {
+			return stockimpl.State{}, err
+		}
+	}
+	left, err := s.env.Redis[0].Do(ctx, "BITFIELD_RO", "packed", "GET", "u32", 0).Slice()
+	if err != nil {
+		return stockimpl.State{}, err
+	}
+	return stockimpl.State{Left: left[0].(int64)}, nil
+}
+
+// TestPackedStock checks that a sale by BITFIELD is judged, and that one that begins or ends with a command that the
+// model does not know is inconclusive and names it.
+func TestPackedStock(t *testing.T) {
+	geo := []any{"GEOADD", "shops", 1, 1, "a"}
+	for _, c := range []struct {
+		sale         packed
+		look         variant.Property
+		verdict, why string
+	}{
+		{packed{overflow: "FAIL"}, variant.NoOversell, reports.Pass, ""},
+		{packed{overflow: "WRAP"}, variant.NoOversell, reports.Violated, ""},
+		{packed{overflow: "FAIL", opened: geo}, variant.NoOversell, reports.Inconclusive, "open the scenario: the model of Redis does not know the command GEOADD"},
+		{packed{overflow: "FAIL", read: geo}, variant.NoUndersell, reports.Inconclusive, "the model of Redis does not know the command GEOADD"},
+	} {
+		s := sought{scenario: "seckill", lock: "none", sale: "lua", stock: 1, bounds: reports.Bounds{Clients: 2, Tries: 1}, look: c.look, of: variant.Sale}
+		config := s.config(t)
+		config.Run.Sale.New = func(env variant.Env, _ string) stockimpl.Sale { c.sale.env = env; return c.sale }
+		r, err := Run(t.Context(), config)
+		if err != nil || r.Verdict != c.verdict || !strings.Contains(r.Why, c.why) {
+			t.Errorf("%s, opened by %v, read by %v: %s, %q, %v; want %s, %q", c.sale.overflow, c.sale.opened, c.sale.read, r.Verdict, r.Why, err, c.verdict, c.why)
 		}
 	}
 }

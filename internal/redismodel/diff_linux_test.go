@@ -316,7 +316,7 @@ func (d *differ) receive(batch []sent) (ok bool) {
 }
 
 // unorderedReplies lists the commands whose replies may have any order, and how many elements of a reply belong together.
-var unorderedReplies = map[string]int{"hgetall": 2, "hkeys": 1, "hvals": 1, "smembers": 1}
+var unorderedReplies = map[string]int{"hgetall": 2, "hkeys": 1, "hvals": 1, "smembers": 1, "sinter": 1, "sunion": 1, "sdiff": 1}
 
 // sameReply reports whether replies with different bytes are the same: the order of the elements may be undefined, and so
 // may the text of an error in a Lua expression.

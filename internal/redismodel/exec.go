@@ -283,6 +283,12 @@ func remove[S collection[E], E any](without func(v S, name string) S) func(x *ex
 
 // put writes a value; the expiry of a key that exists stays.
 func (x *exec) put(key string, v value) {
+	x.putUntouched(key, v)
+	x.touch(key)
+}
+
+// putUntouched is put for a value that does not count as another one for clients that watch the key.
+func (x *exec) putUntouched(key string, v value) {
 	x.own()
 	i, ok := find(x.entries, key)
 	if ok {
@@ -290,7 +296,6 @@ func (x *exec) put(key string, v value) {
 	} else {
 		x.entries = slices.Insert(x.entries, i, entry{key, noExpiry, v})
 	}
-	x.touch(key)
 }
 
 // putOrDelete writes a collection, or deletes the key of an empty one.

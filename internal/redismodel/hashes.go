@@ -16,6 +16,7 @@ var hashCommands = []command{
 	{name: "hlen", run: on(size[hash])},
 	{name: "hstrlen", run: on(hstrlen)},
 	{name: "hincrby", run: hincrby},
+	{name: "hincrbyfloat", run: hincrbyfloat},
 }
 
 func hset(x *exec, a []string, name string) {

@@ -53,6 +53,12 @@ INCR K
 DECR K
 INCRBY K I
 DECRBY K I
+INCRBYFLOAT K D
+INCRBYFLOAT K R
+BITFIELD K FO
+BITFIELD K FO FO FO
+BITFIELD K OVERFLOW FAIL FO
+BITFIELD_RO K FO
 DEL K
 DEL K K K
 UNLINK K K
@@ -96,6 +102,7 @@ HEXISTS H F
 HLEN H
 HSTRLEN H F
 HINCRBY H F I
+HINCRBYFLOAT H F R
 ZADD Z D M
 ZADD Z D M D M D M
 ZADD Z ZO D M
@@ -158,6 +165,16 @@ SMISMEMBER T M M
 SMOVE T T M
 SMEMBERS T
 SCARD T
+SPOP T
+SRANDMEMBER T
+SINTER T T
+SUNION T T
+SDIFF T T T
+SINTERSTORE T T T
+SUNIONSTORE T T
+SDIFFSTORE T T T
+SINTERCARD I T T
+SINTERCARD 2 T T LIMIT I
 XADD X * F V
 XADD X * F V F V
 XADD X * F V
@@ -276,6 +293,16 @@ func (g *generator) word(w string) []string {
 		return one(pick(g, g.sent...))
 	case "BO": // the offset of a bit
 		return one(pick(g, "0", "1", "7", "8", "9", "23", "100", "-1", "x", "4294967296"))
+	case "FO": // a subcommand of BITFIELD
+		return g.option("get FT FB", "set FT FB I", "set u8 0 I", "incrby FT FB I", "incrby FT FB I", "incrby u8 #0 FI", "incrby i5 #1 FI", "overflow sat", "overflow fail", "OVERFLOW wrap", "overflow x")
+	case "FT":
+		return one(pick(g, "u8", "u1", "u16", "u63", "i8", "i64", "i63", "i1", "u2", "i2", "u64", "i0", "i65", "x8", ""))
+	case "FB":
+		return one(pick(g, "0", "#0", "#1", "#2", "3", "7", "100", "-1", "#x", "4294967295"))
+	case "FI":
+		return one(pick(g, "1", "-1", "7", "-8", "100", "-128", "127", "128", "255", "256"))
+	case "R":
+		return one(pick(g, "0.1", "0.2", "-0.3", "1", "-1", "3.14159265358979323846", "100000000000000000.5", "0.00000000000000001", "-0", "5.", "+2", "1e3", "inf", "x"))
 	case "Q":
 		return one(g.lua())
 	}

@@ -1,6 +1,11 @@
 package redismodel
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"oversell/internal/rediscmd"
+)
 
 var setCommands = []command{
 	{name: "sadd", run: on(sadd)},
@@ -10,6 +15,15 @@ var setCommands = []command{
 	{name: "smove", run: smove},
 	{name: "smembers", run: on(smembers)},
 	{name: "scard", run: on(size[set])},
+	{name: "spop", run: spop},
+	{name: "srandmember", run: srandmember},
+	{name: "sinter", run: combine(set.and)},
+	{name: "sunion", run: combine(set.or)},
+	{name: "sdiff", run: combine(set.not)},
+	{name: "sinterstore", run: combine(set.and)},
+	{name: "sunionstore", run: combine(set.or)},
+	{name: "sdiffstore", run: combine(set.not)},
+	{name: "sintercard", run: sintercard},
 }
 
 func sadd(x *exec, s set, a []string) {
@@ -64,4 +78,124 @@ func smove(x *exec, a []string) {
 func smembers(x *exec, s set, _ []string) {
 	x.unordered(len(s), 1)
 	x.bulks(s)
+}
+
+// spop takes the member of a set that has only one. Which one of several a server takes is random.
+func spop(x *exec, a []string) {
+	if x.onlyMember(a) {
+		x.delete(a[1])
+	}
+}
+
+func srandmember(x *exec, a []string) { x.onlyMember(a) }
+
+// onlyMember replies the member of a set that has only one. It returns false if there is none.
+func (x *exec) onlyMember(a []string) bool {
+	command := strings.ToUpper(a[0])
+	if len(a) > 2 {
+		x.Unknown(command + " with a count")
+		return false
+	}
+	s, ok := typed[set](x, a[1])
+	switch {
+	case !ok:
+	case len(s) > 1:
+		x.Unknown(command + " of several members, of which the server takes any")
+	case len(s) == 0:
+		x.Null()
+	default:
+		x.Bulk(s[0])
+		return true
+	}
+	return false
+}
+
+func (s set) and(other set) set {
+	return slices.DeleteFunc(slices.Clone(s), func(name string) bool { return !other.has(name) })
+}
+
+func (s set) not(other set) set {
+	return slices.DeleteFunc(slices.Clone(s), other.has)
+}
+
+func (s set) or(other set) set {
+	all := slices.Concat(s, other)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (s set) has(name string) bool {
+	_, there := slices.BinarySearch(s, name)
+	return there
+}
+
+// sets combines the values of all these keys.
+func (x *exec) sets(keys []string, with func(s, other set) set) (all set, ok bool) {
+	for i, key := range keys {
+		s, ok := typed[set](x, key)
+		switch {
+		case !ok:
+			return nil, false
+		case i == 0:
+			all = s
+		default:
+			all = with(all, s)
+		}
+	}
+	return all, true
+}
+
+// combine is a command that replies what comes of several sets, or that writes it to its first key.
+func combine(with func(s, other set) set) func(x *exec, a []string) {
+	return func(x *exec, a []string) {
+		command, _ := rediscmd.Find(a[0])
+		stores := command.Does(rediscmd.Writes)
+		keys := a[1:]
+		if stores {
+			keys = a[2:]
+		}
+		s, ok := x.sets(keys, with)
+		switch {
+		case !ok:
+		case !stores:
+			x.unordered(len(s), 1)
+			x.bulks(s)
+		case len(s) == 0:
+			x.delete(a[1])
+			x.Int(0)
+		default:
+			x.replace(a[1], s, noExpiry)
+			x.Int(int64(len(s)))
+		}
+	}
+}
+
+func sintercard(x *exec, a []string) {
+	n, ok := parseInt(a[1])
+	switch {
+	case !ok || n < 1:
+		x.Err("ERR numkeys should be greater than 0")
+		return
+	case n > int64(len(a)-2):
+		x.Err("ERR Number of keys can't be greater than number of args")
+		return
+	}
+	limit := int64(0)
+	for rest := a[2+n:]; len(rest) > 0; rest = rest[2:] {
+		if !strings.EqualFold(rest[0], "limit") || len(rest) < 2 {
+			x.syntax()
+			return
+		}
+		if limit, ok = parseInt(rest[1]); !ok || limit < 0 {
+			x.Err("ERR LIMIT can't be negative")
+			return
+		}
+	}
+	if s, ok := x.sets(a[2:2+n], set.and); ok {
+		count := int64(len(s))
+		if limit > 0 {
+			count = min(count, limit)
+		}
+		x.Int(count)
+	}
 }

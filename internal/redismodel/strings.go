@@ -31,6 +31,9 @@ var stringCommands = []command{
 	{name: "decr", run: func(x *exec, a []string) { x.count(a[1], -1) }},
 	{name: "incrby", run: incrby},
 	{name: "decrby", run: decrby},
+	{name: "incrbyfloat", run: incrbyfloat},
+	{name: "bitfield", run: bitfield},
+	{name: "bitfield_ro", run: bitfield},
 }
 
 func get(x *exec, a []string) { x.getOrReply(a[1]) }
@@ -255,8 +258,12 @@ func setrange(x *exec, a []string) {
 func strlen(x *exec, v str, _ []string) { x.Int(int64(len(v))) }
 
 // bitOffset parses the offset of a bit in a string, which is of at most 512 MB.
-func (x *exec) bitOffset(s string) (at int64, ok bool) {
+func (x *exec) bitOffset(s string) (at int64, ok bool) { return x.offsetOf(s, 1) }
+
+// offsetOf is bitOffset for an offset that is counted in units of so many bits.
+func (x *exec) offsetOf(s string, bits int64) (at int64, ok bool) {
 	at, ok = parseInt(s)
+	at *= bits
 	if !ok || at < 0 || at>>3 >= 512<<20 {
 		x.Err("ERR bit offset is not an integer or out of range")
 		return 0, false
