@@ -39,7 +39,7 @@ func TestSystemsInAGate(t *testing.T) {
 	}{
 		{"a sound one runs", "expect: pass\n    repeat: 1\n    run: {target: process, clients: 8, stock: 150, hold: 2ms, sale: plain, system: %s}", "sound", 0, "GREEN"},
 		{"a flawed one runs", "expect: violated\n    repeat: 1\n    run: {target: process, clients: 8, stock: 60, ttl: 50ms, hold: 80ms, sale: plain, system: %s}", "blind-release", 0, "owner-only-release"},
-		{"a sound one is searched", "expect: pass\n    explore: {system: %s, lost: 0, time: 2m}", "sound", 0, "GREEN"},
+		{"a sound one is searched", "expect: pass\n    explore: {system: %s, tries: 1, lost: 0, time: 2m}", "sound", 0, "GREEN"},
 		{"a flawed one is searched", "expect: pass\n    explore: {system: %s}", "blind-release", 1, "owner-only-release"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -186,7 +186,7 @@ func TestExploreJSONIsOneDocument(t *testing.T) {
 // their time limit.
 func TestExploreWithoutFlags(t *testing.T) {
 	dir := t.TempDir()
-	code, stdout, stderr := cli(t, "explore", "--time", "2s", "--out", dir)
+	code, stdout, stderr := cli(t, "explore", "--time", "1s", "--out", dir)
 	if code != reports.ExitViolated {
 		t.Errorf("exit %d; want 1\n%s", code, stderr)
 	}
@@ -416,7 +416,7 @@ func TestDocumentedSearches(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if !write && took > 8*time.Second && os.Getenv("OVERSELL_LONG") != "1" {
+		if !write && took > 2*time.Second && os.Getenv("OVERSELL_LONG") != "1" {
 			continue
 		}
 		args := strings.Fields(strings.Trim(cells[0], "|` "))
