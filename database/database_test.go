@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"oversell/database"
 	"oversell/database/databasetest"
+	"oversell/internal/freeport"
 	"oversell/internal/servertest"
 )
 
@@ -223,12 +225,11 @@ func dropReader(t *testing.T, kind, statement string) {
 }
 
 func TestServersThatAreDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.One()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for _, dsn := range []string{"postgres://u:secret@" + addr + "/db", "mysql://u:secret@" + addr + "/db", "mysql://u:secret@tcp(" + addr + ")/db"} {
 		servertest.WantError(t, open(t, dsn), database.ErrEnvironment, addr, "connection refused")
 	}

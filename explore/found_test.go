@@ -67,7 +67,7 @@ func (s sought) config(t testing.TB) Config {
 		c.Bounds.Clients = 2
 	}
 	if c.Bounds.TimeMS == 0 {
-		c.Bounds.TimeMS = 40_000 // on a busy machine, under the race detector
+		c.Bounds.TimeMS = 90_000 // on a busy machine, under the race detector
 	}
 	if s.look != "" {
 		of := s.of

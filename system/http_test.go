@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/internal/freeport"
 	"oversell/internal/servertest"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
@@ -392,12 +393,11 @@ func TestLoadsThatDoNotFit(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.One()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // TestCountsInOtherSpellings checks that a count of a service is read as a number of JSON, not by its spelling.
