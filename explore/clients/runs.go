@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
 	"oversell/explore/rules"
 	"oversell/history"
@@ -32,65 +32,87 @@ type Who struct {
 // EachText returns the requests and events with f applied to every text that may hold names. Numbers in events are
 // texts here, since a value drawn at random may be a number.
 func EachText(pending []coro.Request, events []rules.Event, f func(string) string) ([]coro.Request, []rules.Event) {
-	pending = slices.Clone(pending)
+	pending, events = slices.Clone(pending), slices.Clone(events)
+	for i := range pending {
+		commands := slices.Clone(pending[i].Commands)
+		for j, cmd := range commands {
+			commands[j] = slices.Clone(cmd)
+		}
+		pending[i].Commands = commands
+	}
+	visitTexts(pending, events, func(text string, replace func(string)) {
+		if other := f(text); other != text {
+			replace(other)
+		}
+	})
+	return pending, events
+}
+
+// visitTexts calls f with every text that may hold names, and a function that puts another text in its place.
+func visitTexts(pending []coro.Request, events []rules.Event, f func(text string, replace func(string))) {
+	var label, arg *string
+	var value *history.Value
+	replaceLabel := func(text string) { *label = text }
+	replaceArg := func(text string) { *arg = text }
+	replaceValue := func(text string) { *value = history.Text(text) }
 	for i := range pending {
 		r := &pending[i]
 		if r.Kind == coro.Boundary {
-			r.Label = f(r.Label)
+			label = &r.Label
+			f(r.Label, replaceLabel)
 		}
-		commands := make([][]string, len(r.Commands))
-		for j, cmd := range r.Commands {
-			commands[j] = make([]string, len(cmd))
-			for k, arg := range cmd {
-				commands[j][k] = f(arg)
+		for _, cmd := range r.Commands {
+			for k := range cmd {
+				arg = &cmd[k]
+				f(cmd[k], replaceArg)
 			}
 		}
-		if r.Commands != nil {
-			r.Commands = commands
-		}
 	}
-	events = slices.Clone(events)
 	for i := range events {
 		o := &events[i].Op
-		for _, v := range []*history.Value{&o.Key, &o.Arg, &o.Result, &o.Session} {
-			if is := v.String(); *v != (history.Value{}) {
-				if text := f(is); text != is {
-					*v = history.Text(text)
-				}
+		for _, v := range [...]*history.Value{&o.Key, &o.Arg, &o.Result, &o.Session} {
+			if *v != (history.Value{}) {
+				value = v
+				f(v.String(), replaceValue)
 			}
 		}
 	}
-	return pending, events
 }
 
 // shape returns the parts of requests and events that EachText skips.
 func shape(pending []coro.Request, events []rules.Event) string {
-	var b strings.Builder
+	b := make([]byte, 0, 64)
+	add := func(numbers ...int64) {
+		for _, n := range numbers {
+			b = append(strconv.AppendInt(b, n, 10), ' ')
+		}
+	}
 	for _, r := range pending {
-		fmt.Fprintf(&b, "%d %d %d %t %d %d", r.Thread, r.Kind, r.Node, r.Tx, r.Until, r.Deadline)
+		add(int64(r.Thread), int64(r.Kind), int64(r.Node), int64(r.Until), int64(r.Deadline))
+		b = strconv.AppendBool(b, r.Tx)
 		if r.Kind != coro.Boundary {
-			b.WriteString(r.Label)
+			b = append(append(b, r.Label...), ' ')
 		}
 		for _, cmd := range r.Commands {
-			fmt.Fprintf(&b, " %d", len(cmd))
+			add(int64(len(cmd)))
 		}
-		b.WriteByte(';')
+		b = append(b, ';')
 	}
 	for _, e := range events {
 		o := e.Op
-		fmt.Fprintf(&b, "%t %d %d %d %d %d %d %t%t%t%t;", e.End, o.Kind, o.Outcome, o.Reason, o.Amount, o.Fence, o.Until,
-			o.Key == history.Value{}, o.Arg == history.Value{}, o.Result == history.Value{}, o.Session == history.Value{})
+		add(int64(o.Kind), int64(o.Outcome), int64(o.Reason), int64(o.Amount), o.Fence, int64(o.Until))
+		for _, is := range [...]bool{e.End, o.Key == history.Value{}, o.Arg == history.Value{}, o.Result == history.Value{}, o.Session == history.Value{}} {
+			b = strconv.AppendBool(b, is)
+		}
+		b = append(b, ';')
 	}
-	return b.String()
+	return string(b)
 }
 
 // Said returns the requests and events of a run at its present place, in its own names.
 func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
-	s := &names.Stand{Book: book, Shape: shape(pending, events), Says: func() string { return requests(pending) }}
-	EachText(pending, events, func(text string) string {
-		s.Texts = append(s.Texts, text)
-		return text
-	})
+	s := &names.Stand{Book: book, Shape: shape(pending, events), Texts: make([]string, 0, 16), Says: func() string { return requests(pending) }}
+	visitTexts(pending, events, func(text string, _ func(string)) { s.Texts = append(s.Texts, text) })
 	return s
 }
 
