@@ -53,7 +53,8 @@ func lined(b Bench, what string, begin func(*interrupt.Line)) (*failing, error) 
 	}, what, nil}, nil
 }
 
-// ConnectionFails resets the connections of a release, before or after the server executes it.
+// ConnectionFails resets the connections of a release, before or after the server executes it. The connections of a
+// release that is repeated until it succeeds are reset for a while only.
 var ConnectionFails = []Case{
 	{"a release that does not arrive", func(b Bench) error { return b.cutOff(wire.Reset) }},
 	{"a release without an answer", func(b Bench) error { return b.cutOff(wire.ResetAfter) }},
@@ -69,7 +70,13 @@ func (b Bench) cutOff(verb wire.Verb) error {
 	if err != nil {
 		return nil // another rule's business
 	}
-	c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: verb} })
+	end := time.Now().Add(soon)
+	c.Plan(func(int, wire.Command) wire.Action {
+		if time.Now().After(end) {
+			return wire.Action{}
+		}
+		return wire.Action{Verb: verb}
+	})
 	err = c.Release(l)
 	c.Plan(nil)
 	if err == nil || errors.Is(err, lockimpl.ErrLost) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/server"
 	"oversell/server/opentest"
 	"oversell/variant"
@@ -49,6 +50,12 @@ var byHash = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then retu
 
 func (m mistaken) Release(ctx context.Context, l lockimpl.Lock) error {
 	switch m.flaw {
+	case "repeats a release until it succeeds":
+		err := m.Locker.Release(ctx, l)
+		for err != nil && !errors.Is(err, lockimpl.ErrLost) && m.env.Wait(ctx, l.Key, lockclient.Pace) == nil {
+			err = m.Locker.Release(ctx, l)
+		}
+		return err
 	case "forgets first":
 		if !m.held[l.Token] {
 			return lockimpl.ErrLost
@@ -79,10 +86,11 @@ func TestFailed(t *testing.T) {
 		}
 	}
 	for flaw, caught := range map[string]func(Case) bool{
-		"":                                 func(Case) bool { return false },
-		"the context's end is a refusal":   func(c Case) bool { return within(EndsInside, "after", "first")(c) || within(EndsInside, "held up")(c) },
-		"the context's error is a refusal": within(EndsInside, "first", "under way"),
-		"an error of an extend is a loss":  within(ServerFails, "extend"),
+		"":                                    func(Case) bool { return false },
+		"repeats a release until it succeeds": func(Case) bool { return false },
+		"the context's end is a refusal":      func(c Case) bool { return within(EndsInside, "after", "first")(c) || within(EndsInside, "held up")(c) },
+		"the context's error is a refusal":    within(EndsInside, "first", "under way"),
+		"an error of an extend is a loss":     within(ServerFails, "extend"),
 		"forgets first": func(c Case) bool {
 			return within(ServerFails, "release")(c) || within(ConnectionFails, "not arrive")(c)
 		},

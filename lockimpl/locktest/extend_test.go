@@ -76,3 +76,48 @@ func TestExtends(t *testing.T) {
 		})
 	}
 }
+
+// fixed is a sound lock that extends by the length of the first lease, whatever it is asked for, and promises one percent
+// less: the library redsync does.
+type fixed struct {
+	lockimpl.Locker
+	first map[string]time.Duration // by token
+}
+
+func (f fixed) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := f.Locker.Acquire(ctx, key, o)
+	f.first[l.Token] = o.TTL
+	return l, err
+}
+
+func (f fixed) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+	ttl := f.first[l.Token]
+	m, err := f.Locker.Extend(ctx, l, ttl)
+	m.Until = m.Until.Add(-ttl / 100)
+	return m, err
+}
+
+// TestFixedExtension checks that a lock that extends by a length of its own, and says so by Lock.Until, breaks no promise.
+func TestFixedExtension(t *testing.T) {
+	v, _ := lockimpl.Find("lua-release")
+	sound := v.New
+	v.New = func(env variant.Env) lockimpl.Locker { return fixed{sound(env), map[string]time.Duration{}} }
+	r, end, err := trial(t, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	tried := 0
+	for _, u := range rules {
+		if u.name != "long leases" && u.name != "a lock is released inside a later lease than its first" {
+			continue
+		}
+		tried++
+		if err := r.try(t.Context(), u, mark.New()+"fixed"); err != nil {
+			t.Errorf("%s: %v", u.name, err)
+		}
+	}
+	if tried != 2 {
+		t.Errorf("%d rules were tried; want 2", tried)
+	}
+}

@@ -204,7 +204,7 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 		case err != nil:
 			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)
 		}
-		l, until, length = m, then, x.by
+		l, until, length = m, then, max(x.by, then.Sub(w.clock.Now())) // a library may extend by a length of its own
 		if i == len(extensions)-1 {
 			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.by)
 		}
