@@ -134,7 +134,15 @@ func TestCutAnywhere(t *testing.T) {
 
 // TestViolationSurvivesTheCut checks that a violation before the cut is reported.
 func TestViolationSurvivesTheCut(t *testing.T) {
-	p, d := ranInContention(t, options("none"))
+	o := options("none")
+	p, d := ran(t, o)
+	for range luckless { // a busy machine may execute all purchases one after the other
+		if d.Runs[0].Verdict == reports.Violated {
+			break
+		}
+		o.Seed++
+		p, d = ran(t, o)
+	}
 	if d.Runs[0].Verdict != reports.Violated {
 		t.Fatalf("the control was not caught: %+v", d.Runs[0])
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -64,7 +65,8 @@ func breachOf(p variant.Property, format string, args []any) *Breach {
 		case errors.As(err, &w):
 			b.Refused, b.Waited, b.Since, b.Sure = w.Refused, w.Waited, w.Since, w.Sure
 		case errors.As(err, &u):
-			b.Waited, b.Since, b.Sure = errors.Is(u.Last, context.DeadlineExceeded), u.Since, u.Sure
+			late := errors.Is(u.Last, context.DeadlineExceeded) || errors.Is(u.Last, os.ErrDeadlineExceeded)
+			b.Waited, b.Since, b.Sure = late, u.Since, u.Sure
 		}
 		b.Refused = b.Refused || errors.Is(err, lockimpl.ErrHeld)
 	}

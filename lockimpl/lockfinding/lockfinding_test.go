@@ -1,11 +1,16 @@
 package lockfinding
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 )
 
@@ -30,6 +35,22 @@ func TestTold(t *testing.T) {
 		}
 		if OnlyBusy(tt.err) != tt.busy {
 			t.Errorf("%v: taken for a busy machine: %v, want %v", tt.err, !tt.busy, tt.busy)
+		}
+	}
+}
+
+// TestWaited checks that a client whose last call had no answer in time has waited, whichever time limit ended the call, and
+// that one that got another error has not.
+func TestWaited(t *testing.T) {
+	for last, want := range map[error]bool{
+		context.DeadlineExceeded:                          true,
+		fmt.Errorf("node #0: %w", os.ErrDeadlineExceeded): true,
+		errors.New("WRONGTYPE"):                           false,
+	} {
+		err := Broken(variant.Progress, "others are refused: %v", &lockclient.Ungranted{Limit: time.Second, Last: last})
+		var b *Breach
+		if !errors.As(err, &b) || b.Waited != want {
+			t.Errorf("%v: %+v; want that it waited: %t", last, b, want)
 		}
 	}
 }
