@@ -60,6 +60,9 @@ var ConnectionFails = []Case{
 	{"a release without an answer", func(b Bench) error { return b.cutOff(wire.ResetAfter) }},
 }
 
+// resetFor is how long connections are reset.
+const resetFor = 2 * time.Second
+
 func (b Bench) cutOff(verb wire.Verb) error {
 	c, err := b.Client(func(*variant.Env) {})
 	if err != nil {
@@ -70,7 +73,7 @@ func (b Bench) cutOff(verb wire.Verb) error {
 	if err != nil {
 		return nil // another rule's business
 	}
-	end := time.Now().Add(soon)
+	end := time.Now().Add(resetFor)
 	c.Plan(func(int, wire.Command) wire.Action {
 		if time.Now().After(end) {
 			return wire.Action{}
