@@ -429,14 +429,14 @@ func TestCatalogue(t *testing.T) {
 // sample names trials that TestSample makes every day, with a promise that the suite must name; "" if it must pass.
 var sample = map[string]variant.Property{
 	"lock/Explore/release-get-del": variant.OwnerOnlyRelease, "lock/Run/release-without-script": variant.OwnerOnlyRelease, "lock/Run/names-one-separator": variant.Progress,
-	"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion, "lock/Run/sound-two-permits": "", "lock/Run/redsync": "", "lock/Run/rueidislock": "",
+	"lock/Run/renewal-dies-with-acquire": variant.MutualExclusion, "lock/Run/sound-two-permits": "",
 	"queue/Run/pop-in-two-steps": variant.NoDuplicateDelivery, "queue/Run/next-due-remembered": variant.Progress, "queue/Run/enqueue-unpacked": variant.NoLostTask, "queue/Run/sound-suffixed-keys": "",
 	"sale/Run/checks-for-one": variant.NoOversell, "sale/Run/error-reply-sold-out": variant.NoUndersell, "sale/Run/order-zero": variant.OncePerOrder, "sale/Run/sound-suffixed-products": "",
 }
 
 // longSample names those that it makes in "make long", too.
 var longSample = map[string]variant.Property{
-	"lock/Explore/lease-from-answer": variant.MutualExclusion, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/sound-counter-beside": "", "lock/Run/redsync-3": "", "lock/Run/bsm/redislock": "", "lock/Run/hash-per-kind": variant.MutualExclusion,
+	"lock/Explore/lease-from-answer": variant.MutualExclusion, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/sound-counter-beside": "", "lock/Run/redsync": "", "lock/Run/rueidislock": "", "lock/Run/bsm/redislock": "", "lock/Run/hash-per-kind": variant.MutualExclusion,
 	"queue/Run/late-ack-forgets-id": variant.OneEntryPerID, "queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery,
 	"queue/Run/ack-forgets-error": variant.EffectOnce, "queue/Run/queue-expires": variant.NoLostTask, "queue/Run/sound-claims-no-scores": "", "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
 	"sale/Run/compares-text": variant.NoUndersell, "sale/Run/buys-again-on-error": variant.NoUndersell, "sale/Run/sound-lua": "", "sale/Run/sound-count": "", "sale/Run/sound-list-of-pieces": "",
