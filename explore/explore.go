@@ -301,13 +301,59 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 			if err != nil {
 				return r, err
 			}
-			if r, again = c.inLeases(ctx, began, r, naming); again == nil {
+			if r, again = c.repeated(ctx, began, r, naming); again == nil {
+				r, again = c.inLeases(ctx, began, r, naming)
+			}
+			if again == nil {
 				return r, nil
 			}
 		}
 		why = again
 	}
 	return runConcrete(ctx, c, began, why)
+}
+
+var oneEntry = history.Promise{Of: variant.Queue, Property: variant.OneEntryPerID}
+
+// repeated searches again for the promises that hold, in half of the time that is left, with a producer that enqueues an id
+// again, if the queue promises one entry for each. again is as for search.
+func (c Config) repeated(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) (_ reports.Exploration, again error) {
+	if !held(r) || c.Run.Repeat > 0 || !c.Run.Scenario.Uses(variant.Queue) || !slices.Contains(c.Look, oneEntry) {
+		return r, nil
+	}
+	row := &r.Properties[slices.IndexFunc(r.Properties, func(p reports.Property) bool { return p.Of == oneEntry.Of && p.Name == oneEntry.Property })]
+	twice := c
+	twice.Run.Repeat = 1
+	var s reports.Exploration
+	var err error
+	if c.Bounds.Tries > 1 {
+		s, again, err = twice.search(ctx, began, 2, naming, !c.Plain)
+		if errors.Is(again, errOrdered) {
+			s, again, err = twice.search(ctx, began, 2, naming, false)
+		}
+		r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
+	}
+	switch {
+	case again != nil:
+		return r, again
+	case err == nil && s.Verdict == reports.Violated:
+		s.Bounds = c.Bounds
+		s.Stats = sum(r.Stats, s.Stats)
+		return s, nil
+	case err == nil && held(s):
+		row.Why += fmt.Sprintf(", also if an id is enqueued again (%s more)", phrase.Count(s.Stats.States, "state"))
+		return r, nil
+	}
+	why := "the time was over"
+	switch {
+	case c.Bounds.Tries == 1:
+		why = "the producer enqueues only once (--tries)"
+	case err != nil:
+		why = phrase.OneLine(err.Error())
+	}
+	row.Result, row.Why = reports.Unknown, "no id was enqueued again: "+why
+	r.NotChecked = append(r.NotChecked, "ids that are enqueued again: "+why)
+	return r, nil
 }
 
 // inLeases searches again for the promises that hold, in the time that is left, without crashes and late messages: time
@@ -338,7 +384,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s, nil
 	case err == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%d more states)", times, s.Stats.States))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s more)", times, phrase.Count(s.Stats.States, "state")))
 	default:
 		why := "the time was over"
 		if err != nil {
@@ -796,6 +842,9 @@ func about(flaws []string, p variant.Property) (of []string) {
 	return of
 }
 
+// extends reports whether the lock is extended in a section.
+func (c *Config) extends() bool { return c.Run.Scenario.Extends && c.Run.Hold > c.Run.TTL/2 }
+
 // describe fills in the facts known before the search.
 func (c *Config) describe() reports.Exploration {
 	r := reports.Exploration{
@@ -807,7 +856,7 @@ func (c *Config) describe() reports.Exploration {
 		r.Sale, r.Stock, r.Quantity = c.Run.Sale.Name, c.Run.Stock, c.Run.Quantity
 	}
 	if c.Run.Scenario.Uses(variant.Queue) {
-		r.Queue, r.VisibilityMS = c.Run.Queue.Name, reports.InMS(c.Run.QueueOptions.Visibility)
+		r.Queue, r.VisibilityMS, r.Repeat = c.Run.Queue.Name, reports.InMS(c.Run.QueueOptions.Visibility), c.Run.Repeat > 0
 	}
 	if c.Run.Scenario.Uses(variant.IDs) {
 		r.IDs = c.Run.IDs.Name
@@ -863,6 +912,13 @@ func (c *Config) notChecked() []string {
 	}
 	if c.Run.Lock.New != nil {
 		s = append(s, "more than one name, and leases of several lengths: all ask for the same lock in the same way")
+		if c.System == nil && !c.extends() {
+			s = append(s, "extensions of the lock: no section is longer than half its lease (--hold, of the scenario mutex)")
+		}
+	}
+	s = append(s, "clocks that differ: the clients and the servers show the same time")
+	if c.Run.Scenario.Uses(variant.Sale) {
+		s = append(s, fmt.Sprintf("other stocks than %d, and orders of another size than %d (--stock, --quantity)", c.Run.Stock, c.Run.Quantity))
 	}
 	s = append(s, "errors that a server answers with, such as OOM, READONLY or LOADING")
 	if c.Bounds.Stalls == 0 {

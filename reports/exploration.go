@@ -29,6 +29,8 @@ type Exploration struct {
 	HoldMS float64 `json:"hold_ms,omitempty"`
 	// VisibilityMS is how long a consumer has for a task, if there is such a limit.
 	VisibilityMS float64 `json:"visibility_ms,omitempty"`
+	// Repeat means that the producer enqueues its first id again in each further try.
+	Repeat bool `json:"repeat,omitempty"`
 
 	Bounds Bounds `json:"bounds"`
 

@@ -64,6 +64,19 @@ func fenceMutants() []Lock {
 				l.Fence = n
 				return setNX(ctx, c, l, o)
 			}})},
+		{Entry: entry.New("fence-given-back", "a client draws a number before it asks, and counts back when it is refused, though others may have drawn since", falls, ""),
+			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				n, err := c.redis().Incr(ctx, counterKey(c, l.Key)).Result()
+				if err != nil {
+					return false, err
+				}
+				l.Fence = n
+				ok, err := setNX(ctx, c, l, o)
+				if ok || err != nil {
+					return ok, err
+				}
+				return false, c.redis().Decr(ctx, counterKey(c, l.Key)).Err()
+			}})},
 		{Entry: entry.New("fence-read-and-written", "the counter is read and written by two commands after the lock is taken, and a lease that ends between them gives a number twice", falls, ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := setNX(ctx, c, l, o)

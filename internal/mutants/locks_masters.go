@@ -22,8 +22,8 @@ type majority struct {
 	undo func(ctx context.Context, m *masters, l lockimpl.Lock)
 	// until returns the end of the lease of an attempt with this beginning and end.
 	until func(began, ended time.Time, ttl time.Duration) time.Time
-	// free chooses the nodes to which a release is sent.
-	free func(nodes []redis.UniversalClient) []redis.UniversalClient
+	// free chooses the nodes to which a release is sent, and extendTo those of an extend.
+	free, extendTo func(nodes []redis.UniversalClient) []redis.UniversalClient
 	// retries says that all attempts of an acquire have one token, and that a node that holds it counts.
 	retries bool
 	// token makes the token for a node.
@@ -47,7 +47,7 @@ func soundMajority() majority {
 		until: func(began, _ time.Time, ttl time.Duration) time.Time {
 			return began.Add(ttl - ttl/100 - 2*time.Millisecond)
 		},
-		free:  all,
+		free: all, extendTo: all,
 		token: func(token string, _ int) string { return token },
 	}
 }
@@ -124,7 +124,7 @@ func (m *masters) Acquire(ctx context.Context, name string, o lockimpl.Options) 
 
 func (m *masters) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
 	began := m.env.Clock.Now()
-	n, no := m.each(ctx, m.env.Redis, ttl, func(ctx context.Context, r redis.UniversalClient, i int) (bool, error) {
+	n, no := m.each(ctx, m.extendTo(m.env.Redis), ttl, func(ctx context.Context, r redis.UniversalClient, i int) (bool, error) {
 		return yes(expireScript.Run(ctx, r, []string{lockimpl.Key(l.Key)}, m.token(l.Token, i), ttl.Milliseconds()).Int64())
 	})
 	now := m.env.Clock.Now()
@@ -191,6 +191,11 @@ func masterMutants() []Lock {
 			Variant: onMasters(func(m *majority) { m.counts = func(ok bool, err error) bool { return ok || err != nil } })},
 		{Entry: entry.New("masters-extend-one", "an extend on one master is enough", exclusion, ""),
 			Variant: onMasters(func(m *majority) { m.extendBy = func(int) int { return 1 } })},
+		{Entry: entry.New("masters-extend-none", "an extend is answered with success, and sends nothing", exclusion, ""),
+			Variant: onMasters(func(m *majority) {
+				m.extendTo = func([]redis.UniversalClient) []redis.UniversalClient { return nil }
+				m.extendBy = func(int) int { return 0 }
+			})},
 		{Entry: entry.New("masters-lease-from-answers", "the lease is promised from the last answer, so one that is over is handed out", exclusion, ""),
 			Variant: onMasters(func(m *majority) {
 				m.until = func(_, ended time.Time, ttl time.Duration) time.Time { return ended.Add(ttl) }

@@ -39,7 +39,7 @@ type Sale = sales.Sale
 // the clients of one call's variants.
 func Locks() []Lock {
 	all := slices.Concat(releaseMutants(), acquireMutants(), nameMutants(), extendMutants(), renewalMutants(),
-		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), inputMutants(), unloadedMutants(), numberMutants(), refusedMutants(), toldMutants(), timeMutants(), roundedMutants(), soundLocks(), soundInTime(), soundInWords())
+		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), inputMutants(), unloadedMutants(), numberMutants(), refusedMutants(), toldMutants(), timeMutants(), roundedMutants(), longMutants(), soundLocks(), soundInTime(), soundInWords())
 	for i := range all {
 		l := &all[i]
 		l.Variant.Name, l.Variant.Summary, l.Variant.Source = l.Name, l.Mechanism, l.Source
@@ -49,7 +49,7 @@ func Locks() []Lock {
 
 // Queues returns all queues.
 func Queues() []Queue {
-	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), soundQueues(), soundCalls(), soundWaiting())
+	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), markedMutants(), soundQueues(), soundCalls(), soundWaiting(), soundMarked())
 	for i := range all {
 		q := &all[i]
 		q.Variant.Name, q.Variant.Summary, q.Variant.Source = q.Name, q.Mechanism, q.Source

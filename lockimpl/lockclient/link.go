@@ -16,9 +16,11 @@ import (
 type Link struct {
 	proxy *wire.Proxy
 
-	mu  sync.Mutex
-	n   int // commands since the last plan
-	act func(nth int, cmd wire.Command) wire.Action
+	mu sync.Mutex
+	n  int // commands since the last plan; a transaction is one, its EXEC
+	// open are the connections on which a transaction has begun.
+	open map[int64]bool
+	act  func(nth int, cmd wire.Command) wire.Action
 	// after, unless nil, is called when something was done to a command, before the client can see it.
 	after func()
 	cut   bool
@@ -52,8 +54,11 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 		return wire.Action{}
 	}
 	l.mu.Lock()
-	l.n++
-	n, act := l.n, l.act
+	n, act := 0, l.act
+	if !l.opens(cmd) {
+		l.n++
+		n = l.n
+	}
 	l.mu.Unlock()
 	if act == nil {
 		return wire.Action{}
@@ -61,7 +66,22 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 	return act(n, cmd)
 }
 
-// Plan sets the action on each of the client's commands from now on, counted from 1 on each of its links; nil: none.
+// opens reports whether a command is part of a transaction and not its end: nothing of it is executed before EXEC.
+func (l *Link) opens(cmd wire.Command) bool {
+	switch cmd.Name {
+	case "MULTI":
+		if l.open == nil {
+			l.open = map[int64]bool{}
+		}
+		l.open[cmd.Conn] = true
+	case "EXEC", "DISCARD":
+		delete(l.open, cmd.Conn)
+	}
+	return l.open[cmd.Conn]
+}
+
+// Plan sets the action on each of the client's commands from now on, counted from 1 on each of its links; nil: none. Of a
+// transaction, EXEC is counted; the commands before it are command 0.
 func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 	for _, l := range c.Links {
 		l.Plan(act, nil)
@@ -90,7 +110,7 @@ func (c *Client) Reaches(master func(int) bool) {
 	}
 }
 
-// Sent returns how many commands have passed a link since the last plan, at the most.
+// Sent returns how many commands have passed a link since the last plan, at the most. A transaction counts as one.
 func (c *Client) Sent() (n int) {
 	for _, l := range c.Links {
 		l.mu.Lock()

@@ -42,6 +42,8 @@ type abilities struct {
 	renewed bool
 	// reached says that the commands of the lock pass the suite's proxies.
 	reached bool
+	// commands is how many commands the longest call sends to one master.
+	commands int
 	// shares says that no key has the name of the lock, so that several locks may share one.
 	shares bool
 }
@@ -156,6 +158,7 @@ func (r *run) explore(b *bench) error {
 	b.mu.Lock()
 	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
 	b.mu.Unlock()
+	able.commands = r.countCommands(b)
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
 }

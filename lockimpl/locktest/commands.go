@@ -16,13 +16,45 @@ import (
 // The rules in this file act on one command among those of a call: they hold it up until
 // others have done something, lose its answer, or have the client die there.
 
-// steps is up to which command of a call they go: more than the calls of most locks have. Scripts that the server does not
+// leastSteps and mostSteps are bounds of steps.
+const (
+	leastSteps = 4
+	mostSteps  = 10
+)
+
+// steps is up to which command of a call the rules go: the calls of most locks have fewer. Scripts that the server does not
 // know are no more than the beginning.
 func (b *bench) steps() int {
 	if !b.forgets {
-		return 4
+		return max(leastSteps, b.commands())
 	}
-	return 4 - min(b.run.server.Nodes(), 2)
+	return leastSteps - min(b.run.server.Nodes(), 2)
+}
+
+// commands is how many commands the longest call had when each was tried, but at most mostSteps.
+func (b *bench) commands() int { return min(max(b.run.able.commands, 2), mostSteps) }
+
+// countCommands makes each call, and counts the commands of the longest.
+func (r *run) countCommands(b *bench) (longest int) {
+	c, other := b.practised(), b.client()
+	call := func(c *client, do func()) {
+		c.Plan(nil)
+		do()
+		longest = max(longest, c.Sent())
+	}
+	name := b.name + "-commands"
+	var l lockimpl.Lock
+	var err error
+	call(c, func() { l, err = c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace}) })
+	if err != nil {
+		return longest
+	}
+	call(other, func() { _, _ = other.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace}) })
+	if r.able.extends {
+		call(c, func() { l, _ = c.Extend(l, long) })
+	}
+	call(c, func() { _ = c.Release(l) })
+	return longest
 }
 
 // stalled starts a call of c and holds it up before its n-th command. It is nil, and the
@@ -49,7 +81,7 @@ func lostAndStalled(b *bench) error {
 		acts = append(acts, "extend")
 	}
 	for _, act := range acts {
-		for n := 1; n <= 2; n++ {
+		for n := 1; n <= b.commands(); n++ {
 			cases = append(cases, part{fmt.Sprintf("%s (command %d)", act, n), func(b *bench) error {
 				c := b.practised()
 				var l lockimpl.Lock
@@ -89,30 +121,74 @@ func lostAndStalled(b *bench) error {
 	return b.together(8, b.alone(cases))
 }
 
-// tokensRiseBeside holds up an acquire while another client takes the lock and releases it.
+// tokensRiseBeside holds up an acquire of a lock, free or held, while another client takes the lock and releases it. It goes
+// on while that client holds the lock, or afterwards, and the lock is taken once more.
 func tokensRiseBeside(b *bench) error {
 	var cases []part
 	for n := 2; n <= b.steps(); n++ {
-		cases = append(cases, part{fmt.Sprintf("before command %d", n), func(b *bench) error {
-			slow, other := b.practised(), b.client()
-			var l lockimpl.Lock
-			err := errors.New("the call has not returned")
-			s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
-			if s == nil {
-				return nil
+		for _, held := range []bool{false, true} {
+			for _, goesOn := range []string{"during", "after"} {
+				what := fmt.Sprintf("of a free lock, before command %d, until %s the next grant", n, goesOn)
+				if held {
+					what = fmt.Sprintf("of a held lock, before command %d, until %s the next grant", n, goesOn)
+				}
+				cases = append(cases, part{what, func(b *bench) error { return b.tokensBeside(n, held, goesOn == "during") }})
 			}
-			m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
-			if e == nil {
-				_ = other.Release(m)
-			}
-			s.GoOn()
-			if e == nil && err == nil && l.Fence <= m.Fence {
-				return broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, m.Fence, n)
-			}
-			return nil
-		}}, part{fmt.Sprintf("until the lease is over, before command %d", n), func(b *bench) error { return b.olderGrant(n) }})
+		}
+		cases = append(cases, part{fmt.Sprintf("until the lease is over, before command %d", n), func(b *bench) error { return b.olderGrant(n) }})
 	}
 	return b.together(4, cases)
+}
+
+// tokensBeside is tokensRiseBeside for the n-th command of an acquire.
+func (b *bench) tokensBeside(n int, held, during bool) error {
+	slow, other := b.practised(), b.client()
+	var holder *client
+	var first lockimpl.Lock
+	if held {
+		var err error
+		if holder, first, err = b.holder(long); err != nil {
+			return nil // another rule's business
+		}
+	}
+	var l lockimpl.Lock
+	err := errors.New("the call has not returned")
+	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
+	if s == nil {
+		return nil
+	}
+	if held {
+		_ = holder.Release(first)
+	}
+	m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
+	if during {
+		s.GoOn()
+	}
+	if e == nil {
+		_ = other.Release(m)
+	}
+	if !during {
+		s.GoOn()
+	}
+	if e != nil {
+		return nil
+	}
+	at := fmt.Sprintf("to a client held up before command %d of its acquire", n)
+	last := max(first.Fence, m.Fence)
+	switch {
+	case held && m.Fence <= first.Fence:
+		return broken(variant.Fencing, "token %d was granted after token %d, while another client was held up before command %d of its acquire", m.Fence, first.Fence, n)
+	case err == nil && l.Fence <= last:
+		return broken(variant.Fencing, "token %d was granted after token %d: %s", l.Fence, last, at)
+	case err == nil:
+		last = l.Fence
+		_ = slow.Release(l)
+	}
+	next, err := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
+	if err == nil && next.Fence <= last {
+		return broken(variant.Fencing, "token %d was granted after token %d, and after an acquire that had been held up before command %d", next.Fence, last, n)
+	}
+	return nil
 }
 
 // olderGrant holds up an acquire until its lease is over and another client holds the lock. If
@@ -360,7 +436,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 // lostAnswers loses requests and answers of live clients: they try again, or clean up.
 func lostAnswers(b *bench) error {
 	var cases []part
-	for n := 1; n <= 3; n++ {
+	for n := 1; n <= max(3, b.commands()); n++ {
 		for _, verb := range []wire.Verb{wire.DropReply, wire.DropRequest, wire.Reset} {
 			if verb == wire.Reset && n > 1 {
 				continue
@@ -431,7 +507,7 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 // that no client holds can be taken.
 func refusedHoldsNothing(b *bench) error {
 	var cases []part
-	for n := 1; n <= 2; n++ {
+	for n := 1; n <= b.commands(); n++ {
 		for _, wait := range []time.Duration{0, briefLease} {
 			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
 				c := b.practised()
@@ -518,7 +594,7 @@ func lateRequests(b *bench) error {
 		}
 	}
 	var cases []part
-	for n := 1; n <= 2; n++ {
+	for n := 1; n <= b.commands(); n++ {
 		at := fmt.Sprintf(" (command %d)", n)
 		cases = append(cases, part{"a release, and another holder" + at, func(b *bench) error {
 			c, l, err := b.practisedHolder(long)

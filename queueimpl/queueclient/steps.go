@@ -15,14 +15,55 @@ import (
 	"oversell/variant"
 )
 
-// steps is the last command of a call on which these rules act, counted from 1.
-const steps = 5
+// The last command of a call on which these rules act, counted from 1, is that of the longest call that was tried, but not
+// below or above these.
+const (
+	leastCommands = 5
+	mostCommands  = 10
+)
+
+// Measured returns the bench with the number of commands of the longest call. The calls are made on a queue beside Queue.
+func (b Bench) Measured(ctx context.Context) Bench {
+	ctx, cancel := context.WithTimeout(ctx, Answer)
+	defer cancel()
+	most := make(chan int, 100)
+	go func() {
+		defer close(most)
+		_ = suitetest.Caught("the queue", func() error { // a panic is for the rules to find
+			c, line := b.Interrupted(ctx)
+			practice := *c
+			practice.Name += "-measured"
+			practice.practise(ctx, func(call func()) {
+				line.Plan(nil)
+				call()
+				most <- line.Sent()
+			})
+			return nil
+		})
+	}()
+	for {
+		select {
+		case n, more := <-most:
+			if b.commands = min(max(b.commands, n), mostCommands); !more {
+				return b
+			}
+		case <-ctx.Done(): // a call that does not end is for the rules to find, too
+			return b
+		}
+	}
+}
 
 // Claim is the visibility timeout in these rules: long enough for a busy machine.
 const Claim = 250 * time.Millisecond
 
 // Claims sets the visibility timeout of a queue to Claim.
 func Claims(o *queueimpl.Options) { o.Visibility = Claim }
+
+// As returns the bench with what was measured on another one.
+func (b Bench) As(measured Bench) Bench {
+	b.commands = measured.commands
+	return b
+}
 
 // Interrupted makes a client with commands that can be dropped or delayed. It has made every call
 // once, so that scripts are loaded.
@@ -39,34 +80,37 @@ func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Option
 	c := &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
 	practice := *c
 	practice.Name += "-practice"
-	practice.practise(ctx)
+	practice.practise(ctx, func(call func()) { call() })
 	return c, line
 }
 
-// practise makes every call once.
-func (c *Client) practise(ctx context.Context) {
-	_, _ = c.Enqueue(ctx, c.Name, "p", "q")
+// practise makes every call once, by way of do.
+func (c *Client) practise(ctx context.Context, do func(call func())) {
+	do(func() { _, _ = c.Enqueue(ctx, c.Name, "p", "q", "r") })
 	if d, ok := c.Queue.(queueimpl.Dequeuer); ok {
-		_ = d.Dequeue(ctx, c.Name, "p", 1)
+		do(func() { _ = d.Dequeue(ctx, c.Name, "p", 1) })
 	}
 	if p, ok := c.Queue.(queueimpl.Peeker); ok {
-		_, _ = p.Peek(ctx, c.Name, 1)
+		do(func() { _, _ = p.Peek(ctx, c.Name, 1) })
 	}
 	if j, ok := c.Queue.(queueimpl.Journaler); ok {
-		_, _ = j.PopAs(ctx, c.Name, "practice", 1)
-		_, _ = j.Popped(ctx, c.Name, "practice")
+		do(func() { _, _ = j.PopAs(ctx, c.Name, "practice", 1) })
+		do(func() { _, _ = j.Popped(ctx, c.Name, "practice") })
 	}
-	if tasks, err := c.Take(ctx, 1); err == nil && len(tasks) > 0 {
+	var tasks []queueimpl.Task
+	do(func() { tasks, _ = c.Pop(ctx, c.Name, 2) })
+	if len(tasks) > 0 {
 		if x, ok := c.Queue.(queueimpl.Extender); ok {
-			_, _ = x.Extend(ctx, c.Name, tasks[0])
+			do(func() { _, _ = x.Extend(ctx, c.Name, tasks[0]) })
 		}
-		_ = c.Done(ctx, tasks...)
+		do(func() { _ = c.Done(ctx, tasks[:1]...) })
+		_ = c.Done(ctx, tasks[1:]...)
 	}
 	if r, ok := c.Queue.(queueimpl.Reclaimer); ok {
-		_, _ = r.Reclaim(ctx, c.Name)
+		do(func() { _, _ = r.Reclaim(ctx, c.Name) })
 	}
-	_, _ = c.Take(ctx, 1)
-	_, _ = c.State(ctx, c.Name)
+	do(func() { _, _ = c.Take(ctx, 1) })
+	do(func() { _, _ = c.State(ctx, c.Name) })
 }
 
 // Other makes another client with the same timeout.
@@ -144,7 +188,7 @@ func (b Bench) Each(ctx context.Context, actions []interrupt.Action, check func(
 	var mu sync.Mutex
 	var first error
 	var wg sync.WaitGroup
-	for n := 1; n <= steps; n++ {
+	for n := 1; n <= max(b.commands, leastCommands); n++ {
 		for _, a := range actions {
 			own := b
 			own.Queue = fmt.Sprintf("%s-%d-%d", b.Queue, n, a)

@@ -59,10 +59,14 @@ func whileOthersEnter(ctx context.Context, b bench) error {
 		if err != nil || !there {
 			return err
 		}
-		if _, err := h.other.Takes(ctx, variant.NoLostTask, 1, "b"); err != nil {
+		got, err := h.other.Takes(ctx, variant.NoLostTask, 1, "b")
+		if err == nil {
+			err = h.other.Done(ctx, got...)
+		}
+		if err != nil {
 			return fmt.Errorf("the ack of a task was held up while another task was entered: %w", err)
 		}
-		return nil
+		return h.other.Usable(ctx, "after an ack that was held up while another task was entered", "a", "b")
 	})
 }
 

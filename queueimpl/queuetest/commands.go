@@ -30,7 +30,10 @@ func producerDies(ctx context.Context, b bench) error {
 		if _, err := c.Enqueue(ctx, b.Queue, "b"); err != nil {
 			return broken(variant.NoLostTask, "after the death of a producer, enqueue of another id answered %q", err)
 		}
-		return c.GetsAll(ctx, "after the death of a producer in its enqueue", "a", "b")
+		if err := c.GetsAll(ctx, "after the death of a producer in its enqueue", "a", "b"); err != nil {
+			return err
+		}
+		return c.Usable(ctx, "after the death of a producer in its enqueue", "a", "b")
 	})
 }
 
@@ -118,7 +121,7 @@ func lostRequest(ctx context.Context, b bench) error {
 				return broken(variant.NoLostTask, "a pop of %d, of which a command was not executed, answered %q, and %q was never delivered; delivered were %s", len(ids), err, id, queueclient.Deliveries(got))
 			}
 		}
-		return nil
+		return b.Other().Usable(ctx, "after a pop of which a command was not executed", ids...)
 	})
 }
 
@@ -166,7 +169,11 @@ func reclaimerDies(ctx context.Context, b bench) error {
 		if !line.DiesAt(n, a, reclaim) {
 			return nil
 		}
-		return b.Other().GetsAll(ctx, "after the death of a client that ended claims which had run out", ids...)
+		c := b.Other()
+		if err := c.GetsAll(ctx, "after the death of a client that ended claims which had run out", ids...); err != nil {
+			return err
+		}
+		return c.Usable(ctx, "after the death of a client that ended claims which had run out", ids...)
 	})
 }
 
@@ -226,7 +233,7 @@ func lostAnswer(ctx context.Context, b bench, lost string, n int, a interrupt.Ac
 	case acked && more["a"] > 0 && (lost != "enqueue" || can[queueimpl.Deduper](b.Variant)): // an enqueue that is sent again makes two entries
 		return broken(variant.EffectOnce, "a command of the %s of a task was lost and the call made again, and the task was delivered again after it was done", lost)
 	}
-	return nil
+	return b.Other().Usable(ctx, fmt.Sprintf("after a command of the %s of a task was lost", lost), "a")
 }
 
 // stalledPop holds up a consumer while another one takes everything.
@@ -260,69 +267,81 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 // stalledPops prepares the line of the consumer that is held up.
 func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Line)) error {
 	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
-		slow, line := b.Interrupted(ctx, long)
-		prepare(line)
-		c := b.Client()
-		ids := []string{"a", "b", "c"}
-		now := ids
-		const after = 20 * time.Millisecond
-		var delayed []queueimpl.Task
-		if d, ok := c.Queue.(queueimpl.Delayer); ok { // some of them are moved when they are due
-			now = ids[:1]
-			var err error
-			if delayed, err = d.EnqueueAfter(ctx, b.Queue, after, ids[1:]...); err != nil {
-				return broken(theInterface, "enqueue answered %q", err)
-			}
-		}
-		if _, err := c.Enqueue(ctx, b.Queue, now...); err != nil {
-			return broken(theInterface, "enqueue answered %q", err)
-		}
-		c.PassesUntilDue(ctx, delayed, after)
-		var mine []queueimpl.Task
-		var err error
-		s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 2) })
-		if s == nil {
-			return nil
-		}
-		theirs, popErr := c.All(ctx, 3, 3)
-		if popErr == nil {
-			popErr = c.Done(ctx, theirs...)
-		}
-		// What was taken and done may come again, as a task of its own.
-		var again []queueimpl.Task
-		if popErr == nil && len(theirs) == 3 {
-			again, popErr = c.Enqueue(ctx, b.Queue, "d")
-		}
-		s.GoOn()
-		if popErr != nil {
-			return popErr
-		}
-		if err != nil && !errors.Is(err, queueimpl.ErrEmpty) && !errors.Is(err, queueimpl.ErrLocked) {
-			return broken(theInterface, "a pop that was held up answered %q", err)
-		}
-		count := map[string]int{}
-		for _, t := range append(slices.Clone(mine), theirs...) {
-			if count[t.ID]++; count[t.ID] > 1 {
-				return broken(variant.NoDuplicateDelivery, "%q was delivered to two consumers, one of which was held up in its pop", t.ID)
-			}
-		}
-		if err := slow.Done(ctx, mine...); err != nil {
-			return fmt.Errorf("of a pop that was held up: %w", err)
-		}
-		more, err := c.Settled(ctx)
-		if err != nil {
-			return err
-		}
-		for _, t := range again {
-			ids = append(ids, t.ID)
-		}
-		for _, id := range ids {
-			if count[id]+more[id] == 0 {
-				return broken(variant.NoLostTask, "%q was delivered to nobody, after two pops at once", id)
+		for theirs := 1; theirs <= 3; theirs += 2 {
+			own := b
+			own.Queue = fmt.Sprintf("%s-%d", b.Queue, theirs)
+			if err := stalledBeside(ctx, own, n, theirs, prepare); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// stalledBeside holds up a pop of two tasks of three before its n-th command, while another consumer takes so many.
+func stalledBeside(ctx context.Context, b bench, n, others int, prepare func(*interrupt.Line)) error {
+	slow, line := b.Interrupted(ctx, long)
+	prepare(line)
+	c := b.Client()
+	ids := []string{"a", "b", "c"}
+	now := ids
+	const after = 20 * time.Millisecond
+	var delayed []queueimpl.Task
+	if d, ok := c.Queue.(queueimpl.Delayer); ok { // some of them are moved when they are due
+		now = ids[:1]
+		var err error
+		if delayed, err = d.EnqueueAfter(ctx, b.Queue, after, ids[1:]...); err != nil {
+			return broken(theInterface, "enqueue answered %q", err)
+		}
+	}
+	if _, err := c.Enqueue(ctx, b.Queue, now...); err != nil {
+		return broken(theInterface, "enqueue answered %q", err)
+	}
+	c.PassesUntilDue(ctx, delayed, after)
+	var mine []queueimpl.Task
+	var err error
+	s := line.Stalled(ctx, n, func() { mine, err = slow.Pop(ctx, b.Queue, 2) })
+	if s == nil {
+		return nil
+	}
+	theirs, popErr := c.All(ctx, others, others)
+	if popErr == nil {
+		popErr = c.Done(ctx, theirs...)
+	}
+	// A task that comes after these is not one of those that the pop saw.
+	var again []queueimpl.Task
+	if popErr == nil && len(theirs) == others {
+		again, popErr = c.Enqueue(ctx, b.Queue, "d")
+	}
+	s.GoOn()
+	if popErr != nil {
+		return popErr
+	}
+	if err != nil && !errors.Is(err, queueimpl.ErrEmpty) && !errors.Is(err, queueimpl.ErrLocked) {
+		return broken(theInterface, "a pop that was held up answered %q", err)
+	}
+	count := map[string]int{}
+	for _, t := range append(slices.Clone(mine), theirs...) {
+		if count[t.ID]++; count[t.ID] > 1 {
+			return broken(variant.NoDuplicateDelivery, "%q was delivered to two consumers, one of which was held up in its pop", t.ID)
+		}
+	}
+	if err := slow.Done(ctx, mine...); err != nil {
+		return fmt.Errorf("of a pop that was held up: %w", err)
+	}
+	more, err := c.Settled(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range again {
+		ids = append(ids, t.ID)
+	}
+	for _, id := range ids {
+		if count[id]+more[id] == 0 {
+			return broken(variant.NoLostTask, "%q was delivered to nobody, after two pops at once", id)
+		}
+	}
+	return c.Usable(ctx, "after two pops at once, and all tasks done", ids...)
 }
 
 func long(o *queueimpl.Options) { o.Visibility = 0 }
@@ -346,8 +365,14 @@ func stalledEnqueue(ctx context.Context, b bench) error {
 		if len(mine)+len(theirs) != 1 {
 			return broken(variant.OneEntryPerID, "of two producers of one id at once, %d were told that they entered it; want 1", len(mine)+len(theirs))
 		}
-		_, err = c.Takes(ctx, variant.OneEntryPerID, 5, "a")
-		return err
+		got, err := c.Takes(ctx, variant.OneEntryPerID, 5, "a")
+		if err == nil {
+			err = c.Done(ctx, got...)
+		}
+		if err != nil {
+			return err
+		}
+		return c.Usable(ctx, "after two producers of one id at once", "a")
 	})
 }
 
@@ -382,7 +407,10 @@ func stalledAck(ctx context.Context, b bench) error {
 		if err := next.Acks(ctx, variant.NoLostTask, again[0], nil); err != nil {
 			return fmt.Errorf("after a late ack by an earlier consumer: %w", err)
 		}
-		return next.Holds(ctx, variant.NoLostTask, nil, nil)
+		if err := next.Holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+			return err
+		}
+		return next.Usable(ctx, "after a late ack by an earlier consumer", "a")
 	})
 }
 
@@ -413,7 +441,10 @@ func stalledReclaim(ctx context.Context, b bench) error {
 		if err == nil && len(got) > 0 {
 			err = broken(variant.EffectOnce, "a task was delivered again after its late ack had counted: %v", got)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return b.Other().Usable(ctx, "after a late ack that had counted, and a pop that was held up", tasks[0].ID)
 	})
 }
 
@@ -438,6 +469,9 @@ func stalledDequeue(ctx context.Context, b bench) error {
 		if err == nil && len(got) > 0 {
 			return broken(variant.NoDuplicateDelivery, "a task was withdrawn and delivered as well: the dequeue was held up before command %d", n)
 		}
-		return nil
+		if err := c.Done(ctx, got...); err != nil {
+			return err
+		}
+		return c.Usable(ctx, "after a dequeue that was held up while a consumer popped", "a")
 	})
 }

@@ -125,20 +125,22 @@ func Auto(t *testing.T) func(*testing.T) Bench {
 // server or the machine stands still for a second is tried once more, and is skipped as too slow if that happens again.
 func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 	t.Helper()
-	bench := func(t *testing.T) bench {
+	on := func(t *testing.T) bench {
 		o := open(t)
 		return bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}
 	}
-	if err := bench(t).Works(t.Context()); err != nil {
+	first := on(t)
+	if err := first.Works(t.Context()); err != nil {
 		t.Fatalf("queue %s: %v; no rule was tried", v.Name, err)
 	}
+	measured := first.Measured(t.Context())
 	var tried []suitetest.Rule
 	for _, r := range rules {
 		if !r.appliesTo(v) {
 			continue
 		}
 		tried = append(tried, suitetest.Rule{Name: r.name, Alone: slices.Contains(alone, r.name), Open: func(t *testing.T) suitetest.Trial {
-			b := bench(t)
+			b := on(t).As(measured)
 			return suitetest.Trial{
 				Try:     func(ctx context.Context) error { return r.try(ctx, b) },
 				Servers: func() []redis.UniversalClient { return b.Env().Redis },

@@ -1,0 +1,93 @@
+package explore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/history"
+	"oversell/queueimpl"
+	"oversell/reports"
+	"oversell/scenarios"
+	"oversell/variant"
+)
+
+// unique is a list of ids. Its enqueue replies the length, or 0 for an id that it did not add.
+type unique struct {
+	tired
+	enqueue *redis.Script
+}
+
+var (
+	byPosition = redis.NewScript(`if redis.call('LPOS', KEYS[1], ARGV[1]) then return 0 end
+return redis.call('RPUSH', KEYS[1], ARGV[1])`)
+	always = redis.NewScript(`return redis.call('RPUSH', KEYS[1], ARGV[1])`)
+)
+
+func (unique) Repeats() queueimpl.Repeat { return queueimpl.Ignored }
+
+func (q unique) Enqueue(ctx context.Context, name string, ids ...string) (entered []queueimpl.Task, err error) {
+	for _, id := range ids {
+		n, err := q.enqueue.Run(ctx, q.rdb, []string{name}, id).Int()
+		if err != nil {
+			return entered, err
+		}
+		if n > 0 {
+			entered = append(entered, queueimpl.Task{ID: id})
+		}
+	}
+	return entered, nil
+}
+
+func (q unique) Pop(ctx context.Context, name string, _ int) ([]queueimpl.Task, error) {
+	id, err := q.rdb.LPop(ctx, name).Result()
+	if err == redis.Nil {
+		err = queueimpl.ErrEmpty
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []queueimpl.Task{{ID: id}}, nil
+}
+
+// TestRepeatedIDs checks that one entry for each id is searched with ids that are enqueued again, or is not said to hold.
+func TestRepeatedIDs(t *testing.T) {
+	queue, _ := scenarios.Find("queue")
+	for _, tt := range []struct {
+		name          string
+		enqueue       *redis.Script
+		tries         int
+		verdict, says string
+	}{
+		{"each id once", byPosition, 2, reports.Pass, "also if an id is enqueued again"},
+		{"each id as often as it comes", always, 2, reports.Violated, "task 0.1 stands twice in the queue"},
+		{"one enqueue", always, 1, reports.Pass, "no id was enqueued again: the producer enqueues only once"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := Config{Bounds: reports.Bounds{Clients: 2, Tries: tt.tries}}
+			c.Run = scenarios.Config{Scenario: queue, Queue: queueimpl.Variant{
+				Name: "unique", Promises: []variant.Property{variant.OneEntryPerID, variant.NoLostTask},
+				New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue {
+					return unique{tired{env.Redis[0]}, tt.enqueue}
+				},
+			}}
+			r, err := Run(t.Context(), c)
+			if err != nil || r.Verdict != tt.verdict {
+				t.Fatalf("%s: %s, %v; want %s", r.Verdict, r.Why, err, tt.verdict)
+			}
+			i := slices.IndexFunc(r.Properties, func(p reports.Property) bool { return p.Name == variant.OneEntryPerID })
+			if p := r.Properties[i]; !strings.Contains(p.Why, tt.says) || p.Of != variant.Queue {
+				t.Errorf("one entry for each id: %s: %s; want %q", p.Result, p.Why, tt.says)
+			}
+			if r.Verdict != reports.Violated {
+				return
+			}
+			if !r.Repeat || !slices.Contains(c.Run.Promises(), history.Promise{Of: variant.Queue, Property: variant.OneEntryPerID}) {
+				t.Errorf("the exploration does not say that an id was enqueued again: %+v", r)
+			}
+		})
+	}
+}
