@@ -74,7 +74,7 @@ func TestSoundOnesHold(t *testing.T) {
 			}
 			for _, p := range r.Properties {
 				for _, l := range c.Look {
-					if p.Of == l.Of && p.Name == l.Property && p.Result != reports.Holds {
+					if p.Of == l.Of && p.Name == l.Property && p.Result != reports.Holds && (l != oneEntry || c.Bounds.Tries > 1) {
 						t.Errorf("%s of %s: %s (%s)", p.Name, p.Of, p.Result, p.Why)
 					}
 				}

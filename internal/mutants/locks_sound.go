@@ -438,7 +438,7 @@ func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
 
 // twoPermits are the steps of a semaphore: a sorted set of tokens by the ends of their leases.
 func twoPermits() steps {
-	attempt := redis.NewScript(clockLua + `
+	attempt := redis.NewScript(entry.ClockLua + `
 		redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 		if redis.call('ZCARD', KEYS[1]) >= 2 then return 0 end
 		return redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] * 1000), ARGV[1])`)
@@ -448,7 +448,7 @@ func twoPermits() steps {
 		attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 			return yes(attempt.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
 		},
-		extend:  extendBy(clockLua + held + `redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] * 1000), ARGV[1]) return 1`),
-		release: releaseBy(clockLua + held + `return redis.call('ZREM', KEYS[1], ARGV[1])`),
+		extend:  extendBy(entry.ClockLua + held + `redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] * 1000), ARGV[1]) return 1`),
+		release: releaseBy(entry.ClockLua + held + `return redis.call('ZREM', KEYS[1], ARGV[1])`),
 	}
 }

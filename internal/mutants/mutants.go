@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"oversell/internal/mutants/entry"
+	"oversell/internal/mutants/queues"
 	"oversell/internal/mutants/sales"
 	"oversell/lockimpl"
-	"oversell/queueimpl"
 )
 
 // Entry describes an implementation.
@@ -27,10 +27,7 @@ type Lock struct {
 }
 
 // Queue is an entry of the catalogue that is a queue.
-type Queue struct {
-	Entry
-	Variant queueimpl.Variant
-}
+type Queue = queues.Queue
 
 // Sale is an entry of the catalogue that is a sale.
 type Sale = sales.Sale
@@ -48,14 +45,7 @@ func Locks() []Lock {
 }
 
 // Queues returns all queues.
-func Queues() []Queue {
-	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), markedMutants(), soundQueues(), soundCalls(), soundWaiting(), soundMarked())
-	for i := range all {
-		q := &all[i]
-		q.Variant.Name, q.Variant.Summary, q.Variant.Source = q.Name, q.Mechanism, q.Source
-	}
-	return all
-}
+func Queues() []Queue { return queues.All() }
 
 // Sales returns all sales.
 func Sales() []Sale { return sales.All() }

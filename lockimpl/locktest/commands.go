@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/lockimpl"
+	"oversell/lockimpl/lockcalls"
 	"oversell/lockimpl/lockclient"
 	"oversell/variant"
 	"oversell/wire"
@@ -121,94 +122,8 @@ func lostAndStalled(b *bench) error {
 	return b.together(8, b.alone(cases))
 }
 
-// tokensRiseBeside holds up an acquire of a lock, free or held, while another client takes the lock and releases it. It goes
-// on while that client holds the lock, or afterwards, and the lock is taken once more.
-func tokensRiseBeside(b *bench) error {
-	var cases []part
-	for n := 2; n <= b.steps(); n++ {
-		for _, held := range []bool{false, true} {
-			for _, goesOn := range []string{"during", "after"} {
-				what := fmt.Sprintf("of a free lock, before command %d, until %s the next grant", n, goesOn)
-				if held {
-					what = fmt.Sprintf("of a held lock, before command %d, until %s the next grant", n, goesOn)
-				}
-				cases = append(cases, part{what, func(b *bench) error { return b.tokensBeside(n, held, goesOn == "during") }})
-			}
-		}
-		cases = append(cases, part{fmt.Sprintf("until the lease is over, before command %d", n), func(b *bench) error { return b.olderGrant(n) }})
-	}
-	return b.together(4, cases)
-}
-
-// tokensBeside is tokensRiseBeside for the n-th command of an acquire.
-func (b *bench) tokensBeside(n int, held, during bool) error {
-	slow, other := b.practised(), b.client()
-	var holder *client
-	var first lockimpl.Lock
-	if held {
-		var err error
-		if holder, first, err = b.holder(long); err != nil {
-			return nil // another rule's business
-		}
-	}
-	var l lockimpl.Lock
-	err := errors.New("the call has not returned")
-	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
-	if s == nil {
-		return nil
-	}
-	if held {
-		_ = holder.Release(first)
-	}
-	m, e := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
-	if during {
-		s.GoOn()
-	}
-	if e == nil {
-		_ = other.Release(m)
-	}
-	if !during {
-		s.GoOn()
-	}
-	if e != nil {
-		return nil
-	}
-	at := fmt.Sprintf("to a client held up before command %d of its acquire", n)
-	last := max(first.Fence, m.Fence)
-	switch {
-	case held && m.Fence <= first.Fence:
-		return broken(variant.Fencing, "token %d was granted after token %d, while another client was held up before command %d of its acquire", m.Fence, first.Fence, n)
-	case err == nil && l.Fence <= last:
-		return broken(variant.Fencing, "token %d was granted after token %d: %s", l.Fence, last, at)
-	case err == nil:
-		last = l.Fence
-		_ = slow.Release(l)
-	}
-	next, err := other.TakeWithin(b.name, b.ttl, 3*b.ttl)
-	if err == nil && next.Fence <= last {
-		return broken(variant.Fencing, "token %d was granted after token %d, and after an acquire that had been held up before command %d", next.Fence, last, n)
-	}
-	return nil
-}
-
-// olderGrant holds up an acquire until its lease is over and another client holds the lock. If
-// it is granted all the same, too late to be of use, its token must not be newer than that of
-// the one who holds the lock: a resource would refuse that one.
-func (b *bench) olderGrant(n int) error {
-	slow, other := b.practised(), b.client()
-	var l lockimpl.Lock
-	err := errors.New("the call has not returned")
-	s := b.stalled(slow, n, func() { l, err = slow.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl}) })
-	if s == nil {
-		return nil
-	}
-	m, e := other.TakeWithin(b.name, long, 3*b.ttl)
-	s.GoOn()
-	if e == nil && err == nil && l.Fence > m.Fence {
-		return broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
-	}
-	return nil
-}
+// tokensRiseBeside holds up an acquire before each of its commands.
+func tokensRiseBeside(b *bench) error { return calling(lockcalls.FencesBeside(b.steps()))(b) }
 
 func stalledAcquire(b *bench) error {
 	var cases []part

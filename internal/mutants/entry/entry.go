@@ -37,3 +37,10 @@ func Changed(text, from, to string) string {
 	}
 	return strings.Replace(text, from, to, 1)
 }
+
+// ClockLua precedes a script: now in microseconds, and a time as a score.
+const ClockLua = `
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local function score(us) return string.format('%d.%06d', math.floor(us / 1000000), us % 1000000) end
+`

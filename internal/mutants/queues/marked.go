@@ -1,4 +1,4 @@
-package mutants
+package queues
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mutants
+package queues
 
 import (
 	"context"
@@ -216,7 +216,7 @@ func takeThenPutBack(ctx context.Context, q *queue, name string, count int) (tas
 
 func popByHand(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
 	args := []any{count, q.o.Visibility.Microseconds(), ""}
-	script := redis.NewScript(clockLua + claimPop)
+	script := redis.NewScript(entry.ClockLua + claimPop)
 	tasks, err := tasksIn(script.EvalSha(ctx, q.redis(), q.keys(name), args...).StringSlice())
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return tasks, err

@@ -1,4 +1,4 @@
-package mutants
+package queues
 
 import (
 	"context"
@@ -8,16 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"oversell/internal/mutants/entry"
 	"oversell/queueimpl"
 	"oversell/variant"
 )
-
-// clockLua precedes the scripts of queues: now, and a time as a score.
-const clockLua = `
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local function score(us) return string.format('%d.%06d', math.floor(us / 1000000), us % 1000000) end
-`
 
 // queue is one client of a queue made of scripts. Every script gets the keys: waiting
 // tasks by due time, claims by their end, id -> record of those that are claimed, the
@@ -66,7 +60,7 @@ func newQueue(s queueScripts, env variant.Env, o queueimpl.Options) *queue {
 func (q *queue) redis() redis.UniversalClient { return q.env.Redis[0] }
 
 func (q *queue) run(ctx context.Context, text, name string, args ...any) *redis.Cmd {
-	return redis.NewScript(clockLua+text).Run(ctx, q.redis(), q.keys(name), args...)
+	return redis.NewScript(entry.ClockLua+text).Run(ctx, q.redis(), q.keys(name), args...)
 }
 
 // now returns the server's time as a score.
