@@ -341,7 +341,7 @@ func (c Config) repeated(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s, nil
 	case err == nil && held(s):
-		row.Why += fmt.Sprintf(", also if an id is enqueued again (%s more)", phrase.Count(s.Stats.States, "state"))
+		row.Why += fmt.Sprintf(", also if an id is enqueued again (%s)", phrase.Count(s.Stats.States, "more state"))
 		return r, nil
 	}
 	why := "the time was over"
@@ -384,7 +384,7 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		s.Stats = sum(r.Stats, s.Stats)
 		return s, nil
 	case err == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s more)", times, phrase.Count(s.Stats.States, "state")))
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s)", times, phrase.Count(s.Stats.States, "more state")))
 	default:
 		why := "the time was over"
 		if err != nil {

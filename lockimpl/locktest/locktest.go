@@ -103,7 +103,7 @@
 //			New: func(env variant.Env) lockimpl.Locker {
 //				return locker{env, redislock.New(env.Redis[0]), map[string]*redislock.Lock{}}
 //			},
-//		}, reports.Bounds{Clients: 2, Tries: 2, Advances: 1})
+//		}, reports.Bounds{})
 //	}
 package locktest
 
