@@ -17,6 +17,7 @@ import (
 	"oversell/explore"
 	"oversell/explore/rules"
 	"oversell/history"
+	"oversell/internal/exactjson"
 	"oversell/internal/limits"
 	"oversell/internal/phrase"
 	"oversell/lockimpl"
@@ -377,7 +378,7 @@ func trace(path string) (e reports.Exploration, err error) {
 	err = json.Unmarshal(text, &e)
 	switch {
 	case err != nil:
-		return e, fmt.Errorf("%s is not what oversell explore writes as JSON: %w", path, err)
+		return e, fmt.Errorf("%s is not what oversell explore writes as JSON: %w", path, exactjson.InWords(text, err))
 	case e.Schema != reports.ExplorationSchema:
 		return e, fmt.Errorf("%s is not what oversell explore writes as JSON: its schema is %q, not %q", path, e.Schema, reports.ExplorationSchema)
 	case e.Counterexample == nil:

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -66,6 +67,35 @@ func onlyClaimed(ops []history.Op) []history.Op {
 		}
 	}
 	return ops
+}
+
+// TestAuditBesideAnOpenCall checks that what an audit lists counts although a call without an answer may go on, and only as far as
+// the tasks that it lists were surely taken before.
+func TestAuditBesideAnOpenCall(t *testing.T) {
+	open := queueOp(history.Enqueue, 5, 9, 12, 1000, history.Unknown, history.NoReason)
+	of7 := queueOp(history.Enqueue, 5, 7, 12, 1000, history.Unknown, history.NoReason)
+	asks := queueOp(history.Pop, 6, 0, 13, 1000, history.Unknown, history.NoReason)
+	for _, tt := range []struct {
+		name     string
+		ops      []history.Op
+		violated bool
+	}{
+		{"taken before", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), open}, true},
+		{"taken before, and a pop goes on", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), asks}, true},
+		{"perhaps enqueued again", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), of7}, false},
+		{"enqueued again", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), open}, false},
+		{"never enqueued", []history.Op{enqueued(1, 8, 1, 2, 1), popped(2, 8, 3, 4), open}, true},
+		{"not taken", []history.Op{enqueued(1, 8, 1, 2, 1), enqueued(1, 7, 3, 4, 3), popped(2, 8, 5, 6), open}, false},
+	} {
+		ops := append(tt.ops, auditing(20, []int64{7})...)
+		slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Queue}, Grace: 10}, Ops: ops, Trailer: &history.Trailer{}}
+		for _, v := range Judge(h).Verdicts {
+			if v.Property == variant.Linearizable && (v.Result == Violated) != tt.violated {
+				t.Errorf("%s: %v (%s); want violated: %v", tt.name, v.Result, v.Why, tt.violated)
+			}
+		}
+	}
 }
 
 // claimedToo makes the first task of a final audit a claimed one.

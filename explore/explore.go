@@ -706,6 +706,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		}
 	}
 	r.Properties = c.properties(r, rests)
+	x.leaveOpen(c, &r)
 	if open := unjudged(r.Properties); r.Verdict == reports.Pass && open != "" {
 		r.Why += "; no search judges " + open
 	}
@@ -714,6 +715,30 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		r.ExpectedWhy = about(r.ExpectedWhy, cx.Property)
 	}
 	return r, nil
+}
+
+// leaveOpen takes back that a promise of a queue holds where nothing put it to the test.
+func (x *search) leaveOpen(c Config, r *reports.Exploration) {
+	holds := false
+	for i := range r.Properties {
+		p := &r.Properties[i]
+		why := ""
+		switch {
+		case p.Result != reports.Holds:
+		case p.Of == variant.Queue && p.Name == variant.NotEarly && c.Run.Delay == 0:
+			why = "no task is delayed in a search"
+		case p.Of == variant.Queue && p.Name == variant.InOrder && !x.rules.Ordered():
+			why = "no task was due later than another: no time passed between them, or their scores are not times"
+		}
+		if why != "" {
+			p.Result, p.Why = reports.Unknown, why
+			r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s of the queue: %s", p.Name, why))
+		}
+		holds = holds || p.Result == reports.Holds
+	}
+	if r.Verdict == reports.Pass && !holds {
+		r.Verdict, r.Why = reports.Inconclusive, "nothing put the promises to the test"
+	}
 }
 
 // decide sets the verdict, the reason for it, and the counterexample. rests is the reason why nothing is known of promises
@@ -917,6 +942,9 @@ func (c *Config) notChecked() []string {
 		}
 	}
 	s = append(s, "clocks that differ: the clients and the servers show the same time")
+	if c.Run.Scenario.Uses(variant.Queue) {
+		s = append(s, "several producers at once")
+	}
 	if c.Run.Scenario.Uses(variant.Sale) {
 		s = append(s, fmt.Sprintf("other stocks than %d, and orders of another size than %d (--stock, --quantity)", c.Run.Stock, c.Run.Quantity))
 	}

@@ -91,3 +91,30 @@ func TestRepeatedIDs(t *testing.T) {
 		})
 	}
 }
+
+// TestUntriedPromises checks that promises of a queue do not hold if nothing in the search put them to the test: tasks without
+// delays, and scores that are not times.
+func TestUntriedPromises(t *testing.T) {
+	queue, _ := scenarios.Find("queue")
+	c := Config{Bounds: reports.Bounds{Clients: 2, Tries: 2, Advances: 1}}
+	c.Run = scenarios.Config{Scenario: queue, Queue: queueimpl.Variant{
+		Name: "unique", Promises: []variant.Property{variant.NotEarly, variant.InOrder},
+		New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue { return unique{tired{env.Redis[0]}, always} },
+	}}
+	for _, alone := range []bool{true, false} {
+		verdict := reports.Inconclusive
+		if !alone {
+			verdict = reports.Pass
+			c.Run.Queue.Promises = append(c.Run.Queue.Promises, variant.NoDuplicateDelivery)
+		}
+		r, err := Run(t.Context(), c)
+		if err != nil || r.Verdict != verdict {
+			t.Fatalf("%s: %s, %v; want %s", r.Verdict, r.Why, err, verdict)
+		}
+		for _, p := range r.Properties {
+			if want := p.Name == variant.NoDuplicateDelivery; (p.Result == reports.Holds) != want {
+				t.Errorf("%s: %s (%s)", p.Name, p.Result, p.Why)
+			}
+		}
+	}
+}

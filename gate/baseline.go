@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,14 +75,15 @@ func ReadBaseline(path string) (*Baseline, error) {
 		return nil, err
 	}
 	var b Baseline
+	source = bytes.TrimPrefix(source, []byte("\ufeff")) // a byte order mark
 	names, err := exactjson.UnmarshalNoting(source, &b)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a baseline: %w", path, err)
+		return nil, fmt.Errorf("%s is not a baseline: %w; write it again with --write-baseline", path, exactjson.InWords(source, err))
 	}
 	if b.Schema != BaselineSchema {
 		return nil, fmt.Errorf("%s: its schema is %q, and this build reads %q: nothing was compared; write it again with --write-baseline", path, b.Schema, BaselineSchema)
 	}
-	if err = unknownKeys(source, names); err == nil {
+	if err = unknownKeys(names); err == nil {
 		err = b.check()
 	}
 	if err != nil {

@@ -68,8 +68,8 @@ func TestAlteredBaseline(t *testing.T) {
 	_, path, good := baselineFile(t)
 	for _, c := range []struct{ what, old, new, say string }{
 		{"nothing", "", "", ""},
-		{"a key more", `"rounds":40`, `"rounds":40,"more":1`, `unknown field "more"`},
-		{"a key of a measure that is misspelt", `"noise":`, `"noice":`, `unknown field "noice"`},
+		{"a key more", `"rounds":40`, `"rounds":40,"more":1`, `unknown key "more"`},
+		{"a key of a measure that is misspelt", `"noise":`, `"noice":`, `unknown key "noice"`},
 		{"a section that is misspelt", `"performance":`, `"perfomance":`, `it has the unknown key "perfomance"; the keys are schema, written, plan, machine, safety and performance`},
 		{"a section in capitals", `"safety":`, `"Safety":`, `it has the unknown key "Safety"`},
 		{"a section that is empty", `"safety":[` + sectionOf(good, "safety") + `]`, `"safety":[]`, ""},

@@ -204,6 +204,9 @@ func (l *lineReader) take(h *History) error {
 			l.end(h, &o)
 			return nil
 		}
+		if ended {
+			return errors.New("nothing may follow the trailer")
+		}
 		if slices.Contains(told.Given, "trailer") {
 			return errors.New(`"trailer" is null, it must be an object such as {"operations":2}`)
 		}

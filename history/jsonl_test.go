@@ -182,6 +182,7 @@ func TestJSONLErrors(t *testing.T) {
 		{`[1]`, `a JSON array instead of an object`},
 		{`{"client":1,}`, `not JSON: invalid character '}'`},
 		{`{"trailer":{"elapsed_ns":1}}` + "\n" + good, `nothing may follow the trailer`},
+		{`{"trailer":{"elapsed_ns":1}}` + "\n" + `{"schema":"oversell-history/1","clients":2}`, `nothing may follow the trailer`},
 		{`{"trailer":{"operations":1}}` + "\n" + `{"trailer":{"operations":1}}`, `nothing may follow the trailer`},
 		{`{"trailer":null}`, `"trailer" is null, it must be an object such as {"operations":2}`},
 		{`{"client":1,"kind":"buy","outcome":"ok","call_ns":30,"return_ns":40}`, `"arg" is missing: a purchase needs the identity of its order`},

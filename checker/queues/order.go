@@ -81,15 +81,16 @@ func (q *queue) linear() monitor.Verdict {
 }
 
 // leftOver finds a task that the final audit lists as waiting although no client had enqueued it, or although it was
-// taken after its every enqueue. A queue that hands a task out again may have put it back itself.
+// taken after its every enqueue. A queue that hands a task out again may have put it back itself. An audit that is not
+// final, since an operation without an answer may go on, says as much about the tasks that it lists.
 func (q *queue) leftOver() (why string, witness []history.Op) {
 	if q.Ended || q.handsOutAgain() {
 		return "", nil
 	}
 	journal := q.journaled()
-	for _, e := range q.inAudit {
+	for n, e := range slices.Concat(q.inAudit, q.overlapped) {
 		t := q.tasks.At(e.task)
-		if t.waiting == 0 {
+		if n < len(q.inAudit) && t.waiting == 0 {
 			continue
 		}
 		puts := q.entries(t)
@@ -99,7 +100,7 @@ func (q *queue) leftOver() (why string, witness []history.Op) {
 		}
 		takes := journal(e)
 		q.each(t, func(r *record) {
-			if r.outcome == history.OK && (r.kind == history.Pop || r.kind == history.Dequeue) {
+			if r.outcome == history.OK && (r.kind == history.Pop || r.kind == history.Dequeue) && r.ret < e.when {
 				takes = append(takes, r)
 			}
 		})

@@ -107,15 +107,17 @@ type queue struct {
 	races     int64              // contending pops of which one was handed a task
 	returned  int64              // enqueues of ids that had been enqueued before
 
-	audit    monitor.Audit
-	hasty    bool                          // an audit was read before all operations had ended
-	inAudit  []entryRead                   // the tasks that it lists
-	busy     time.Duration                 // when the last operation ended
-	asks     int64                         // pops without an answer
-	firstAsk time.Duration                 // the earliest call of one
-	journal  map[history.Value][]entryRead // by request: what it took, by the final audit
-	sweep    sweep
-	put      entries // the last list of them
+	audit   monitor.Audit
+	hasty   bool        // an audit was read before all operations had ended
+	inAudit []entryRead // the tasks that it lists
+	// overlapped are the tasks that were read as waiting when only operations without an answer may have gone on.
+	overlapped []entryRead
+	busy       time.Duration                 // when the last operation ended
+	asks       int64                         // pops without an answer
+	firstAsk   time.Duration                 // the earliest call of one
+	journal    map[history.Value][]entryRead // by request: what it took, by the final audit
+	sweep      sweep
+	put        entries // the last list of them
 }
 
 // entryRead is a task that a line of the final audit lists.
@@ -408,7 +410,9 @@ func (q *queue) read(op *history.Op) {
 		return
 	}
 	if op.Call <= q.busy && op.Arg != monitor.WasPopped {
-		q.hasty = true
+		if q.hasty = true; op.Arg == monitor.IsWaiting {
+			q.overlapped = append(q.overlapped, entryRead{q.task(op.Result), op.Call})
+		}
 		return
 	}
 	switch op.Arg {
@@ -437,12 +441,19 @@ func (q *queue) read(op *history.Op) {
 
 // moved notes that operations continued, which makes an earlier audit void.
 func (q *queue) moved(op *history.Op) {
+	answered := op.Outcome != history.Unknown
+	if answered {
+		q.overlapped = q.overlapped[:0]
+	}
 	if q.busy = max(q.busy, op.Return); !q.audit.Started {
 		return
 	}
 	q.audit, q.hasty = monitor.Audit{}, true
 	for _, e := range q.inAudit {
 		t := q.tasks.At(e.task)
+		if t.waiting > 0 && !answered {
+			q.overlapped = append(q.overlapped, e)
+		}
 		t.waiting, t.claimed, t.dead = 0, 0, 0
 	}
 	q.inAudit = q.inAudit[:0]

@@ -97,6 +97,9 @@ func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Brea
 	}
 	t.pops |= p.underway(history.Pop, nil)
 	due := max(0, op.Until)
+	if r.task.order && due > 0 {
+		r.later.Store(true)
+	}
 	switch {
 	case t.flags&taskTangled != 0 || t.unknown > 0:
 		due = 0
@@ -113,6 +116,9 @@ func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Brea
 	t.flags |= taskOwed | taskEntered
 	return b
 }
+
+// Ordered reports whether a task was due later than another, so that an order was judged.
+func (r *Rules) Ordered() bool { return r.later.Load() }
 
 // dequeues notes that a task may be withdrawn.
 func (r *Rules) dequeues(p *past, client int, op *history.Op) {

@@ -8,6 +8,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -41,12 +42,13 @@ type Breach struct {
 type Rules struct {
 	clients int
 	stock   int64
-	refunds bool // buyers refund purchases
-	final   bool // a buyer who has an answer does not send the order again
-	renews  bool // the lock renews leases in the background
-	repeats bool // ids are enqueued again
-	single  bool // an effect is one command, and has not happened while it is under way
-	replace bool // and then their entry is replaced
+	refunds bool         // buyers refund purchases
+	final   bool         // a buyer who has an answer does not send the order again
+	renews  bool         // the lock renews leases in the background
+	repeats bool         // ids are enqueued again
+	later   *atomic.Bool // a task was due later than the start
+	single  bool         // an effect is one command, and has not happened while it is under way
+	replace bool         // and then their entry is replaced
 
 	lock struct {
 		mutex, owner, fencing bool
@@ -90,6 +92,7 @@ func (r *Rules) look(p history.Promise) *bool {
 // properties are looked for.
 func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 	r := &Rules{
+		later:   new(atomic.Bool),
 		clients: clients, single: !c.Scenario.Uses(variant.Sale), stock: c.Stock, refunds: c.Refund > 0, repeats: c.Repeat > 0, renews: c.Lock.Renews,
 		final:   c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue),
 		replace: c.QueueOptions.Overwrite || slices.Contains(c.Queue.Promises, variant.OneEntryPerID),

@@ -11,6 +11,7 @@ package exactjson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -32,6 +33,7 @@ func Unmarshal(text []byte, v any) error {
 type Names struct {
 	Given   []string // all of them
 	Unknown []string // the fields that the type being read does not have
+	Deeper  []string // those of objects within it that their types do not have
 }
 
 // UnmarshalNoting is [Unmarshal], and returns the fields of the outermost object.
@@ -44,6 +46,42 @@ func UnmarshalNoting(text []byte, v any) (Names, error) {
 		return Names{}, err
 	}
 	return x.names, json.Unmarshal(x.out, v)
+}
+
+// InWords returns an error of Unmarshal in terms of the text: where it is no JSON, or which field has a value of another type.
+func InWords(text []byte, err error) error {
+	syntax, kind := new(json.SyntaxError), new(json.UnmarshalTypeError)
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return errors.New("it is empty")
+	case errors.As(err, &syntax):
+		before := text[:min(int(syntax.Offset), len(text))]
+		what := strings.Replace(err.Error(), "unexpected end of JSON input", "it ends within the JSON text", 1)
+		return fmt.Errorf("line %d: %s", 1+bytes.Count(before, []byte("\n")), what)
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("it is %s; want %s", kind.Value, typeInWords(kind.Type))
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s is %s; want %s", kind.Field, kind.Value, typeInWords(kind.Type))
+	}
+	return err
+}
+
+func typeInWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.Float32, reflect.Float64:
+		return fmt.Sprintf("a number of %d bits", t.Bits())
+	}
+	return t.String()
 }
 
 // exact rewrites valid JSON so that package json reads it exactly.
@@ -139,6 +177,8 @@ func (x *exact) object(t reflect.Type) error {
 		of, ours := fields[name]
 		if x.depth == 1 {
 			x.names.note(name, ours || !known)
+		} else if known && !ours {
+			x.names.Deeper = append(x.names.Deeper, name)
 		}
 		x.blanks()
 		x.in = x.in[1:] // the colon

@@ -69,3 +69,37 @@ func TestEqual(t *testing.T) {
 		}
 	}
 }
+
+// TestInWords checks that an error says what is wrong with the text, and what would be right.
+func TestInWords(t *testing.T) {
+	type inner struct {
+		High float64 `json:"high"`
+		N    int32   `json:"n"`
+	}
+	type outer struct {
+		List []inner `json:"list"`
+		Name string  `json:"name"`
+		Is   bool    `json:"is"`
+	}
+	for text, want := range map[string]string{
+		"":                            "it is empty",
+		" \n":                         "it is empty",
+		"[]":                          "it is array; want an object",
+		`{"list":[{"high":"1"}]}`:     "list.high is string; want a number of 64 bits",
+		`{"list":[{"high":1e999}]}`:   "list.high is number 1e999; want a number of 64 bits",
+		`{"list":[{"n":3000000000}]}`: "list.n is number 3000000000; want a whole number of 32 bits",
+		`{"list":7}`:                  "list is number; want a list",
+		`{"name":7}`:                  "name is number; want a text",
+		`{"is":7}`:                    "is is number; want true or false",
+		"{\n\"name\": x}":             "line 2: invalid character 'x' looking for beginning of value",
+		`{"name":`:                    "line 1: it ends within the JSON text",
+	} {
+		err := Unmarshal([]byte(text), new(outer))
+		if err == nil {
+			t.Fatalf("%s: no error", text)
+		}
+		if got := InWords([]byte(text), err).Error(); got != want {
+			t.Errorf("%s: %s; want %s", text, got, want)
+		}
+	}
+}

@@ -63,13 +63,16 @@ func extended(ctx context.Context, c explore.Config, before error) (string, erro
 	return text, nil
 }
 
-// Sale is Lock for clients that buy the last piece under the lock. Unless b says how often an order is sent again, it
-// also searches with two pieces and buyers that repeat an order without an answer.
+// Sale is Lock for clients that buy the last piece under the lock. If the sale promises once-per-order, and unless b says how
+// often an order is sent again, it also searches with two pieces and buyers that repeat an order without an answer.
 func Sale(ctx context.Context, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) (string, error) {
 	c := seckill(lock, sale, b)
 	first, err := search(ctx, c)
 	if err != nil || c.Bounds.Resends > 0 {
 		return first, because(ctx, lock, err)
+	}
+	if !slices.Contains(sale.Promises, variant.OncePerOrder) {
+		return first + "\nOrders were not sent again: the sale does not promise once-per-order.\n", nil
 	}
 	c.Run.Stock, c.Bounds.Resends = 2, 1
 	second, err := search(ctx, c)

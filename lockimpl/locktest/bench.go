@@ -107,10 +107,11 @@ type check struct {
 // at their own limits.
 const ruleLimit = 24 * time.Second
 
-// start checks a rule on a name of its own.
-func (r *run) start(ctx context.Context, u rule, name string) check {
+// start checks a rule on a name of its own, after a while.
+func (r *run) start(ctx context.Context, u rule, name string, after time.Duration) check {
 	c := check{u, make(chan error, 1)}
 	go func() {
+		_ = clock.Real{}.Sleep(ctx, after)
 		err := r.try(ctx, u, name)
 		r.found(err)
 		c.result <- err

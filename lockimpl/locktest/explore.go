@@ -32,8 +32,8 @@ func Explore(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 }
 
 // ExploreSale is Explore for clients that buy the last piece under the lock. It also looks for broken promises of the
-// sale: with a stock of one piece, and then with two pieces and buyers that repeat an order without an answer. Zero
-// bounds are those of Explore.
+// sale: with a stock of one piece, and then, if it promises once-per-order, with two pieces and buyers that repeat an order
+// without an answer. Zero bounds are those of Explore.
 func ExploreSale(t *testing.T, lock lockimpl.Variant, sale stockimpl.Variant, b reports.Bounds) {
 	t.Helper()
 	report(t, func() (string, error) { return locksearch.Sale(t.Context(), lock, sale, b) })

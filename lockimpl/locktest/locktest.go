@@ -237,6 +237,10 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	r.again(ctx, t, prefix, unsure, judged)
 }
 
+// apart is by how much the rules start one after the other, for each master: hundreds of clients would connect to it at the
+// same time, so that locks with short time limits begin anew again and again.
+const apart = 25 * time.Millisecond
+
 // checks starts the rules that apply to the lock, each on a name of its own.
 func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []check) {
 	for i, u := range rules {
@@ -249,7 +253,7 @@ func (r *run) checks(ctx context.Context, t *testing.T, prefix string) (all []ch
 				continue
 			}
 		}
-		all = append(all, r.start(ctx, u, fmt.Sprintf("%s-%d-order", prefix, i)))
+		all = append(all, r.start(ctx, u, fmt.Sprintf("%s-%d-order", prefix, i), time.Duration(len(all)*r.server.Nodes())*apart))
 	}
 	return all
 }
@@ -288,7 +292,7 @@ func (r *run) again(ctx context.Context, t *testing.T, prefix string, unsure []c
 				c.result <- unjudged("the machine is too busy", nil)
 				return
 			}
-			c.result <- <-r.start(ctx, c.rule, fmt.Sprintf("%s-%d-again-order", prefix, i)).result
+			c.result <- <-r.start(ctx, c.rule, fmt.Sprintf("%s-%d-again-order", prefix, i), 0).result
 		}()
 	}
 	for _, c := range unsure {

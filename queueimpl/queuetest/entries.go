@@ -323,7 +323,10 @@ func behindLiveClaims(ctx context.Context, b bench) error {
 	const lasting = 1200 * time.Millisecond
 	long := func(o *queueimpl.Options) { o.Visibility = lasting }
 	c, other := b.Client(long), b.Client(long)
-	n := b.Fits(ctx, 120, 12, lasting/6)
+	n := b.Fits(ctx, 1500, 12, lasting/6)
+	if b.Pass != nil {
+		n = min(n, 120) // an emulation takes its time
+	}
 	ids := numbered(n)
 	if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/internal/suitetest"
+	"oversell/queueimpl"
 	"oversell/variant"
 )
 
@@ -48,6 +49,20 @@ func outOfTime(b bench, r rule, end time.Time, err error) error {
 	default:
 		return broken(of, "the rule had not ended after %v, and its last call, %s, had gone on for %v, though a look at the queue takes %v", patience, last.What, went.Round(time.Millisecond), d.Round(time.Microsecond))
 	}
+}
+
+// ofWaiting is the promise that is broken if something does not happen for which a rule waits.
+func (r rule) ofWaiting(v queueimpl.Variant) variant.Property {
+	of := r.of()
+	if of == variant.NoLostTask || of == variant.Progress {
+		return of
+	}
+	for _, p := range []variant.Property{variant.Progress, variant.NoLostTask} {
+		if keeps(v, p) {
+			return p
+		}
+	}
+	return of
 }
 
 // of is the promise that a rule belongs to, or the interface.

@@ -164,12 +164,22 @@ func (r rule) try(ctx context.Context, b bench) error {
 			return outOfTime(b, r, end, err)
 		}
 		if errors.As(err, new(*never)) && !errors.As(err, new(*suitetest.Breach)) {
-			return broken(r.of(), "%w", err)
+			return broken(r.ofWaiting(b.Variant), "%w", err)
 		}
-		return err
+		return renamed(b.Variant, err)
 	case <-time.After(patience + answer):
 		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last().What, answer)
 	}
+}
+
+// renamed is the error about the promise that the queue makes: a task that was handed out twice breaks no-duplicate-delivery, or
+// effect-once if only that is promised.
+func renamed(v queueimpl.Variant, err error) error {
+	w := new(suitetest.Breach)
+	if errors.As(err, &w) && w.Promise == variant.NoDuplicateDelivery && !slices.Contains(v.Promises, w.Promise) && slices.Contains(v.Promises, variant.EffectOnce) {
+		w.Promise = variant.EffectOnce
+	}
+	return err
 }
 
 // alone are rules that are tried when the others are done: a server that works through so many tasks
@@ -332,6 +342,8 @@ var rules = []rule{
 	{fiveThousandTasks, variant.NoLostTask, nil, once, queueload.FiveThousand},
 	{tenThousandTasks, variant.NoLostTask, nil, once, queueload.TenThousand},
 	{twentyThousandTasks, variant.NoLostTask, nil, once, queueload.TwentyThousand},
+	{"an id that is enqueued again while a client has its task", variant.NoLostTask, nil, both(unlocked, lends), claimedAgain},
+	{"a repeated id among many", variant.OneEntryPerID, nil, ignoresRepeats, repeatsAmongMany},
 	{"many requests", "", nil, can[queueimpl.Journaler], queueload.ManyRequests},
 	{"long ids", variant.NoLostTask, nil, once, queueload.LongIDs},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},

@@ -478,6 +478,8 @@ func TestSaboteursAreCaught(t *testing.T) {
 			}
 		}()}, "concurrent clients get nothing twice", "is broken"},
 		{"says that it entered all", hooks{enqueue: anew}, "copies of one id at once make one entry", "one-entry-per-id is broken"},
+		{"says that it entered all, claimed or not", hooks{enqueue: anew}, "an id that is enqueued again while a client has its task", "no-lost-task is broken"},
+		{"says that it entered all, of many", hooks{enqueue: anew}, "a repeated id among many", "one-entry-per-id is broken"},
 		{"one queue for all names", hooks{rename: func(n string) string { return strings.TrimSuffix(n, "2") }},
 			"two queues do not mix", "is broken"},
 		{"spaces in names are underscores", hooks{rename: func(n string) string { return strings.ReplaceAll(n, " ", "_") }},

@@ -462,7 +462,11 @@ func lateAck(ctx context.Context, b bench) error {
 	if err := c.Acks(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
 		return fmt.Errorf("after another was given the task: %w", err)
 	}
-	if d, ok := c.Queue.(queueimpl.Deduper); ok && d.Repeats() == queueimpl.Ignored && keeps(b.Variant, variant.OneEntryPerID) {
+	ignored, err := ignoresClaimed(ctx, b)
+	if err != nil {
+		return err
+	}
+	if ignored && keeps(b.Variant, variant.OneEntryPerID) {
 		if in, err := c.Enqueue(ctx, c.Name, "a"); err == nil && len(in) > 0 && b.Before(other, second.Until.Add(-grain)) {
 			return broken(variant.OneEntryPerID, "after a late ack of a task that another client has, its id was entered again")
 		}
@@ -474,6 +478,67 @@ func lateAck(ctx context.Context, b bench) error {
 		func() error { return other.Acks(ctx, theInterface, second, nil) }, // late, but no client has received it since
 		func() error { return other.Holds(ctx, theInterface, nil, nil) },
 	)
+}
+
+// ignoresClaimed reports whether the queue ignores the id of a task that a client has. It need not: such a task does not wait
+// in the queue.
+func ignoresClaimed(ctx context.Context, b bench) (bool, error) {
+	if !ignoresRepeats(b.Variant) {
+		return false, nil
+	}
+	b.Queue += "-claimed"
+	c, _, err := lent(ctx, b, func(*queueimpl.Options) {})
+	if err != nil {
+		return false, err
+	}
+	in, err := c.Enqueue(ctx, c.Name, "a")
+	return err == nil && len(in) == 0, nil
+}
+
+// claimedAgain enqueues the id of a task that a client has. If it is entered, it is a task of its own: it is there when the
+// other one is done.
+func claimedAgain(ctx context.Context, b bench) error {
+	c, had, err := lent(ctx, b, long)
+	if err != nil {
+		return err
+	}
+	in, err := c.Enqueue(ctx, c.Name, "a")
+	if err != nil {
+		return broken(theInterface, "enqueue of the id of a task that a client has answered %q", err)
+	}
+	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, had); err != nil && (!errors.Is(err, queueimpl.ErrLost) || len(in) == 0) {
+		return broken(theInterface, "ack of a task whose id had been enqueued again answered %q", err)
+	}
+	if len(in) == 0 {
+		return c.Usable(ctx, "after the id of a task was enqueued while a client had it, and the task was done", "a")
+	}
+	return c.GetsAll(ctx, "its id was entered again while a client had the task, and that task was done", "a")
+}
+
+// repeatsAmongMany enqueues ids again that wait in the middle and at the ends of a long queue.
+func repeatsAmongMany(ctx context.Context, b bench) error {
+	const batch = 100
+	n := b.Fits(ctx, 3000, 12*batch, 4*time.Second)
+	if b.Pass != nil {
+		n = min(n, 1200) // an emulation takes its time
+	}
+	c := b.Client()
+	ids := numbered(n / batch * batch)
+	for all := range slices.Chunk(ids, batch) {
+		if _, err := c.Enter(ctx, theInterface, all...); err != nil {
+			return err
+		}
+	}
+	for _, i := range []int{0, len(ids) / 2, len(ids) - 1} {
+		in, err := c.Enqueue(ctx, c.Name, ids[i])
+		if err != nil {
+			return broken(theInterface, "enqueue of an id that waits among %d answered %q", len(ids), err)
+		}
+		if len(in) > 0 {
+			return broken(variant.OneEntryPerID, "%q was entered again while it waited as number %d of %d", ids[i], i+1, len(ids))
+		}
+	}
+	return nil
 }
 
 // bothHad has a client pop two tasks, neither of which comes back before both are there: a machine
