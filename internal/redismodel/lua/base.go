@@ -13,11 +13,15 @@ import (
 
 // operators returns the functions with which the rewriter replaces Lua's operators.
 func (m *Machine) operators() map[string]lua.LGFunction {
-	arithmetic := func(f func(a, b float64) float64) lua.LGFunction {
+	arithmetic := func(event string, f func(a, b float64) float64) lua.LGFunction {
 		return func(l *lua.LState) int {
 			a, aok := number(l.Get(1))
 			b, bok := number(l.Get(2))
 			if !aok || !bok {
+				if v, ok := m.operate(event, l.Get(1), l.Get(2)); ok {
+					l.Push(v)
+					return 1
+				}
 				return m.badOperand("perform arithmetic on", 1, !aok)
 			}
 			l.Push(lua.LNumber(f(a, b)))
@@ -25,15 +29,19 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 		}
 	}
 	return map[string]lua.LGFunction{
-		"+": arithmetic(func(a, b float64) float64 { return a + b }),
-		"-": arithmetic(func(a, b float64) float64 { return a - b }),
-		"*": arithmetic(func(a, b float64) float64 { return a * b }),
-		"/": arithmetic(func(a, b float64) float64 { m.noMinusZero(b); return a / b }),
-		"%": arithmetic(func(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }),
-		"^": arithmetic(m.power),
+		"+": arithmetic("__add", func(a, b float64) float64 { return a + b }),
+		"-": arithmetic("__sub", func(a, b float64) float64 { return a - b }),
+		"*": arithmetic("__mul", func(a, b float64) float64 { return a * b }),
+		"/": arithmetic("__div", func(a, b float64) float64 { m.noMinusZero(b); return a / b }),
+		"%": arithmetic("__mod", func(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }),
+		"^": arithmetic("__pow", m.power),
 		"neg": func(l *lua.LState) int {
 			a, ok := number(l.Get(1))
 			if !ok {
+				if v, ok := m.operate("__unm", l.Get(1), l.Get(1)); ok {
+					l.Push(v)
+					return 1
+				}
 				return m.badOperand("perform arithmetic on", 1, true)
 			}
 			l.Push(lua.LNumber(-a))
@@ -43,6 +51,10 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 			a, aok := m.text(l.Get(1))
 			b, bok := m.text(l.Get(2))
 			if !aok || !bok {
+				if v, ok := m.operate("__concat", l.Get(1), l.Get(2)); ok {
+					l.Push(v)
+					return 1
+				}
 				return m.badOperand("concatenate", 1, !aok)
 			}
 			l.Push(lua.LString(a + b))
@@ -240,27 +252,8 @@ func (m *Machine) base() map[string]lua.LGFunction {
 			l.Push(lua.LNil)
 			return 3
 		},
-		"next": m.next,
-		"pcall": func(l *lua.LState) int {
-			if l.GetTop() == 0 {
-				m.badArgument(1, "value")
-			}
-			if err := l.PCall(l.GetTop()-1, lua.MultRet, nil); err != nil {
-				thrown, ok := err.(*lua.ApiError)
-				if m.x.Stopped() != "" || !ok || thrown.Type != lua.ApiErrorRun {
-					return m.unknown("a Lua error")
-				}
-				m.ownLimit(thrown)
-				if m.own || m.raised != thrown.Object {
-					return m.unknown("the text of a Lua error that a script catches") // the interpreters word it differently
-				}
-				l.Push(lua.LFalse)
-				l.Push(errorOrText(thrown.Object))
-				return 2
-			}
-			l.Insert(lua.LTrue, 1)
-			return l.GetTop()
-		},
+		"next":  m.next,
+		"pcall": m.pcall,
 		"select": func(l *lua.LState) int {
 			if l.Get(1) == lua.LString("#") {
 				l.Push(lua.LNumber(l.GetTop() - 1))
@@ -295,6 +288,10 @@ func (m *Machine) base() map[string]lua.LGFunction {
 			if l.GetTop() == 0 {
 				m.badArgument(1, "value")
 			}
+			if f := m.event(l.Get(1), "__tostring"); f != lua.LNil {
+				l.Push(m.invoke(m.failHere, f, l.Get(1)))
+				return 1
+			}
 			l.Push(lua.LString(m.tostring(l.Get(1))))
 			return 1
 		},
@@ -324,16 +321,6 @@ func (m *Machine) base() map[string]lua.LGFunction {
 	}
 }
 
-// errorOrText returns the result of pcall for an error: for Redis' own errors, the text.
-func errorOrText(v lua.LValue) lua.LValue {
-	if t, ok := v.(*lua.LTable); ok {
-		if text, ok := t.RawGetString("err").(lua.LString); ok {
-			return text
-		}
-	}
-	return v
-}
-
 func (m *Machine) next(l *lua.LState) int {
 	k, v := m.nextEntry(m.tableArg(1), l.Get(2))
 	if k == lua.LNil {
@@ -348,7 +335,7 @@ func (m *Machine) next(l *lua.LState) int {
 func (m *Machine) libraries() map[string]map[string]lua.LGFunction {
 	return map[string]map[string]lua.LGFunction{
 		"redis": m.redisLibrary(), "string": m.stringLibrary(), "table": m.tableLibrary(), "math": m.mathLibrary(),
-		"cjson": m.cjsonLibrary(),
+		"cjson": m.cjsonLibrary(), "bit": m.bitLibrary(),
 	}
 }
 
@@ -377,10 +364,71 @@ func (m *Machine) redisLibrary() map[string]lua.LGFunction {
 			l.Push(lua.LString(rediscmd.SHA1(s)))
 			return 1
 		},
-		"log": func(*lua.LState) int { return 0 },
+		"log": m.log,
 		"replicate_commands": func(l *lua.LState) int {
 			l.Push(lua.LTrue)
 			return 1
+		},
+		"breakpoint": func(l *lua.LState) int { // without a debugger
+			l.Push(lua.LFalse)
+			return 1
+		},
+		"setresp": func(l *lua.LState) int {
+			if l.GetTop() != 1 {
+				return m.throw(m.field("err", "ERR redis.setresp() requires one argument."))
+			}
+			switch m.flags(1) {
+			case 2:
+				return 0
+			case 3:
+				return m.unknown("the Lua function redis.setresp with the protocol 3")
+			}
+			return m.throw(m.field("err", "ERR RESP version must be 2 or 3."))
+		},
+		"set_repl": func(l *lua.LState) int { // there is nobody to replicate to
+			if l.GetTop() != 1 {
+				return m.throw(m.field("err", "ERR redis.set_repl() requires two arguments."))
+			}
+			if m.flags(1)&^3 != 0 {
+				return m.throw(m.field("err", "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."))
+			}
+			return 0
+		},
+	}
+}
+
+// flags returns an argument as C's int; 0 if it is no number.
+func (m *Machine) flags(n int) int64 {
+	f, _ := number(m.l.Get(n))
+	if !(math.Abs(f) < math.MaxInt32) {
+		m.unknown("an integer that does not fit")
+	}
+	return int64(f)
+}
+
+// log is redis.log, of which a client sees only the errors.
+func (m *Machine) log(l *lua.LState) int {
+	if l.GetTop() < 2 {
+		return m.throw(m.field("err", "ERR redis.log() requires two arguments or more."))
+	}
+	if _, ok := number(l.Get(1)); !ok {
+		return m.throw(m.field("err", "ERR First argument must be a number (log level)."))
+	}
+	if level := m.flags(1); level < 0 || level > 3 {
+		return m.throw(m.field("err", "ERR Invalid debug level."))
+	}
+	return 0
+}
+
+// constants returns the values in the libraries that are no functions.
+func (m *Machine) constants() map[string]map[string]lua.LValue {
+	return map[string]map[string]lua.LValue{
+		"math":  {"huge": lua.LNumber(math.Inf(1)), "pi": lua.LNumber(math.Pi)},
+		"cjson": {"null": m.null},
+		"redis": {
+			"LOG_DEBUG": lua.LNumber(0), "LOG_VERBOSE": lua.LNumber(1), "LOG_NOTICE": lua.LNumber(2), "LOG_WARNING": lua.LNumber(3),
+			"REPL_NONE": lua.LNumber(0), "REPL_AOF": lua.LNumber(1), "REPL_SLAVE": lua.LNumber(2), "REPL_REPLICA": lua.LNumber(2), "REPL_ALL": lua.LNumber(3),
+			"REDIS_VERSION": lua.LString("7.0.15"), "REDIS_VERSION_NUM": lua.LNumber(0x07000f),
 		},
 	}
 }

@@ -43,7 +43,7 @@ func (m *Machine) encode(b []byte, v lua.LValue, depth int) []byte {
 		m.unknown("deep JSON")
 	}
 	switch v := v.(type) {
-	case *lua.LNilType:
+	case *lua.LNilType, *lua.LUserData: // nil or cjson.null
 		return append(b, "null"...)
 	case lua.LBool:
 		return strconv.AppendBool(b, bool(v))
@@ -100,8 +100,8 @@ func (m *Machine) encodeObject(b []byte, t *lua.LTable, depth int) []byte {
 			b = appendJSON(b, string(k))
 		case lua.LNumber:
 			b = append(m.encode(append(b, '"'), k, depth), '"')
-		case lua.LBool:
-			m.fail("Cannot serialise boolean: table key must be a number or string")
+		case lua.LBool, *lua.LUserData:
+			m.fail("Cannot serialise " + k.Type().String() + ": table key must be a number or string")
 		default:
 			m.unknown("JSON of a table with a key that is no text")
 		}
@@ -170,7 +170,7 @@ func (p *jsonParser) value(depth int) lua.LValue {
 	case p.take("false"):
 		return lua.LFalse
 	case p.take("null"):
-		p.m.unknown("null in the JSON that a script reads")
+		return p.m.null
 	}
 	return p.number()
 }

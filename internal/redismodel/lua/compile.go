@@ -27,7 +27,10 @@ func Compile(text string) (p *Program, unknown string) {
 	if err != nil {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
-	r := rewriter{layouts: needsLayouts(text)}
+	if weak(text) {
+		return nil, "a weak Lua table"
+	}
+	r := rewriter{layouts: needsLayouts(text), metatables: strings.Contains(text, "setmetatable")}
 	r.stmts(stmts)
 	if r.changes() {
 		r.unknown = "a Lua table whose key the value may change"
@@ -64,10 +67,12 @@ type rewriter struct {
 	unknown string
 	nested  int // how many statements and expressions are around the present one
 	// layouts: tables need a layout.
-	layouts   bool
-	functions int      // how many functions are around the present statement
-	changed   []string // the variables to which functions assign
-	keys      []string // the variables that are keys in constructors
+	layouts bool
+	// metatables: tables may have one.
+	metatables bool
+	functions  int      // how many functions are around the present statement
+	changed    []string // the variables to which functions assign
+	keys       []string // the variables that are keys in constructors
 }
 
 // enter notes that a statement or an expression begins; the result notes that it ends.

@@ -143,7 +143,7 @@ func (a *layout) add(key lua.LValue) {
 	switch key.(type) {
 	case lua.LString:
 		text = true
-	case lua.LNumber, lua.LBool:
+	case lua.LNumber, lua.LBool, *lua.LUserData: // cjson.null, whose address is 0
 	default: // hashed by its address
 		a.unsure = true
 		return

@@ -52,8 +52,15 @@ type Machine struct {
 	layouts map[*lua.LTable]*layout
 	spare   map[*lua.LTable]*layout // for the next script
 	tracked *lua.LTable             // the metatable of tables with a layout
-	given   [2]given                // the keys and the arguments
-	pending []lua.LValue            // room for the next constructor's
+	onEvent map[string]*lua.LFunction
+	parts   map[lua.LValue]bool         // the functions that are parts of Lua, not of a library
+	seen    map[*lua.LTable]*lua.LTable // what gopher-lua sees in place of the metatables of the script
+	fronts  map[*lua.LTable]*lua.LTable // what is behind the tables that scripts cannot change
+	null    *lua.LUserData              // cjson.null
+	// libraryNames are those of the tables in front of libraries.
+	libraryNames map[*lua.LTable]string
+	given        [2]given     // the keys and the arguments
+	pending      []lua.LValue // room for the next constructor's
 }
 
 // maxCalls bounds a script's calls of Redis and loop iterations, in case it does not end.
@@ -79,32 +86,37 @@ func New() *Machine {
 	})}
 	m.tracked = m.l.NewTable()
 	m.tracked.RawSetString("__newindex", m.l.NewFunction(m.newIndex))
-	m.globals = m.l.NewTable()
-	for name, f := range m.base() {
-		m.globals.RawSetString(name, m.l.NewFunction(f))
+	m.onEvent, m.seen, m.fronts = map[string]*lua.LFunction{}, map[*lua.LTable]*lua.LTable{}, map[*lua.LTable]*lua.LTable{}
+	m.parts = map[lua.LValue]bool{}
+	for name, f := range m.events() {
+		m.onEvent[name] = m.part(f)
 	}
+	m.libraryNames = map[*lua.LTable]string{}
+	m.null = m.l.NewUserData()
+	m.globals = m.l.NewTable()
+	for _, functions := range []map[string]lua.LGFunction{m.base(), m.metaLibrary()} {
+		for name, f := range functions {
+			m.globals.RawSetString(name, m.l.NewFunction(f))
+		}
+	}
+	m.globals.RawSetString("_VERSION", lua.LString("Lua 5.1"))
+	m.globals.RawSetString("_G", m.l.G.Global)
 	for name, lib := range m.libraries() {
 		t := m.l.NewTable()
 		for f, fn := range lib {
 			t.RawSetString(f, m.l.NewFunction(fn))
 		}
-		if name == "math" {
-			t.RawSetString("huge", lua.LNumber(math.Inf(1)))
-			t.RawSetString("pi", lua.LNumber(math.Pi))
-		}
-		if name == "redis" {
-			for i, level := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
-				t.RawSetString(level, lua.LNumber(i))
-			}
+		for constant, v := range m.constants()[name] {
+			t.RawSetString(constant, v)
 		}
 		t.Metatable = m.behind(func(l *lua.LState) int {
-			if name == "string" && !strings.Contains(stringLibrary, " "+l.Get(2).String()+" ") {
-				l.Push(lua.LNil) // such as the field err of a text
-				return 1
-			}
-			return m.missing(name+".", l.Get(2))
+			m.noField(name, l.Get(2))
+			l.Push(lua.LNil) // such as the field err of a text
+			return 1
 		})
-		m.globals.RawSetString(name, m.front(t))
+		front := m.front(t)
+		m.libraryNames[front] = name
+		m.globals.RawSetString(name, front)
 		if name == "string" {
 			mt := m.l.NewTable()
 			mt.RawSetString("__index", t)
@@ -113,10 +125,18 @@ func New() *Machine {
 	}
 	m.globals.Metatable = m.behind(m.missingGlobal)
 	m.l.G.Global.Metatable = m.front(m.globals).Metatable
+	m.fronts[m.l.G.Global] = m.globals
 	for name, f := range m.operators() {
-		m.l.G.Global.RawSetString(hidden+name, m.l.NewFunction(f))
+		m.l.G.Global.RawSetString(hidden+name, m.part(f))
 	}
 	return m
+}
+
+// part returns a function that does what Lua does itself. Lua code that calls it does not know.
+func (m *Machine) part(f lua.LGFunction) *lua.LFunction {
+	fn := m.l.NewFunction(f)
+	m.parts[fn] = true
+	return fn
 }
 
 // behind returns the metatable of a table in which a name was not found.
@@ -131,25 +151,52 @@ func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	mt, front := m.l.NewTable(), m.l.NewTable()
 	mt.RawSetString("__index", t)
 	mt.RawSetString("__newindex", m.l.NewFunction(func(*lua.LState) int {
-		return m.fail("Attempt to modify a readonly table")
+		return m.fail(readOnly)
 	}))
 	front.Metatable = mt
+	m.fronts[front] = t
 	return front
 }
 
-// stringLibrary are the names in the string library of Lua 5.1.
-const stringLibrary = " byte char dump find format gfind gmatch gsub len lower match rep reverse sub upper "
+// unknownFunctions are the names in the libraries of Redis that the model does not have.
+var unknownFunctions = map[string]string{
+	"string": " dump gfind ",
+	"table":  " foreach foreachi maxn setn ",
+	"math":   " acos asin atan atan2 cos cosh deg exp frexp ldexp log log10 mod pow rad random randomseed sin sinh tan tanh ",
+	"cjson": " _NAME _VERSION decode_invalid_numbers decode_max_depth encode_invalid_numbers encode_keep_buffer encode_max_depth" +
+		" encode_number_precision encode_sparse_array new ",
+	"redis": " acl_check_cmd debug ",
+}
 
-// globalsOfRedis are names that a script may use, and that the model does not have.
-const globalsOfRedis = " bit struct cmsgpack coroutine os getmetatable setmetatable load loadstring rawequal rawget rawset" +
-	" collectgarbage gcinfo xpcall newproxy _G _VERSION server "
+// unknownGlobals are names that a script may use, and that the model does not have.
+const unknownGlobals = " struct cmsgpack coroutine load loadstring collectgarbage gcinfo __redis__err__handler "
 
-func (m *Machine) missingGlobal(l *lua.LState) int {
-	name := l.Get(2)
-	if strings.Contains(globalsOfRedis, " "+name.String()+" ") {
+// unknownGlobal reports whether Redis has a global variable that the model does not have.
+func unknownGlobal(name lua.LValue) bool {
+	text, ok := name.(lua.LString)
+	return ok && strings.Contains(unknownGlobals, " "+string(text)+" ")
+}
+
+func (m *Machine) missingGlobal(l *lua.LState) int { return m.noGlobal(l.Get(2)) }
+
+// noGlobal throws an error about a global variable that does not exist.
+func (m *Machine) noGlobal(name lua.LValue) int {
+	if unknownGlobal(name) {
 		return m.missing("", name)
 	}
-	return m.fail("Script attempted to access nonexistent global variable '" + name.String() + "'")
+	switch name.(type) {
+	case lua.LString, lua.LNumber:
+	default:
+		return m.fail("Second argument to luaProtectedTableError must be a string or number")
+	}
+	return m.fail("Script attempted to access nonexistent global variable '" + m.tostring(name) + "'")
+}
+
+// noField says so if a library of Redis has a field that the model's has not.
+func (m *Machine) noField(library string, name lua.LValue) {
+	if field, ok := name.(lua.LString); ok && strings.Contains(unknownFunctions[library], " "+string(field)+" ") {
+		m.missing(library+".", name)
+	}
 }
 
 func (m *Machine) missing(library string, name lua.LValue) int {
@@ -165,7 +212,17 @@ func (m *Machine) unknown(what string) int {
 
 // where returns the line of the Lua code that called the running function.
 func (m *Machine) where() string {
-	parts := strings.SplitN(m.l.Where(1), ":", 3)
+	level := 1
+	for ; ; level++ {
+		frame, ok := m.l.GetStack(level)
+		if !ok {
+			return ""
+		}
+		if f, err := m.l.GetInfo("f", frame, nil); err != nil || !m.parts[f] {
+			break
+		}
+	}
+	parts := strings.SplitN(m.l.Where(level), ":", 3)
 	if len(parts) < 2 {
 		return ""
 	}
@@ -213,6 +270,7 @@ func (m *Machine) Run(x Redis, p *Program, sha string, keys, argv []string) {
 	m.l.SetTop(0)
 	m.x = nil
 	clear(m.layouts)
+	clear(m.seen)
 }
 
 // begin sets the global variables of a script and makes room for the layouts of its tables, if it needs them.
@@ -245,8 +303,16 @@ func (m *Machine) replyError(err error) {
 		return
 	}
 	m.ownLimit(thrown)
+	if m.raised == thrown.Object && m.line == "" {
+		m.x.Unknown("the place of a Lua error in a function that another one of a library calls")
+		return
+	}
 	text, line := "", m.line
 	if t, ok := thrown.Object.(*lua.LTable); ok {
+		if m.metatable(t) != nil || m.fronts[t] != nil {
+			m.x.Unknown("a Lua error with a metatable")
+			return
+		}
 		field, ok := t.RawGetString("err").(lua.LString)
 		if !ok {
 			m.x.Unknown("a Lua error that is a table without a text")
@@ -307,7 +373,14 @@ func (m *Machine) replyTable(t *lua.LTable, depth int) {
 		m.x.Unknown("a script's reply that is nested too deep")
 		return
 	}
+	if m.fronts[t] != nil {
+		m.x.Unknown("a script's reply that is a library")
+		return
+	}
 	if s, ok := t.RawGetString("err").(lua.LString); ok {
+		if m.event(t, "__index") != lua.LNil {
+			m.x.Unknown("an error reply with a metatable")
+		}
 		m.x.Err(CString(string(s)))
 		return
 	}
@@ -348,6 +421,8 @@ func (m *Machine) tostring(v lua.LValue) string {
 		return m.formatNumber(float64(v), 14)
 	case *lua.LNilType, lua.LBool:
 		return v.String()
+	case *lua.LUserData: // cjson.null
+		return "userdata: (nil)"
 	}
 	m.unknown("a text of a " + v.Type().String())
 	return ""

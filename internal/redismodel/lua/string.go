@@ -208,11 +208,14 @@ func (m *Machine) gmatch(l *lua.LState) int {
 
 func (m *Machine) gsub(l *lua.LState) int {
 	s, pattern := m.textArg(1), m.textArg(2)
-	replacement, ok := m.text(l.Get(3))
-	if !ok {
-		return m.unknown("the replacement of Lua's string.gsub, which is no text,")
-	}
+	replacement, isText := m.text(l.Get(3))
+	by := l.Get(3)
+	_, isTable := by.(*lua.LTable)
+	_, isFunction := by.(*lua.LFunction)
 	limit := m.intOr(4, int64(len(s))+1)
+	if !isText && !isTable && !isFunction {
+		return m.fail("bad argument #3 to 'gsub' (string/function/table expected)")
+	}
 	pattern, anchored := strings.CutPrefix(pattern, "^")
 	p := &matcher{src: s, pat: pattern}
 	var b []byte
@@ -221,7 +224,11 @@ func (m *Machine) gsub(l *lua.LState) int {
 		end := m.try(p, i)
 		if end >= 0 {
 			n++
-			b = m.substitute(b, p, replacement, i, end)
+			if isText {
+				b = m.substitute(b, p, replacement, i, end)
+			} else {
+				b = m.exchange(b, p, by, i, end)
+			}
 		}
 		switch {
 		case end > i:
@@ -239,6 +246,34 @@ func (m *Machine) gsub(l *lua.LState) int {
 	l.Push(lua.LString(string(b) + s[min(i, len(s)):]))
 	l.Push(lua.LNumber(n))
 	return 2
+}
+
+// exchange appends what a function or a table has for a match, or the match if that is nil or false.
+func (m *Machine) exchange(b []byte, p *matcher, by lua.LValue, start, end int) []byte {
+	var v lua.LValue
+	if t, ok := by.(*lua.LTable); ok {
+		m.pushCapture(p, 0, start, end)
+		key := m.l.Get(-1)
+		m.l.Pop(1)
+		v = m.index(m.failHere, t, key)
+	} else {
+		before := m.l.GetTop()
+		n := m.pushCaptures(p, start, end, true)
+		args := make([]lua.LValue, n)
+		for i := range args {
+			args[i] = m.l.Get(before + 1 + i)
+		}
+		m.l.SetTop(before)
+		v = m.invoke(m.failHere, by, args...)
+	}
+	if !lua.LVAsBool(v) {
+		return append(b, p.src[start:end]...)
+	}
+	text, ok := m.text(v)
+	if !ok {
+		m.fail("invalid replacement value (a " + v.Type().String() + ")")
+	}
+	return append(b, text...)
 }
 
 func (m *Machine) substitute(b []byte, p *matcher, replacement string, start, end int) []byte {
@@ -301,6 +336,8 @@ func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 		m.unknown("the Lua format %" + flags + string(verb))
 	}
 	switch verb {
+	case 'q':
+		b.WriteString(quoted(m.textArg(arg)))
 	case 'd', 'i':
 		if strings.Contains(flags, ".") && strings.HasPrefix(strings.TrimLeft(flags, "+- "), "0") {
 			m.unknown("the Lua format %" + flags + string(verb))
@@ -362,6 +399,11 @@ func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 	default:
 		m.unknown("the Lua format %" + flags + string(verb))
 	}
+}
+
+// quoted returns a text as a Lua constant (addquoted).
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", "\\\n", "\r", `\r`, "\x00", `\000`).Replace(s) + `"`
 }
 
 // padded writes a text with a width and a precision, which count bytes.

@@ -70,17 +70,22 @@ func (m *Machine) layout(t *lua.LTable) *layout {
 	return a
 }
 
-// set assigns to a field of a table.
-func (m *Machine) set(t *lua.LTable, key, value lua.LValue) {
-	if n, ok := key.(lua.LNumber); ok && n != n {
-		m.fail("table index is NaN")
-	}
-	if key == lua.LNil {
-		m.fail("table index is nil")
+// place checks a key of a table, and makes a place for it before something is assigned to it.
+func (m *Machine) place(t *lua.LTable, key lua.LValue) {
+	if what := wrongKey(key); what != "" {
+		m.fail(what)
 	}
 	if a := m.layout(t); a != nil {
 		a.add(key)
 	}
+}
+
+// set assigns to a field of a table, whatever its metatable says.
+func (m *Machine) set(t *lua.LTable, key, value lua.LValue) {
+	if m.fronts[t] != nil {
+		m.failHere(readOnly)
+	}
+	m.place(t, key)
 	t.RawSet(key, value)
 }
 
@@ -107,7 +112,7 @@ func (m *Machine) nextEntry(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 		k, v = only, value
 	})
 	switch {
-	case entries > 1 || t.Metatable != lua.LNil && t.Metatable != m.tracked: // a library
+	case entries > 1 || m.fronts[t] != nil: // a library
 		m.unknown("the order of the fields of a Lua table")
 	case key == lua.LNil:
 	case key == k:
@@ -287,7 +292,7 @@ func literal(key ast.Expr) bool {
 // changedKey notes the variable that is the key of a field. Lua reads it after it has evaluated the value, and our calls
 // read it before.
 func (r *rewriter) changedKey(f *ast.Field) {
-	if key, ok := f.Key.(*ast.IdentExpr); ok && !harmless(f.Value) {
+	if key, ok := f.Key.(*ast.IdentExpr); ok && !r.harmless(f.Value) {
 		r.keys = append(r.keys, key.Value)
 	}
 }
@@ -306,32 +311,33 @@ func (r *rewriter) changes() bool {
 	return slices.ContainsFunc(r.keys, func(key string) bool { return slices.Contains(r.changed, key) })
 }
 
-// harmless reports whether an expression certainly calls no function of the script.
-func harmless(all ...ast.Expr) bool {
+// harmless reports whether an expression certainly calls no function of the script. With metatables, a field or an operator
+// may call one.
+func (r *rewriter) harmless(all ...ast.Expr) bool {
 	for _, e := range all {
 		ok := true
 		switch e := e.(type) {
 		case *ast.AttrGetExpr:
-			ok = harmless(e.Object, e.Key)
+			ok = !r.metatables && r.harmless(e.Object, e.Key)
 		case *ast.FuncCallExpr:
-			ok = library(e.Func) && harmless(e.Args...)
+			ok = r.library(e.Func) && r.harmless(e.Args...)
 		case *ast.LogicalOpExpr:
-			ok = harmless(e.Lhs, e.Rhs)
+			ok = r.harmless(e.Lhs, e.Rhs)
 		case *ast.RelationalOpExpr:
-			ok = harmless(e.Lhs, e.Rhs)
+			ok = !r.metatables && r.harmless(e.Lhs, e.Rhs)
 		case *ast.StringConcatOpExpr:
-			ok = harmless(e.Lhs, e.Rhs)
+			ok = !r.metatables && r.harmless(e.Lhs, e.Rhs)
 		case *ast.ArithmeticOpExpr:
-			ok = harmless(e.Lhs, e.Rhs)
+			ok = !r.metatables && r.harmless(e.Lhs, e.Rhs)
 		case *ast.UnaryMinusOpExpr:
-			ok = harmless(e.Expr)
+			ok = !r.metatables && r.harmless(e.Expr)
 		case *ast.UnaryNotOpExpr:
-			ok = harmless(e.Expr)
+			ok = r.harmless(e.Expr)
 		case *ast.UnaryLenOpExpr:
-			ok = harmless(e.Expr)
+			ok = r.harmless(e.Expr)
 		case *ast.TableExpr:
 			for _, f := range e.Fields {
-				ok = ok && (f.Key == nil || harmless(f.Key)) && harmless(f.Value)
+				ok = ok && (f.Key == nil || r.harmless(f.Key)) && r.harmless(f.Value)
 			}
 		}
 		if !ok {
@@ -342,11 +348,12 @@ func harmless(all ...ast.Expr) bool {
 }
 
 // library reports whether an expression looks like the name of a function that calls no other.
-func library(e ast.Expr) bool {
+func (r *rewriter) library(e ast.Expr) bool {
 	if f, ok := e.(*ast.AttrGetExpr); ok {
 		lib, ok := f.Object.(*ast.IdentExpr)
-		return ok && strings.Contains(" redis string math cjson ", " "+lib.Value+" ")
+		name, named := f.Key.(*ast.StringExpr)
+		return ok && named && name.Value != "gsub" && strings.Contains(" redis string math cjson bit ", " "+lib.Value+" ")
 	}
 	f, ok := e.(*ast.IdentExpr)
-	return ok && strings.Contains(" tostring tonumber type unpack select ", " "+f.Value+" ")
+	return ok && strings.Contains(" tonumber type unpack select ", " "+f.Value+" ") || ok && f.Value == "tostring" && !r.metatables
 }
