@@ -100,6 +100,10 @@ func (x *exec) lookup(args []string) *command {
 	}
 	c := x.find(args)
 	switch {
+	case c == nil && noRedisHas(args[0]) && x.inScript:
+		x.Err("ERR Unknown Redis command called from script")
+	case c == nil && noRedisHas(args[0]):
+		x.missing(args)
 	case c == nil && x.command(args[0]) != nil:
 		x.Unknown("the command " + args[0] + " " + args[1])
 	case c == nil:
@@ -116,8 +120,39 @@ func (x *exec) lookup(args []string) *command {
 	return nil
 }
 
+// noRedisHas reports whether no server has a command. Those of later servers and of modules are unknown to the model, not
+// missing.
+func noRedisHas(name string) bool {
+	_, known := rediscmd.Find(name)
+	switch {
+	case strings.Contains(name, "|"): // names a command of a family only in the tables
+		return true
+	case known, strings.Contains(name, "."): // of a module, as JSON.GET
+		return false
+	}
+	return !strings.EqualFold(name, "post") && !strings.EqualFold(name, "host:") // a server closes the connection
+}
+
+// missing replies that no command has this name.
+func (x *exec) missing(args []string) {
+	const most = 128
+	var first strings.Builder
+	for _, arg := range args[1:] {
+		if first.Len() >= most {
+			break
+		}
+		text := lua.CString(arg)
+		first.WriteString("'" + text[:min(len(text), most-first.Len())] + "' ")
+	}
+	name := lua.CString(args[0])
+	x.Err("ERR unknown command '" + name[:min(len(name), most)] + "', with args beginning with: " + first.String())
+}
+
 // find finds a command. One of a family (XGROUP, SCRIPT) is named by both its words.
 func (x *exec) find(args []string) *command {
+	if strings.Contains(args[0], "|") {
+		return nil
+	}
 	c := x.command(args[0])
 	if c != nil && c.Does(rediscmd.Container) && len(args) > 1 {
 		return x.command(args[0] + "|" + args[1])

@@ -12,6 +12,7 @@ var keyCommands = []command{
 	{name: "del", run: del},
 	{name: "unlink", run: del},
 	{name: "exists", run: exists},
+	{name: "touch", run: exists},
 	{name: "type", run: typeOf},
 	{name: "expire", run: expire(seconds, false)},
 	{name: "pexpire", run: expire(milliseconds, false)},

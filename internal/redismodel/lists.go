@@ -22,6 +22,7 @@ var listCommands = []command{
 	{name: "lset", run: lset},
 	{name: "linsert", run: linsert},
 	{name: "lmove", run: lmove},
+	{name: "lmpop", run: lmpop},
 	{name: "rpoplpush", run: func(x *exec, a []string) { x.move(a[1], a[2], false, true) }},
 }
 
@@ -89,7 +90,7 @@ func pop(name string, left bool) func(x *exec, a []string) {
 }
 
 func lrange(x *exec, a []string) {
-	s, ok := x.span(a[2], a[3], false)
+	s, ok := x.span(a[2], a[3], byRank)
 	if !ok {
 		return
 	}
@@ -125,21 +126,121 @@ func (x *exec) index(text string, length int) (int, bool) {
 	return int(n), ok
 }
 
-// lpos supports no options.
+// lposOptions are the options of LPOS.
+type lposOptions struct {
+	rank, count, longest int64
+	counted              bool // COUNT was given
+}
+
+func (o *lposOptions) parse(x *exec, a []string) (ok bool) {
+	o.rank = 1
+	for ; len(a) > 0; a = a[2:] {
+		option := strings.ToLower(a[0])
+		if len(a) < 2 || option != "rank" && option != "count" && option != "maxlen" {
+			x.syntax()
+			return false
+		}
+		n, ok := parseInt(a[1])
+		switch option {
+		case "rank":
+			switch {
+			case !ok:
+				x.notInteger()
+				return false
+			case n == 0:
+				x.Err("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list")
+				return false
+			}
+			o.rank = n
+		default:
+			if !ok || n < 0 {
+				x.Err("ERR " + strings.ToUpper(option) + " can't be negative")
+				return false
+			}
+			if option == "maxlen" {
+				o.longest = n
+			} else {
+				o.count, o.counted = n, true
+			}
+		}
+	}
+	if o.rank == math.MinInt64 { // its opposite overflows
+		x.Unknown("LPOS with this RANK")
+		return false
+	}
+	return true
+}
+
 func lpos(x *exec, a []string) {
-	if len(a) > 3 {
-		x.Unknown("LPOS with " + strings.ToUpper(a[3]))
+	var o lposOptions
+	if !o.parse(x, a[3:]) {
 		return
 	}
 	l, ok := typed[list](x, a[1])
 	if !ok {
 		return
 	}
-	if n := slices.Index(l, a[2]); n >= 0 {
-		x.Int(int64(n))
+	var found []int
+	matches := int64(0)
+	for i := range l {
+		if o.longest > 0 && int64(i) >= o.longest {
+			break
+		}
+		at := i
+		if o.rank < 0 {
+			at = len(l) - 1 - i
+		}
+		if l[at] != a[2] {
+			continue
+		}
+		if matches++; matches >= max(o.rank, -o.rank) {
+			found = append(found, at)
+			if !o.counted || int64(len(found)) == o.count {
+				break
+			}
+		}
+	}
+	switch {
+	case o.counted:
+		x.Array(len(found))
+		for _, at := range found {
+			x.Int(int64(at))
+		}
+	case len(found) == 0:
+		x.Null()
+	default:
+		x.Int(int64(found[0]))
+	}
+}
+
+// lmpop takes elements from the first of several lists that is there.
+func lmpop(x *exec, a []string) {
+	right := false
+	keys, count, ok := x.popOf(a, "left", "right", &right)
+	if !ok {
 		return
 	}
-	x.Null()
+	for _, key := range keys {
+		l, ok := typed[list](x, key)
+		if !ok {
+			return
+		}
+		if l == nil {
+			continue
+		}
+		var taken []string
+		for int64(len(taken)) < count && len(l) > 0 {
+			var text string
+			text, l = l.popped(!right)
+			taken = append(taken, text)
+		}
+		putOrDelete(x, key, l)
+		x.Array(2)
+		x.Bulk(key)
+		x.bulks(taken)
+		return
+	}
+	x.nullArray()
 }
 
 func lrem(x *exec, a []string) {
@@ -174,7 +275,7 @@ func lrem(x *exec, a []string) {
 }
 
 func ltrim(x *exec, a []string) {
-	s, ok := x.span(a[2], a[3], false)
+	s, ok := x.span(a[2], a[3], byRank)
 	if !ok {
 		return
 	}

@@ -44,6 +44,15 @@ SETBIT K BO 1
 SETBIT K BO 0
 GETBIT K BO
 BITCOUNT K
+BITCOUNT K I I
+BITCOUNT K I I BU
+BITPOS K BB
+BITPOS K BB I
+BITPOS K BB I I
+BITPOS K BB I I BU
+BITOP BN K K K
+BITOP BN K K
+BITOP and K K K K
 GETRANGE K I I
 SUBSTR K I I
 MGET K K K
@@ -63,6 +72,7 @@ DEL K
 DEL K K K
 UNLINK K K
 EXISTS K K K
+TOUCH K K
 TYPE K
 EXPIRE K N
 EXPIRE K N XO
@@ -133,6 +143,56 @@ ZREVRANGEBYSCORE Z B B
 ZREVRANGEBYSCORE Z B B LIMIT I I WITHSCORES
 ZREMRANGEBYSCORE Z B B
 ZREMRANGEBYRANK Z I I
+ZADD N0 0 M 0 M 0 M
+ZADD N0 0 M
+ZREM N0 M
+ZRANGE N0 NB NB BYLEX
+ZRANGE N0 NB NB BYLEX RO
+ZRANGE N0 NB NB BYLEX RO RO
+ZRANGE N0 NB NB REV BYLEX LIMIT I I
+ZRANGEBYLEX N0 NB NB
+ZRANGEBYLEX N0 NB NB LIMIT I I
+ZRANGEBYLEX N0 - + LIMIT 0 I
+ZREVRANGEBYLEX N0 NB NB
+ZREVRANGEBYLEX N0 + - LIMIT I I
+ZREMRANGEBYLEX N0 NB NB
+ZLEXCOUNT N0 NB NB
+ZLEXCOUNT N0 - +
+ZRANGESTORE Z Z I I
+ZRANGESTORE Z Z I I RO
+ZRANGESTORE Z Z B B BYSCORE RO
+ZRANGESTORE N0 N0 NB NB BYLEX
+ZRANGESTORE N0 N0 NB NB BYLEX RO
+ZUNION 2 Z Z
+ZUNION 2 Z Z UO
+ZUNION 2 Z T UO UO
+ZUNION 3 Z Z Z UO WITHSCORES
+ZUNION I Z Z UO
+ZINTER 2 Z Z WITHSCORES
+ZINTER 2 Z Z UO
+ZINTER 2 T Z UO UO
+ZINTER 3 Z Z Z UO UO
+ZDIFF 2 Z Z
+ZDIFF 2 Z Z WITHSCORES
+ZDIFF 3 Z Z T UO
+ZDIFF I Z Z
+ZUNIONSTORE Z 2 Z Z
+ZUNIONSTORE Z 2 Z T UO
+ZUNIONSTORE Z 3 Z Z Z UO UO
+ZUNIONSTORE Z I Z Z UO
+ZINTERSTORE Z 2 Z Z
+ZINTERSTORE Z 2 Z T UO
+ZINTERSTORE Z 2 Z Z UO UO
+ZDIFFSTORE Z 2 Z Z
+ZDIFFSTORE Z 2 Z T
+ZDIFFSTORE Z I Z Z UO
+ZINTERCARD 2 Z Z
+ZINTERCARD 2 Z Z LIMIT I
+ZINTERCARD I Z T LIMIT I
+ZMPOP 1 Z MI
+ZMPOP 2 Z Z MI COUNT I
+ZMPOP I Z Z MI
+ZMPOP 2 Z Z MI COUNT I MI
 ZPOPMIN Z
 ZPOPMIN Z I
 ZPOPMAX Z
@@ -150,6 +210,13 @@ LLEN L
 LRANGE L I I
 LINDEX L I
 LPOS L V
+LPOS L V PO
+LPOS L V PO PO
+LPOS L V PO PO PO
+LMPOP 1 L LR
+LMPOP 2 L L LR COUNT I
+LMPOP I L L LR
+LMPOP 1 L LR COUNT I LR
 LREM L I V
 LTRIM L I I
 LSET L I V
@@ -199,6 +266,21 @@ XGROUP CREATE X G $ MKSTREAM
 XREADGROUP GROUP G C STREAMS X >
 XREADGROUP GROUP G C COUNT I STREAMS X >
 XREADGROUP GROUP G C COUNT I STREAMS X X > >
+XREADGROUP GROUP G C NOACK STREAMS X >
+XREADGROUP NOACK GROUP G C STREAMS X >
+XREADGROUP COUNT I GROUP G C STREAMS X >
+XREADGROUP GROUP G C STREAMS X P
+XREADGROUP GROUP G C STREAMS X 0
+XREADGROUP GROUP G C COUNT I STREAMS X X > 0
+XREADGROUP GROUP G C RX RX STREAMS X >
+XREADGROUP RX GROUP G C RX STREAMS X Y
+XREADGROUP COUNT 1 NOACK STREAMS X > G
+XREAD STREAMS X 0
+XREAD STREAMS X Y
+XREAD STREAMS X $
+XREAD COUNT I STREAMS X X Y 0
+XREAD RX STREAMS X Y
+XREAD RX RX STREAMS X 0
 XACK X G Y
 XACK X G Y Y
 XPENDING X G
@@ -218,12 +300,18 @@ SCRIPT LOAD Q
 EVALSHA W 1 K V
 EVALSHA V 1 K V
 EVAL Q I K V
+NS K V
+NS K V K V
+NS
 `), "\n")
 
 // command returns a random command.
 func (g *generator) command() []string {
 	words := strings.Fields(forms[g.IntN(len(forms))])
 	cmd := []string{words[0]}
+	if words[0] == "NS" { // commands that there are not
+		cmd[0] = pick(g, "nosuch", "NOSUCH", "get ", "zadd2", "SCRIPT|LOAD", "xgroup|create", "", "é\r\n", "a\x00b", strings.Repeat("long", 40), "HELP")
+	}
 	for _, w := range words[1:] {
 		cmd = append(cmd, g.word(w)...)
 	}
@@ -253,7 +341,7 @@ func (g *generator) word(w string) []string {
 	case "C", "G":
 		return one(strings.ToLower(w) + pick(g, "1", "1", "2"))
 	case "I":
-		return one(pick(g, "0", "1", "1", "2", "3", "-1", "-2", "-3", "5", "100", "01", "1.5", "x", "", "9223372036854775807", "-9223372036854775808"))
+		return one(pick(g, "0", "1", "1", "2", "2", "3", "-1", "-2", "-3", "5", "100", "01", "1.5", "x", "", "9223372036854775807", "-9223372036854775808"))
 	case "N": // seconds
 		return one(pick(g, "1", "2", "3", "10", "100", "0", "-1", "1.5", "x", "9223372036854775807", "9223372036854775"))
 	case "E": // milliseconds
@@ -266,6 +354,26 @@ func (g *generator) word(w string) []string {
 		return one(g.score())
 	case "B":
 		return one(pick(g, "", "", "(", "(") + pick(g, g.score(), g.score(), "-inf", "+inf", "inf"))
+	case "N0": // a sorted set whose scores are equal
+		return one(g.key("n"))
+	case "NB": // a bound of a range of names
+		return one(pick(g, "-", "+", "-", "+", "[", "(", "[", "(", "", "x", "+x", "-\x00x", "(a", "[c", "[a", "(b") + pick(g, "", "", "a", "b", "c", "1", "10", "é"))
+	case "UO": // an option of a union
+		return g.option("withscores", "weights W1 W1", "WEIGHTS W1 W1 W1", "weights 2 3", "weights -1 0.5", "aggregate min", "AGGREGATE max", "aggregate sum", "aggregate x", "limit 1", "weights 1")
+	case "W1":
+		return one(pick(g, "0", "1", "2", "-1", "0.5", "10", g.score()))
+	case "MI":
+		return one(pick(g, "min", "MAX", "min", "max", "mid"))
+	case "PO": // an option of LPOS
+		return g.option("rank I", "count I", "MAXLEN I", "rank -1", "count 0", "rank 2", "x")
+	case "RX": // an option of XREAD
+		return g.option("count I", "COUNT 2", "noack", "group G C", "count", "x", "streams")
+	case "BU":
+		return one(pick(g, "bit", "BYTE", "bit", "byte", "word"))
+	case "BB":
+		return one(pick(g, "0", "1", "0", "1", "2", "x", "01"))
+	case "BN":
+		return one(pick(g, "and", "OR", "xor", "NOT", "not", "nor"))
 	case "Y": // an id of a stream
 		return one(g.id())
 	case "P":

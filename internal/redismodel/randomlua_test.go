@@ -115,7 +115,22 @@ func (g *generator) expr(depth int) string {
 			"123456789012", "0.1", "1700000000123456", "'x'", "'10'", "'0x10'", "'1e2'", "' 7 '", "'abc:12'", "{}", "{1, 'b'}", "1/0", "'%d+'")
 	}
 	e := func() string { return g.expr(depth - 1) }
-	switch g.IntN(22) {
+	switch g.IntN(27) {
+	case 22:
+		return "bit." + pick(g, "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "tohex") + "(" + e() + ", " + pick(g, "1", "3", "-4", "255", "33", e()) + ")"
+	case 23:
+		return "bit." + pick(g, "bnot", "bswap", "tobit", "tohex") + "(" + pick(g, e(), "4294967296.5", "-1", "3000000000", "2.5", "1e20") + ")"
+	case 24:
+		return "string.gsub(" + e() + ", " + pick(g, "'%d'", "'(.)(.)'", "''", "'()x'", "'%w+'") + ", " + pick(g, "{['1'] = 'one', x = "+e()+"}", "function(p, q) return "+pick(g, "q", "p", "nil", e())+" end", "string.upper", "tostring", e()) + pick(g, "", "", ", 1") + ")"
+	case 25:
+		return pick(g, "cjson.null", "cjson.encode({"+e()+", cjson.null})", "cjson.decode('[null,1]')[1]", "tostring(cjson.decode('null'))", "(cjson.decode('{\"a\":null}').a == cjson.null)", "type(cjson.null)",
+			"redis.REDIS_VERSION", "redis.REDIS_VERSION_NUM", "_VERSION", "redis.setresp("+pick(g, "2", e())+")", "redis.set_repl("+pick(g, "redis.REPL_ALL", "redis.REPL_NONE", e())+")", "redis.log(redis.LOG_NOTICE, "+e()+")", "redis.log("+e()+", 'x')", "redis.replicate_commands()",
+			"_G.tostring("+e()+")", "_G[("+e()+")]", "rawequal("+e()+", "+e()+")", "rawget({"+e()+", x = "+e()+"}, "+pick(g, "1", "'x'", e())+")", "rawset({}, "+e()+", "+e()+")[1]", "getmetatable("+e()+")")
+	case 26:
+		return pick(g, "setmetatable({}, {__index = "+pick(g, "{x = "+e()+"}", "function(t, k) return "+e()+" end", e())+"}).x",
+			"setmetatable({}, {__call = function(t, p) return "+pick(g, "p", e())+" end})("+e()+")", "tostring(setmetatable({}, {__tostring = function() return "+e()+" end}))",
+			"setmetatable({}, {__"+pick(g, "add", "concat", "unm")+" = function(p, q) return type(q) end}) "+pick(g, "+", "..")+" "+e(),
+			"(select("+pick(g, "1", "2", "'#'")+", xpcall(function() return "+e()+" end, function(err) return "+pick(g, "type(err)", e())+" end)))", "getmetatable(setmetatable({}, {__metatable = "+e()+"}))")
 	case 0, 1, 2:
 		return "(" + e() + " " + pick(g, "+", "-", "*", "/", "%", "^") + " " + e() + ")"
 	case 3, 4:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oversell/internal/redismodel/lua"
 )
 
 var streamCommands = []command{
@@ -16,6 +18,7 @@ var streamCommands = []command{
 	{name: "xdel", run: onStream(xdel)},
 	{name: "xgroup"},
 	{name: "xgroup|create", run: xgroupCreate},
+	{name: "xread", run: xread},
 	{name: "xreadgroup", run: xreadgroup},
 	{name: "xack", run: onStream(xack)},
 	{name: "xpending", run: xpending},
@@ -364,76 +367,147 @@ func (x *exec) putSilently(key string, v *stream, isNew bool) {
 	x.entries[i].val = v
 }
 
-func xreadgroup(x *exec, a []string) {
-	if !strings.EqualFold(a[1], "group") {
-		x.Unknown("XREADGROUP with " + a[1] + " in front of GROUP")
-		return
-	}
-	groupName, consumer := a[2], a[3]
-	count := int64(0)
-	i := 4
-	for ; i < len(a) && !strings.EqualFold(a[i], "streams"); i += 2 {
-		if !strings.EqualFold(a[i], "count") || i+1 == len(a) {
-			x.Unknown("the option " + a[i] + " of XREADGROUP")
-			return
-		}
-		var ok bool
-		if count, ok = x.int64Arg(a[i+1]); !ok {
-			return
-		}
-	}
-	if i >= len(a)-1 || (len(a)-i-1)%2 == 1 {
-		x.Unknown("XREADGROUP whose streams and ids do not go together")
-		return
-	}
-	n := (len(a) - i - 1) / 2
-	keys, ids := a[i+1:i+1+n], a[i+1+n:]
-	for j, key := range keys {
-		if _, _, ok := x.group(key, groupName, " in XREADGROUP with GROUP option"); !ok {
-			return
-		}
-		if ids[j] != ">" {
-			if _, ok := x.parseID(ids[j], 0); ok {
-				x.Unknown("XREADGROUP with the id " + ids[j])
-			}
-			return
-		}
-	}
-	x.readNew(keys, groupName, consumer, count)
+// streamReading holds the arguments of XREAD and XREADGROUP.
+type streamReading struct {
+	group, consumer string
+	grouped, noAck  bool
+	count           int64
+	keys, ids       []string
 }
 
-// readNew replies, for each stream, the entries not yet delivered to the group.
-func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
-	start, streams := len(x.out), 0
-	for _, key := range keys {
-		s, _ := x.stream(key)
-		i, _ := s.group(groupName)
-		from, ok := s.groups[i].last.next()
-		if !ok {
-			continue
-		}
-		entries := s.between(from, maxID)
-		if len(entries) == 0 {
-			continue
-		}
-		if count > 0 && count < int64(len(entries)) {
-			entries = entries[:count]
-		}
-		g := s.groups[i]
-		g.pending = slices.Clone(g.pending)
-		for _, e := range entries {
-			at, there := g.find(e.id)
-			if there {
-				g.pending = cut(g.pending, at)
+// parse reads the options, or replies an error.
+func (r *streamReading) parse(x *exec, a []string, groups bool) (ok bool) {
+	for i := 1; i < len(a); i++ {
+		after := len(a) - i - 1
+		switch option := strings.ToLower(a[i]); {
+		case option == "block" && after > 0:
+			if x.inScript {
+				x.Err("ERR " + lua.CString(a[0]) + " command is not allowed with BLOCK option from scripts")
+			} else {
+				x.Unknown("the option BLOCK of " + strings.ToUpper(a[0]))
 			}
-			g.pending = insert(g.pending, at, pending{id: e.id, consumer: consumer, count: 1})
-			g.last = e.id
+			return false
+		case option == "count" && after > 0:
+			i++
+			if r.count, ok = x.int64Arg(a[i]); !ok {
+				return false
+			}
+		case option == "streams" && after > 0:
+			n := after / 2
+			if after%2 == 1 {
+				x.Err("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+				return false
+			}
+			r.keys, r.ids = a[i+1:i+1+n], a[i+1+n:]
+			if groups && !r.grouped {
+				x.Err("ERR Missing GROUP option for XREADGROUP")
+				return false
+			}
+			return true
+		case option == "group" && after > 1:
+			if !groups {
+				x.Err("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+				return false
+			}
+			r.group, r.consumer, r.grouped = a[i+1], a[i+2], true
+			i += 2
+		case option == "noack":
+			if !groups {
+				x.Err("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+				return false
+			}
+			r.noAck = true
+		default:
+			x.syntax()
+			return false
 		}
-		x.putSilently(key, s.withGroup(i, g), false)
-		streams++
-		x.Array(2)
-		x.Bulk(key)
-		x.streamEntries(entries)
+	}
+	x.syntax()
+	return false
+}
+
+func xreadgroup(x *exec, a []string) {
+	var r streamReading
+	if !r.parse(x, a, true) {
+		return
+	}
+	from := make([]*streamID, len(r.keys)) // nil for entries that are new to the group
+	for i, key := range r.keys {
+		if _, _, ok := x.group(key, r.group, " in XREADGROUP with GROUP option"); !ok {
+			return
+		}
+		switch lua.CString(r.ids[i]) {
+		case "$":
+			x.Err("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.")
+			return
+		case ">":
+			continue
+		}
+		id, ok := x.parseID(r.ids[i], 0)
+		if !ok {
+			return
+		}
+		if id != maxID { // which the server takes for >
+			from[i] = &id
+		}
+	}
+	x.streamReplies(len(r.keys), func(i int) bool {
+		if from[i] != nil {
+			x.readAgain(r, r.keys[i], *from[i])
+			return true
+		}
+		return x.readNew(r, r.keys[i])
+	})
+}
+
+// xread replies the entries behind an id of each stream.
+func xread(x *exec, a []string) {
+	var r streamReading
+	if !r.parse(x, a, false) {
+		return
+	}
+	last := make([]streamID, len(r.keys))
+	for i, key := range r.keys {
+		s, ok := x.stream(key)
+		if !ok {
+			return
+		}
+		switch lua.CString(r.ids[i]) {
+		case "$":
+			if s != nil {
+				last[i] = s.last
+			}
+			continue
+		case ">":
+			x.Err("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
+			return
+		}
+		if last[i], ok = x.parseID(r.ids[i], 0); !ok {
+			return
+		}
+	}
+	x.streamReplies(len(r.keys), func(i int) bool {
+		s, _ := x.stream(r.keys[i])
+		if s == nil {
+			return false
+		}
+		entries := s.behind(last[i], r.count)
+		if len(entries) > 0 {
+			x.Array(2)
+			x.Bulk(r.keys[i])
+			x.streamEntries(entries)
+		}
+		return len(entries) > 0
+	})
+}
+
+// streamReplies replies what reply replies for some of n streams, or that there is none.
+func (x *exec) streamReplies(n int, reply func(i int) bool) {
+	start, streams := len(x.out), 0
+	for i := range n {
+		if reply(i) {
+			streams++
+		}
 	}
 	if streams == 0 {
 		x.nullArray()
@@ -443,6 +517,91 @@ func (x *exec) readNew(keys []string, groupName, consumer string, count int64) {
 	x.out = x.out[:start]
 	x.Array(streams)
 	x.out = append(x.out, body...)
+}
+
+// behind returns the entries behind an id, at most count of them if that is positive.
+func (v *stream) behind(id streamID, count int64) []streamEntry {
+	from, ok := id.next()
+	if !ok {
+		return nil
+	}
+	entries := v.between(from, maxID)
+	if count > 0 && count < int64(len(entries)) {
+		entries = entries[:count]
+	}
+	return entries
+}
+
+// readNew replies the entries of a stream not yet delivered to the group, if there are any.
+func (x *exec) readNew(r streamReading, key string) bool {
+	s, _ := x.stream(key)
+	i, _ := s.group(r.group)
+	g := s.groups[i]
+	entries := s.behind(g.last, r.count)
+	if len(entries) == 0 {
+		return false
+	}
+	g.pending = slices.Clone(g.pending)
+	for _, e := range entries {
+		g.last = e.id
+		if r.noAck {
+			continue
+		}
+		at, there := g.find(e.id)
+		if there {
+			g.pending = cut(g.pending, at)
+		}
+		g.pending = insert(g.pending, at, pending{id: e.id, consumer: r.consumer, count: 1})
+	}
+	x.putSilently(key, s.withGroup(i, g), false)
+	x.Array(2)
+	x.Bulk(key)
+	x.streamEntries(entries)
+	return true
+}
+
+// readAgain replies entries of a stream that the consumer has not acknowledged, and delivers them once more. One that was
+// deleted has no fields.
+func (x *exec) readAgain(r streamReading, key string, after streamID) {
+	s, _ := x.stream(key)
+	i, _ := s.group(r.group)
+	g := s.groups[i]
+	g.pending = slices.Clone(g.pending)
+	from, _ := after.next()
+	var found []streamEntry
+	delivered := false
+	for j := range g.pending {
+		p := &g.pending[j]
+		if r.count > 0 && int64(len(found)) >= r.count {
+			break
+		}
+		if p.consumer != r.consumer || p.id.compare(from) < 0 {
+			continue
+		}
+		e := streamEntry{id: p.id}
+		if at, there := s.find(p.id); there {
+			e = s.entries[at]
+			p.idle = 0
+			p.count++
+			delivered = true
+		}
+		found = append(found, e)
+	}
+	if delivered {
+		x.putSilently(key, s.withGroup(i, g), false)
+	}
+	x.Array(2)
+	x.Bulk(key)
+	x.Array(len(found))
+	for _, e := range found {
+		x.Array(2)
+		x.Bulk(e.id.String())
+		if e.texts == nil {
+			x.nullArray()
+		} else {
+			x.bulks(e.texts)
+		}
+	}
 }
 
 func xack(x *exec, s *stream, a []string) {

@@ -2,7 +2,6 @@ package redismodel
 
 import (
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -22,6 +21,8 @@ var stringCommands = []command{
 	{name: "setbit", run: setbit},
 	{name: "getbit", run: getbit},
 	{name: "bitcount", run: on(bitcount)},
+	{name: "bitpos", run: bitpos},
+	{name: "bitop", run: bitop},
 	{name: "getrange", run: getrange},
 	{name: "substr", run: getrange},
 	{name: "mget", run: mget},
@@ -321,16 +322,180 @@ func getbit(x *exec, a []string) {
 	}
 }
 
+// bitUnit reads whether a range is one of bits or of bytes, or replies an error.
+func (x *exec) bitUnit(a []string) (bits, ok bool) {
+	if len(a) == 0 {
+		return false, true
+	}
+	bits = strings.EqualFold(a[0], "bit")
+	if !bits && !strings.EqualFold(a[0], "byte") {
+		x.syntax()
+		return false, false
+	}
+	return bits, true
+}
+
+// bitRange turns the two indexes of a range, which count from the end if negative, into those of the first bit and of
+// the one behind the last.
+func (v str) bitRange(start, end int64, bits bool) (from, to int64) {
+	unit := int64(8)
+	if bits {
+		unit = 1
+	}
+	n := int64(len(v)) * 8 / unit
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	if end = min(end, n-1); start > end {
+		return 0, 0
+	}
+	return start * unit, (end + 1) * unit
+}
+
 func bitcount(x *exec, v str, a []string) {
-	if len(a) > 2 {
-		x.Unknown("BITCOUNT of a range")
+	from, to := int64(0), int64(len(v))*8
+	switch {
+	case x.get(a[1]) == nil:
+		x.Int(0)
+		return
+	case len(a) == 2:
+	case len(a) > 5 || len(a) == 3:
+		x.syntax()
+		return
+	default:
+		start, ok := x.int64Arg(a[2])
+		if !ok {
+			return
+		}
+		end, ok := x.int64Arg(a[3])
+		if !ok {
+			return
+		}
+		if start < 0 && end < 0 && start > end {
+			x.Int(0)
+			return
+		}
+		ofBits, ok := x.bitUnit(a[4:])
+		if !ok {
+			return
+		}
+		from, to = v.bitRange(start, end, ofBits)
+	}
+	n := int64(0)
+	for at := from; at < to; at++ {
+		n += v.bit(at)
+	}
+	x.Int(n)
+}
+
+// bitpos replies the place of the first bit with a value. Without an end, there are zeros behind the string.
+func bitpos(x *exec, a []string) {
+	bit, ok := x.int64Arg(a[2])
+	if !ok {
 		return
 	}
-	n := 0
-	for i := range len(v) {
-		n += bits.OnesCount8(v[i])
+	if bit != 0 && bit != 1 {
+		x.Err("ERR The bit argument must be 1 or 0.")
+		return
 	}
-	x.Int(int64(n))
+	if x.get(a[1]) == nil {
+		x.Int(-bit)
+		return
+	}
+	v, ok := typed[str](x, a[1])
+	if !ok {
+		return
+	}
+	from, to := int64(0), int64(len(v))*8
+	switch {
+	case len(a) == 3:
+	case len(a) > 6:
+		x.syntax()
+		return
+	default:
+		start, ok := x.int64Arg(a[3])
+		if !ok {
+			return
+		}
+		ofBits, ok := x.bitUnit(a[min(len(a), 5):])
+		if !ok {
+			return
+		}
+		end := int64(math.MaxInt64)
+		if len(a) > 4 {
+			if end, ok = x.int64Arg(a[4]); !ok {
+				return
+			}
+		}
+		from, to = v.bitRange(start, end, ofBits)
+	}
+	for at := from; at < to; at++ {
+		if v.bit(at) == bit {
+			x.Int(at)
+			return
+		}
+	}
+	if bit == 0 && len(a) < 5 && from < to {
+		x.Int(to)
+		return
+	}
+	x.Int(-1)
+}
+
+// bitop combines strings bit by bit. Behind the end of a string there are zeros.
+func bitop(x *exec, a []string) {
+	op, target, keys := strings.ToLower(a[1]), a[2], a[3:]
+	switch op {
+	case "and", "or", "xor":
+	case "not":
+		if len(keys) != 1 {
+			x.Err("ERR BITOP NOT must be called with a single source key.")
+			return
+		}
+	default:
+		x.syntax()
+		return
+	}
+	var all []str
+	longest := 0
+	for _, key := range keys {
+		v, ok := typed[str](x, key)
+		if !ok {
+			return
+		}
+		all, longest = append(all, v), max(longest, len(v))
+	}
+	if longest == 0 {
+		x.delete(target)
+		x.Int(0)
+		return
+	}
+	result := make([]byte, longest)
+	for i := range result {
+		for j, v := range all {
+			b := byte(0)
+			if i < len(v) {
+				b = v[i]
+			}
+			switch {
+			case op == "not":
+				result[i] = ^b
+			case j == 0:
+				result[i] = b
+			case op == "and":
+				result[i] &= b
+			case op == "or":
+				result[i] |= b
+			case op == "xor":
+				result[i] ^= b
+			}
+		}
+	}
+	x.replace(target, str(result), noExpiry)
+	x.Int(int64(longest))
 }
 
 func mget(x *exec, a []string) {

@@ -22,6 +22,7 @@ func TestScriptsAreRefusedAsAServerDoes(t *testing.T) {
 		"redis.pcall('watch')":      "-ERR Wrong number of args calling Redis command from script\r\n",
 		"redis.pcall('watch', 'k')": "-ERR This Redis command is not allowed from script\r\n",
 		"redis.pcall('get')":        "-ERR Wrong number of args calling Redis command from script\r\n",
+		"redis.pcall('nosuch')":     "-ERR Unknown Redis command called from script\r\n",
 		"redis.pcall('script')":     "-ERR Wrong number of args calling Redis command from script\r\n",
 	} {
 		_, reply, info := Empty().Do(benchNow, 0, []string{"eval", "return " + call, "0"})

@@ -1,6 +1,7 @@
 package redismodel
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -18,14 +19,27 @@ var zsetCommands = []command{
 	{name: "zcount", run: zcount},
 	{name: "zrank", run: zrank(false)},
 	{name: "zrevrank", run: zrank(true)},
+	{name: "zlexcount", run: zlexcount},
 	{name: "zrange", run: zrange(rangeOptions{free: true})},
+	{name: "zrangestore", run: zrange(rangeOptions{free: true, store: true})},
 	{name: "zrevrange", run: zrange(rangeOptions{rev: true})},
-	{name: "zrangebyscore", run: zrange(rangeOptions{byScore: true})},
-	{name: "zrevrangebyscore", run: zrange(rangeOptions{byScore: true, rev: true})},
-	{name: "zremrangebyscore", run: zremrange(true)},
-	{name: "zremrangebyrank", run: zremrange(false)},
+	{name: "zrangebyscore", run: zrange(rangeOptions{by: byScore})},
+	{name: "zrevrangebyscore", run: zrange(rangeOptions{by: byScore, rev: true})},
+	{name: "zrangebylex", run: zrange(rangeOptions{by: byName})},
+	{name: "zrevrangebylex", run: zrange(rangeOptions{by: byName, rev: true})},
+	{name: "zremrangebyscore", run: zremrange(byScore)},
+	{name: "zremrangebyrank", run: zremrange(byRank)},
+	{name: "zremrangebylex", run: zremrange(byName)},
 	{name: "zpopmin", run: zpop(false)},
 	{name: "zpopmax", run: zpop(true)},
+	{name: "zmpop", run: zmpop},
+	{name: "zunion", run: zcombine("union", false)},
+	{name: "zinter", run: zcombine("inter", false)},
+	{name: "zdiff", run: zcombine("diff", false)},
+	{name: "zunionstore", run: zcombine("union", false)},
+	{name: "zinterstore", run: zcombine("inter", false)},
+	{name: "zdiffstore", run: zcombine("diff", false)},
+	{name: "zintercard", run: zcombine("inter", true)},
 }
 
 type zaddOptions struct {
@@ -191,18 +205,61 @@ func parseBound(s string) (b bound, ok bool) {
 	return b, rest == "" && !math.IsNaN(f)
 }
 
-// span is a part of a sorted set, by score or by rank.
+// nameBound is one end of a range of names.
+type nameBound struct {
+	name string
+	open bool
+	// end is -1 or 1 for an end before or behind all names.
+	end int
+}
+
+func parseNameBound(s string) (b nameBound, ok bool) {
+	switch {
+	case s == "":
+		return b, false
+	case s[0] == '-' || s[0] == '+':
+		b.open, b.end = true, 1
+		if s[0] == '-' {
+			b.end = -1
+		}
+		return b, lua.CString(s[1:]) == ""
+	}
+	return nameBound{name: s[1:], open: s[0] == '('}, s[0] == '(' || s[0] == '['
+}
+
+// compare compares a bound with another, or with a name, as the server does (sdscmplex).
+func (b nameBound) compare(other nameBound) int {
+	return cmp.Or(cmp.Compare(b.end, other.end), cmp.Compare(b.name, other.name))
+}
+
+// What a range is of.
+const (
+	byRank = iota
+	byScore
+	byName
+)
+
+// span is a part of a sorted set, by rank, by score or by name.
 type span struct {
-	byScore    bool
-	min, max   bound
-	start, end int64
+	by          int
+	min, max    bound
+	start, end  int64
+	first, last nameBound
 }
 
 // span reads a range, or replies an error.
-func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
-	s.byScore = byScore
-	if byScore {
-		var ok2 bool
+func (x *exec) span(from, to string, by int) (s span, ok bool) {
+	s.by = by
+	var ok2 bool
+	switch by {
+	case byName:
+		s.first, ok = parseNameBound(from)
+		if s.last, ok2 = parseNameBound(to); !ok || !ok2 {
+			x.Err("ERR min or max not valid string range item")
+			return s, false
+		}
+		return s, true
+	case byScore:
 		s.min, ok = parseBound(from)
 		if s.max, ok2 = parseBound(to); !ok || !ok2 {
 			x.Err("ERR min or max is not a float")
@@ -216,10 +273,23 @@ func (x *exec) span(from, to string, byScore bool) (s span, ok bool) {
 	return s, ok
 }
 
-// in returns the beginning and the end of the range among these members.
+// in returns the beginning and the end of the range among these members, which for a range of names must have one score.
 func (s span) in(z zset) (i, j int) {
-	if !s.byScore {
+	switch s.by {
+	case byRank:
 		return ranks(s.start, s.end, len(z))
+	case byName:
+		c := s.first.compare(s.last)
+		if c > 0 || c == 0 && (s.first.open || s.last.open) {
+			return 0, 0
+		}
+		for i < len(z) && !s.first.before(z[i].name) {
+			i++
+		}
+		for j = i; j < len(z) && s.last.behind(z[j].name); {
+			j++
+		}
+		return i, j
 	}
 	for i < len(z) && (z[i].score < s.min.score || s.min.open && z[i].score == s.min.score) {
 		i++
@@ -228,6 +298,27 @@ func (s span) in(z zset) (i, j int) {
 		j++
 	}
 	return i, j
+}
+
+// before reports whether a name is behind the beginning of a range.
+func (b nameBound) before(name string) bool {
+	c := b.compare(nameBound{name: name})
+	return c < 0 || c == 0 && !b.open
+}
+
+// behind reports whether a name is before the end of a range.
+func (b nameBound) behind(name string) bool {
+	c := b.compare(nameBound{name: name})
+	return c > 0 || c == 0 && !b.open
+}
+
+// known reports whether the range is defined. By name, it is only if all scores are equal.
+func (s span) known(x *exec, z zset) bool {
+	if s.by == byName && len(z) > 1 && z[0].score != z[len(z)-1].score {
+		x.Unknown("a range by name of members with different scores")
+		return false
+	}
+	return true
 }
 
 // ranks turns the two indexes of a range into those of a slice.
@@ -245,25 +336,30 @@ func ranks(start, end int64, n int) (i, j int) {
 	return int(start), int(min(end, length-1)) + 1
 }
 
-func zcount(x *exec, a []string) {
-	s, ok := x.span(a[2], a[3], true)
+func zcount(x *exec, a []string) { x.countIn(a, byScore) }
+
+func zlexcount(x *exec, a []string) { x.countIn(a, byName) }
+
+// countIn replies how many members are in a range.
+func (x *exec) countIn(a []string, by int) {
+	s, ok := x.span(a[2], a[3], by)
 	if !ok {
 		return
 	}
-	if z, ok := typed[zset](x, a[1]); ok {
+	if z, ok := typed[zset](x, a[1]); ok && s.known(x, z) {
 		i, j := s.in(z)
 		x.Int(int64(j - i))
 	}
 }
 
-func zremrange(byScore bool) func(x *exec, a []string) {
+func zremrange(by int) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
-		s, ok := x.span(a[2], a[3], byScore)
+		s, ok := x.span(a[2], a[3], by)
 		if !ok {
 			return
 		}
 		z, ok := typed[zset](x, a[1])
-		if !ok {
+		if !ok || !s.known(x, z) {
 			return
 		}
 		i, j := s.in(z)
@@ -276,19 +372,20 @@ func zremrange(byScore bool) func(x *exec, a []string) {
 
 // rangeOptions are the options of ZRANGE and its older forms.
 type rangeOptions struct {
-	byScore, rev, withScores, limited bool
-	offset, count                     int64
-	// free: ZRANGE itself, which takes BYSCORE and REV.
-	free bool
+	by                       int
+	rev, withScores, limited bool
+	offset, count            int64
+	// free: ZRANGE and ZRANGESTORE themselves, which take BYSCORE, BYLEX and REV. store: ZRANGESTORE.
+	free, store bool
 }
 
 // parse reads the options that follow the range, or replies an error.
 func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 	o.count = -1
-	byScore := o.byScore
+	chosen := o.by != byRank
 	for i := 0; i < len(a); i++ {
 		switch option := strings.ToLower(a[i]); {
-		case option == "withscores":
+		case option == "withscores" && !o.store:
 			o.withScores = true
 		case option == "limit" && i+2 < len(a):
 			if o.offset, ok = x.int64Arg(a[i+1]); !ok {
@@ -301,19 +398,22 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 			i += 2
 		case option == "rev" && o.free && !o.rev:
 			o.rev = true
-		case option == "byscore" && o.free && !byScore:
-			o.byScore, byScore = true, true
-		case option == "bylex" && o.free && !byScore:
-			x.Unknown("the option BYLEX of ZRANGE")
-			return false
+		case option == "byscore" && o.free && !chosen:
+			o.by, chosen = byScore, true
+		case option == "bylex" && o.free && !chosen:
+			o.by, chosen = byName, true
 		default:
 			x.syntax()
 			return false
 		}
 	}
 	// LIMIT 0 -1 means no limit.
-	if !o.byScore && o.limited && o.count != -1 {
+	if o.by == byRank && o.limited && o.count != -1 {
 		x.Err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+		return false
+	}
+	if o.by == byName && o.withScores {
+		x.Err("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 		return false
 	}
 	return true
@@ -321,33 +421,40 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 
 func zrange(o rangeOptions) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
-		o := o
+		o, to := o, a[1]
+		if o.store {
+			a = a[1:]
+		}
 		if !o.parse(x, a[4:]) {
 			return
 		}
-		from, to := a[2], a[3]
-		if o.byScore && o.rev {
-			from, to = to, from
+		first, last := a[2], a[3]
+		if o.by != byRank && o.rev {
+			first, last = last, first
 		}
-		s, ok := x.span(from, to, o.byScore)
+		s, ok := x.span(first, last, o.by)
 		if !ok {
 			return
 		}
 		z, ok := typed[zset](x, a[1])
-		if !ok {
+		if !ok || !s.known(x, z) {
 			return
 		}
 		if o.rev {
 			z = slices.Clone(z)
 			slices.Reverse(z)
 		}
-		x.members(o.pick(z, s), o.withScores)
+		if z = o.pick(z, s); o.store {
+			x.storeMembers(to, z)
+			return
+		}
+		x.members(z, o.withScores)
 	}
 }
 
 // pick returns the requested part of z, which is in the order of the reply.
 func (o rangeOptions) pick(z zset, s span) zset {
-	if !o.byScore {
+	if o.by == byRank {
 		i, j := s.in(z)
 		return z[i:j]
 	}
@@ -396,17 +503,23 @@ func zpop(highest bool) func(x *exec, a []string) {
 		if !ok {
 			return
 		}
-		n := int(min(count, int64(len(z))))
-		taken, rest := z[:n], z[n:]
-		if highest {
-			taken, rest = slices.Clone(z[len(z)-n:]), z[:len(z)-n]
-			slices.Reverse(taken)
-		}
-		if n > 0 {
+		taken, rest := z.popped(count, highest)
+		if len(taken) > 0 {
 			putOrDelete(x, a[1], rest)
 		}
 		x.members(taken, true)
 	}
+}
+
+// popped returns the members that are taken from one end, in the order in which they are taken, and the others.
+func (v zset) popped(count int64, highest bool) (taken, rest zset) {
+	n := int(min(count, int64(len(v))))
+	if !highest {
+		return v[:n], v[n:]
+	}
+	taken = slices.Clone(v[len(v)-n:])
+	slices.Reverse(taken)
+	return taken, v[:len(v)-n]
 }
 
 // counted is typed for a command that may say how many elements it is about; otherwise that is one.

@@ -399,7 +399,10 @@ func (m *Machine) redisLibrary() map[string]lua.LGFunction {
 
 // flags returns an argument as C's int; 0 if it is no number.
 func (m *Machine) flags(n int) int64 {
-	f, _ := number(m.l.Get(n))
+	f, ok := number(m.l.Get(n))
+	if !ok {
+		return 0
+	}
 	if !(math.Abs(f) < math.MaxInt32) {
 		m.unknown("an integer that does not fit")
 	}
