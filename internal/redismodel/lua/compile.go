@@ -30,7 +30,7 @@ func Compile(text string) (p *Program, unknown string) {
 	if weak(text) {
 		return nil, "a weak Lua table"
 	}
-	r := rewriter{layouts: needsLayouts(text), metatables: strings.Contains(text, "setmetatable")}
+	r := rewriter{layouts: needsLayouts(text), metatables: mayHaveMetatables(text)}
 	r.stmts(stmts)
 	if r.changes() {
 		r.unknown = "a Lua table whose key the value may change"

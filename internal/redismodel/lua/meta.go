@@ -389,3 +389,8 @@ func (m *Machine) xpcall(l *lua.LState) int {
 
 // weak matches scripts with tables from which the garbage collector may remove entries.
 func weak(text string) bool { return strings.Contains(text, "__mode") }
+
+// mayHaveMetatables reports whether a script may give a table a metatable.
+func mayHaveMetatables(text string) bool {
+	return strings.Contains(text, "setmetatable") || strings.Contains(text, "_G")
+}
