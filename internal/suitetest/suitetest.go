@@ -29,6 +29,16 @@ type Breach struct {
 func (b *Breach) Error() string { return fmt.Sprintf("%s is broken: %v", b.Promise, b.How) }
 func (b *Breach) Unwrap() error { return b.How }
 
+// FirstOf runs steps until one fails.
+func FirstOf(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Broken reports that a promise, or a rule of the interface, was not kept.
 func Broken(promise variant.Property, format string, args ...any) error {
 	return &Breach{promise, fmt.Errorf(format, args...), time.Now()}

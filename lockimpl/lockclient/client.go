@@ -420,6 +420,28 @@ func (c *Client) Practise(name string, ttl time.Duration, extends bool) {
 	_ = c.Release(l)
 }
 
+// Longest makes each call once on a free lock, and an acquire by another client while it is held, and returns how many commands the
+// longest call sent to one master.
+func Longest(c, other *Client, name string, extends bool) (commands int) {
+	call := func(c *Client, do func()) {
+		c.Plan(nil)
+		do()
+		commands = max(commands, c.Sent())
+	}
+	o := lockimpl.Options{TTL: time.Minute, RetryEvery: Pace}
+	var l lockimpl.Lock
+	var err error
+	if call(c, func() { l, err = c.Acquire(c.Ctx, name, o) }); err != nil {
+		return commands
+	}
+	call(other, func() { _, _ = other.Acquire(other.Ctx, name, o) })
+	if extends {
+		call(c, func() { l, _ = c.Extend(l, o.TTL) })
+	}
+	call(c, func() { _ = c.Release(l) })
+	return commands
+}
+
 func (c *Client) sleep(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

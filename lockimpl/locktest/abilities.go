@@ -158,7 +158,7 @@ func (r *run) explore(b *bench) error {
 	b.mu.Lock()
 	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
 	b.mu.Unlock()
-	able.commands = r.countCommands(b)
+	able.commands = lockclient.Longest(b.practised().Client, b.client().Client, b.name+"-commands", able.extends)
 	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
 }

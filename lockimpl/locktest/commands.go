@@ -35,29 +35,6 @@ func (b *bench) steps() int {
 // commands is how many commands the longest call had when each was tried, but at most mostSteps.
 func (b *bench) commands() int { return min(max(b.run.able.commands, 2), mostSteps) }
 
-// countCommands makes each call, and counts the commands of the longest.
-func (r *run) countCommands(b *bench) (longest int) {
-	c, other := b.practised(), b.client()
-	call := func(c *client, do func()) {
-		c.Plan(nil)
-		do()
-		longest = max(longest, c.Sent())
-	}
-	name := b.name + "-commands"
-	var l lockimpl.Lock
-	var err error
-	call(c, func() { l, err = c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace}) })
-	if err != nil {
-		return longest
-	}
-	call(other, func() { _, _ = other.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace}) })
-	if r.able.extends {
-		call(c, func() { l, _ = c.Extend(l, long) })
-	}
-	call(c, func() { _ = c.Release(l) })
-	return longest
-}
-
 // stalled starts a call of c and holds it up before its n-th command. It is nil, and the
 // call has returned, if the call has fewer. A fault may hit the command before.
 func (b *bench) stalled(c *client, n int, call func(), before ...wire.Action) *lockclient.Stall {

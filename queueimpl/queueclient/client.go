@@ -355,16 +355,6 @@ func (c *Client) Comes(ctx context.Context, of variant.Property, id string) (que
 	return got, err
 }
 
-// FirstOf runs steps until one fails.
-func FirstOf(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // DeclaredAs returns the declared answer that an error is or wraps, or nil.
 func DeclaredAs(err error) error {
 	for _, d := range []error{queueimpl.ErrEmpty, queueimpl.ErrLocked, queueimpl.ErrChanged, queueimpl.ErrLost, queueimpl.ErrBadCall} {

@@ -175,6 +175,19 @@ func (c *Client) Settled(ctx context.Context) (map[string]int, error) {
 	}
 }
 
+// InTurn reports whether a pop hands out the first of several tasks.
+func (b Bench) InTurn(ctx context.Context) (bool, error) {
+	c := b.Client()
+	c.Name += "-in-turn"
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := c.Enter(ctx, TheInterface, id); err != nil {
+			return false, err
+		}
+	}
+	got, err := c.Take(ctx, 1)
+	return err == nil && len(got) > 0 && got[0].ID == "a", nil
+}
+
 // Loses tells whether a flaw takes a promise back under a fault.
 func Loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) bool {
 	return !Keeps(v, p) || slices.ContainsFunc(v.Flaws, func(f variant.Flaw) bool {

@@ -31,7 +31,7 @@ const (
 var (
 	idsOf      = queueclient.IDsOf
 	say        = queueclient.Say
-	firstOf    = queueclient.FirstOf
+	firstOf    = suitetest.FirstOf
 	numbered   = queueclient.Numbered
 	declaredAs = queueclient.DeclaredAs
 	early      = queueclient.Early

@@ -43,7 +43,7 @@ func consumerDies(ctx context.Context, b bench) error {
 	if loses(b.Variant, variant.NoLostTask, variant.Crash) {
 		lost = 1
 	}
-	inTurn, err := handsOutInTurn(ctx, b)
+	inTurn, err := b.InTurn(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,19 +93,6 @@ func consumerDies(ctx context.Context, b bench) error {
 		}
 		return c.Usable(ctx, "after the death of a consumer in its pop", ids...)
 	})
-}
-
-// handsOutInTurn reports whether a pop hands out the first of several tasks.
-func handsOutInTurn(ctx context.Context, b bench) (bool, error) {
-	c := b.Client()
-	c.Name += "-in-turn"
-	for _, id := range []string{"a", "b", "c"} {
-		if _, err := c.Enter(ctx, theInterface, id); err != nil {
-			return false, err
-		}
-	}
-	got, err := c.Take(ctx, 1)
-	return err == nil && len(got) > 0 && got[0].ID == "a", nil
 }
 
 // lostRequest: a pop of several tasks of which a command was never executed. All other tasks that

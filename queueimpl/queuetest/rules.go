@@ -495,52 +495,6 @@ func ignoresClaimed(ctx context.Context, b bench) (bool, error) {
 	return err == nil && len(in) == 0, nil
 }
 
-// claimedAgain enqueues the id of a task that a client has. If it is entered, it is a task of its own: it is there when the
-// other one is done.
-func claimedAgain(ctx context.Context, b bench) error {
-	c, had, err := lent(ctx, b, long)
-	if err != nil {
-		return err
-	}
-	in, err := c.Enqueue(ctx, c.Name, "a")
-	if err != nil {
-		return broken(theInterface, "enqueue of the id of a task that a client has answered %q", err)
-	}
-	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, had); err != nil && (!errors.Is(err, queueimpl.ErrLost) || len(in) == 0) {
-		return broken(theInterface, "ack of a task whose id had been enqueued again answered %q", err)
-	}
-	if len(in) == 0 {
-		return c.Usable(ctx, "after the id of a task was enqueued while a client had it, and the task was done", "a")
-	}
-	return c.GetsAll(ctx, "its id was entered again while a client had the task, and that task was done", "a")
-}
-
-// repeatsAmongMany enqueues ids again that wait in the middle and at the ends of a long queue.
-func repeatsAmongMany(ctx context.Context, b bench) error {
-	const batch = 100
-	n := b.Fits(ctx, 3000, 12*batch, 4*time.Second)
-	if b.Pass != nil {
-		n = min(n, 1200) // an emulation takes its time
-	}
-	c := b.Client()
-	ids := numbered(n / batch * batch)
-	for all := range slices.Chunk(ids, batch) {
-		if _, err := c.Enter(ctx, theInterface, all...); err != nil {
-			return err
-		}
-	}
-	for _, i := range []int{0, len(ids) / 2, len(ids) - 1} {
-		in, err := c.Enqueue(ctx, c.Name, ids[i])
-		if err != nil {
-			return broken(theInterface, "enqueue of an id that waits among %d answered %q", len(ids), err)
-		}
-		if len(in) > 0 {
-			return broken(variant.OneEntryPerID, "%q was entered again while it waited as number %d of %d", ids[i], i+1, len(ids))
-		}
-	}
-	return nil
-}
-
 // bothHad has a client pop two tasks, neither of which comes back before both are there: a machine
 // that is held up between two pops for longer than the visibility timeout begins again, on another
 // queue and with a longer one. lasts changes the options accordingly.

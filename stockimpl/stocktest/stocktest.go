@@ -488,23 +488,12 @@ func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64
 	case err != nil:
 		return broken(of, "state: %w", err)
 	case s.Left+s.Reserved != left, s.Sold != sold && s.Sold != stockimpl.Unsaid:
-		switch counted := s.Left + s.Reserved; {
-		case of == variant.NoOversell && counted < left && y.b.promises(variant.NoUndersell):
+		if less := s.Left+s.Reserved < left; less && of == variant.NoOversell && y.b.promises(variant.NoUndersell) {
 			of = variant.NoUndersell
-		case of == variant.NoUndersell && counted > left && y.b.promises(variant.NoOversell):
-			of = variant.NoOversell
 		}
 		return broken(of, "State says %v; want %d left or reserved, %d sold", s, left, sold)
 	}
 	return nil
 }
 
-// firstOf runs steps until one fails.
-func firstOf(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var firstOf = suitetest.FirstOf
