@@ -21,6 +21,9 @@ func Strtod(s string) (f float64, rest string, ok bool) {
 		return 0, s, false
 	}
 	text := t[:n]
+	if strings.EqualFold(strings.TrimLeft(text, "+-"), "nan") { // Go reads none with a sign
+		return math.NaN(), t[n:], true
+	}
 	if low := strings.ToLower(text); strings.Contains(low, "0x") && !strings.Contains(low, "p") {
 		text += "p0"
 	}
