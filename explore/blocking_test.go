@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"oversell/history"
 	"oversell/lockimpl"
+	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
 	"oversell/server"
@@ -96,6 +98,96 @@ func TestBlockingCommands(t *testing.T) {
 		servers := []*redis.Options{opentest.Open(t, server.Spec{Target: "process"}).Options(0, server.ConnOptions{})}
 		if p, err := Replay(t.Context(), c, r.Counterexample, servers); err != nil || p == nil || p.Name != variant.MutualExclusion {
 			t.Errorf("the schedule, on a real server: %v, %v; want that mutual-exclusion is broken", p, err)
+		}
+	}
+}
+
+// readers is a queue on a stream, whose consumers wait for entries. One that acknowledges as it reads (NOACK), and deletes the
+// entry, loses what a consumer had that died.
+type readers struct {
+	env   variant.Env
+	noAck bool
+}
+
+func (q readers) Enqueue(ctx context.Context, name string, ids ...string) (entered []queueimpl.Task, err error) {
+	for _, id := range ids {
+		entered = append(entered, queueimpl.Task{ID: id})
+		err = errors.Join(err, q.env.Redis[0].XAdd(ctx, &redis.XAddArgs{Stream: name, Values: []string{"id", id}}).Err())
+	}
+	return entered, err
+}
+
+func (q readers) Pop(ctx context.Context, name string, _ int) ([]queueimpl.Task, error) {
+	rdb := q.env.Redis[0]
+	if err := rdb.XGroupCreateMkStream(ctx, name, "g", "0").Err(); err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return nil, err
+	}
+	if !q.noAck { // what another consumer has had for too long comes first
+		old, _, err := rdb.XAutoClaim(ctx, &redis.XAutoClaimArgs{Stream: name, Group: "g", Consumer: "c", MinIdle: time.Second, Start: "0", Count: 1}).Result()
+		if err != nil || len(old) > 0 {
+			return tasksOf(old), err
+		}
+	}
+	read, err := rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{name, ">"}, Count: 1, Block: 500 * time.Millisecond, NoAck: q.noAck}).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, queueimpl.ErrEmpty
+	}
+	if err != nil {
+		return nil, err
+	}
+	tasks := tasksOf(read[0].Messages)
+	if q.noAck {
+		err = rdb.XDel(ctx, name, tasks[0].Receipt).Err()
+	}
+	return tasks, err
+}
+
+func tasksOf(entries []redis.XMessage) (tasks []queueimpl.Task) {
+	for _, e := range entries {
+		tasks = append(tasks, queueimpl.Task{ID: e.Values["id"].(string), Receipt: e.ID})
+	}
+	return tasks
+}
+
+func (q readers) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	if q.noAck {
+		return nil
+	}
+	n, err := q.env.Redis[0].XAck(ctx, name, "g", t.Receipt).Result()
+	if err == nil && n == 0 {
+		return queueimpl.ErrLost
+	}
+	return errors.Join(err, q.env.Redis[0].XDel(ctx, name, t.Receipt).Err())
+}
+
+func (q readers) State(ctx context.Context, name string) (s queueimpl.State, err error) {
+	entries, err := q.env.Redis[0].XRange(ctx, name, "-", "+").Result()
+	if err != nil {
+		return s, err
+	}
+	s.Waiting = tasksOf(entries) // or claimed
+	return s, nil
+}
+
+// TestBlockingReads checks that queues whose consumers wait for entries of a stream are searched.
+func TestBlockingReads(t *testing.T) {
+	t.Parallel()
+	queue, _ := scenarios.Find("queue")
+	for _, noAck := range []bool{false, true} {
+		c := Config{
+			Exhaustive: true, Look: []history.Promise{{Of: variant.Queue, Property: variant.NoLostTask}},
+			Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1, Crashes: 1, TimeMS: 60_000},
+			Run: scenarios.Config{Scenario: queue, Queue: queueimpl.Variant{
+				Name: "readers", AtLeastOnce: true, New: func(env variant.Env, _ queueimpl.Options) queueimpl.Queue { return readers{env, noAck} },
+			}},
+		}
+		r, err := Run(t.Context(), c)
+		want := reports.Pass
+		if noAck {
+			want = reports.Violated
+		}
+		if err != nil || r.Verdict != want || r.Stats.Entered == 0 {
+			t.Errorf("a queue that acknowledges as it reads (%t): %s, %s, %v, %d deliveries; want %s", noAck, r.Verdict, r.Why, err, r.Stats.Entered, want)
 		}
 	}
 }

@@ -912,7 +912,7 @@ func (c *Config) properties(r reports.Exploration, rests string) (ps []reports.P
 		case cx != nil && cx.Of == p.Of && cx.Property == p.Property:
 			row.Result, row.Why = reports.Broken, cx.Sentence
 		case cx != nil:
-			row.Why = "the search ended when it found another promise broken"
+			row.Why = "the search ended when it found another promise broken; name this one to judge it (--property)"
 		case r.Verdict == reports.Pass && c.Bounds.Clients == 1 && !c.testedAlone(p):
 			row.Why = uncontended
 		case r.Verdict == reports.Pass, r.Why == rests && p.Of != variant.Lock, r.Why == unkeyed && p != ownerOnly,

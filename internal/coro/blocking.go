@@ -6,73 +6,145 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A command that waits at the server for an element of one list is parked as the command that does not wait, up to three
-// times: at once, after a Pause in which others may act, and when its timeout is over. So it gets an element at any moment
-// at which there is one, or none when its timeout is over.
+// A command that waits at the server for an element of one list or sorted set, or for entries of streams, is parked as the
+// command that does not wait, up to three times: at once, after a Pause in which others may act, and when its timeout is over.
+// So it gets an element at any moment at which there is one, or none when its timeout is over.
 
-// unwaiting returns the command that does the same and does not wait, its timeout, and the answer to the command if the
-// other one took an element. It returns nil if the command does not wait, waits for several keys, or for ever.
-func unwaiting(cmd redis.Cmder) (args []any, limit time.Duration, answer func(element string) string) {
+// waiting is the command that does the same and does not wait.
+type waiting struct {
+	args  []any
+	limit time.Duration
+	// answer makes the reply of the command that waits from that of the other one, which is not nil; ok is false if that says that
+	// there is nothing.
+	answer func(reply any) (text string, ok bool)
+}
+
+// unwaiting returns nil if the command does not wait, waits for several keys of lists or sorted sets, for entries that come after
+// the call ("$"), or for ever.
+func unwaiting(cmd redis.Cmder) *waiting {
 	name := cmd.Name()
-	if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush"}, name) {
-		return nil, 0, nil
+	if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax", "xread", "xreadgroup"}, name) {
+		return nil
 	}
 	given, ok := wire(cmd.Args())
 	if !ok {
-		return nil, 0, nil
+		return nil
 	}
-	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	same := func(reply any) (string, bool) { return encoded(reply), true }
 	last := len(given) - 1
+	var w waiting
 	switch {
 	case (name == "blpop" || name == "brpop") && last == 2:
-		args = []any{name[1:], given[1]}
-		answer = func(element string) string { return "*2\r\n" + bulk(given[1]) + bulk(element) }
+		w = waiting{args: []any{name[1:], given[1]}, answer: func(element any) (string, bool) { return encoded([]any{given[1], element}), true }}
 	case name == "blmove" && last == 5:
-		args, answer = []any{"lmove", given[1], given[2], given[3], given[4]}, bulk
+		w = waiting{args: []any{"lmove", given[1], given[2], given[3], given[4]}, answer: same}
 	case name == "brpoplpush" && last == 3:
-		args, answer = []any{"rpoplpush", given[1], given[2]}, bulk
+		w = waiting{args: []any{"rpoplpush", given[1], given[2]}, answer: same}
+	case (name == "bzpopmin" || name == "bzpopmax") && last == 2:
+		w = waiting{args: []any{name[1:], given[1]}, answer: func(reply any) (string, bool) {
+			member, _ := reply.([]any)
+			return encoded(append([]any{given[1]}, member...)), len(member) > 0
+		}}
+	case name == "xread" || name == "xreadgroup":
+		return unwaitingRead(given, same)
 	default:
-		return nil, 0, nil
+		return nil
 	}
 	seconds, err := strconv.ParseFloat(given[last], 64)
 	if err != nil || seconds <= 0 || seconds > 1e9 {
-		return nil, 0, nil
+		return nil
 	}
-	return args, time.Duration(seconds * float64(time.Second)), answer
+	w.limit = time.Duration(seconds * float64(time.Second))
+	return &w
+}
+
+// unwaitingRead is unwaiting for a command that reads streams.
+func unwaitingRead(given []string, same func(any) (string, bool)) *waiting {
+	w := &waiting{answer: same}
+	for i := 0; i < len(given); i++ {
+		switch word := strings.ToLower(given[i]); {
+		case word == "streams":
+			if slices.Contains(given[i:], "$") || w.limit <= 0 {
+				return nil
+			}
+			for _, rest := range given[i:] {
+				w.args = append(w.args, rest)
+			}
+			return w
+		case word == "block" && i+1 < len(given):
+			ms, err := strconv.ParseInt(given[i+1], 10, 64)
+			if err != nil || ms <= 0 || ms > 1e12 {
+				return nil
+			}
+			w.limit = time.Duration(ms) * time.Millisecond
+			i++
+		case word == "group" && i+2 < len(given): // two names follow
+			w.args = append(w.args, given[i], given[i+1], given[i+2])
+			i += 2
+		default:
+			w.args = append(w.args, given[i])
+		}
+	}
+	return nil
+}
+
+// encoded returns a reply as a server sends it.
+func encoded(reply any) string {
+	switch v := reply.(type) {
+	case nil:
+		return "$-1\r\n"
+	case string:
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v)
+	case []any:
+		var b strings.Builder
+		fmt.Fprintf(&b, "*%d\r\n", len(v))
+		for _, e := range v {
+			b.WriteString(encoded(e))
+		}
+		return b.String()
+	}
+	return fmt.Sprintf(":%v\r\n", reply)
 }
 
 // wait carries out a command that waits, by one that does not.
-func (h hook) wait(ctx context.Context, cmd redis.Cmder, args []any, limit time.Duration, answer func(string) string, next redis.ProcessHook) error {
-	take := func() (string, error) {
-		at := redis.NewStringCmd(ctx, args...)
-		err := h.process(ctx, []redis.Cmder{at}, false, func(ctx context.Context) error { return next(ctx, at) })
-		return at.Val(), err
+func (h hook) wait(ctx context.Context, cmd redis.Cmder, w *waiting, next redis.ProcessHook) error {
+	take := func() (text string, ok bool, err error) {
+		at := redis.NewCmd(ctx, w.args...)
+		switch err := h.process(ctx, []redis.Cmder{at}, false, func(ctx context.Context) error { return next(ctx, at) }); {
+		case errors.Is(err, redis.Nil):
+			return "", false, nil
+		case err != nil:
+			return "", false, err
+		}
+		text, ok = w.answer(at.Val())
+		return text, ok, nil
 	}
-	element, err := take()
+	text, ok, err := take()
 	for _, pass := range []func(c *Client){
 		func(c *Client) { c.park(ctx, Request{Kind: Pause, Label: "wait"}, true) },
-		func(c *Client) { _ = ticker{c}.Sleep(ctx, limit) }, // it ends early only with ctx
+		func(c *Client) { _ = ticker{c}.Sleep(ctx, w.limit) }, // it ends early only with ctx
 	} {
 		c := h.owner.Load()
-		if !errors.Is(err, redis.Nil) || c == nil || !c.own() {
+		if ok || err != nil || c == nil || !c.own() {
 			break
 		}
 		if pass(c); ctx.Err() != nil {
 			return FailAll([]redis.Cmder{cmd}, context.Cause(ctx))
 		}
-		element, err = take()
+		text, ok, err = take()
 	}
 	switch {
-	case err == nil:
-		return h.say(answer(element), func() error { return next(ctx, cmd) })
-	case errors.Is(err, redis.Nil):
-		return h.say("*-1\r\n", func() error { return next(ctx, cmd) })
+	case err != nil:
+		cmd.SetErr(err)
+		return err
+	case !ok:
+		text = "*-1\r\n"
 	}
-	cmd.SetErr(err)
-	return err
+	return h.say(text, func() error { return next(ctx, cmd) })
 }

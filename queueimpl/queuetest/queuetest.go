@@ -44,6 +44,9 @@
 // it could not be completed because calls are slow, it is skipped; a failure is never the suite's
 // own timeout.
 //
+// There are limits of size: up to 20,000 tasks wait, one is enqueued again among up to 3,000, up to 1,500 claims go on beside one that
+// has run out, and a client is interrupted at up to ten commands of a call. What goes wrong only beyond them is not found.
+//
 // No rule sleeps for a fixed time. On a real clock a rule polls until the expected event has
 // happened, and checks that it was not too early; on a virtual clock ([Bench.Pass]) it also
 // checks that it happens at exactly the right time.
