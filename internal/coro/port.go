@@ -149,6 +149,9 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 		if c.options.Scripts.missing(r.Commands[0]) {
 			return p.say(noScript, send)
 		}
+		if exist := c.options.Scripts.exist(r.Commands[0]); exist != "" {
+			return p.say(exist, send)
+		}
 		if loaded := c.options.Scripts.loads(r.Commands[0]); loaded != "" {
 			return p.say(loaded, send)
 		}

@@ -148,6 +148,22 @@ func TestCommandsOfEveryType(t *testing.T) {
 			n, err := script.EvalSha(ctx, c, []string{"x"}).Int()
 			return fmt.Sprint(sha, " ", n), err
 		})},
+		// Nor is the question whether a script is there.
+		{"evalsha " + script.Hash() + " 1 x", ":7\r\n", "[false] [true] 7 <nil>", one(func(ctx context.Context, c redis.UniversalClient) (string, error) {
+			before, err := script.Exists(ctx, c).Result()
+			if err != nil {
+				return "", err
+			}
+			if err := script.Load(ctx, c).Err(); err != nil {
+				return "", err
+			}
+			after, err := script.Exists(ctx, c).Result()
+			if err != nil {
+				return "", err
+			}
+			n, err := script.EvalSha(ctx, c, []string{"x"}).Int()
+			return fmt.Sprint(before, " ", after, " ", n), err
+		})},
 		{"Do it 1.5", "*1\r\n*1\r\n:3\r\n", "[[3]] <nil>", one(func(ctx context.Context, c redis.UniversalClient) (any, error) {
 			return c.Do(ctx, "Do", "it", 1.5).Result()
 		})},

@@ -102,17 +102,35 @@ func (s *Scripts) normalize(command []string) {
 
 // missing reports whether a command calls a script that was not seen.
 func (s *Scripts) missing(command []string) bool {
-	if len(command) < 2 || !rediscmd.Is(command[0], rediscmd.RunsHash) {
-		return false
+	return len(command) >= 2 && rediscmd.Is(command[0], rediscmd.RunsHash) && !s.there(command[1])
+}
+
+// exist returns the reply to a SCRIPT EXISTS, by what the servers know. It is empty for other commands.
+func (s *Scripts) exist(command []string) string {
+	if len(command) < 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "exists") {
+		return ""
 	}
-	if _, known := s.Text(command[1]); known {
-		return false
+	reply := fmt.Sprintf("*%d\r\n", len(command)-2)
+	for _, sha := range command[2:] {
+		if s.there(sha) {
+			reply += ":1\r\n"
+		} else {
+			reply += ":0\r\n"
+		}
+	}
+	return reply
+}
+
+// there reports whether a script was seen, and notes that a client asked for it.
+func (s *Scripts) there(sha string) bool {
+	if _, known := s.Text(sha); known {
+		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
 		s.asked = map[string]bool{}
 	}
-	s.asked[strings.ToLower(command[1])] = true
-	return true
+	s.asked[strings.ToLower(sha)] = true
+	return false
 }
