@@ -97,6 +97,7 @@ func (c *Client) Connect() error {
 		l.proxy = p
 		c.Links = append(c.Links, l)
 		o.Addr = p.Addr()
+		o.MaxConcurrentDials = 2 // a call that gives up leaves its dial behind: on a busy machine there would be thousands
 		conn := redis.NewClient(o)
 		conn.AddHook(counted{&c.Hooked, &c.Hashed})
 		c.conns = append(c.conns, conn)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"oversell/clock"
@@ -225,6 +226,9 @@ func (b *bench) doubted(from time.Time, ttl time.Duration) {
 // judged returns err, unless the lock was refused, or waited for in vain, while an earlier Acquire or Release without an
 // answer may have left it held, because its lease is not over. A doubt does not excuse refusals for a long time before it.
 func (b *bench) judged(err error) error {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return unjudged("connections pile up on a busy machine", err)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var w *breach

@@ -75,6 +75,8 @@ func (b *bench) client(changes ...change) *client {
 // failure is the value with which a rule panics when it cannot go on.
 type failure struct{ error }
 
+func (f failure) Unwrap() error { return f.error }
+
 // thread returns another thread of the program of a client.
 func (c *client) thread() *client { return &client{c.Thread(), c.b, c.line} }
 

@@ -317,17 +317,26 @@ func (b Bench) Until(ctx context.Context, what string, happened func() (bool, er
 		}
 		if b.Pass == nil {
 			if waited := time.Since(start); waited > LongEnough {
-				return &Never{what, waited}
+				return &Never{what, waited, b.holds(ctx)}
 			}
 			if err := (clock.Real{}).Sleep(ctx, Look); err != nil {
-				return &Never{what, time.Since(start)}
+				return &Never{what, time.Since(start), ""}
 			}
 			continue
 		}
 		if b.Pass(Look); n == looks {
-			return &Never{what, looks * Look}
+			return &Never{what, looks * Look, b.holds(ctx)}
 		}
 	}
+}
+
+// holds says how many tasks the queue has, if it says so itself.
+func (b Bench) holds(ctx context.Context) string {
+	s, err := b.Client().State(ctx, b.Queue)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; by its state %d wait, and %d are claimed", len(s.Waiting), len(s.Claimed))
 }
 
 // Comes pops, with this client alone, until a task comes, and expects that task to be id.

@@ -13,10 +13,11 @@ import (
 type Never struct {
 	What  string
 	After time.Duration
+	Holds string // what the queue holds, as the end of a sentence
 }
 
 func (n *Never) Error() string {
-	return fmt.Sprintf("%s has not happened in %v", n.What, n.After.Round(time.Millisecond))
+	return fmt.Sprintf("%s has not happened in %v%s", n.What, n.After.Round(100*time.Millisecond), n.Holds)
 }
 
 // Near: if reading a queue takes less than this, slow calls are not the reason why a rule ran
