@@ -640,7 +640,7 @@ func TestWaitingThatIsUnknown(t *testing.T) {
 			until, token := env.Clock.Now().Add(o.TTL), env.Token()
 			err := put(ctx, env, lockKey, token, o.TTL)
 			if errors.Is(err, lockimpl.ErrHeld) && o.MaxTries != 1 {
-				if err := env.Redis[0].BZPopMin(ctx, time.Second, "released").Err(); err != nil {
+				if err := env.Redis[0].BZPopMin(ctx, time.Second, "released", "freed").Err(); err != nil {
 					return time.Time{}, "", err
 				}
 			}
