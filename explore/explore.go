@@ -313,46 +313,33 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 	return runConcrete(ctx, c, began, why)
 }
 
+// oneEntry is the promise that an id is in a queue once.
 var oneEntry = history.Promise{Of: variant.Queue, Property: variant.OneEntryPerID}
 
-// repeated searches again for the promises that hold, in half of the time that is left, with a producer that enqueues an id
-// again, if the queue promises one entry for each. again is as for search.
+// repeated searches again for the promises that hold, in half of the time that is left, if the queue promises one entry for each
+// id: the producer enqueues an id again. again is as for search.
 func (c Config) repeated(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) (_ reports.Exploration, again error) {
 	if !held(r) || c.Run.Repeat > 0 || !c.Run.Scenario.Uses(variant.Queue) || !slices.Contains(c.Look, oneEntry) {
 		return r, nil
 	}
 	row := &r.Properties[slices.IndexFunc(r.Properties, func(p reports.Property) bool { return p.Of == oneEntry.Of && p.Name == oneEntry.Property })]
+	if c.Bounds.Tries == 1 {
+		leaveOpen(&r, row, "the producer enqueues only one id (--tries)")
+		return r, nil
+	}
 	twice := c
 	twice.Run.Repeat = 1
-	var s reports.Exploration
-	var err error
-	if c.Bounds.Tries > 1 {
-		s, again, err = twice.search(ctx, began, 2, naming, !c.Plain)
-		if errors.Is(again, errOrdered) {
-			s, again, err = twice.search(ctx, began, 2, naming, false)
-		}
-		r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
-	}
+	s, why, again := twice.further(ctx, began, 2, naming, &r)
 	switch {
 	case again != nil:
 		return r, again
-	case err == nil && s.Verdict == reports.Violated:
-		s.Bounds = c.Bounds
-		s.Stats = sum(r.Stats, s.Stats)
+	case s.Verdict == reports.Violated:
 		return s, nil
-	case err == nil && held(s):
+	case why != "":
+		leaveOpen(&r, row, "no id was enqueued again: "+why)
+	default:
 		row.Why += fmt.Sprintf(", also if an id is enqueued again (%s)", phrase.Count(s.Stats.States, "more state"))
-		return r, nil
 	}
-	why := "the time was over"
-	switch {
-	case c.Bounds.Tries == 1:
-		why = "the producer enqueues only once (--tries)"
-	case err != nil:
-		why = phrase.OneLine(err.Error())
-	}
-	row.Result, row.Why = reports.Unknown, "no id was enqueued again: "+why
-	r.NotChecked = append(r.NotChecked, "ids that are enqueued again: "+why)
 	return r, nil
 }
 
@@ -371,28 +358,47 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 	inside := c
 	inside.inside = true
 	inside.Bounds.Crashes, inside.Bounds.Late = 0, 0
-	s, again, err := inside.search(ctx, began, 1, naming, !c.Plain)
-	if errors.Is(again, errOrdered) {
-		s, again, err = inside.search(ctx, began, 1, naming, false)
-	}
-	r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
+	s, why, again := inside.further(ctx, began, 1, naming, &r)
 	switch {
 	case again != nil:
 		return r, again
-	case err == nil && s.Verdict == reports.Violated:
-		s.Bounds = c.Bounds
-		s.Stats = sum(r.Stats, s.Stats)
+	case s.Verdict == reports.Violated:
 		return s, nil
-	case err == nil && held(s):
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s)", times, phrase.Count(s.Stats.States, "more state")))
-	default:
-		why := "the time was over"
-		if err != nil {
-			why = phrase.OneLine(err.Error())
-		}
+	case why != "":
 		r.NotChecked = append(r.NotChecked, "moments inside "+times+" at which nothing ends: "+why)
+	default:
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s)", times, phrase.Count(s.Stats.States, "more state")))
 	}
 	return r, nil
+}
+
+// further runs a search after r, in 1/parts of the time that is left, and adds its time to r. If it finds a violation, the effort of
+// r is added to it. why is empty if it finds a violation or ends without one; again is as for search.
+func (c Config) further(ctx context.Context, began time.Time, parts int, naming names.Naming, r *reports.Exploration) (s reports.Exploration, why string, again error) {
+	s, again, err := c.search(ctx, began, parts, naming, !c.Plain)
+	if errors.Is(again, errOrdered) {
+		s, again, err = c.search(ctx, began, parts, naming, false)
+	}
+	r.Stats.ElapsedMS = max(r.Stats.ElapsedMS, float64(time.Since(began).Milliseconds()))
+	switch {
+	case err != nil:
+		return reports.Exploration{}, phrase.OneLine(err.Error()), again
+	case s.Verdict == reports.Violated:
+		s.Bounds, s.Stats = r.Bounds, sum(r.Stats, s.Stats)
+	case !held(s):
+		why = "the time was over"
+	}
+	return s, why, again
+}
+
+// leaveOpen takes back that a promise holds, since nothing put it to the test. If no other promise holds, the search is
+// inconclusive.
+func leaveOpen(r *reports.Exploration, p *reports.Property, why string) {
+	p.Result, p.Why = reports.Unknown, why
+	r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s of the %s: %s", p.Name, p.Of, why))
+	if r.Verdict == reports.Pass && !slices.ContainsFunc(r.Properties, func(p reports.Property) bool { return p.Result == reports.Holds }) {
+		r.Verdict, r.Why = reports.Inconclusive, "nothing put the promises to the test"
+	}
 }
 
 // search runs one search in 1/parts of the remaining time. If again is not nil, it is the reason why the search must be
@@ -706,7 +712,7 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 		}
 	}
 	r.Properties = c.properties(r, rests)
-	x.leaveOpen(c, &r)
+	x.leaveUntried(c, &r)
 	if open := unjudged(r.Properties); r.Verdict == reports.Pass && open != "" {
 		r.Why += "; no search judges " + open
 	}
@@ -717,27 +723,16 @@ func (x *search) result(c Config, start state, stats reports.Effort) (reports.Ex
 	return r, nil
 }
 
-// leaveOpen takes back that a promise of a queue holds where nothing put it to the test.
-func (x *search) leaveOpen(c Config, r *reports.Exploration) {
-	holds := false
+// leaveUntried leaves the promises of a queue open that the search did not put to the test.
+func (x *search) leaveUntried(c Config, r *reports.Exploration) {
 	for i := range r.Properties {
-		p := &r.Properties[i]
-		why := ""
-		switch {
-		case p.Result != reports.Holds:
-		case p.Of == variant.Queue && p.Name == variant.NotEarly && c.Run.Delay == 0:
-			why = "no task is delayed in a search"
-		case p.Of == variant.Queue && p.Name == variant.InOrder && !x.rules.Ordered():
-			why = "no task was due later than another: no time passed between them, or their scores are not times"
+		switch p := &r.Properties[i]; {
+		case p.Of != variant.Queue || p.Result != reports.Holds:
+		case p.Name == variant.NotEarly && c.Run.Delay == 0:
+			leaveOpen(r, p, "no task was delayed")
+		case p.Name == variant.InOrder && !x.rules.Ordered():
+			leaveOpen(r, p, "no task was handed out while one waited that was due later: no time passed between them, or their scores are not times")
 		}
-		if why != "" {
-			p.Result, p.Why = reports.Unknown, why
-			r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s of the queue: %s", p.Name, why))
-		}
-		holds = holds || p.Result == reports.Holds
-	}
-	if r.Verdict == reports.Pass && !holds {
-		r.Verdict, r.Why = reports.Inconclusive, "nothing put the promises to the test"
 	}
 }
 

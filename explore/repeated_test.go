@@ -15,7 +15,7 @@ import (
 	"oversell/variant"
 )
 
-// unique is a list of ids. Its enqueue replies the length, or 0 for an id that it did not add.
+// unique is a queue made of one list of ids. The script enqueue replies 0 if it did not add the id.
 type unique struct {
 	tired
 	enqueue *redis.Script
@@ -64,7 +64,7 @@ func TestRepeatedIDs(t *testing.T) {
 	}{
 		{"each id once", byPosition, 2, reports.Pass, "also if an id is enqueued again"},
 		{"each id as often as it comes", always, 2, reports.Violated, "task 0.1 stands twice in the queue"},
-		{"one enqueue", always, 1, reports.Pass, "no id was enqueued again: the producer enqueues only once"},
+		{"one enqueue", always, 1, reports.Pass, "the producer enqueues only one id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Config{Bounds: reports.Bounds{Clients: 2, Tries: tt.tries}}

@@ -81,8 +81,8 @@ func (q *queue) linear() monitor.Verdict {
 }
 
 // leftOver finds a task that the final audit lists as waiting although no client had enqueued it, or although it was
-// taken after its every enqueue. A queue that hands a task out again may have put it back itself. An audit that is not
-// final, since an operation without an answer may go on, says as much about the tasks that it lists.
+// taken after its every enqueue. A queue that hands a task out again may have put it back itself. This also holds for an audit that
+// overlaps an operation without an answer, and so is not final.
 func (q *queue) leftOver() (why string, witness []history.Op) {
 	if q.Ended || q.handsOutAgain() {
 		return "", nil

@@ -97,9 +97,6 @@ func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Brea
 	}
 	t.pops |= p.underway(history.Pop, nil)
 	due := max(0, op.Until)
-	if r.task.order && due > 0 {
-		r.later.Store(true)
-	}
 	switch {
 	case t.flags&taskTangled != 0 || t.unknown > 0:
 		due = 0
@@ -117,8 +114,9 @@ func (r *Rules) enqueued(p *past, client int, op *history.Op, d *doing) (b *Brea
 	return b
 }
 
-// Ordered reports whether a task was due later than another, so that an order was judged.
-func (r *Rules) Ordered() bool { return r.later.Load() }
+// Ordered reports whether a task was handed out while another one waited that was due, but later. Otherwise in-order was not put to
+// the test.
+func (r *Rules) Ordered() bool { return r.ordered.Load() }
 
 // dequeues notes that a task may be withdrawn.
 func (r *Rules) dequeues(p *past, client int, op *history.Op) {
@@ -183,7 +181,13 @@ func (r *Rules) inOrder(p *past, t *task, client int, now time.Duration) *Breach
 	}
 	for i := range p.tasks {
 		e := &p.tasks[i]
-		if e.puts == 1 && e.takes == 0 && e.due > 0 && e.due < t.due && e.pops&bit == 0 && e.flags&taskPerhaps == 0 {
+		if e.puts != 1 || e.takes > 0 || e.due <= 0 || e.pops&bit != 0 || e.flags&taskPerhaps != 0 {
+			continue
+		}
+		if t.due < e.due && e.due <= now {
+			r.ordered.Store(true)
+		}
+		if e.due < t.due {
 			return broken(variant.Queue, variant.InOrder, "task %v, due at %s, was handed to client %d before task %v, which was due at %s",
 				t.what, ms(t.due), client, e.what, ms(e.due))
 		}

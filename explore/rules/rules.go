@@ -46,7 +46,7 @@ type Rules struct {
 	final   bool         // a buyer who has an answer does not send the order again
 	renews  bool         // the lock renews leases in the background
 	repeats bool         // ids are enqueued again
-	later   *atomic.Bool // a task was due later than the start
+	ordered *atomic.Bool // see Ordered
 	single  bool         // an effect is one command, and has not happened while it is under way
 	replace bool         // and then their entry is replaced
 
@@ -92,7 +92,7 @@ func (r *Rules) look(p history.Promise) *bool {
 // properties are looked for.
 func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 	r := &Rules{
-		later:   new(atomic.Bool),
+		ordered: new(atomic.Bool),
 		clients: clients, single: !c.Scenario.Uses(variant.Sale), stock: c.Stock, refunds: c.Refund > 0, repeats: c.Repeat > 0, renews: c.Lock.Renews,
 		final:   c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue),
 		replace: c.QueueOptions.Overwrite || slices.Contains(c.Queue.Promises, variant.OneEntryPerID),

@@ -12,21 +12,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A command that waits at the server for an element of one list or sorted set, or for entries of streams, is parked as the
-// command that does not wait, up to three times: at once, after a Pause in which others may act, and when its timeout is over.
-// So it gets an element at any moment at which there is one, or none when its timeout is over.
+// A command that blocks until a list or a sorted set has an element, or a stream an entry, is replaced by its non-blocking form, which
+// is sent up to three times: at once, after a Pause in which others may act, and when the timeout is over. So it gets an element at
+// any moment at which there is one, or none when its timeout is over.
 
-// waiting is the command that does the same and does not wait.
+// waiting is a command that blocks, such as BLPOP.
 type waiting struct {
-	args  []any
-	limit time.Duration
-	// answer makes the reply of the command that waits from that of the other one, which is not nil; ok is false if that says that
-	// there is nothing.
+	args  []any         // the non-blocking command in its place, such as LPOP
+	limit time.Duration // its timeout
+	// answer turns the reply to the non-blocking command, which is not nil, into the reply to the blocking one; ok is false if there
+	// was no element.
 	answer func(reply any) (text string, ok bool)
 }
 
-// unwaiting returns nil if the command does not wait, waits for several keys of lists or sorted sets, for entries that come after
-// the call ("$"), or for ever.
+// unwaiting returns nil for a command that does not block, and for one that blocks on several lists or sorted sets, on entries added
+// after the call ("$"), or without a timeout: those are not known.
 func unwaiting(cmd redis.Cmder) *waiting {
 	name := cmd.Name()
 	if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax", "xread", "xreadgroup"}, name) {
@@ -64,7 +64,7 @@ func unwaiting(cmd redis.Cmder) *waiting {
 	return &w
 }
 
-// unwaitingRead is unwaiting for a command that reads streams.
+// unwaitingRead is unwaiting for XREAD and XREADGROUP: it takes BLOCK out.
 func unwaitingRead(given []string, same func(any) (string, bool)) *waiting {
 	w := &waiting{answer: same}
 	for i := 0; i < len(given); i++ {
@@ -94,7 +94,7 @@ func unwaitingRead(given []string, same func(any) (string, bool)) *waiting {
 	return nil
 }
 
-// encoded returns a reply as a server sends it.
+// encoded encodes a reply in RESP2.
 func encoded(reply any) string {
 	switch v := reply.(type) {
 	case nil:
@@ -112,7 +112,7 @@ func encoded(reply any) string {
 	return fmt.Sprintf(":%v\r\n", reply)
 }
 
-// wait carries out a command that waits, by one that does not.
+// wait carries out a blocking command by its non-blocking form.
 func (h hook) wait(ctx context.Context, cmd redis.Cmder, w *waiting, next redis.ProcessHook) error {
 	take := func() (text string, ok bool, err error) {
 		at := redis.NewCmd(ctx, w.args...)

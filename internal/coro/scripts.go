@@ -105,7 +105,7 @@ func (s *Scripts) missing(command []string) bool {
 	return len(command) >= 2 && rediscmd.Is(command[0], rediscmd.RunsHash) && !s.there(command[1])
 }
 
-// exist returns the reply to a SCRIPT EXISTS, by what the servers know. It is empty for other commands.
+// exist returns the reply to SCRIPT EXISTS: a server has every script that a client has sent so far. It is empty for other commands.
 func (s *Scripts) exist(command []string) string {
 	if len(command) < 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "exists") {
 		return ""
@@ -121,7 +121,7 @@ func (s *Scripts) exist(command []string) string {
 	return reply
 }
 
-// there reports whether a script was seen, and notes that a client asked for it.
+// there reports whether a script was seen. If not, it notes that a client asked for it; see Late.
 func (s *Scripts) there(sha string) bool {
 	if _, known := s.Text(sha); known {
 		return true

@@ -48,7 +48,7 @@ func UnmarshalNoting(text []byte, v any) (Names, error) {
 	return x.names, json.Unmarshal(x.out, v)
 }
 
-// InWords returns an error of Unmarshal in terms of the text: where it is no JSON, or which field has a value of another type.
+// InWords returns an error of Unmarshal in the terms of the text: in which line it is not JSON, or which field has a wrong type.
 func InWords(text []byte, err error) error {
 	syntax, kind := new(json.SyntaxError), new(json.UnmarshalTypeError)
 	switch {
@@ -59,29 +59,11 @@ func InWords(text []byte, err error) error {
 		what := strings.Replace(err.Error(), "unexpected end of JSON input", "it ends within the JSON text", 1)
 		return fmt.Errorf("line %d: %s", 1+bytes.Count(before, []byte("\n")), what)
 	case errors.As(err, &kind) && kind.Field == "":
-		return fmt.Errorf("it is %s; want %s", kind.Value, typeInWords(kind.Type))
+		return fmt.Errorf("it is a JSON %s, it must be %s", printable.Short(kind.Value), Wanted(kind.Type))
 	case errors.As(err, &kind):
-		return fmt.Errorf("%s is %s; want %s", kind.Field, kind.Value, typeInWords(kind.Type))
+		return fmt.Errorf("%q is a JSON %s, it must be %s", kind.Field, printable.Short(kind.Value), Wanted(kind.Type))
 	}
 	return err
-}
-
-func typeInWords(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return fmt.Sprintf("a whole number of %d bits", t.Bits())
-	case reflect.Float32, reflect.Float64:
-		return fmt.Sprintf("a number of %d bits", t.Bits())
-	}
-	return t.String()
 }
 
 // exact rewrites valid JSON so that package json reads it exactly.

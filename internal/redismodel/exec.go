@@ -120,8 +120,8 @@ func (x *exec) lookup(args []string) *command {
 	return nil
 }
 
-// noRedisHas reports whether no server has a command. Those of later servers and of modules are unknown to the model, not
-// missing.
+// noRedisHas reports whether no Redis server has a command of this name. Commands of later versions and of modules exist: they are
+// unknown to the model.
 func noRedisHas(name string) bool {
 	_, known := rediscmd.Find(name)
 	switch {
@@ -133,7 +133,7 @@ func noRedisHas(name string) bool {
 	return !strings.EqualFold(name, "post") && !strings.EqualFold(name, "host:") // a server closes the connection
 }
 
-// missing replies that no command has this name.
+// missing replies with the error of Redis for a command that does not exist.
 func (x *exec) missing(args []string) {
 	const most = 128
 	var first strings.Builder

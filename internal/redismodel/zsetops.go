@@ -147,7 +147,8 @@ func (o *zsetOperation) of(x *exec, sources []weighted) zset {
 			return slices.ContainsFunc(sources[1:], func(w weighted) bool { return w.find(m.name) >= 0 })
 		})
 	}
-	// The server adds the scores in the order of the sizes of the sets. How it sorts those of one size is up to the C library.
+	// The server adds scores set by set, the smallest set first. The order of sets of the same size depends on its C library, so the
+	// sum, whose rounding depends on the order, is known only if all these orders give the same.
 	slices.SortStableFunc(sources, func(a, b weighted) int { return len(a.zset) - len(b.zset) })
 	z := o.aggregated(sources)
 	tried := 0
@@ -162,15 +163,16 @@ func (o *zsetOperation) of(x *exec, sources []weighted) zset {
 	return z
 }
 
-// mostOrders is how many orders of sets of one size are tried.
+// mostOrders limits how many orders of sets of the same size are tried. With more, the result counts as unknown.
 const mostOrders = 120
 
-// sameMember also tells 0 from -0.
+// sameMember reports whether two members have the same name and score, where 0 and -0 differ.
 func sameMember(a, b member) bool {
 	return a.name == b.name && math.Float64bits(a.score) == math.Float64bits(b.score)
 }
 
-// exchangeAlike calls f with all orders of the sets of one size, until it returns false. The sets are sorted by size.
+// exchangeAlike calls f with each order in which sets of the same size are permuted, until f returns false. The sets must be
+// sorted by size.
 func exchangeAlike(sources []weighted, from int, f func() bool) bool {
 	if from == len(sources) {
 		return f()

@@ -65,16 +65,27 @@ func FencesBeside(last int) (cases []Case) {
 	return cases
 }
 
+// acquiring is a client that is held up in an acquire.
+type acquiring struct {
+	*lockclient.Client
+	*lockclient.Stall // nil if the call has fewer commands
+	l                 lockimpl.Lock
+	err               error // of the acquire
+}
+
+// acquires has a new client acquire the lock, and holds it up before its n-th command.
+func (b Bench) acquires(n int) (*acquiring, error) {
+	c, err := b.practised()
+	if err != nil {
+		return nil, err
+	}
+	a := &acquiring{Client: c, err: errors.New("the call has not returned")}
+	a.Stall = c.Stalled(n, func() { a.l, a.err = c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL}) })
+	return a, nil
+}
+
 func (b Bench) fencesBeside(n int, held, during bool) error {
-	slow, err := b.practised()
-	if err != nil {
-		return err
-	}
-	other, err := b.Client(func(*variant.Env) {})
-	if err != nil {
-		return err
-	}
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, other, err := b.two()
 	if err != nil {
 		return err
 	}
@@ -84,37 +95,35 @@ func (b Bench) fencesBeside(n int, held, during bool) error {
 			return nil // another rule's business
 		}
 	}
-	var l lockimpl.Lock
-	err = errors.New("the call has not returned")
-	s := slow.Stalled(n, func() { l, err = slow.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL}) })
-	if s == nil {
-		return nil
+	slow, err := b.acquires(n)
+	if err != nil || slow.Stall == nil {
+		return err
 	}
 	if held {
 		_ = holder.Release(first)
 	}
-	m, e := other.TakeWithin(b.Name, b.TTL, 3*b.TTL)
+	m, err := other.TakeWithin(b.Name, b.TTL, 3*b.TTL)
 	if during {
-		s.GoOn()
+		slow.GoOn()
 	}
-	if e == nil {
+	if err == nil {
 		_ = other.Release(m)
 	}
 	if !during {
-		s.GoOn()
+		slow.GoOn()
 	}
-	if e != nil {
-		return nil
+	if err != nil {
+		return nil // what the client that was held up had written by then keeps others out
 	}
 	last := max(first.Fence, m.Fence)
 	switch {
 	case held && m.Fence <= first.Fence:
 		return lockfinding.Broken(variant.Fencing, "token %d was granted after token %d, while another client was held up before command %d of its acquire", m.Fence, first.Fence, n)
-	case err == nil && l.Fence <= last:
-		return lockfinding.Broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", l.Fence, last, n)
-	case err == nil:
-		last = l.Fence
-		_ = slow.Release(l)
+	case slow.err == nil && slow.l.Fence <= last:
+		return lockfinding.Broken(variant.Fencing, "token %d was granted after token %d: to a client held up before command %d of its acquire", slow.l.Fence, last, n)
+	case slow.err == nil:
+		last = slow.l.Fence
+		_ = slow.Release(slow.l)
 	}
 	next, err := other.TakeWithin(b.Name, b.TTL, 3*b.TTL)
 	if err == nil && next.Fence <= last {
@@ -123,32 +132,26 @@ func (b Bench) fencesBeside(n int, held, during bool) error {
 	return nil
 }
 
-// olderGrant holds up an acquire until its lease is over and another client holds the lock. If it is granted all the same,
-// too late to be of use, its token must not be newer than that of the holder: a resource would refuse the holder.
+// olderGrant holds up an acquire until its lease is over and another client holds the lock. If the late acquire is answered with a
+// grant, its token must not be higher than the holder's: a resource that compares tokens would then refuse the holder.
 func (b Bench) olderGrant(n int) error {
-	slow, err := b.practised()
-	if err != nil {
-		return err
-	}
 	other, err := b.Client(func(*variant.Env) {})
 	if err != nil {
 		return err
 	}
-	var l lockimpl.Lock
-	err = errors.New("the call has not returned")
-	s := slow.Stalled(n, func() { l, err = slow.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL}) })
-	if s == nil {
-		return nil
+	slow, err := b.acquires(n)
+	if err != nil || slow.Stall == nil {
+		return err
 	}
-	m, e := other.TakeWithin(b.Name, long, 3*b.TTL)
-	s.GoOn()
-	if e == nil && err == nil && l.Fence > m.Fence {
-		return lockfinding.Broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", l.Fence, n, m.Fence)
+	m, err := other.TakeWithin(b.Name, long, 3*b.TTL)
+	slow.GoOn()
+	if err == nil && slow.err == nil && slow.l.Fence > m.Fence {
+		return lockfinding.Broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", slow.l.Fence, n, m.Fence)
 	}
 	return nil
 }
 
-// practised returns a client that has made each call once.
+// practised returns a client that has made each call once, on another lock, so that its scripts are loaded.
 func (b Bench) practised() (*lockclient.Client, error) {
 	c, err := b.Client(func(*variant.Env) {})
 	if err != nil {

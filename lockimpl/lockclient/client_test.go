@@ -3,8 +3,13 @@ package lockclient
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"oversell/lockimpl"
 	"oversell/server"
@@ -140,6 +145,64 @@ func TestUntilByEitherClock(t *testing.T) {
 		}
 		if got, want := c.Until(lockimpl.Lock{Until: now.Add(time.Minute)}), now.Add(time.Minute); !got.Equal(want) {
 			t.Errorf("%v ahead, by the real clock: the lease ends in %v; want %v", ahead, got.Sub(now), want.Sub(now))
+		}
+	}
+}
+
+// twice is a lock whose acquire has two transactions, and a command before them.
+type twice struct{ plain }
+
+func (l twice) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	rdb := l.env.Redis[0]
+	if err := rdb.Incr(ctx, key+":asked").Err(); err != nil {
+		return lockimpl.Lock{}, err
+	}
+	for _, field := range []string{"one", "two"} {
+		if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.HIncrBy(ctx, key+":tried", field, 1)
+			p.HIncrBy(ctx, key+":tried", "all", 1)
+			return nil
+		}); err != nil {
+			return lockimpl.Lock{}, err
+		}
+	}
+	return lockimpl.Lock{Key: key}, nil
+}
+
+// TestTransactionsCountOnce checks that a transaction is one command, which is executed or not.
+func TestTransactionsCountOnce(t *testing.T) {
+	start := time.Now()
+	w := World{
+		Ctx: t.Context(), Server: opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"}), Seed: 1,
+		Lock:   lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return twice{plain{env}} }},
+		Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},
+	}
+	connect := func(number int) *Client {
+		c := New(w, number)
+		t.Cleanup(c.Close)
+		if err := c.Connect(); err != nil {
+			t.Fatal(err)
+		}
+		c.Again()
+		return c
+	}
+	c, other := connect(1), connect(2)
+	if n := Longest(c, other, "measured", false); n != 3 {
+		t.Errorf("the longest call has %d commands; want 3", n)
+	}
+	for n, want := range map[int]string{1: "", 2: "", 3: "one", 4: "one two"} {
+		key := fmt.Sprint("order-", n)
+		c.Arm(n, wire.DropRequest)
+		_, err := c.Acquire(t.Context(), key, lockimpl.Options{TTL: time.Minute})
+		c.Plan(nil)
+		if (err == nil) != (n == 4) {
+			t.Errorf("without command %d: %v", n, err)
+		}
+		done, err := other.Env.Redis[0].HKeys(t.Context(), key+":tried").Result()
+		done = slices.DeleteFunc(done, func(field string) bool { return field == "all" })
+		slices.Sort(done)
+		if got := strings.Join(done, " "); err != nil || got != want {
+			t.Errorf("without command %d: the transactions %q were executed, %v; want %q", n, got, err, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Stall struct {
 // call has returned, if the call has fewer. The command before may suffer something.
 func (c *Client) Stalled(n int, call func(), before ...wire.Action) *Stall {
 	return c.stalled(func(nth int, _ wire.Command) bool { return nth == n }, func(nth int) wire.Action {
-		if len(before) > 0 && nth == n-1 {
+		if len(before) > 0 && nth == n-1 && nth > 0 { // 0 is within a transaction
 			return before[0]
 		}
 		return wire.Action{}

@@ -234,3 +234,93 @@ func TestSameVerdicts(t *testing.T) {
 		})
 	}
 }
+
+// majority is a lock on three masters. Its extend may do nothing.
+type majority struct {
+	env  variant.Env
+	idle bool
+}
+
+func (m majority) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l := lockimpl.Lock{Key: key, Token: m.env.Token(), Until: m.env.Clock.Now().Add(o.TTL)}
+	taken := 0
+	for _, rdb := range m.env.Redis {
+		if ok, err := rdb.SetNX(ctx, key, l.Token, o.TTL).Result(); ok && err == nil {
+			taken++
+		}
+	}
+	if taken >= 2 && m.env.Clock.Now().Before(l.Until) {
+		return l, nil
+	}
+	_ = m.Release(ctx, l)
+	return l, lockimpl.ErrHeld
+}
+
+var expireOwn = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`)
+
+func (m majority) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	l.Until = m.env.Clock.Now().Add(ttl)
+	extended := 0
+	for _, rdb := range m.env.Redis {
+		if m.idle {
+			extended++
+		} else if n, err := expireOwn.Run(ctx, rdb, []string{l.Key}, l.Token, ttl.Milliseconds()).Int(); n == 1 && err == nil {
+			extended++
+		}
+	}
+	if extended < 2 {
+		return l, lockimpl.ErrLost
+	}
+	return l, nil
+}
+
+func (m majority) Release(ctx context.Context, l lockimpl.Lock) (err error) {
+	for _, rdb := range m.env.Redis {
+		err = errors.Join(err, deleteOwn.Run(ctx, rdb, []string{l.Key}, l.Token).Err())
+	}
+	return err
+}
+
+// TestExtendOnMasters checks that a lock on several masters is searched with extensions, too, and that only the search without
+// them must end.
+func TestExtendOnMasters(t *testing.T) {
+	b := reports.Bounds{Clients: 2, Tries: 1, Advances: 1, Crashes: -1, Lost: -1, Late: -1, Stalls: -1}
+	of := func(idle bool) lockimpl.Variant {
+		return lockimpl.Variant{
+			Name: "majority", Promises: []variant.Property{variant.MutualExclusion}, Needs: variant.Needs{Masters: 3},
+			New: func(env variant.Env) lockimpl.Locker { return majority{env, idle} },
+		}
+	}
+	if _, err := search(t.Context(), mutex(of(true), b)); err != nil {
+		t.Errorf("without extensions the lock is sound: %v", err)
+	}
+	_, err := Lock(t.Context(), of(true), b)
+	wants(t, err, errBroken, "mutual-exclusion violated: client")
+	text, err := Lock(t.Context(), of(false), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(text, "holds within these bounds") != 2 {
+		t.Errorf("want a proof without extensions, and one with them:\n%s", text)
+	}
+	c := mutex(of(false), b)
+	c.Bounds.TimeMS = 1
+	if text, err = extended(t.Context(), c, nil); err != nil || !strings.Contains(text, "Not proved: sections in which the lock is extended") {
+		t.Errorf("%q, %v; want that it was not proved", text, err)
+	}
+}
+
+// TestOrdersSentAgain checks that orders are sent again only if a sale promises that this makes no difference.
+func TestOrdersSentAgain(t *testing.T) {
+	lock, _ := lockimpl.Find("lua-release")
+	sale, _ := stockimpl.Find("decr")
+	sale.Promises, sale.Flaws = []variant.Property{variant.NoOversell, variant.NoUndersell}, nil
+	b := reports.Bounds{Clients: 2, Tries: 1, Advances: 1, Crashes: -1, Late: -1, Stalls: -1}
+	text, err := Sale(t.Context(), lock, sale, b)
+	if err != nil || !strings.Contains(text, "Orders were not sent again") {
+		t.Errorf("%s, %v; want that orders were not sent again", text, err)
+	}
+	sale.Promises = append(sale.Promises, variant.OncePerOrder)
+	_, err = Sale(t.Context(), lock, sale, b)
+	wants(t, err, errBroken)
+}

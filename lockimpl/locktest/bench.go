@@ -108,7 +108,7 @@ type check struct {
 // at their own limits.
 const ruleLimit = 24 * time.Second
 
-// start checks a rule on a name of its own, after a while.
+// start checks a rule on a name of its own, when this time has passed.
 func (r *run) start(ctx context.Context, u rule, name string, after time.Duration) check {
 	c := check{u, make(chan error, 1)}
 	go func() {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -561,5 +564,50 @@ func TestNoPromises(t *testing.T) {
 	cmd.Env = append(os.Environ(), "OVERSELL_NO_PROMISES=1")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "promises nothing") {
 		t.Errorf("%v, %s; want a failure, because the lock promises nothing", err, out)
+	}
+}
+
+// TestLateCommands checks that the rules reach the late commands of long calls, and an acquire that was refused.
+func TestLateCommands(t *testing.T) {
+	Process("single")(t) // skips the test if there is no server
+	const (
+		owner  = "a client held up between two commands of a release or an extend"
+		heldUp = "a client held up between two commands of an acquire"
+		beside = "tokens rise though a client is held up in its acquire"
+	)
+	var all sync.WaitGroup
+	for _, tt := range []struct {
+		row
+		commands int // of the longest call
+	}{
+		{row{heldUp, "acquire-after-settings", variant.MutualExclusion}, 7},
+		{row{owner, "release-in-transactions", variant.OwnerOnlyRelease}, 3},
+		{row{owner, "release-after-settings", variant.OwnerOnlyRelease}, 7},
+		{row{beside, "fence-given-back", variant.Fencing}, 3},
+	} {
+		v := entry(t, tt.lock)
+		all.Go(func() {
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Errorf("%s: %v", tt.lock, err)
+				return
+			}
+			defer end()
+			if r.able.commands != tt.commands {
+				t.Errorf("%s: the longest call has %d commands; want %d", tt.lock, r.able.commands, tt.commands)
+			}
+			tt.try(t, r)
+		})
+	}
+	all.Wait()
+}
+
+// TestTooManyFiles checks that a lock is not accused because the process has no file descriptors left.
+func TestTooManyFiles(t *testing.T) {
+	b := &bench{run: &run{logf: t.Logf}, name: "order"}
+	opening := &net.OpError{Op: "listen", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	err := b.checked(func(*bench) error { panic(failure{fmt.Errorf("open a proxy: %w", opening)}) })
+	if err := b.judged(err); !isUnjudged(err) {
+		t.Errorf("got %v; want that it was not judged", err)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/mutants/queues"
 	"oversell/internal/servertest"
 	"oversell/internal/suitetest"
 	"oversell/queueimpl"
@@ -131,4 +134,45 @@ func TestOneRule(t *testing.T) {
 	good, _ := queueimpl.Find("reliable")
 	b := startBench(t)
 	Run(t, good, func(*testing.T) Bench { return Bench{Env: b.Env, Queue: "{ov-" + rand.Text() + "}mail"} })
+}
+
+// TestHeldUpLate checks that a consumer is held up before the late commands of a long pop, and that every id can be enqueued again
+// afterwards.
+func TestHeldUpLate(t *testing.T) {
+	r := find(t, "a consumer held up between two commands")
+	for name, says := range map[string]string{
+		"mark-removed-first": "after two pops at once, and all tasks done, and enqueued again",
+		"pop-after-settings": "at command 7",
+		"list-with-set":      "",
+	} {
+		all := queues.All()
+		v := all[slices.IndexFunc(all, func(q queues.Queue) bool { return q.Name == name })].Variant
+		o := newBench(t)
+		b := bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: v}.Measured(t.Context())
+		err := r.try(t.Context(), b)
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: the rule says %v; want %q", name, err, says)
+		}
+	}
+}
+
+// TestNamedPromise checks that an error names a promise that the queue makes.
+func TestNamedPromise(t *testing.T) {
+	of := func(ps ...variant.Property) queueimpl.Variant { return queueimpl.Variant{Promises: ps} }
+	for _, tt := range []struct {
+		v          queueimpl.Variant
+		twice, not variant.Property // for a task that was handed out twice, and for something that did not happen
+	}{
+		{of(variant.NoDuplicateDelivery, variant.EffectOnce, variant.Progress), variant.NoDuplicateDelivery, variant.Progress},
+		{of(variant.EffectOnce, variant.NoLostTask), variant.EffectOnce, variant.NoLostTask},
+		{of(variant.InOrder), variant.NoDuplicateDelivery, variant.EffectOnce},
+	} {
+		w := new(suitetest.Breach)
+		if errors.As(renamed(tt.v, fmt.Errorf("at command 2: %w", broken(variant.NoDuplicateDelivery, "twice"))), &w); w.Promise != tt.twice {
+			t.Errorf("%v: a task that was handed out twice breaks %s; want %s", tt.v.Promises, w.Promise, tt.twice)
+		}
+		if got := (rule{promise: variant.EffectOnce}).ofWaiting(tt.v); got != tt.not {
+			t.Errorf("%v: what did not happen breaks %s; want %s", tt.v.Promises, got, tt.not)
+		}
+	}
 }

@@ -689,3 +689,32 @@ func newBench(t *testing.T) Bench {
 		},
 	}
 }
+
+// TestPiecesThatAreGone checks that too few pieces are called undersold, if the sale promises that, and too many oversold.
+func TestPiecesThatAreGone(t *testing.T) {
+	for _, tt := range []struct {
+		left     int64
+		promises []variant.Property
+		says     variant.Property
+	}{
+		{1, []variant.Property{variant.NoOversell, variant.NoUndersell}, variant.NoUndersell},
+		{1, []variant.Property{variant.NoOversell}, variant.NoOversell},
+		{3, []variant.Property{variant.NoOversell, variant.NoUndersell}, variant.NoOversell},
+	} {
+		v := saleNamed(t, "lua")
+		v.Promises = tt.promises
+		sound := v.New
+		v.New = func(env variant.Env, product string) stockimpl.Sale {
+			return saboteur{Sale: sound(env, product), state: func(stockimpl.State) stockimpl.State { return stockimpl.State{Left: tt.left, Sold: stockimpl.Unsaid} }}
+		}
+		b := newBench(t)
+		y, err := opened(t.Context(), newBenchOf(b, v), b.Product, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := new(suitetest.Breach)
+		if err := y.state(t.Context(), variant.NoOversell, 2, 0); !errors.As(err, &w) || w.Promise != tt.says {
+			t.Errorf("%d left of 2, %v promised: %v; want %s", tt.left, tt.promises, err, tt.says)
+		}
+	}
+}

@@ -12,14 +12,15 @@ import (
 	"oversell/variant"
 )
 
-// marked is one client of a list with a set of the ids that are in it. It hands each task out once.
+// marked is one client of a queue made of a list of ids, and a set of the same ids, by which it ignores repeated ones. It delivers at
+// most once.
 type marked struct {
 	env variant.Env
 	// pop takes up to count ids.
 	pop func(ctx context.Context, q marked, name string, count int) ([]string, error)
 }
 
-// markedMutants let the set and the list part.
+// markedMutants can leave an id in the set that is not in the list, or hand out the same id twice.
 func markedMutants() []Queue {
 	lost := entry.Breaks(variant.NoLostTask)
 	return []Queue{
@@ -55,7 +56,7 @@ func markedMutants() []Queue {
 	}
 }
 
-// soundMarked keeps the set and the list in step.
+// soundMarked changes the list and the set in one script.
 func soundMarked() []Queue {
 	return []Queue{
 		{entry.New("list-with-set", "a list, and a set of the ids in it, each changed by a script", nil, ""),

@@ -11,22 +11,26 @@ import (
 	"oversell/variant"
 )
 
-// numbered is one client of a list, whose ids may wait again while a client has their tasks.
+// numbered is one client of a queue: a list of what waits, and a sorted set of what consumers have claimed.
 type numbered struct {
 	env variant.Env
 	o   queueimpl.Options
 	numberedScripts
 }
 
-// numberedScripts get the keys: the list, the claims by their end, the receipts, the ids that wait, the last number and the ids
-// by number.
+// numberedScripts are the scripts of a queue. Each has the keys: the list of waiting entries, the sorted set of claimed entries by
+// the end of their claims, the receipt of each claimed entry, the set of the waiting ids, the counter of entries, and the id of each
+// entry.
 type numberedScripts struct {
-	// enqueue gets the id and replies 1 or 0, pop gets the receipt and the visibility in microseconds and replies an entry and its
-	// id, ack gets the entry and the receipt and replies 1 or 0.
-	enqueue, pop, ack string
+	// ARGV is the id. It replies 0 if the id is in the queue already.
+	enqueue string
+	// ARGV is the receipt, and the visibility timeout in microseconds. It replies the entry and its id.
+	pop string
+	// ARGV is the entry and the receipt. It replies 0 if the entry is not claimed with this receipt.
+	ack string
 }
 
-// byNumber is sound: each entry is a number, and the ids that wait are in a set.
+// byNumber numbers the entries, so that an id may wait again while a consumer has an earlier entry of it. It is sound.
 var byNumber = numberedScripts{
 	enqueue: `
 		if redis.call('SADD', KEYS[4], ARGV[1]) == 0 then return 0 end
@@ -50,7 +54,7 @@ var byNumber = numberedScripts{
 		return redis.call('ZREM', KEYS[2], ARGV[1])`,
 }
 
-// byID is the list of ids of which each entry is its id.
+// byID uses the ids as entries. Unless it is changed, it is sound.
 func byID(change func(*numberedScripts)) numberedScripts {
 	s := numberedScripts{
 		enqueue: `
@@ -73,7 +77,7 @@ func byID(change func(*numberedScripts)) numberedScripts {
 	return s
 }
 
-// numberedMutants mistake one entry of an id for another, or do not see one.
+// numberedMutants confuse two entries with the same id, or miss an entry.
 func numberedMutants() []Queue {
 	return []Queue{
 		{entry.New("ack-removes-what-waits", "the id of a task that a client has can be enqueued again, and the ack of that task removes the new entry as well", entry.Breaks(variant.NoLostTask), ""),

@@ -132,7 +132,8 @@ func New() *Machine {
 	return m
 }
 
-// part returns a function that does what Lua does itself. Lua code that calls it does not know.
+// part returns a function that carries out an operation of the language, such as indexing. It does not show in the stack of the
+// script.
 func (m *Machine) part(f lua.LGFunction) *lua.LFunction {
 	fn := m.l.NewFunction(f)
 	m.parts[fn] = true
@@ -158,7 +159,7 @@ func (m *Machine) front(t *lua.LTable) *lua.LTable {
 	return front
 }
 
-// unknownFunctions are the names in the libraries of Redis that the model does not have.
+// unknownFunctions are the library functions of Redis that the model does not implement.
 var unknownFunctions = map[string]string{
 	"string": " dump gfind ",
 	"table":  " foreach foreachi maxn setn ",
@@ -168,7 +169,7 @@ var unknownFunctions = map[string]string{
 	"redis": " acl_check_cmd debug ",
 }
 
-// unknownGlobals are names that a script may use, and that the model does not have.
+// unknownGlobals are the global variables of Redis that the model does not implement.
 const unknownGlobals = " struct cmsgpack coroutine load loadstring collectgarbage gcinfo __redis__err__handler "
 
 // unknownGlobal reports whether Redis has a global variable that the model does not have.
@@ -192,7 +193,7 @@ func (m *Machine) noGlobal(name lua.LValue) int {
 	return m.fail("Script attempted to access nonexistent global variable '" + m.tostring(name) + "'")
 }
 
-// noField says so if a library of Redis has a field that the model's has not.
+// noField stops the script as unknown if Redis has this field of a library and the model does not.
 func (m *Machine) noField(library string, name lua.LValue) {
 	if field, ok := name.(lua.LString); ok && strings.Contains(unknownFunctions[library], " "+string(field)+" ") {
 		m.missing(library+".", name)

@@ -6,16 +6,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// This file has the metatables of scripts.
+// This file implements the metatables of scripts, with the metamethods of Lua 5.1.
 //
-// gopher-lua sees another table in place of a script's metatable: it has our functions, which look for an event in the
-// script's metatable when it happens. So tables with a layout can have a metatable too, and the events are those of Lua
-// 5.1. The operators, which are functions of ours as well, look for their events themselves.
+// gopher-lua is not given the script's metatable but a table of our own functions, each of which looks up the metamethod in the
+// script's metatable when it is called. So a table whose layout is tracked, which needs a metatable of ours, can have one of the
+// script's, too. The operators are compiled to calls of our functions, which look up their metamethods themselves.
 
-// mostLinks is how many tables an event may lead to (MAXTAGLOOP).
+// mostLinks is how long a chain of __index or __newindex may be (MAXTAGLOOP in Lua).
 const mostLinks = 100
 
-// events returns the functions for the events that gopher-lua knows.
+// events returns our functions for the metamethods that gopher-lua calls.
 func (m *Machine) events() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"__index": func(l *lua.LState) int {
@@ -81,7 +81,7 @@ func (m *Machine) setMetatable(t, mt *lua.LTable) {
 	}
 }
 
-// event returns what the metatable of a value has for an event, nil if there is nothing.
+// event returns a metamethod of a value, or nil.
 func (m *Machine) event(v lua.LValue, name string) lua.LValue {
 	if t, ok := v.(*lua.LTable); ok {
 		if mt := m.metatable(t); mt != nil {
@@ -107,7 +107,8 @@ func (m *Machine) invoke(fail thrower, f lua.LValue, args ...lua.LValue) lua.LVa
 	return v
 }
 
-// operate calls the function that one of the operands has for an operator (call_binTM); ok is false if none has one.
+// operate calls the metamethod for an operator, of the first operand or else of the second (call_binTM in Lua); ok is false if
+// neither has one.
 func (m *Machine) operate(event string, a, b lua.LValue) (v lua.LValue, ok bool) {
 	f := m.event(a, event)
 	if f == lua.LNil {
@@ -133,13 +134,14 @@ func (m *Machine) frontField(front *lua.LTable, key lua.LValue, strict bool) lua
 	return field
 }
 
-// thrower throws an error with a text, as fail does, or without the position, as Lua does in a function of a library.
+// thrower is a function that throws a Lua error: fail, whose message begins with the script and line, or failHere, whose message
+// does not.
 type thrower func(text string) int
 
-// failHere throws the text of an error that Lua finds while a function of a library runs.
+// failHere throws an error as a library function does.
 func (m *Machine) failHere(text string) int { return m.raise(lua.LString(text), true) }
 
-// index returns the field of a value that has none of this key itself, or no fields (luaV_gettable).
+// index looks up a field by way of __index, for a value that has no such field itself (luaV_gettable in Lua).
 func (m *Machine) index(fail thrower, v, key lua.LValue) lua.LValue {
 	for range mostLinks {
 		f := lua.LValue(lua.LNil)
@@ -168,8 +170,8 @@ func (m *Machine) index(fail thrower, v, key lua.LValue) lua.LValue {
 	return lua.LNil
 }
 
-// setIndex assigns to the field of a value (luaV_settable). Like Lua, it makes a place for the key before it looks for an
-// event.
+// setIndex assigns to a field, by way of __newindex (luaV_settable in Lua). Like Lua, it adds the key to the table's layout before
+// it looks for __newindex.
 func (m *Machine) setIndex(v, key, value lua.LValue) {
 	for range mostLinks {
 		t, ok := v.(*lua.LTable)
