@@ -85,9 +85,12 @@ func TestAuditBesideAnOpenCall(t *testing.T) {
 		{"perhaps enqueued again", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), of7}, false},
 		{"enqueued again", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 3, 4), enqueued(1, 7, 5, 6, 5), open}, false},
 		{"never enqueued", []history.Op{enqueued(1, 8, 1, 2, 1), popped(2, 8, 3, 4), open}, true},
+		{"taken while it was read", []history.Op{enqueued(1, 7, 1, 2, 1), popped(2, 7, 15, 21), open}, false},
 		{"not taken", []history.Op{enqueued(1, 8, 1, 2, 1), enqueued(1, 7, 3, 4, 3), popped(2, 8, 5, 6), open}, false},
 	} {
-		ops := append(tt.ops, auditing(20, []int64{7})...)
+		audit := auditing(20, []int64{7})
+		audit[0].Return, audit[1].Call, audit[1].Return = 30, 31, 32
+		ops := append(tt.ops, audit...)
 		slices.SortStableFunc(ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 		h := &history.History{Header: history.Header{Objects: []variant.Object{variant.Queue}, Grace: 10}, Ops: ops, Trailer: &history.Trailer{}}
 		for _, v := range Judge(h).Verdicts {

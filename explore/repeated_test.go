@@ -92,6 +92,21 @@ func TestRepeatedIDs(t *testing.T) {
 	}
 }
 
+// TestOrderIsTried checks that the order of tasks holds if some were handed out while others waited that were due later.
+func TestOrderIsTried(t *testing.T) {
+	queue, _ := scenarios.Find("queue")
+	v, _ := queueimpl.Find("zset-atomic")
+	inOrder := history.Promise{Of: variant.Queue, Property: variant.InOrder}
+	for advances, want := range map[int]string{0: reports.Inconclusive, 2: reports.Pass} {
+		c := Config{Exhaustive: true, Look: []history.Promise{inOrder}, Bounds: reports.Bounds{Clients: 2, Tries: 2, Advances: advances}}
+		c.Run = scenarios.Config{Scenario: queue, Queue: v}
+		r, err := Run(t.Context(), c)
+		if err != nil || r.Verdict != want {
+			t.Errorf("with %d advances: %s: %s, %v; want %s", advances, r.Verdict, r.Why, err, want)
+		}
+	}
+}
+
 // TestUntriedPromises checks that promises of a queue do not hold if nothing in the search put them to the test: tasks without
 // delays, and scores that are not times.
 func TestUntriedPromises(t *testing.T) {

@@ -32,6 +32,8 @@ type Bench struct {
 	Brief bool
 	// FalseLoss is the promise that a lock breaks if its holder is told ErrLost and still holds it.
 	FalseLoss variant.Property
+	// Patience is how much longer a client asks for a free lock that it was refused at first.
+	Patience time.Duration
 	// Client makes a client. It first calls change, which may alter the client's Env.
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
 	// Lasted returns how long the machine and the servers have answered in time.
@@ -242,7 +244,7 @@ func (b Bench) free(what string) error {
 	}
 	l, err := c.TakeWithin(b.Name, b.TTL, soon)
 	if err != nil {
-		l, err = c.TakeWithin(b.Name, 4*b.TTL, lockclient.Patience)
+		l, err = c.TakeWithin(b.Name, 4*b.TTL, b.Patience)
 	}
 	if err != nil {
 		return lockfinding.Broken(variant.Progress, "%s, and others are still refused: %v", what, err)

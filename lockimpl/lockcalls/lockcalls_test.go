@@ -187,11 +187,16 @@ func TestCases(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	s := opentest.Open(t, server.Spec{Target: "process"})
-	for i, c := range GivesUp {
+	var all sync.WaitGroup
+	defer all.Wait()
+	try := func(i int, c Case) {
 		err := c.Try(bench(t, s, fmt.Sprintf("heir-%d", i), func(e variant.Env) lockimpl.Locker { return heir{careless{e}, false} }))
 		if caught := c.Name == "command 2 of a client that has waited 0s" || strings.HasPrefix(c.Name, "new command 1 "); caught && (err == nil || !strings.Contains(err.Error(), `a client that gave up waiting was answered "lock is held"`)) {
 			t.Errorf("%s: %v; want that the lock is caught", c.Name, err)
 		}
+	}
+	for i, c := range GivesUp {
+		all.Go(func() { try(i, c) }) // they mostly wait
 	}
 }
 
@@ -306,7 +311,7 @@ func TestOutOfMemory(t *testing.T) {
 func bench(t *testing.T, s *server.Target, name string, lock func(variant.Env) lockimpl.Locker) Bench {
 	start, numbers := time.Now(), &atomic.Int64{}
 	return Bench{
-		Ctx: t.Context(), Name: name, TTL: 300 * time.Millisecond, Extends: true, Brief: true, Log: t.Logf,
+		Ctx: t.Context(), Name: name, TTL: 300 * time.Millisecond, Extends: true, Brief: true, Patience: time.Second, Log: t.Logf,
 		Lasted: func() time.Duration { return time.Since(start) },
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c := lockclient.New(lockclient.World{
@@ -321,5 +326,30 @@ func bench(t *testing.T, s *server.Target, name string, lock func(variant.Env) l
 			c.Again()
 			return c, nil
 		},
+	}
+}
+
+// moody is a sound lock that refuses for a while all the same.
+type moody struct {
+	careless
+	until time.Time
+}
+
+func (m moody) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	if time.Now().Before(m.until) {
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	}
+	return m.careless.Acquire(ctx, key, o)
+}
+
+// TestFreeAfterAWhile checks that a client that is refused a free lock at first, as after attempts of its own that had no answer,
+// asks for longer.
+func TestFreeAfterAWhile(t *testing.T) {
+	t.Parallel()
+	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})
+	end := time.Now().Add(soon + time.Second/2)
+	b := bench(t, s, "order", func(e variant.Env) lockimpl.Locker { return moody{careless{e}, end} })
+	if err := b.free("a release was answered with success"); err != nil {
+		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ func (b *bench) falseLoss() variant.Property {
 func (b *bench) calls() lockcalls.Bench {
 	return lockcalls.Bench{
 		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, Lasted: b.run.lasted, Log: b.run.logf,
-		FalseLoss: b.falseLoss(),
+		FalseLoss: b.falseLoss(), Patience: patience,
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c, err := b.newClient(func(c *client) { change(&c.Env) })
 			if err != nil {

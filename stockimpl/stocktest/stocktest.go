@@ -488,7 +488,7 @@ func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64
 	case err != nil:
 		return broken(of, "state: %w", err)
 	case s.Left+s.Reserved != left, s.Sold != sold && s.Sold != stockimpl.Unsaid:
-		if less := s.Left+s.Reserved < left; less && of == variant.NoOversell && y.b.promises(variant.NoUndersell) {
+		if s.Left+s.Reserved < left && of == variant.NoOversell && y.b.promises(variant.NoUndersell) {
 			of = variant.NoUndersell
 		}
 		return broken(of, "State says %v; want %d left or reserved, %d sold", s, left, sold)
