@@ -29,9 +29,6 @@ func ConfigOf(e reports.Exploration) (Config, error) {
 		Run:  scenarios.Config{Stock: e.Stock, Quantity: e.Quantity, TTL: reports.FromMS(e.TTLMS), Hold: reports.FromMS(e.HoldMS)},
 	}
 	c.Run.QueueOptions.Visibility = reports.FromMS(e.VisibilityMS)
-	if e.Repeat {
-		c.Run.Repeat = 1
-	}
 	system, err := systemOf(e)
 	if err != nil {
 		return c, err

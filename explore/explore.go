@@ -749,7 +749,7 @@ func (x *search) decide(r *reports.Exploration, c Config, start state, rests str
 		if err != nil {
 			return err
 		}
-		t.Naming = int(x.servers.Names.Naming)
+		t.Naming, t.Repeat = int(x.servers.Names.Naming), c.Run.Repeat > 0
 		r.Verdict, r.Counterexample = reports.Violated, t
 		r.Why = t.Sentence
 		r.Stats.Depth = max(r.Stats.Depth, len(t.Steps)) // with what happens in the end
@@ -876,7 +876,7 @@ func (c *Config) describe() reports.Exploration {
 		r.Sale, r.Stock, r.Quantity = c.Run.Sale.Name, c.Run.Stock, c.Run.Quantity
 	}
 	if c.Run.Scenario.Uses(variant.Queue) {
-		r.Queue, r.VisibilityMS, r.Repeat = c.Run.Queue.Name, reports.InMS(c.Run.QueueOptions.Visibility), c.Run.Repeat > 0
+		r.Queue, r.VisibilityMS = c.Run.Queue.Name, reports.InMS(c.Run.QueueOptions.Visibility)
 	}
 	if c.Run.Scenario.Uses(variant.IDs) {
 		r.IDs = c.Run.IDs.Name

@@ -12,6 +12,8 @@ import (
 	"oversell/queueimpl"
 	"oversell/reports"
 	"oversell/scenarios"
+	"oversell/server"
+	"oversell/server/opentest"
 	"oversell/variant"
 )
 
@@ -85,8 +87,9 @@ func TestRepeatedIDs(t *testing.T) {
 			if r.Verdict != reports.Violated {
 				return
 			}
-			if !r.Repeat || !slices.Contains(c.Run.Promises(), history.Promise{Of: variant.Queue, Property: variant.OneEntryPerID}) {
-				t.Errorf("the exploration does not say that an id was enqueued again: %+v", r)
+			servers := []*redis.Options{opentest.Open(t, server.Spec{Target: "process"}).Options(0, server.ConnOptions{})}
+			if p, err := Replay(t.Context(), c, r.Counterexample, servers); err != nil || p == nil || p.Name != variant.OneEntryPerID {
+				t.Errorf("the schedule, on a real server: %v, %v; want that one-entry-per-id is broken", p, err)
 			}
 		})
 	}

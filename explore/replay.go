@@ -23,6 +23,9 @@ var ErrDiverged = replay.ErrDiverged
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.
 func Replay(ctx context.Context, c Config, cx *reports.Counterexample, servers []*redis.Options) (*reports.Property, error) {
+	if cx != nil && cx.Repeat {
+		c.Run.Repeat = 1
+	}
 	if err := c.Complete(); err != nil {
 		return nil, err
 	}

@@ -29,8 +29,6 @@ type Exploration struct {
 	HoldMS float64 `json:"hold_ms,omitempty"`
 	// VisibilityMS is how long a consumer has for a task, if there is such a limit.
 	VisibilityMS float64 `json:"visibility_ms,omitempty"`
-	// Repeat means that the producer enqueues its first id again in each further try.
-	Repeat bool `json:"repeat,omitempty"`
 
 	Bounds Bounds `json:"bounds"`
 
@@ -147,6 +145,8 @@ type Counterexample struct {
 	Steps   []Step   `json:"steps"`
 	// Naming is the kind of client names in Steps; 0: short ones, like token0.1.
 	Naming int `json:"naming,omitempty"`
+	// Repeat means that the producer of a queue enqueues its first id again in each further try.
+	Repeat bool `json:"repeat,omitempty"`
 }
 
 // TheClock is the Step.Client of steps that belong to no client.
