@@ -13,11 +13,11 @@ import (
 	"oversell/variant"
 )
 
-// ClaimedAgain enqueues the id of a task that a client has. If it is entered, it is a task of its own: it is there when the
-// other one is done.
+// ClaimedAgain enqueues the id of a task that a consumer has claimed. If the queue enters it, it is another task, which must be
+// delivered although the first one is acknowledged.
 func ClaimedAgain(ctx context.Context, b queueclient.Bench) error {
 	const of = queueclient.TheInterface
-	c := b.Client(func(o *queueimpl.Options) { o.Visibility = 0 })
+	c := b.Client()
 	if _, err := c.Enter(ctx, of, "a"); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func ClaimedAgain(ctx context.Context, b queueclient.Bench) error {
 	return c.GetsAll(ctx, "its id was entered again while a client had the task, and that task was done", "a")
 }
 
-// RepeatsAmongMany enqueues ids again that wait in the middle and at the ends of a long queue.
+// RepeatsAmongMany enqueues ids again that wait at the beginning, in the middle and at the end of a long queue.
 func RepeatsAmongMany(ctx context.Context, b queueclient.Bench) error {
 	const batch = 100
 	n := b.Fits(ctx, 3000, 12*batch, 4*time.Second)

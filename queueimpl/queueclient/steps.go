@@ -15,14 +15,13 @@ import (
 	"oversell/variant"
 )
 
-// The last command of a call on which these rules act, counted from 1, is that of the longest call that was tried, but not
-// below or above these.
+// The rules interrupt a client at each command of a call, up to as many as the longest call has. These are the limits of that number.
 const (
 	leastCommands = 5
 	mostCommands  = 10
 )
 
-// Measured returns the bench with the number of commands of the longest call. The calls are made on a queue beside Queue.
+// Measured makes each call on another queue, and returns the bench with the number of commands of the longest one.
 func (b Bench) Measured(ctx context.Context) Bench {
 	ctx, cancel := context.WithTimeout(ctx, Answer)
 	defer cancel()
