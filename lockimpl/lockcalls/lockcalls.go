@@ -259,15 +259,16 @@ var GivesUp = func() (cases []Case) {
 	const waited = 300 * time.Millisecond
 	for n := 1; n <= 4; n++ {
 		for _, wait := range []time.Duration{0, waited} {
-			cases = append(cases, Case{fmt.Sprintf("command %d of a client that has waited %v", n, wait), func(b Bench) error { return b.givesUp(wait, after(wait, n)) }})
+			cases = append(cases, Case{fmt.Sprintf("command %d of a client that has waited %v", n, wait), func(b Bench) error { return b.givesUp(wait, after(n)) }})
 		}
-		cases = append(cases, Case{fmt.Sprintf("new command %d of a client that has waited %v", n, waited), func(b Bench) error { return b.givesUp(waited, newAfter(waited, n)) }})
+		cases = append(cases, Case{fmt.Sprintf("new command %d of a client that has waited %v", n, waited), func(b Bench) error { return b.givesUp(waited, newAfter(n)) }})
 	}
 	return cases
 }()
 
-// givesUp holds the client up before a command that it sends when its wait is over.
-func (b Bench) givesUp(wait time.Duration, stands func(wire.Command) bool) error {
+// givesUp holds the client up before a command that it sends when its wait is over. The function is told each command, and
+// whether the wait is over.
+func (b Bench) givesUp(wait time.Duration, stands func(cmd wire.Command, over bool) bool) error {
 	holder, err := b.Client(func(*variant.Env) {})
 	if err != nil {
 		return err
@@ -281,7 +282,8 @@ func (b Bench) givesUp(wait time.Duration, stands func(wire.Command) bool) error
 	if err != nil {
 		return nil // another rule's business
 	}
-	s := waiter.StalledWhen(stands, func() {
+	start := time.Now() // before the client's own: its wait is not over sooner, however late its first command is
+	s := waiter.StalledWhen(func(cmd wire.Command) bool { return stands(cmd, time.Since(start) >= wait) }, func() {
 		_, err = waiter.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: lockclient.Pace})
 	})
 	released := holder.Release(l)
@@ -295,28 +297,22 @@ func (b Bench) givesUp(wait time.Duration, stands func(wire.Command) bool) error
 	return b.free(fmt.Sprintf("a client that gave up waiting was answered %q, and the holder had released the lock before the client's last commands", err))
 }
 
-// after reports whether a command is the n-th of those sent when so much time has passed since the first.
-func after(wait time.Duration, n int) func(wire.Command) bool {
-	var start time.Time
+// after holds the client up before the n-th command that it sends after its wait.
+func after(n int) func(wire.Command, bool) bool {
 	late := 0
-	return func(wire.Command) bool {
-		if start.IsZero() {
-			start = time.Now()
-		}
-		if time.Since(start) >= wait {
+	return func(_ wire.Command, over bool) bool {
+		if over {
 			late++
 		}
-		return late == n
+		return over && late == n
 	}
 }
 
 // newAfter is after for commands that differ from those before in their name or first argument, such as a script. How many
 // others come before them depends on the time.
-func newAfter(wait time.Duration, n int) func(wire.Command) bool {
-	late, sent := after(wait, 1), map[string]bool{}
-	over, found := false, 0
-	return func(cmd wire.Command) bool {
-		over = late(cmd) || over
+func newAfter(n int) func(wire.Command, bool) bool {
+	sent, found := map[string]bool{}, 0
+	return func(cmd wire.Command, over bool) bool {
 		kind := fmt.Sprintf("%q", cmd.Args[:min(2, len(cmd.Args))])
 		if over && !sent[kind] {
 			found++
