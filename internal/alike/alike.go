@@ -4,6 +4,7 @@ package alike
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 )
 
@@ -104,13 +105,13 @@ func changed(t string, one, other, n int) string {
 
 // Names are names that are like a name, and the name.
 func Names(n string) []string {
-	return []string{
+	return append([]string{
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
 		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
 		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
 		" " + n, n + "\t", n + "e\u0301",
-	}
+	}, Numbers(n)...)
 }
 
 // Separators are what names are put together with, which code may cut them at or replace.
@@ -131,6 +132,16 @@ func Between(n string) (names []string) {
 		names = append(names, n+string(sep)+"b")
 	}
 	return names
+}
+
+// Numbers returns names made from decimal digits, which are the same as numbers, or as numbers of 53 bits. They are chosen by
+// n, so that other names have others.
+func Numbers(n string) []string {
+	h := fnv.New64a()
+	h.Write([]byte(n))
+	d := fmt.Sprintf("1%016d", h.Sum64()%1e16)
+	short := d[:15] // a number of 53 bits
+	return []string{short, "0" + short, "+" + short, "-" + short, short + ".0", short + "e0", d + "1", d + "2"}
 }
 
 // Spelled returns names that code confuses with n, or with each other, if it cleans paths, decodes

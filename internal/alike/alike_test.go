@@ -1,6 +1,8 @@
 package alike
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,13 +33,33 @@ func TestTokens(t *testing.T) {
 
 // TestNames checks that no name occurs twice: a lock would rightly refuse the second one.
 func TestNames(t *testing.T) {
-	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order")} {
+	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order"), Numbers("an-order")} {
 		seen := map[string]bool{}
 		for _, name := range names {
 			if seen[name] {
 				t.Errorf("%q is there twice", name)
 			}
 			seen[name] = true
+		}
+	}
+}
+
+// TestNumbers checks that all but one are the same number as another, and that other names have others.
+func TestNumbers(t *testing.T) {
+	numbers := map[float64]int{}
+	for _, name := range Numbers("an-order") {
+		f, err := strconv.ParseFloat(name, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		numbers[f]++
+	}
+	if len(numbers) != 3 {
+		t.Errorf("Numbers has %v; want two numbers and one below 0", numbers)
+	}
+	for _, name := range Numbers("another-order") {
+		if slices.Contains(Numbers("an-order"), name) {
+			t.Errorf("%q belongs to two names", name)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func inputMutants() []Lock {
 			Variant: written(func(name string) string { return strings.ReplaceAll(name, `\`, "/") })},
 		{Entry: entry.New("names-cut-late", "of a name the first 512 bytes count", progress, ""),
 			Variant: written(func(name string) string { return name[:min(len(name), 512)] })},
+		{Entry: entry.New("names-as-numbers", "a name that is a number is read as one", progress, ""), Variant: written(entry.AsNumber)},
 		{Entry: entry.New("sound-key-of-token", "each token has a key that says which lock it holds, so it can hold one at a time", nil, ""), Variant: of(registered())},
 		{Entry: entry.New("sound-rename", "a key named by the token is written, and renamed to that of the lock if there is none", nil, ""), Variant: of(steps{attempt: rename})},
 	}

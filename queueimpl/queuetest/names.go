@@ -81,7 +81,7 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + ":", n + ":a", n + ":a:b", n + "*", n + "?", n[:len(n)-1] + "?", n + "[a]", n + " ", n + "\n", n + "\x00", n + "%",
 		n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 	}
-	names = append(names, alike.Between(n)...)
+	names = slices.Concat(names, alike.Between(n), alike.Numbers(n))
 	c := b.Client()
 	var shared error
 	// The keys tell of names that would use the same.

@@ -778,7 +778,7 @@ func extremes(ctx context.Context, b bench) error {
 // similarProducts have names that resemble each other.
 func similarProducts(ctx context.Context, b bench) error {
 	p := b.Product
-	names := append(alike.Between(p), p, p+"-", p[:len(p)-1], p+":", p+":1", p+"*", p+"?", p+" ", p+"\n", p+"%", strings.ToUpper(p), p+strings.Repeat("x", 60), p+strings.Repeat("x", 60)+"y")
+	names := append(append(alike.Between(p), alike.Numbers(p)...), p, p+"-", p[:len(p)-1], p+":", p+":1", p+"*", p+"?", p+" ", p+"\n", p+"%", strings.ToUpper(p), p+strings.Repeat("x", 60), p+strings.Repeat("x", 60)+"y")
 	if b.sale.Needs.SQL {
 		names = []string{p, p + "-", p + "1"}
 	}

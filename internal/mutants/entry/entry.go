@@ -2,6 +2,7 @@
 package entry
 
 import (
+	"strconv"
 	"strings"
 
 	"oversell/variant"
@@ -36,6 +37,15 @@ func Changed(text, from, to string) string {
 		panic("the passage to change does not stand in the text once: " + from)
 	}
 	return strings.Replace(text, from, to, 1)
+}
+
+// AsNumber writes a name that is a number as JSON does: different names may come out the same.
+func AsNumber(name string) string {
+	f, err := strconv.ParseFloat(name, 64)
+	if err != nil {
+		return name
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // ClockLua precedes a script: now in microseconds, and a time as a score.

@@ -416,6 +416,10 @@ local due = `)
 			handing(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, string.match(ARGV[i], '^%s*(.-)%s*$'))`)
 			})},
+		{entry.New("names-as-numbers", "a queue's name that is a number is read as one", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
+			handing(func(s *queueScripts) {
+				s.keys = func(name string) []string { return queueKeys(entry.AsNumber(name)) }
+			})},
 		{entry.New("sound-suffixed-keys", "the keys of a queue are its name and a suffix: the suite says which names would share a key", nil, ""),
 			lending(func(s *queueScripts) {
 				s.keys = func(name string) []string {

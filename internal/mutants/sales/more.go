@@ -92,6 +92,10 @@ func moreSaleMutants() []Sale {
 					return (&sale{}).of(product[:min(len(product), 128)])
 				}
 			})},
+		{entry.New("names-as-numbers", "a product's name that is a number is read as one", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
+			selling(func(s *saleSteps) {
+				s.keys = func(product string) []string { return (&sale{}).of(entry.AsNumber(product)) }
+			})},
 		{entry.New("last-thousands-of-orders", "the last two thousand orders are remembered", once, ""),
 			selling(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('LPUSH', KEYS[4], ARGV[1])
