@@ -113,7 +113,7 @@ var Failures = []Failure{
 		),
 	},
 	{
-		Mode: "late release", Trigger: "a release is delayed past the same client's next acquisition",
+		Mode: "late release", Trigger: "a release is executed only after the same client has acquired the lock again",
 		Cells: join(
 			each(breaks, variant.Lock, variant.MutualExclusion, "--lock", []string{"token-per-client"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--duration", "8s", "--fault", "late EVAL in release 40ms 50%"),
 			each(holds, variant.Lock, variant.MutualExclusion, "--lock", []string{"lua-release"}, "--scenario", "mutex", "--clients", "2", "--hold", "50ms", "--ttl", "60ms", "--duration", "8s", "--fault", "late EVAL in release 40ms 50%"),

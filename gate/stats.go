@@ -139,7 +139,7 @@ const (
 	// allowed.
 	falseAlarms = 0.01
 	// falsePasses is the maximum probability that a measure that is slower than allowed passes.
-	falsePasses = 0.05
+	falsePasses = 0.025
 )
 
 // procedure determines when to look at the rounds, and the error rate of each look. The rates of all looks add up to

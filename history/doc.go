@@ -137,8 +137,8 @@
 //     of a take and the request of a pop, in session, are unique in the same way. Operations that refer to a grant are
 //     called after it.
 //   - Amounts are positive. All purchases of one order of a product are of the same
-//     amount. A refund is of an order that was bought, and for no more than that. Unless
-//     once-per-order is promised, nor are all answered refunds of an order together.
+//     amount. A refund is of an order that was bought, and for no more pieces than that. Unless
+//     once-per-order is promised, all answered refunds of an order together are for no more, either.
 //   - What is left, reserved and sold is a whole number.
 //   - Numbers, lengths of time and probabilities in the header are in range. The expected
 //     outcome, if there is one, is "pass" or "violated".

@@ -38,8 +38,9 @@ func (s *silence) answered(op *history.Op) {
 // failed notes an operation that ended in an error.
 func (s *silence) failed(op *history.Op) { s.of[op.Kind].failed.Add(1) }
 
-// A kind of operation is no longer answered at the end of a run if the last ten of them, or as many as there are
-// clients, ended in an error, and no answer came for a second, or for a tenth of the run.
+// A kind of operation is no longer answered at the end of a load if the last ten operations of that kind ended in an
+// error (with fewer than ten clients, as many as there are clients, but at least two), and no answer came for a second
+// or for a tenth of the load, whichever is shorter.
 const (
 	fewestErrors  = 10
 	longSilence   = time.Second

@@ -56,8 +56,8 @@ type Sale interface {
 
 // Optimist is a sale that reads, and writes only if there was no other write in between.
 type Optimist interface {
-	// RefuseStale makes Buy and Refund answer ErrStale if there was one. Otherwise the sale begins again until the
-	// order is decided.
+	// RefuseStale makes Buy and Refund answer ErrStale if there was another write in between. If RefuseStale was not
+	// called, the sale begins again until the order is decided.
 	RefuseStale()
 }
 

@@ -42,7 +42,7 @@ type request struct {
 	Count int      `json:"count,omitempty"`
 	Task  *task    `json:"task,omitempty"`
 
-	// next, last of a id generator
+	// next, last of an id generator
 	Counter string `json:"counter,omitempty"`
 	Request string `json:"request,omitempty"`
 }

@@ -32,8 +32,8 @@ in less than three minutes (--quick: one). For up to three claims, all numbers a
 
 Each measurement starts a redis-server of its own, which must be installed, or a
 container with --target container. With --target redis://… it uses the server there:
-claims that kill servers are then inconclusive, C14 leaves two thousand small scripts in its cache, and C20 and C22 keep it
-busy for some seconds.
+claims that kill servers are then inconclusive, C14 leaves two thousand small scripts in
+the server's script cache, and C20 and C22 keep the server busy for some seconds.
 
 The exit code is 0 when every answer is as declared, 1 when one differs, 2 for wrong
 usage, 3 when one could not be decided, and 5 for an environment error.`,

@@ -23,8 +23,8 @@ type Scripts struct {
 	spare sync.Pool       // of *port
 }
 
-// Late reports whether a script was seen, since Late was called, that a client had been told is missing. Whoever asks for it
-// now is answered otherwise.
+// Late reports whether, since the last call of Late, a script was seen that a client had been told is missing. A client
+// that asks for this script now gets another answer.
 func (s *Scripts) Late() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

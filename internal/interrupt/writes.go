@@ -12,9 +12,10 @@ import (
 	"oversell/variant"
 )
 
-// Writes is the right of a client to write, as a user of its own (ACL, since Redis 6). Without it each command that writes
-// fails, also within a script, where redis.pcall returns the error; commands that read, and scripts, are executed. So it is
-// on a replica, or on a master with too few replicas (min-replicas-to-write), but other clients do not notice.
+// Writes is a Redis user of one client (ACL, since Redis 6) whose right to write can be taken away. Without the right,
+// each command that writes fails, also within a script, where redis.pcall returns the error; commands that read and
+// scripts are executed. The same happens on a replica, and on a master with too few replicas (min-replicas-to-write),
+// but here other clients do not notice.
 type Writes struct {
 	user    string
 	servers []redis.UniversalClient // that may change users

@@ -40,11 +40,11 @@ const (
 
 // Namings is the number of all namings.
 //
-// The concrete ones have both orders of any two names: by client and then by number,
-// falling or rising, and by number and then by client. In one the names are alike but for their ends, in
-// another but for their beginnings, and in both the values of their digits have the same sum; the last two have no order: in one of them the low bits of usual
-// hashes of all names are the same, and in the other those of odd clients' names differ from
-// those of even ones'.
+// Together, the concrete namings have both orders of any two names: by client and then by number, falling or rising,
+// and by number and then by client. In one naming the names differ only at their ends, in another only at their
+// beginnings, and in both the digits of all names have the same sum. The last two namings have no order: in one, the
+// low bits of usual hashes are the same for all names; in the other, they differ between the names of odd and of even
+// clients.
 const Namings = Concrete + 6
 
 // Scheme defines the names of one client.
@@ -240,10 +240,10 @@ func OthersAfter(seed uint64) int {
 	return Others
 }
 
-// Other is another spelling of the names in a text, one for each seed. With odd seeds any
-// two names are in the other order, and with even ones in the same; tokens have the length of real ones. With half of
-// the seeds that is so from their beginnings on, and what is left looks random; with others, names are alike but for their
-// beginnings, or but for their ends. For numbers see otherNumber.
+// Other returns text with another spelling of its names, one spelling for each seed. With odd seeds any two names have
+// the opposite order, and with even seeds the same; tokens have the length of real ones. With half of the seeds the
+// first characters decide the order, and the rest looks random. With the other seeds, names differ only at their
+// beginnings, or only at their ends. For numbers see otherNumber.
 func Other(seed uint64, text string) string {
 	return otherNumbers(seed, otherNames(seed, text))
 }

@@ -11,9 +11,9 @@ import (
 	"oversell/variant"
 )
 
-// AsksAgain are cases in which a holder asks for its own lock once more, and dies. If it is granted the lock, the longer of
-// the two leases keeps others out. Some ask late, for leases that are not whole seconds: a lock that rounds a longer lease
-// down to whole seconds shows it only then.
+// AsksAgain are cases in which a holder acquires its own lock again, and dies. If it is granted the lock, others must
+// be refused until the later of the two leases ends. In some cases the holder asks late, for a lease that is not a
+// whole number of seconds: only these show that a lock rounds such a lease down to whole seconds.
 var AsksAgain = []Case{
 	{"late in its lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/2, b.TTL) }},
 	{"for a shorter lease", func(b Bench) error { return b.asksAgain(3*b.TTL, 0, b.TTL) }},

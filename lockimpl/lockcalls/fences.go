@@ -48,9 +48,9 @@ func (b Bench) quickFences(clients int) error {
 	return nil
 }
 
-// FencesBeside holds up an acquire, before each command after the first up to the last, while another client takes the lock
-// and releases it. The lock is free, or held and released meanwhile; the acquire goes on while that client holds the lock,
-// or afterwards, or only when its own lease is over.
+// FencesBeside stops an acquire before one command, from the second to the last-th, while another client acquires the
+// lock and releases it. At first the lock is free, or it is held and released meanwhile. The acquire goes on while the
+// other client holds the lock, after its release, or only when the acquire's own lease is over.
 func FencesBeside(last int) (cases []Case) {
 	for n := 2; n <= last; n++ {
 		for _, of := range []string{"free", "held"} {

@@ -1,8 +1,8 @@
-// Package lockcalls tests what a lock answers when a call fails: when no command may write, when the context of the
-// call is over, and when a client stops waiting just as the lock is released. An error leaves the outcome open; a
-// grant, success and ErrHeld do not. It also tests calls in an order that few clients make: a holder that acquires the
-// lock again, extends it into a later lease or uses one of two grants, a client that waits and dies, one that loses the
-// lock while it renews it, and many calls in quick succession.
+// Package lockcalls holds rules of package locktest about the answers of single calls. Some are about calls that fail:
+// no command may write, the context of the call has ended, or a client stops waiting just as the lock is released.
+// After an error the outcome of a call is unknown; a grant, success and ErrHeld must be true. Other rules make calls in
+// an order that few clients use: a holder acquires the lock again, extends it several times, or uses one of two grants;
+// a client waits and dies; a client loses the lock while it renews it; many calls are made in quick succession.
 package lockcalls
 
 import (
@@ -81,8 +81,8 @@ var WritesFail = calls(func(b Bench) (*failing, error) {
 	}, "while the client had no right to write (ACL)", writes.Close}, nil
 })
 
-// OutOfMemory has two clients ask for a lock while the servers refuse to store more (OOM). It changes a setting of the
-// servers, so nothing else may use them.
+// OutOfMemory has two clients ask for a lock while the servers refuse to store more (OOM). It changes maxmemory on the
+// servers until it returns, so nothing else may use them.
 func OutOfMemory(b Bench) error {
 	var clients []*lockclient.Client
 	for range 2 {
@@ -92,16 +92,12 @@ func OutOfMemory(b Bench) error {
 		}
 		clients = append(clients, c)
 	}
-	servers := clients[0].Env.Redis
-	defer func() {
-		for _, rdb := range servers {
-			_ = rdb.ConfigSet(b.Ctx, "maxmemory", "0").Err()
-		}
-	}()
-	for _, rdb := range servers {
-		if rdb.ConfigSet(b.Ctx, "maxmemory", "1").Err() != nil {
+	for _, rdb := range clients[0].Env.Redis {
+		before, err := rdb.ConfigGet(b.Ctx, "maxmemory").Result()
+		if err != nil || rdb.ConfigSet(b.Ctx, "maxmemory", "1").Err() != nil {
 			return nil // the emulation has no such limit
 		}
+		defer rdb.ConfigSet(context.WithoutCancel(b.Ctx), "maxmemory", before["maxmemory"])
 	}
 	for _, c := range clients {
 		if _, err := c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: long, RetryEvery: lockclient.Pace}); err != nil {
@@ -253,8 +249,9 @@ func (b Bench) free(what string) error {
 	return nil
 }
 
-// GivesUp holds a client up before one of the commands that it sends when it stops waiting, until the holder has released
-// the lock. A lock with a line may then have been handed to it. If the client answers ErrHeld, it holds nothing.
+// GivesUp stops a waiting client before one of the commands that it sends when its wait is over, until the holder has
+// released the lock. A lock with a wait line may then have granted the lock to that client. If Acquire returns ErrHeld,
+// the client must not hold the lock.
 var GivesUp = func() (cases []Case) {
 	const waited = 300 * time.Millisecond
 	for n := 1; n <= 4; n++ {

@@ -296,12 +296,25 @@ func TestRenewals(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory checks that a lock is caught that is granted to two clients while the server refuses to write.
+// TestOutOfMemory checks that a lock is caught that is granted to two clients while the server refuses to write, and that the
+// server then has the limit that it had before.
 func TestOutOfMemory(t *testing.T) {
 	sound, _ := lockimpl.Find("lua-release")
 	s := opentest.Open(t, server.Spec{Target: "process"})
-	if err := OutOfMemory(bench(t, s, "sound", sound.New)); err != nil {
+	b := bench(t, s, "sound", sound.New)
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = "1000000000"
+	if err := c.Env.Redis[0].ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := OutOfMemory(b); err != nil {
 		t.Error(err)
+	}
+	if after, err := c.Env.Redis[0].ConfigGet(t.Context(), "maxmemory").Result(); err != nil || after["maxmemory"] != limit {
+		t.Errorf("afterwards maxmemory is %q, %v; want %s", after["maxmemory"], err, limit)
 	}
 	if err := OutOfMemory(bench(t, s, "careless", func(e variant.Env) lockimpl.Locker { return careless{e} })); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("a careless lock: %v; want that two clients were granted it", err)

@@ -49,8 +49,9 @@ func (b Bench) takenAgain(toNobody, late bool) error {
 	})
 }
 
-// loses has a client take a lock, call meanwhile, and lose the lock: another client takes it when the lease is over, and releases
-// it at the end, or with toNobody before the first client goes on. Unless lost is nil, the lock is written to it.
+// loses has a client acquire a lock and then lose it, and calls meanwhile in between. Another client acquires the lock
+// when the lease is over, and releases it at the end or, if toNobody, before the first client goes on. Unless lost is
+// nil, loses stores the first client's lock in *lost.
 func (b Bench) loses(c *lockclient.Client, name string, toNobody bool, meanwhile func() error, lost *lockimpl.Lock) error {
 	other, err := b.Client(func(*variant.Env) {})
 	if err != nil {

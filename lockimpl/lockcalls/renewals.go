@@ -66,8 +66,9 @@ var Renewals = []Case{
 	}},
 }
 
-// LostRenewal loses the answer to one renewal, which the server carried out. It is for locks that tell their holders neither
-// of renewals nor of a loss: they have to go on with the renewals.
+// LostRenewal loses the answer to one renewal that the server has executed. It is for locks that implement neither
+// [lockimpl.Renewer] nor [lockimpl.Loser]: the holder believes that the lease is renewed, so the lock must go on
+// renewing.
 var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error {
 	return b.renewed(5, "after the answer to one renewal was lost, of which its holder was told nothing", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
 		l, err := c.Take(name, b.TTL, 0)

@@ -7,8 +7,8 @@ import (
 	"oversell/lockimpl"
 )
 
-// Grain is how much earlier than its client counts a lease may be over: a server may count in
-// whole milliseconds, and round down both when it begins and when it looks.
+// Grain is how much earlier than by the client's clock a lease may end: a server may count in whole milliseconds, and
+// round down both the start of the lease and the present time.
 const Grain = time.Millisecond
 
 // Looks returns the times at which to check whether a lease keeps others out: after the units to

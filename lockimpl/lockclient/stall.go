@@ -14,8 +14,8 @@ type Stall struct {
 	done    chan struct{} // closed when the call has returned
 }
 
-// Stalled starts a call of the client and holds it up before its n-th command. It is nil, and the
-// call has returned, if the call has fewer. The command before may suffer something.
+// Stalled starts a call of the client and stops it before its n-th command. It returns nil, after the call has
+// returned, if the call sends fewer than n commands. before, if given, is the action on the command before that one.
 func (c *Client) Stalled(n int, call func(), before ...wire.Action) *Stall {
 	return c.stalled(func(nth int, _ wire.Command) bool { return nth == n }, func(nth int) wire.Action {
 		if len(before) > 0 && nth == n-1 && nth > 0 { // 0 is within a transaction

@@ -23,8 +23,8 @@ const (
 	mostSteps  = 10
 )
 
-// steps is up to which command of a call the rules go: the calls of most locks have fewer. Scripts that the server does not
-// know are no more than the beginning.
+// steps returns the number of the last command of a call at which the rules act; the calls of most locks send fewer. If
+// a call meets a server that knows no scripts, the rules act on its first commands only.
 func (b *bench) steps() int {
 	if !b.forgets {
 		return max(leastSteps, b.commands())

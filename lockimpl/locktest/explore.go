@@ -20,8 +20,9 @@ import (
 // Zero bounds mean 2 clients, 2 tries each, 2 advances, 1 stall, 1 crash, 1 lost and 1 late message, and 30 s; a
 // negative bound means 0. Depth and MemoryMB are not changed. Each try is one attempt, the lease is 1.5 s, or 1 s for a
 // lock that takes whole seconds only, and the section lasts for three quarters of it, so the lock is extended once.
-// A lock on several masters is searched without extensions in four fifths of the time, and then with extensions and without
-// faults; if only the second search does not end, the test's log says so.
+// A lock on several masters is first searched without extensions, in four fifths of the time, and then with extensions,
+// with one try of each client and without crashes, lost or late messages and stalls. If only the first search ends, the
+// test passes, and its log says that the second one did not end.
 //
 // The lock must keep to its variant.Env: commands, clock, tokens and goroutines. For a lock that does not, use
 // [ExploreBubble]. Neither can step a lock with a Redis client of its own that connects to Env.Addr; the test then
@@ -57,8 +58,8 @@ func ExploreBubble(t *testing.T, v lockimpl.Variant, b reports.Bounds) {
 //	c.Start = locktest.Bubbles(t, c)
 //	r, err := explore.Run(t.Context(), c)
 //
-// It panics if c cannot be searched. For a lock that promises progress c.Look must leave that promise out: a search
-// tries it outside of bubbles.
+// It panics if c cannot be searched. If the lock promises progress, c.Look must list the other promises: a search
+// judges progress by running clients outside of bubbles.
 func Bubbles(t *testing.T, c explore.Config) func(explore.Who) explore.Execution {
 	if err := c.Complete(); err != nil {
 		panic(err)

@@ -1,4 +1,4 @@
-// Package locktest is the conformance suite for locks: it tests any that implements lockimpl.Locker.
+// Package locktest is the conformance suite for locks: it tests any lock that implements [lockimpl.Locker].
 //
 //	func TestMyLock(t *testing.T) {
 //		locktest.Run(t, lockimpl.Variant{
@@ -8,7 +8,8 @@
 //		}, locktest.Auto)
 //	}
 //
-// There is one subtest per promise and rule. A rule is checked if its property is promised and no flaw takes it back.
+// There is one subtest per rule. A rule is checked if the lock promises its property, and declares no flaw of that
+// property that needs no fault, or one of the faults that the rule injects.
 // Two more subtests put the lock under load and judge the recorded histories: one has many grants, the other clients
 // that overrun their lease, freeze, lose answers and die. All of it takes 10 to 20 seconds.
 //
@@ -16,18 +17,23 @@
 // leases below a second. It does not test missing abilities, and says so in the log of the test. An error that is
 // neither ErrHeld nor ErrLost is not an answer: the suite tries again. A rule that could not be judged, since the
 // machine was too busy or calls had no answer, is tried again when all others have ended. If it still cannot be judged,
-// the test fails as inconclusive if there is evidence against the lock, or no rule of the promise was judged, or
-// OVERSELL_REQUIRE_ALL=1; otherwise the rule is skipped. If the clients of a load make no progress on a busy machine,
-// the load is tried once more; if they fail again, the log of the test says that it was not judged.
+// the test fails as inconclusive if there is evidence against the lock, if no rule of that promise was judged, or if
+// the environment variable OVERSELL_REQUIRE_ALL is 1; otherwise the rule is skipped. If the clients of a load make no
+// progress on a busy machine, the load is tried once more; if they fail again, the log of the test says that it was not
+// judged.
 //
 // Each client reaches the server through proxies, with which the suite loses answers, holds clients up between two
 // commands, and cuts them off. The clients in Env.Redis lead there; a lock with a Redis client of its own finds the
-// proxy in Env.Addr. For one rule the suite creates users on the server (ACL), and deletes them.
+// proxy in Env.Addr.
 //
-// Rules about long times run on the emulation, with a clock that the rule moves, even if [Auto] has found a server: long
-// leases, one beside a short one, time that passes within a call, a late release or extend after a quiet time, a server
-// that answers with an error, one that forgets its scripts, and the tokens of an old lock and of later months. A lock that cannot be judged there,
-// such as one that sends times of the real clock, is named in the log of the test.
+// The suite changes the servers, so nothing else may use them: for one rule it creates users (ACL SETUSER) and deletes
+// them; before the rules it makes the servers forget all scripts (SCRIPT FLUSH), and sets maxmemory to 1 for a moment.
+//
+// Some rules run on the emulation, with a clock that the rule moves, even if [Auto] has found a server. They are about
+// long leases; a long lease beside a short one; time that passes within a call; a late release or extend after a quiet
+// time; a server that answers with an error, or forgets its scripts; the fencing tokens of an old lock, and of later
+// months; and the end of a lease by a clock that is behind. If a lock cannot be judged there, for example because it
+// sends times of the real clock, the log of the test says so.
 //
 // In some rules a client's clock is up to an hour ahead or behind. A lock that goes by the clocks of its clients declares, for
 // each promise that it then breaks, a flaw with variant.ClockSkew.
@@ -237,8 +243,8 @@ func RunWith(t *testing.T, v lockimpl.Variant, open Open, o Options) {
 	r.again(ctx, t, prefix, unsure, judged)
 }
 
-// apart is by how much the rules start one after the other, for each master: hundreds of clients would connect to it at the
-// same time, so that locks with short time limits begin anew again and again.
+// apart, times the number of masters, is the pause between the starts of two rules. Without it, hundreds of clients
+// would connect to a master at the same time, and locks with short time limits would time out and begin again.
 const apart = 25 * time.Millisecond
 
 // checks starts the rules that apply to the lock, each on a name of its own.

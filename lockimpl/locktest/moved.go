@@ -62,8 +62,8 @@ func (b *bench) leave() {
 	b.run.server.Close()
 }
 
-// alone adds cases to those given, if locks may share a key: the same ones, each on a server without other locks. A key
-// that becomes empty is treated differently by some code, and while other rules hold locks it never is.
+// alone adds the same cases again, each on a server without other locks, if several locks may share a key. Some code
+// treats a shared key that becomes empty differently, and the key is never empty while other rules hold locks.
 func (b *bench) alone(cases []part) []part {
 	if !b.run.able.shares {
 		return cases
@@ -310,8 +310,8 @@ func (b *bench) inMovedWorld(f func(*moved) error) error {
 	return err
 }
 
-// renews says what keeps a lock for longer than its lease, like a renewal that the lock does not report; "" if nothing
-// does.
+// renews explains why a lock is held for longer than its lease, such as by a renewal that the lock does not report; ""
+// if it is not.
 func (b *bench) renews() string {
 	if b.run.lock.Renews {
 		return "leases are renewed in the background, by the real clock"

@@ -111,7 +111,7 @@ func servedInOrder(b *bench) (err error) {
 		{"after a long wait", func(b *bench) error {
 			return b.line(waiting{looks: slices.Repeat([]time.Duration{pace}, 6), pause: 370 * time.Millisecond, wait: 2500 * time.Millisecond})
 		}},
-		// Who looks seldom is not dead, however often others look.
+		// A waiter that tries seldom is not dead, however often others try.
 		{"waiters that look at other intervals", func(b *bench) error {
 			const seldom, often = 2 * time.Second, 20 * time.Millisecond
 			return b.line(waiting{looks: []time.Duration{seldom, often, seldom, often, often}, wait: 2500 * time.Millisecond})

@@ -11,8 +11,8 @@ import (
 	"oversell/wire"
 )
 
-// The rules in this file let time pass where a client does not see it, or keep some of its
-// commands from the masters, and look whether a lease that it believes in is there.
+// The rules in this file let time pass unnoticed by a client, or keep some of its commands from the masters, and then
+// check that the lease that the client was promised exists.
 
 // passage is time that passes at one command of a call.
 type passage struct {

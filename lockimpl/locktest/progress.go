@@ -96,7 +96,8 @@ func waiterGetsIt(b *bench) error {
 }
 
 // looksAgain: Options.RetryEvery is the longest pause between two attempts, however long a client has waited. A busy
-// machine makes pauses seem long, so it takes two long ones, and two more after the other rules have ended.
+// machine makes pauses seem long, so the rule fails only after two long pauses, and after two more when the other rules
+// have ended.
 func looksAgain(b *bench) error {
 	found, err := b.latePauses()
 	if len(found) == 1 && err == nil {

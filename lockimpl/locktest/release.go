@@ -272,8 +272,9 @@ func similarTokens(b *bench) error {
 	return b.together(12, cases)
 }
 
-// mistaken has the next holder draw tokens that are like the one of a holder whose call comes late. Each token that
-// is drawn is new: a lock may rely on that. If back, the holder's is like the next holder's.
+// mistaken gives the next holder a token that resembles the token of an earlier holder, whose call comes late. All
+// tokens differ, since a lock may rely on that. If back is true, the earlier holder's token is made to resemble the
+// next holder's.
 func (b *bench) mistaken(kind alike.Token, back bool) error {
 	var mu sync.Mutex
 	var drawn, bases []string // for the holder, and what they were made of

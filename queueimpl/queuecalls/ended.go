@@ -11,8 +11,8 @@ import (
 	"oversell/queueimpl/queueclient"
 )
 
-// Ended makes every call under a context that has ended, on a queue of its own. A call may mind no context, and be carried out: then
-// success must be true. An error leaves the outcome open, and a refusal would be untrue.
+// Ended makes every call with a context that has ended, each on a queue of its own. A call may ignore the context and
+// be carried out: then its success must be true. An error leaves the outcome open. The call must not return a refusal.
 func Ended(ctx context.Context, b queueclient.Bench) error {
 	over, cancel := context.WithCancel(ctx)
 	cancel()

@@ -10,9 +10,9 @@ import (
 	"oversell/queueimpl/queueclient"
 )
 
-// LetterAcked has the only task of a queue, "a", delivered as often as it may be, and acknowledged too late: when it is a dead
-// letter, which a pop or a reclaim has made of it, or just before that. It returns the id and its deliveries, or no id if the
-// queue does not take the ack.
+// LetterAcked returns a step that delivers the only task of a queue, "a", as often as MaxAttempts allows, calls put,
+// which may turn it into a dead letter (see [ByPop], [ByReclaim] and [NotYet]), and then acknowledges the last
+// delivery. The step returns the id and the deliveries, or no id if the queue does not accept the ack.
 func LetterAcked(put func(context.Context, *queueclient.Client) error) func(context.Context, queueclient.Bench) (string, []queueimpl.Task, error) {
 	return func(ctx context.Context, b queueclient.Bench) (string, []queueimpl.Task, error) {
 		const attempts = 2

@@ -60,9 +60,9 @@ func postponed(ctx context.Context, c *queueclient.Client) (bool, error) {
 	return err == nil, err
 }
 
-// Moving holds up a pop while another client enqueues tasks, and takes one after each: at each moment a task is due. If a pop
-// searches the parts of a queue one after the other, it depends on the ids whether the task moves to a part that it has left,
-// so there are several tries.
+// Moving stops a pop while another client enqueues tasks and takes one task after each of them, so that a task is due
+// at every moment. The pop must not return ErrEmpty. If a pop searches the parts of a queue one after the other, the
+// ids decide whether the task moves to a part that the pop has already searched, so there are several tries.
 func Moving(ctx context.Context, b queueclient.Bench) error {
 	const tries = 6
 	return b.Stalls(ctx, func(ctx context.Context, b queueclient.Bench, n int) error {

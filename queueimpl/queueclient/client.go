@@ -1,7 +1,7 @@
-// Package queueclient is a client of a queue under test: its calls say what they expect, and what
-// is broken if that does not happen. With it come the steps that many rules of a suite share: to wait
-// for something, by the real clock or by one that is moved; to go through the commands of a call; to
-// find out how many tasks go through the queue in some time.
+// Package queueclient is a client of a queue under test for the rules of package queuetest. Its calls take the expected
+// answer, and the promise that another answer breaks. It also has what many rules share: waiting for an event on the
+// real clock or on one that the test moves, acting on each command of a call, and measuring how many tasks pass through
+// the queue in some time.
 package queueclient
 
 import (
@@ -27,7 +27,7 @@ const TheInterface variant.Property = "the contract of queueimpl.Queue"
 
 // Bench is where a rule is tried, with the queue under test on it.
 type Bench struct {
-	// Env makes the world of one more client.
+	// Env returns the environment of another client.
 	Env func() variant.Env
 	// Queue names a queue that has not been used yet.
 	Queue string
@@ -374,9 +374,8 @@ func DeclaredAs(err error) error {
 	return nil
 }
 
-// Grain is how much a server's clock and a client's on the same machine may differ. Redis counts
-// what keys and streams last in whole milliseconds, and rounds down both when that begins and
-// when it looks.
+// Grain is how much the clocks of a server and a client on the same machine may differ. Redis counts the lifetime of
+// keys and the idle time of stream entries in whole milliseconds, and rounds down both the start and the present time.
 const Grain = 2 * time.Millisecond
 
 // Before reports whether the client's clock is before t.

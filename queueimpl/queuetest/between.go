@@ -103,8 +103,8 @@ func dequeueOfEarlier(ctx context.Context, b bench) error {
 	})
 }
 
-// overwrittenMeanwhile holds up each call that concerns an entry while that is overwritten, to be due later. The
-// later entry is there, whichever came first.
+// overwrittenMeanwhile stops each call that concerns an entry while another client overwrites the entry with a later
+// due time. Afterwards the new entry is in the queue, whichever of the two took effect first.
 func overwrittenMeanwhile(ctx context.Context, b bench) error {
 	type step func(ctx context.Context, h *held, had queueimpl.Task) error
 	pop := func(ctx context.Context, h *held, _ queueimpl.Task) error {
@@ -334,8 +334,8 @@ func underContention(ctx context.Context, b bench) error {
 type departure struct {
 	name string
 	on   func(queueimpl.Variant) bool // unless nil: whether the queue can do that
-	// out takes "a", which waits, out of the queue; or another id, which it returns. earlier are the deliveries that the task
-	// had. An empty id says that the queue does not show it.
+	// out makes the waiting task "a", or another task, leave the queue, and returns its id and the deliveries that it
+	// had. The id is empty if the queue does not have this kind of departure.
 	out func(context.Context, bench) (id string, earlier []queueimpl.Task, err error)
 	// anew are the options of the client that enqueues the id.
 	anew []func(*queueimpl.Options)

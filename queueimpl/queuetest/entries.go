@@ -138,8 +138,8 @@ func ownReceipts(ctx context.Context, b bench) error {
 	)
 }
 
-// waitsAgain ends the claims of two tasks, and has one of them wait, while another client has the
-// other one. It is nil where the queue does not show that.
+// waitsAgain lets the claims of two tasks run out. Then another client has one of the tasks, and the other one, had,
+// waits. had is nil if the queue's state does not list a task that waits again.
 func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)) (holder, other *client, had *queueimpl.Task, _ error) {
 	holder = b.Client(append([]func(*queueimpl.Options){claims}, change...)...)
 	if _, err := holder.Enter(ctx, theInterface, "first", "second"); err != nil {
@@ -175,8 +175,8 @@ func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 	return nil, nil, nil, nil
 }
 
-// attemptsCount: what happens to a task between its deliveries does not begin the count of them again,
-// and does not put off its end as a dead letter.
+// attemptsCount: nothing that happens to a task between two deliveries resets the count of its deliveries, or delays
+// that the task becomes a dead letter.
 func attemptsCount(ctx context.Context, b bench) error {
 	dead, ignores := can[queueimpl.DeadLetters](b.Variant), ignoresRepeats(b.Variant)
 	const most = 3

@@ -39,7 +39,7 @@ func longDelays(ctx context.Context, b bench) error {
 	})
 }
 
-// parts are the moments of a long time at which it is looked whether it is over too early.
+// parts returns the moments of a long time at which a rule checks that the time has not ended too early.
 func parts(of time.Duration) []time.Duration {
 	all := []time.Duration{of / 1000, of / 60, of / 4, of / 2, of * 9 / 10, of - of/1000 - time.Millisecond}
 	slices.Sort(all)

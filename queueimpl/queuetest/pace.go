@@ -18,10 +18,9 @@ import (
 // nearly is by how much a connection's time may be over before that of the rule.
 const nearly = 50 * time.Millisecond
 
-// outOfTime judges a rule that had not ended when its time was over. What was found before is
-// true. Something that was waited for long enough did not happen. Anything else is an error of
-// the suite's own context, and says something about the queue only if one call went on for long,
-// though others are quick.
+// outOfTime judges a rule that had not ended at its time limit. A breach that was found before the limit counts, and so
+// does an event that the rule waited for long enough. Any other error comes from the suite's own context; it counts
+// against the queue only if one call took long although other calls are quick.
 func outOfTime(b bench, r rule, end time.Time, err error) error {
 	if s := new(suitetest.TooSlow); errors.As(err, &s) {
 		return err

@@ -16,8 +16,8 @@
 // A queue may leave Task.Attempt and Task.Score 0 where it does not know them. It may take empty
 // ids and the like, or refuse them. It may refuse calls with many ids, or pops of many tasks, with
 // [queueimpl.ErrBadCall]: the suite then makes several smaller ones. It may refuse other ids, too, for example long ones or those
-// with control characters, if it answers [queueimpl.ErrBadCall]. An id that is enqueued while it
-// is the id of a dead letter may enter, or be ignored as one that is there. A queue may overwrite repeated ids even if
+// with control characters, if it answers [queueimpl.ErrBadCall]. If the id of a dead letter is enqueued again, the
+// queue may enter it, or ignore it as an id that is in the queue. A queue may overwrite repeated ids even if
 // Options.Overwrite is not set, as long as its Repeats says so, and may round delays up to whole seconds in the scores
 // that it returns.
 //
@@ -33,9 +33,9 @@
 // Likewise, a queue in which some tasks may wait for good while others come, such as one with priorities,
 // does not promise progress, or declares when it does not keep it.
 //
-// Two queues are told apart by what they do, not by their keys: a name may be hashed into a
-// key, or be a field of one. What a rule leaves behind stays on the server; give the suite a
-// server of its own, or a number of its own for each run in [Bench.Queue].
+// The suite does not look at keys to tell two queues apart: an implementation may hash a queue's name, or store it as a
+// field of a hash. The suite does not remove what its rules write; give it a server of its own, or put a number that
+// differs from run to run into [Bench.Queue].
 //
 // For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
 // afterwards.
@@ -44,12 +44,13 @@
 // it could not be completed because calls are slow, it is skipped; a failure is never the suite's
 // own timeout.
 //
-// There are limits of size: up to 20,000 tasks wait, one is enqueued again among up to 3,000, up to 1,500 claims go on beside one that
-// has run out, and a client is interrupted at up to ten commands of a call. What goes wrong only beyond them is not found.
+// The sizes are limited: a queue has at most 20,000 waiting tasks, an id is enqueued again among at most 3,000 others,
+// a claim runs out beside at most 1,500 claims that go on, and a client is interrupted at the first ten commands of a
+// call. A flaw that shows only with more is not found.
 //
-// No rule sleeps for a fixed time. On a real clock a rule polls until the expected event has
-// happened, and checks that it was not too early; on a virtual clock ([Bench.Pass]) it also
-// checks that it happens at exactly the right time.
+// On a real clock, a rule that expects an event polls until the event has happened, and checks that it did not happen
+// too early. On a virtual clock ([Bench.Pass]) the rule also checks that the event happens at exactly the right time. A
+// rule that lets a claim run out waits for a fixed time: somewhat longer than the claim.
 //
 // A virtual clock comes with the emulation of a server, package miniredis, which differs from Redis
 // in some points: a WATCH does not notice a ZREM, there are no functions (FCALL), no ZRANGESTORE and
@@ -59,16 +60,15 @@
 // what miniredis does in XCLAIM and XAUTOCLAIM.
 //
 // Rules about hours and months run on the emulation, with a clock that the rule moves, even if [Auto] has found a server: long
-// delays, claims and extended claims; a task that nobody finishes; what is in the queue lasts; a receipt after a long time;
-// dead letters of months; a task that is withdrawn long before it is due. A queue that tells the server the time of the real
-// clock, or sends what the emulation does not know, is not judged by them.
+// delays, claims and extended claims; a task that nobody finishes; whether tasks stay in the queue; old receipts; dead
+// letters that are months old; a task that is withdrawn long before it is due. These rules do not judge a queue that
+// sends times of the real clock to the server, or commands that the emulation does not know.
 //
 // In some rules a client's clock is up to an hour ahead or behind. A queue that goes by the clocks of its clients declares, for
 // each promise that it then breaks, a flaw with variant.ClockSkew.
 //
-// This is a test of function under moderate concurrency, not a proof: that no
-// interleaving and no fault breaks a queue is for a search and for a run under
-// load to find out.
+// This is a functional test under moderate concurrency, not a proof. To look for an interleaving or a fault that breaks
+// a queue, search it (oversell explore) and run it under load (oversell run).
 package queuetest
 
 import (
@@ -94,9 +94,9 @@ import (
 
 // Bench is where one rule is tried.
 type Bench struct {
-	// Env makes the world of one more client, with connections and tokens of its own. All lead
-	// to the same server. Only the suite writes to it. The suite uses Redis and Clock; a queue may
-	// use these, and what else is set: Token, Wait, Go, Addr and SQL. Wait must not depend on Pass.
+	// Env returns the environment of another client, with connections and tokens of its own. All connections are to the
+	// same server, and nothing but the suite may write to that server. The suite uses Redis and Clock; the queue may
+	// also use Token, Wait, Go, Addr and SQL, if they are set. Wait must not depend on Pass.
 	Env func() variant.Env
 	// Queue names a queue that has not been used yet. Rules may append to it.
 	Queue string

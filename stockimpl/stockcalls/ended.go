@@ -8,8 +8,9 @@ import (
 	"oversell/variant"
 )
 
-// Ended makes each call of a shop under a context that is over: over calls once. Of its stock of 3, order 1 has bought one piece. A
-// call may mind no context, and be carried out, or answer with an error that leaves the outcome open. A refusal is untrue.
+// Ended makes each call of a shop once with a context that has ended (over), on a product with a stock of 3, of which
+// order 1 has bought one piece; s makes calls with a valid context. A call may ignore its context and be carried out,
+// or return an error that leaves the outcome open. It must not return a refusal.
 func Ended(of variant.Property, under string, over, s Shop) error {
 	left := int64(2)
 	for _, c := range []struct {

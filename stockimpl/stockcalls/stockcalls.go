@@ -1,5 +1,6 @@
-// Package stockcalls holds rules of package stocktest about pieces that come back to the stock: those of a buyer that is held up
-// until its reservation is over, and those of thousands of refunds, which one order then asks for.
+// Package stockcalls holds rules of package stocktest. Some are about pieces that return to the stock: those of a buyer
+// that is stopped until its reservation is over, and those of many refunds, which one order then buys. Others make
+// calls whose context has ended, or without a lock on a sale that promises fencing.
 package stockcalls
 
 import (
@@ -32,9 +33,9 @@ type Held struct {
 	Answer func() error
 }
 
-// HeldBeyond holds buyers up, each before another of so many commands, until the time of reservations has passed and others have
-// bought all that was left to them. A buyer that goes on then must not get pieces that others have, nor bring its own back twice.
-// hold returns nil if a purchase has no such command.
+// HeldBeyond stops buyers, buyer n before its n-th command, until the time of reservations has passed and others have
+// bought all that is left. A buyer that then goes on must neither get pieces that others have, nor return its own
+// pieces twice. hold returns nil if a purchase sends fewer commands; pass lets the time of reservations pass.
 func HeldBeyond(commands int, hold func(command int) (*Held, error), pass func() error) error {
 	var all []*Held
 	for n := 1; n <= commands; n++ {
@@ -82,8 +83,9 @@ func said(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-// AllCameBack sells single pieces, takes all of them back, as many as it can in some time, and then has one order ask for the
-// whole stock: a sale that brings refunds back in batches has not refused it for that.
+// AllCameBack sells single pieces and then refunds them, for up to 1.5 s each, and then places one order for all pieces
+// that are left. A sale that returns refunded pieces in batches must not refuse that order because some batches are
+// still due.
 func AllCameBack(s Shop, stock int64, declared func(error) bool) error {
 	const atMost = 1500 * time.Millisecond
 	var made int64
@@ -103,8 +105,8 @@ func AllCameBack(s Shop, stock int64, declared func(error) bool) error {
 	return OrderForAll(s, stock+1, there, what, declared)
 }
 
-// OrderForAll expects that one order, of this number or those after it, can have all pieces that are there after what happened. A
-// sale need not take such large orders: then others can have them.
+// OrderForAll expects that one order can buy all pieces that are left; what says what happened before. It uses order
+// numbers from id on. If the sale does not take such large orders, other orders must be able to buy the pieces.
 func OrderForAll(s Shop, id, pieces int64, what string, declared func(error) bool) error {
 	err := s.Buy(id, int(pieces))
 	switch {

@@ -13,8 +13,8 @@ import (
 )
 
 // A sale may refuse calls that come too often, such as a copy of an order that is under way, with an error of its own. That
-// says nothing of the outcome, and must pass within a second. A rule that judges what becomes of a call asks again before it
-// does. A rule for which every error will do, or which is about the first answer, does not.
+// leaves the outcome open, and must pass within a second. A rule that judges the outcome of a call first makes the call
+// again until it has another answer. A rule that accepts every error, or that is about the first answer, does not.
 
 // tooOften is for how long a sale may refuse calls because too many came.
 const tooOften = 1100 * time.Millisecond
@@ -39,8 +39,8 @@ type lasting struct{ error }
 
 func (l *lasting) Unwrap() error { return l.error }
 
-// itself is ErrRepeated after the same client had an error of the sale's own: the call that was answered so may have had the
-// effect.
+// itself wraps ErrRepeated if the same client's earlier call ended in an error of the sale's own: that earlier call may
+// have had the effect.
 type itself struct{ error }
 
 func (i *itself) Unwrap() error { return i.error }

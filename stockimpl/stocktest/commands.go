@@ -392,8 +392,8 @@ func (b bench) stalledWhile(ctx context.Context, h stalling) error {
 	return y.afterStall(ctx, h, sold, h.counted(sold, got.err, err))
 }
 
-// counted returns nil in place of the answer of the buyer that was held up if it is the one that counts: it may have been
-// told so by an answer that says nothing, or the other client of the same order was.
+// counted returns nil instead of the answer of the buyer that was held up if that buyer's own call had the effect: an
+// earlier answer to this buyer, or to the other client of the same order, may have left that open.
 func (h stalling) counted(sold int, answer, other error) error {
 	same := h.i == sameOrder || h.i == sameOrderAndBack
 	switch {

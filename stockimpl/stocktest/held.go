@@ -25,8 +25,8 @@ func promisesUndersell(v stockimpl.Variant) bool {
 	return onRedis(v) && slices.Contains(v.Promises, variant.NoUndersell)
 }
 
-// noBorrowing tells the sales that have not said that an order that cannot be had takes for a moment
-// what others could have.
+// noBorrowing reports whether a sale declares no flaw by which an order that is refused takes pieces for a moment that
+// others could buy.
 func noBorrowing(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.NoUndersell && strings.Contains(f.Under, variant.WithQuantity) && (f.Fault == variant.NoFault || f.Fault == variant.Overrun) {
@@ -36,7 +36,7 @@ func noBorrowing(v stockimpl.Variant) bool {
 	return true
 }
 
-// fencedEvenHeldUp tells the sales that say nothing else of a holder whose lease runs out.
+// fencedEvenHeldUp reports whether a sale declares no flaw of fencing for a holder whose lease runs out.
 func fencedEvenHeldUp(v stockimpl.Variant) bool {
 	for _, f := range v.Flaws {
 		if f.Property == variant.Fencing && f.Fault != variant.Failover && f.Fault != variant.Retry && f.Fault != variant.RestartEmpty {

@@ -46,8 +46,8 @@ func (b bench) later(ctx context.Context, passed time.Duration, when string) err
 	}, when)
 }
 
-// laterBy is later, where pass lets the time pass, and change, if not nil, is done to the world of a
-// client that comes after that.
+// laterBy is like later: pass lets the time pass, and change, unless nil, alters the environment of a client that is
+// made afterwards.
 func (b bench) laterBy(ctx context.Context, pass func() error, change func(*variant.Env), when string) error {
 	const stock = 6
 	f := &fences{}

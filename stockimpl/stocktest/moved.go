@@ -18,10 +18,10 @@ import (
 
 // The rules in this file move the clock of the server: a year is over in no time.
 
-// onAnotherClock has a check run on the emulation, on a clock that goes like the real one, far ahead of
-// it, and that the check moves on. It reports whether that can judge the sale: code that tells the
-// server the time of the real clock it cannot, nor code that the emulation does not understand, which
-// does not sell there at all.
+// onAnotherClock runs a check on the emulation. The clock there is far ahead of the real one, runs at its pace, and is
+// advanced by the check. onAnotherClock reports whether the sale can be judged there. It cannot if it sends times of
+// the real clock to the server, or if it uses commands that the emulation does not know: then it does not sell there at
+// all.
 func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
 	at, err := emulated.Judge(func(server *emulated.Server) error {
 		defer server.Ticks(ctx)()
@@ -91,9 +91,9 @@ func serverTimes(ctx context.Context, b bench) error {
 // longest is how long pieces may be set aside for an order, if the bench does not say so.
 const longest = 32 * 24 * time.Hour
 
-// reservationsEnd: when the time of reservations is over, and others have bought since, pieces are set
-// aside only for orders that are not decided: a buyer that died has none, nor has one that came again,
-// or twice at once. However many buyers died, one order can have all their pieces.
+// reservationsEnd: when the time of reservations is over and others have bought since, no piece is set aside for an
+// order that is decided, or whose buyer died, or that was sent twice. However many buyers died, one order can buy all
+// of their pieces.
 func reservationsEnd(ctx context.Context, b bench) error {
 	return b.afterReservations(ctx, bench.reservedFor)
 }

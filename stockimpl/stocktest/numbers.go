@@ -101,9 +101,8 @@ func hugeAfterSales(ctx context.Context, b bench) error {
 	return y.buy(ctx, variant.NoUndersell, 2, stock-sold, nil, 0)
 }
 
-// cannotBeHad sends an order for more pieces than are left, and again under its number: it had no effect,
-// whichever command of it failed, so it does not stand, has nothing to refund, and no copy of it is
-// one that was counted before.
+// cannotBeHad sends an order for more pieces than are left, and sends it again under the same id. It must be refused
+// without an effect each time: the stock does not change, there is nothing to refund, and no answer is ErrRepeated.
 func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sold int64) error {
 	first := fmt.Sprintf("an order for %d pieces with %d there", pieces, left)
 	for i, n := range []int{pieces, pieces, int(left) + 1} {
@@ -134,8 +133,8 @@ func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sol
 }
 
 // beyondDoubles sells single pieces of a stock that a floating-point number does not hold exactly, and
-// takes some back. A script in Lua rounds the numbers that it answers, in State, too, so what is held
-// may be told wrong by rounding; but orders that take nothing, or more than they should, add up.
+// takes some back. A script in Lua rounds the numbers in its answers, also those of State, so State may be wrong by the
+// rounding. But the error of orders that take nothing, or too much, grows with each order.
 func beyondDoubles(ctx context.Context, b bench) error {
 	const exactly, orders, rounding = 1 << 53, 40, 2 // up to exactly, each whole number is held
 	const stock = exactly + 4*orders

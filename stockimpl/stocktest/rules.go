@@ -287,9 +287,9 @@ func concurrentBuyers(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, 0, stock)
 }
 
-// crowd runs n clients at once, each with a world of its own, and returns
-// their answers. What a client buys with takes one piece and insists, each time
-// with a newer token; clients of a sale that leans on a lock come one at a time.
+// crowd runs n clients at once, each with an environment of its own, and returns their errors. buy orders one piece,
+// and repeats the order, each time with a newer fencing token, while the answer is stale. Clients of a sale that relies
+// on a lock buy one at a time.
 func (y *buyer) crowd(ctx context.Context, n int, client func(i int, buy func(id int64) (int64, error)) error) []error {
 	var lock sync.Mutex
 	locked := leansOnLock(y.b.sale)

@@ -15,19 +15,18 @@
 // Needs.Fence or by a flaw under [variant.Unserialized]; its buyers then come
 // one at a time, each with a newer fencing token.
 //
-// Two products are told apart by what they do, not by their keys: a name may be hashed into a key,
-// or be a field of one. What a rule leaves behind stays on the server; give the suite a server of
-// its own, or a number of its own for each run in [Bench.Product]. Where the keys do not carry the
-// product's name, the suite cannot have them expire, and does not try what is forgotten after an
-// hour or a month.
+// The suite does not look at keys to tell two products apart: a sale may hash a product's name, or store it as a field
+// of a hash. The suite does not remove what its rules write; give it a server of its own, or put a number that differs
+// from run to run into [Bench.Product]. If no key contains the product's name, the suite cannot expire the product's
+// keys, and skips the rules about what a sale forgets after an hour or longer.
 //
 // For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
 // afterwards.
 //
-// There are limits. The suite sends some 20,000 orders and 6,000 refunds to one product, fewer to a slow
-// server: a sale that forgets only after more of them passes. With more than 2^53 pieces, beyond what a
-// number in a script in Lua holds exactly, it looks at what the server holds, and not at what an answer
-// says is left, nor at an order for one piece more than there is.
+// There are limits. The suite sends up to 20,000 orders and 6,000 refunds to one product, fewer to a slow server: a
+// sale that forgets orders only after more of them passes. With a stock of more than 2^53 pieces, which numbers in Lua
+// do not hold exactly, the suite compares only what the server holds. It then judges neither the number that an answer
+// says is left, nor an order for one piece more than there is.
 //
 // A sale need not refund, or take large orders: a call that it answers with an error that wraps
 // errors.ErrUnsupported, or with an error of its own before it sends a command, is one that it does not
@@ -42,12 +41,11 @@
 // refund of what was never bought, or if the error wraps errors.ErrUnsupported. Without the promise once-per-order an error is
 // judged at once: an order that is sent again may count twice.
 //
-// A rule ends after 12 s. One that did not get to its end because each call takes its time is
-// skipped, as too slow to judge; a failure is never the suite's own timeout.
+// A rule ends after 12 s. A rule that did not finish because calls are slow is skipped as too slow to judge; the
+// suite's own timeout is never reported as a failure.
 //
-// This is a test of function under moderate concurrency, not a proof: that no
-// interleaving and no fault breaks a sale is for a search and for a run under
-// load to find out.
+// This is a functional test under moderate concurrency, not a proof. To look for an interleaving or a fault that breaks
+// a sale, search it (oversell explore) and run it under load (oversell run).
 package stocktest
 
 import (
@@ -75,9 +73,9 @@ import (
 
 // Bench is where one rule is tried.
 type Bench struct {
-	// Env makes the world of one more client, with connections of its own. All lead to the same
-	// server. Only the suite writes to it. The suite uses Redis, or SQL if the sale needs that; a
-	// sale may use these, and what else is set: Clock, Token, Wait, Go and Addr.
+	// Env returns the environment of another client, with connections of its own, all to the same server. Nothing but
+	// the suite may write to that server. The suite uses Env.Redis, or Env.SQL if the sale needs a database; the sale
+	// may also use Clock, Token, Wait, Go and Addr, if they are set.
 	Env func() variant.Env
 	// Product names a product that has not been opened yet. Rules may append to it.
 	Product string
@@ -305,9 +303,9 @@ const (
 	nearly = 50 * time.Millisecond
 )
 
-// outOfTime judges a rule that had not ended when its time was over. What was found before is true. Anything else is an
-// error of the suite's own context, and says something about the sale only if one of its calls went on for long, though
-// others are quick.
+// outOfTime judges a rule that had not ended at its time limit. A breach that was found before the limit counts. Any
+// other error comes from the suite's own context; it counts against the sale only if one call of the sale took long
+// although other calls are quick.
 func (b bench) outOfTime(r rule, end time.Time, err error) error {
 	if w := new(suitetest.Breach); errors.As(err, &w) && w.At.Before(end.Add(-nearly)) || errors.As(err, new(*suitetest.NotJudged)) {
 		return err
