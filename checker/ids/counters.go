@@ -116,9 +116,9 @@ type rung struct {
 // A request is named by Arg; an operation without one is a request of its own, which only
 // the client that was answered can repeat. A client that got an answer may repeat the
 // request. Another client takes a request over only when a try of it had no answer. So if
-// two clients obtained the same number for one request, and neither answer was marked as a
-// repetition, the number was given out twice; if the second answer was marked as a
-// repetition, it was not.
+// two clients obtained the same number for one request, of which no try was without an answer
+// by then, and neither answer was marked as a repetition, the number was given out twice. If
+// the second answer was marked as a repetition, it was not.
 type request struct {
 	name, number history.Value
 	ret          time.Duration

@@ -109,7 +109,7 @@ func Names(n string) []string {
 		n, n + "2", n + "-", n[:len(n)-1], strings.ToUpper(n), n + " ", n + ":", n + ":1", n + "/1", n + "*", n + "?", n[:len(n)-1] + "?", n[:len(n)-1] + "*", "*" + n,
 		n + "[a]", n + "\\", n + "\n", n + "\x00", n + "%", n + "é", n + strings.Repeat("x", 300), n + strings.Repeat("x", 300) + "y",
 		"cart:" + n, "order:" + n, n + "{a}", n + "{b}", // the same hash tag, or another one after it
-		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", // the same under simple hashes, and as numbers
+		n + "Aa", n + "BB", n + "12", n + "21", n + "1", n + "01", n + ":01", n + "/01", // the same under simple hashes, and as numbers
 		" " + n, n + "\t", n + "e\u0301",
 	}, Numbers(n)...)
 }

@@ -7,7 +7,7 @@ package layout
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/closed", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages", "internal/testlog", "internal/cputime", "internal/standstill"},
 	{"internal/suitetest", "internal/child", "internal/digest", "internal/exactjson", "explore/table"},
-	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/alike", "internal/mutants/entry", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload"},
+	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/alike", "internal/mutants/entry", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload", "lockimpl/leases"},
 	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},
 	{"server/container", "server/topology"},

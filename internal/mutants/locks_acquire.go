@@ -162,6 +162,13 @@ func acquireMutants() []Lock {
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				return set(ctx, c, l, "NX", min(o.TTL, time.Hour))
 			}})},
+		{Entry: entry.New("long-lease-in-seconds", "leases of more than a minute are cut to whole seconds", exclusion, ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				if o.TTL > time.Minute {
+					return set(ctx, c, l, "NX", o.TTL.Truncate(time.Second))
+				}
+				return set(ctx, c, l, "NX", o.TTL)
+			}})},
 		{Entry: entry.New("wait-as-lease", "a client that waits gets a lease as long as its wait", entry.Breaks(variant.MutualExclusion, variant.Progress), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if o.Wait > 0 {

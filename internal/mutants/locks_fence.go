@@ -48,6 +48,13 @@ func fenceMutants() []Lock {
 				local n = redis.call('INCR', KEYS[2])
 				redis.call('PEXPIRE', KEYS[2], ARGV[2] * 2)
 				return n`, counterKey)})},
+		{Entry: entry.New("fence-refused-resets", "an attempt that is refused sets a number above a million back by one", falls, ""),
+			Variant: fencing(steps{attempt: fenceBy(`
+				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+					if tonumber(redis.call('GET', KEYS[2]) or 0) > 1000000 then redis.call('DECR', KEYS[2]) end
+					return 0
+				end
+				return redis.call('INCR', KEYS[2])`, counterKey)})},
 		{Entry: entry.New("fence-of-16-bits", "the number is kept in 16 bits, and begins anew after 65,535", falls, ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end

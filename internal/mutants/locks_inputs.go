@@ -3,8 +3,10 @@ package mutants
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -12,6 +14,9 @@ import (
 	"oversell/lockimpl"
 	"oversell/variant"
 )
+
+// zerosBefore matches zeros before a number at the end of a text.
+var zerosBefore = regexp.MustCompile(`(\D)0+(\d+)$`)
 
 // inputMutants take one name, or one token, for another.
 func inputMutants() []Lock {
@@ -35,6 +40,15 @@ func inputMutants() []Lock {
 		{Entry: entry.New("names-cut-late", "of a name the first 512 bytes count", progress, ""),
 			Variant: written(func(name string) string { return name[:min(len(name), 512)] })},
 		{Entry: entry.New("names-as-numbers", "a name that is a number is read as one", progress, ""), Variant: written(entry.AsNumber)},
+		{Entry: entry.New("names-without-zeros", "zeros before a number at the end of a name are dropped", progress, ""),
+			Variant: written(func(name string) string { return zerosBefore.ReplaceAllString(name, "$1$2") })},
+		{Entry: entry.New("long-names-by-checksum", "names of more than a hundred bytes are kept by a checksum of 16 bits", progress, ""),
+			Variant: written(func(name string) string {
+				if len(name) > 100 {
+					return fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(name))&0xffff)
+				}
+				return name
+			})},
 		{Entry: entry.New("sound-key-of-token", "each token has a key that says which lock it holds, so it can hold one at a time", nil, ""), Variant: of(registered())},
 		{Entry: entry.New("sound-rename", "a key named by the token is written, and renamed to that of the lock if there is none", nil, ""), Variant: of(steps{attempt: rename})},
 	}

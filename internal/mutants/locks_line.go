@@ -240,6 +240,8 @@ func reentryMutants() []Lock {
 				return 1`)},
 		{Entry: entry.New("reentry-overwrites", "a client that is refused and finds its own token writes it again by a second command, before which the lease can end and another can take the lock", both, "https://github.com/redisson/redisson/issues/84"),
 			Variant: of(counted())},
+		{Entry: entry.New("reentry-counts-to-two", "more than two grants count as two", both, ""),
+			Variant: reentrant(reenter, reextend, entry.Changed(leave, `if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then`, `if math.min(redis.call('HINCRBY', KEYS[1], 'count', -1), 2 - redis.call('HINCRBY', KEYS[1], 'released', 1)) <= 0 then`))},
 		{Entry: entry.New("reentry-count-of-refused", "a refused attempt is counted, so the holder's release does not free the lock", entry.Breaks(variant.Progress), ""),
 			Variant: reentrant(entry.Changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
 	}

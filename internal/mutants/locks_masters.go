@@ -196,6 +196,8 @@ func masterMutants() []Lock {
 				m.extendTo = func([]redis.UniversalClient) []redis.UniversalClient { return nil }
 				m.extendBy = func(int) int { return 0 }
 			})},
+		{Entry: entry.New("masters-all-needed", "all masters must grant, so one that is dead stops everybody", progress, ""),
+			Variant: onMasters(func(m *majority) { m.quorum = func(nodes int) int { return nodes } })},
 		{Entry: entry.New("masters-lease-from-answers", "the lease is promised from the last answer, so one that is over is handed out", exclusion, ""),
 			Variant: onMasters(func(m *majority) {
 				m.until = func(_, ended time.Time, ttl time.Duration) time.Time { return ended.Add(ttl) }

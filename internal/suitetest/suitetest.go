@@ -79,8 +79,9 @@ func (r *Remark) Error() string { return r.Text }
 // Rule is one subtest.
 type Rule struct {
 	Name string
-	// Alone says that the rule is tried when all others have ended.
-	Alone bool
+	// Alone says that the rule is tried when all others have ended, unless one of them found Promise broken.
+	Alone   bool
+	Promise variant.Property
 	// Open opens what one trial needs. It may be called twice.
 	Open func(t *testing.T) Trial
 }
@@ -103,6 +104,7 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 	slots := make(chan struct{}, sideBySide)
 	var others, all sync.WaitGroup
 	var last sync.Mutex
+	var found sync.Map                    // the promises that are broken
 	begun := make(chan struct{})          // closed when others has them all
 	defer func() { stop(); all.Wait() }() // nobody waits for the rules that -run leaves out
 	type check struct {
@@ -127,6 +129,10 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 				others.Wait()
 				last.Lock()
 				defer last.Unlock()
+				if _, broken := found.Load(r.Promise); broken {
+					result <- standstill.Outcome{Err: &NotJudged{fmt.Sprintf("other rules found %s broken", r.Promise)}}
+					return
+				}
 				result <- trial.watched(ctx)
 			})
 			continue
@@ -136,7 +142,11 @@ func Run(t *testing.T, subject string, sideBySide int, rules []Rule) {
 			defer others.Done()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			result <- trial.watched(ctx)
+			o := trial.watched(ctx)
+			if b := new(Breach); errors.As(o.Err, &b) && !doubtful(o) {
+				found.Store(b.Promise, true)
+			}
+			result <- o
 		})
 	}
 	close(begun)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"oversell/internal/child"
 	"oversell/internal/servertest"
 	"oversell/internal/standstill"
+	"oversell/variant"
 )
 
 // standStill has a server stand still for long enough that failures are doubted.
@@ -159,4 +162,32 @@ func TestAgain(t *testing.T) {
 	if opened != 2 {
 		t.Errorf("the rule was tried %d times; want twice", opened)
 	}
+}
+
+// TestAloneAfterABreach checks that a rule that is tried alone is left out if its promise is already known to be broken, and
+// tried if another promise is.
+func TestAloneAfterABreach(t *testing.T) {
+	if os.Getenv("OVERSELL_BREACH") == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestAloneAfterABreach$", "-test.v")
+		c.Env = append(os.Environ(), "OVERSELL_BREACH=1", "OVERSELL_REQUIRE_ALL=")
+		out, err := c.CombinedOutput()
+		for _, want := range []string{
+			"--- FAIL: TestAloneAfterABreach/beside", "--- SKIP: TestAloneAfterABreach/the_same", "--- PASS: TestAloneAfterABreach/another",
+			"other rules found no-lost-task broken",
+		} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%v, without %q:\n%s", err, want, out)
+			}
+		}
+		return
+	}
+	rule := func(name string, alone bool, p variant.Property, err error) Rule {
+		return Rule{Name: name, Alone: alone, Promise: p, Open: func(*testing.T) Trial {
+			return Trial{Try: func(context.Context) error { return err }, Servers: func() []redis.UniversalClient { return nil }}
+		}}
+	}
+	Run(t, "queue mine", 1, []Rule{
+		rule("the same", true, variant.NoLostTask, nil), rule("another", true, variant.InOrder, nil),
+		rule("beside", false, variant.NoLostTask, Broken(variant.NoLostTask, "it is gone")),
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
@@ -31,6 +32,8 @@ var Twice = func() (cases []Case) {
 		}
 	}
 	return append(cases,
+		Case{"one of three grants is left", func(b Bench) error { return b.twice(twice{more: 1, release: true}) }},
+		Case{"one of five grants is left", func(b Bench) error { return b.twice(twice{more: 3, release: true, first: true}) }},
 		Case{"the shorter of two grants is left", func(b Bench) error { return b.twice(twice{leases: [2]int{1, 2}, release: true}) }},
 		Case{"the longer of two grants is left", func(b Bench) error { return b.twice(twice{leases: [2]int{1, 2}, release: true, first: true}) }})
 }()
@@ -38,6 +41,7 @@ var Twice = func() (cases []Case) {
 // twice is what is done to one of two grants. Times are numbers of leases.
 type twice struct {
 	leases  [2]int // 0: 3 each, or 1 each if none is extended
+	more    int    // how many further grants, for a lease each, the holder takes after the two, and releases at once
 	first   bool   // to the first grant, and not to the second
 	extend  int    // unless 0: for how long it is extended
 	release bool
@@ -64,6 +68,9 @@ func (b Bench) twice(t twice) error {
 			return nil // another rule's business
 		}
 	}
+	if err := b.more(holder, t.more); err != nil {
+		return nil // another rule's business
+	}
 	one, two := 1, 0 // the grant that it is done to, and the other
 	if t.first {
 		one, two = 0, 1
@@ -88,8 +95,9 @@ func (b Bench) twice(t twice) error {
 		}
 	}
 	if t.release {
-		if had[one] = false; holder.Release(grants[one]) != nil {
-			return nil // another rule's business
+		had[one] = false
+		if err := holder.Release(grants[one]); err != nil && !errors.Is(err, lockimpl.ErrLost) {
+			return nil // it may not have arrived
 		}
 	}
 	if t.other {
@@ -98,6 +106,24 @@ func (b Bench) twice(t twice) error {
 		}
 	}
 	return b.leaves(holder, grants, had, longest, t)
+}
+
+// more has a holder take its lock more often, and release those grants.
+func (b Bench) more(holder *lockclient.Client, n int) error {
+	var grants []lockimpl.Lock
+	for range n {
+		l, err := holder.Take(b.Name, b.TTL, 0)
+		if err != nil {
+			return err
+		}
+		grants = append(grants, l)
+	}
+	for _, l := range grants {
+		if err := holder.Release(l); err != nil && !errors.Is(err, lockimpl.ErrLost) {
+			return err
+		}
+	}
+	return nil
 }
 
 // leaves has the holder die, and expects that others get the lock when the last of the grants that it still had is over. longest is
@@ -121,6 +147,9 @@ func (t twice) describe(b Bench) string {
 	}
 	by := time.Duration(t.extend) * b.TTL
 	s := fmt.Sprintf("for leases of %v and %v", time.Duration(t.leases[0])*b.TTL, time.Duration(t.leases[1])*b.TTL)
+	if t.more > 0 {
+		s += fmt.Sprintf(", then %s more and released those grants", phrase.Count(t.more, "time"))
+	}
 	if t.extend > 0 && !t.other {
 		s += fmt.Sprintf(", extended the %s grant to %v", which, by)
 	}

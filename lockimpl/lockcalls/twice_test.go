@@ -39,6 +39,11 @@ var (
 	extendOne  = redis.NewScript(`
 		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'count') ~= '1' then return 0 end
 		return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
+	// releaseTwo frees the lock with the second release.
+	releaseTwo = redis.NewScript(`
+		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+		if redis.call('HINCRBY', KEYS[1], 'released', 1) >= 2 or redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then redis.call('DEL', KEYS[1]) end
+		return 1`)
 	// releaseRenews begins a lease of 30 s for what is left, and releaseCuts leaves a quarter of the lease.
 	releaseRenews = redis.NewScript(`
 		if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
@@ -85,8 +90,9 @@ func TestTwice(t *testing.T) {
 	catches(t, Twice, []trial{
 		{name: "counts", lock: counts(countExtend, countRelease)},
 		{name: "extends both grants", lock: counts(extendBoth, countRelease), caught: []int{0, 5}},
+		{name: "counts to two", lock: counts(countExtend, releaseTwo), caught: []int{10, 11}},
 		{name: "extends single grants", lock: counts(extendOne, countRelease), caught: []int{0, 1, 3, 5, 6, 8}},
-		{name: "a release renews", lock: counts(countExtend, releaseRenews), caught: []int{2, 3, 7, 8, 10, 11}},
-		{name: "a release cuts", lock: counts(countExtend, releaseCuts), caught: []int{2, 3, 7, 8, 10, 11}},
+		{name: "a release renews", lock: counts(countExtend, releaseRenews), caught: []int{2, 3, 7, 8, 10, 11, 12, 13}},
+		{name: "a release cuts", lock: counts(countExtend, releaseCuts), caught: []int{2, 3, 7, 8, 10, 11, 12, 13}},
 	})
 }

@@ -67,7 +67,8 @@ type Client struct {
 	tokens int
 	doing  string // the call under way
 	since  time.Time
-	slow   string // the call that took the longest
+	least  time.Duration // by World.Lasted, until when the call may take its time
+	slow   string        // the call that took the longest
 	took   time.Duration
 }
 
@@ -247,11 +248,14 @@ func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
 	return variant.Join(done)
 }
 
-// begin notes a call, so that a call that never returns can be named.
-func (c *Client) begin(what string) func() {
+// begin notes a call with its wait, so that a call that never returns can be named.
+func (c *Client) begin(what string, wait time.Duration) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doing, c.since = what, time.Now()
+	c.doing, c.since, c.least = what, time.Now(), wait+2*CommandTimeout
+	if c.world.Lasted != nil {
+		c.least += c.world.Lasted()
+	}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -292,6 +296,18 @@ func (c *Client) Stuck() string {
 	return fmt.Sprintf("%s by client %d has not returned for %v", c.doing, c.Number, time.Since(c.since).Round(100*time.Millisecond))
 }
 
+// Hangs is Stuck for a call that has taken longer than its wait and the time for two commands. Time in which the machine or the
+// servers did not answer in time does not count.
+func (c *Client) Hangs() string {
+	c.mu.Lock()
+	hangs := c.world.Lasted != nil && c.world.Lasted() > c.least
+	c.mu.Unlock()
+	if !hangs {
+		return ""
+	}
+	return c.Stuck()
+}
+
 // caught must be deferred. It turns a panic into an error, which it also passes to World.Panicked.
 func (c *Client) caught(what string, err *error) {
 	if p := recover(); p != nil {
@@ -304,7 +320,7 @@ func (c *Client) caught(what string, err *error) {
 
 // Acquire calls Acquire once.
 func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (l lockimpl.Lock, err error) {
-	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait))()
+	defer c.begin(fmt.Sprintf("Acquire of %q with a wait of %v", name, o.Wait), o.Wait)()
 	defer c.caught("Acquire", &err)
 	start, disturbed := c.Env.Clock.Now(), c.disturbed()
 	began, healthy := time.Now(), c.world.Lasted()
@@ -328,7 +344,7 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 
 // Extend calls Extend once.
 func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, err error) {
-	defer c.begin(fmt.Sprintf("Extend of %q", l.Key))()
+	defer c.begin(fmt.Sprintf("Extend of %q", l.Key), 0)()
 	defer c.caught("Extend", &err)
 	start := c.Env.Clock.Now()
 	m, err = c.Locker.Extend(c.world.Ctx, l, ttl)
@@ -340,7 +356,7 @@ func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, er
 
 // Release calls Release once.
 func (c *Client) Release(l lockimpl.Lock) (err error) {
-	defer c.begin(fmt.Sprintf("Release of %q", l.Key))()
+	defer c.begin(fmt.Sprintf("Release of %q", l.Key), 0)()
 	defer c.caught("Release", &err)
 	return c.Locker.Release(c.world.Ctx, l)
 }

@@ -118,16 +118,39 @@ func TestTakeOfALockThatIsFree(t *testing.T) {
 // TestSlowest checks that the call that took the longest is named, if it took a while.
 func TestSlowest(t *testing.T) {
 	quick, slow := &Client{Number: 1}, &Client{Number: 2}
-	quick.begin("Acquire of \"quick\"")()
-	end := slow.begin("Acquire of \"slow\"")
+	quick.begin("Acquire of \"quick\"", 0)()
+	end := slow.begin("Acquire of \"slow\"", 0)
 	slow.since = slow.since.Add(-2 * CommandTimeout)
 	if what := Slowest([]*Client{quick, slow}); what != "" {
 		t.Errorf("%q is named, and no call took a while", what)
 	}
 	end()
-	slow.begin("Release of \"slow\"")()
+	slow.begin("Release of \"slow\"", 0)()
 	if what, want := Slowest([]*Client{quick, slow}), `Acquire of "slow" by client 2 returned after 6s`; what != want {
 		t.Errorf("%q is named; want %q", what, want)
+	}
+}
+
+// TestHangs checks that a call hangs if it takes longer than its wait while the machine answers in time, and not because of
+// the machine.
+func TestHangs(t *testing.T) {
+	healthy := time.Minute
+	c := &Client{Number: 1, world: World{Lasted: func() time.Duration { return healthy }}}
+	for _, wait := range []time.Duration{0, 8 * time.Second} {
+		end := c.begin("Acquire of \"order\"", wait)
+		c.since = c.since.Add(-time.Hour)
+		healthy += wait + 2*CommandTimeout
+		if what := c.Hangs(); what != "" {
+			t.Errorf("with a wait of %v: %q", wait, what)
+		}
+		healthy += time.Millisecond
+		if what, want := c.Hangs(), "Acquire of \"order\" by client 1 has not returned for 1h0m0s"; what != want {
+			t.Errorf("with a wait of %v: %q; want %q", wait, what, want)
+		}
+		end()
+		if what := c.Hangs(); what != "" {
+			t.Errorf("after the call: %q", what)
+		}
 	}
 }
 

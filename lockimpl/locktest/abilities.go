@@ -56,13 +56,6 @@ const (
 	briefLease   = 400 * time.Millisecond
 )
 
-// oddLeases are lengths that change if a lock truncates or rounds leases to seconds, to tenths, or to hundredths.
-var oddLeases = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237 * time.Millisecond}
-
-// brokenLeases are lengths with a fraction of a millisecond, and such that end in a few milliseconds after whole
-// seconds, in which zeros stand.
-var brokenLeases = []time.Duration{time.Second / 3, 10 * time.Second / 3, 1050 * time.Millisecond, 1007 * time.Millisecond, 12*time.Second + 5*time.Millisecond}
-
 // probe finds out what the lock can do.
 func (r *run) probe(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, ruleLimit)

@@ -141,8 +141,12 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 		r.logf("%s/%s: not judged, since other promises were found broken", u.property, u.name)
 		return nil
 	case <-time.After(ruleLimit + commandTimeout):
-		if stuck := b.stuck(); stuck != "" {
-			err = broken(u.property, "the rule did not end in %v: %s", ruleLimit+commandTimeout, stuck)
+		if hung := b.underWay((*lockclient.Client).Hangs); hung != "" {
+			p := u.property
+			if r.promises(variant.Progress, u.faults...) {
+				p = variant.Progress
+			}
+			err = broken(p, "the rule did not end in %v: %s", ruleLimit+commandTimeout, hung)
 		}
 	}
 	if run.Err() != nil {
@@ -295,21 +299,20 @@ func (b *bench) close() {
 }
 
 // stuck describes the calls that have not returned; it is empty if there are none.
-func (b *bench) stuck() string {
+func (b *bench) stuck() string { return b.underWay((*lockclient.Client).Stuck) }
+
+// underWay joins what describe says of the clients.
+func (b *bench) underWay(describe func(*lockclient.Client) string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []string
 	for _, c := range b.made {
-		if s := c.Stuck(); s != "" {
-			all = append(all, s)
-		}
+		all = append(all, describe(c.Client))
 	}
 	for _, p := range b.parts {
-		if s := p.stuck(); s != "" {
-			all = append(all, s)
-		}
+		all = append(all, p.underWay(describe))
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
 func (b *bench) sleep(d time.Duration) { _ = clock.Real{}.Sleep(b.ctx, d) }
@@ -478,10 +481,32 @@ func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 		case err == nil:
 			l = m
 		case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
+			if err := b.extendsAlone(left); err != nil {
+				return err
+			}
 			return broken(b.blamed(), "%s, the holder's extend was answered with ErrLost %v before the end of its lease", after, left.Round(time.Millisecond))
 		}
 	}
 	return b.givesBack(holder, l, after)
+}
+
+// extendsAlone extends a lease with so much time left of a lock that nobody has disturbed, or of one for which another client has
+// asked: if that is answered with ErrLost, too, it is not due to what else a rule does.
+func (b *bench) extendsAlone(left time.Duration) error {
+	for i, what := range []string{"a lock that nobody else had asked for", "a lock that another client had been refused"} {
+		c, name := b.client(), fmt.Sprintf("%s-extended-%d", b.name, i)
+		l, err := c.Take(name, left, 0)
+		if err != nil {
+			return nil
+		}
+		if i > 0 {
+			_, _ = b.client().Try(name, b.ttl)
+		}
+		if _, err := c.Extend(l, b.ttl); errors.Is(err, lockimpl.ErrLost) && time.Until(c.Until(l)) > 0 {
+			return broken(b.falseLoss(), "%s was extended to %v, with %v left, which was answered with ErrLost", what, b.ttl, left.Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // free checks that a lock is free: a new client acquires it and releases it.

@@ -9,6 +9,7 @@ import (
 	"oversell/clock"
 	"oversell/internal/phrase"
 	"oversell/lockimpl"
+	"oversell/lockimpl/leases"
 	"oversell/variant"
 )
 
@@ -122,7 +123,7 @@ func leaseKeepsOut(b *bench) error {
 	}
 	if b.run.able.brief {
 		cases = append(cases, part{"a brief lease", keeps(briefLease, briefLease)}, part{"a brief lease after it", keeps(b.ttl, briefLease)})
-		for _, ttl := range oddLeases {
+		for _, ttl := range leases.Odd {
 			for range 2 { // a machine that is busy may sleep through the time in which a flaw shows
 				cases = append(cases, part{fmt.Sprintf("a lease of %v", ttl), keeps(ttl, b.ttl)})
 			}
@@ -247,8 +248,8 @@ func extendKeepsOut(b *bench) error {
 		{"at half of the lease", keeps(b.ttl, b.ttl/2, b.ttl, 2)},
 	}
 	if b.run.able.brief {
-		cases = append(cases, part{"a brief lease", keeps(briefLease, 0, oddLeases[0], 1)})
-		for _, by := range oddLeases {
+		cases = append(cases, part{"a brief lease", keeps(briefLease, 0, leases.Odd[0], 1)})
+		for _, by := range leases.Odd {
 			cases = append(cases, part{fmt.Sprintf("by %v", by), keeps(b.ttl, 0, by, 1)})
 		}
 	}

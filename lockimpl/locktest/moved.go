@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +14,7 @@ import (
 	"oversell/internal/phrase"
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
+	"oversell/lockimpl/leases"
 	"oversell/lockimpl/lockclient"
 	"oversell/server"
 	"oversell/variant"
@@ -182,11 +182,8 @@ func (w *moved) granted(length time.Duration, what string) error {
 // may still refuse every client.
 const afterLease = 10 * time.Second
 
-// prolonging is an extension: the time after which it is made, and the lease that is asked for.
-type prolonging struct{ after, by time.Duration }
-
 // leaseOf lets a lease run out, and checks repeatedly that it keeps others out.
-func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
+func (w *moved) leaseOf(ttl time.Duration, extensions ...leases.Extension) error {
 	holder := w.client()
 	what := fmt.Sprintf("a lease of %v", ttl)
 	l, until, err := w.take(holder, ttl)
@@ -195,18 +192,18 @@ func (w *moved) leaseOf(ttl time.Duration, extensions ...prolonging) error {
 	}
 	length := ttl // of the lease
 	for i, x := range extensions {
-		w.clock.Advance(x.after)
-		m, then, err := w.extendBy(holder, l, x.by)
+		w.clock.Advance(x.After)
+		m, then, err := w.extendBy(holder, l, x.By)
 		switch {
 		case errors.Is(err, lockimpl.ErrLost) && until.After(w.clock.Now()):
 			return broken(w.falseLoss(), "%s, extended by %v after %v: the holder was told that its lock is lost %v before the end of its lease",
-				what, x.by, x.after, until.Sub(w.clock.Now()).Round(time.Millisecond))
+				what, x.By, x.After, until.Sub(w.clock.Now()).Round(time.Millisecond))
 		case err != nil:
 			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)
 		}
-		l, until, length = m, then, max(x.by, then.Sub(w.clock.Now())) // a library may extend by a length of its own
+		l, until, length = m, then, max(x.By, then.Sub(w.clock.Now())) // a library may extend by a length of its own
 		if i == len(extensions)-1 {
-			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.by)
+			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.By)
 		}
 	}
 	from := w.clock.Now()
@@ -232,42 +229,10 @@ func longLeases(b *bench) error {
 	if err := b.inMovedWorlds(func(w *moved) error { return w.leaseOf(b.ttl) }); err != nil {
 		return nil // by the real clock, other rules find out what is wrong with it
 	}
-	const day = 24 * time.Hour
-	type lease struct {
-		ttl        time.Duration
-		extensions []prolonging
-	}
-	cases := []lease{
-		{ttl: 15 * time.Second}, {ttl: 45 * time.Second}, {ttl: 11 * time.Minute}, {ttl: 100 * time.Minute}, {ttl: 26 * time.Hour}, {ttl: 40 * day}, {ttl: 60 * day},
-	}
-	if b.run.able.brief {
-		for _, ttl := range slices.Concat(oddLeases, brokenLeases, []time.Duration{1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond}) {
-			cases = append(cases, lease{ttl: ttl})
-			if b.run.able.extends {
-				cases = append(cases, lease{time.Second, []prolonging{{700 * time.Millisecond, ttl}}})
-			}
-		}
-	}
-	if b.run.able.extends {
-		cases = append(cases, []lease{
-			{15 * time.Second, []prolonging{{10 * time.Second, 15 * time.Second}}},
-			{10 * time.Second, []prolonging{{5 * time.Second, time.Minute}}},
-			{10 * time.Second, []prolonging{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}}, {20 * time.Second, []prolonging{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}, {0, 20 * time.Second}}},
-			{time.Minute, []prolonging{{20 * time.Second, 20 * time.Second}}}, {26 * time.Hour, []prolonging{{time.Minute, 20 * time.Second}}},
-			{10 * time.Minute, []prolonging{{time.Minute, 2 * time.Hour}, {time.Hour, 3 * day}}},
-			{20 * time.Second, []prolonging{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},
-			{2 * time.Hour, slices.Repeat([]prolonging{{time.Hour, 2 * time.Hour}}, 12)},
-			{10 * time.Second, slices.Repeat([]prolonging{{5 * time.Second, 10 * time.Second}}, 300)},
-			// Together they are longer than an hour, a day, and a month: what is not extended with the lease is over.
-			{10 * time.Minute, slices.Repeat([]prolonging{{9 * time.Minute, 10 * time.Minute}}, 8)},
-			{4 * time.Hour, slices.Repeat([]prolonging{{3 * time.Hour, 4 * time.Hour}}, 9)},
-			{8 * day, slices.Repeat([]prolonging{{7 * day, 8 * day}}, 6)},
-		}...)
-	}
 	var parts []part
-	for i, c := range cases {
+	for i, c := range leases.Long(b.run.able.brief, b.run.able.extends) {
 		parts = append(parts, part{fmt.Sprintf("case %d", i+1), func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.leaseOf(c.ttl, c.extensions...) })
+			return b.inMoved(func(w *moved) error { return w.leaseOf(c.TTL, c.Extensions...) })
 		}})
 	}
 	return b.together(4, parts)
@@ -391,7 +356,7 @@ func tokensLater(b *bench) error {
 		last := int64(0)
 		for _, later := range []time.Duration{0, 2 * time.Minute, 2 * time.Hour, 26 * time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour} {
 			w.clock.Advance(later)
-			next, err := w.token(w.client())
+			next, err := w.token(w.client(), false)
 			if err == nil && next <= last {
 				err = broken(variant.Fencing, "token %d was granted %v after token %d", next, later, last)
 			}
@@ -407,7 +372,7 @@ func tokensLater(b *bench) error {
 // is set to one that is about to get longer, or too large for some type.
 func oldCounters(b *bench) error {
 	return b.inMoved(func(w *moved) error {
-		if _, err := w.token(w.client()); err != nil {
+		if _, err := w.token(w.client(), false); err != nil {
 			return err
 		}
 		var last int64
@@ -432,9 +397,9 @@ func oldCounters(b *bench) error {
 			if err := w.set(counters); err != nil {
 				return err
 			}
-			most, last = at+2, 0
-			for range 4 {
-				next, err := w.token(w.client())
+			most, last = at+3, 0
+			for n := range 5 {
+				next, err := w.token(w.client(), n == 2)
 				if err != nil {
 					return err
 				}
@@ -448,12 +413,15 @@ func oldCounters(b *bench) error {
 	})
 }
 
-// token acquires the lock, releases it, and returns the token of the grant.
-func (w *moved) token(c *client) (int64, error) {
+// token acquires the lock, releases it, and returns the token of the grant. If refused is set, another client asks for it in between.
+func (w *moved) token(c *client, refused bool) (int64, error) {
 	defer c.Close()
 	l, _, err := w.take(c, w.ttl)
 	if err != nil {
 		return 0, fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
+	}
+	if refused {
+		_, _, _ = w.take(w.client(), w.ttl)
 	}
 	w.call(func() { err = c.Release(l) })
 	if err != nil {
@@ -511,7 +479,7 @@ func (w *moved) counters() (map[place]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := w.token(w.client()); err != nil {
+		if _, err := w.token(w.client(), false); err != nil {
 			return nil, err
 		}
 		var now map[place]int64

@@ -69,6 +69,7 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, lost, "a request that arrives late", reached, lateRequests},
 	{variant.Progress, nil, "a released lock can be taken", nil, releasedCanBeTaken},
 	{variant.Progress, nil, "a lock is released inside a later lease than its first", nil, calling(lockcalls.Longer)},
+	{variant.Progress, lost, "a minority of the masters is dead", several, calling(lockcalls.DeadMasters)},
 	{variant.Progress, nil, "a waiter gets the lock when it is released", nil, waiterGetsIt},
 	{variant.Progress, nil, "a waiter looks again as often as it was told", canWait, looksAgain},
 	{variant.Progress, nil, "a free lock that several wait for", nil, severalWait},

@@ -142,7 +142,7 @@ func Run(t *testing.T, v queueimpl.Variant, open func(t *testing.T) Bench) {
 		if !r.appliesTo(v) {
 			continue
 		}
-		tried = append(tried, suitetest.Rule{Name: r.name, Alone: slices.Contains(alone, r.name), Open: func(t *testing.T) suitetest.Trial {
+		tried = append(tried, suitetest.Rule{Name: r.name, Alone: slices.Contains(alone, r.name), Promise: r.promise, Open: func(t *testing.T) suitetest.Trial {
 			b := on(t).As(measured)
 			return suitetest.Trial{
 				Try:     func(ctx context.Context) error { return r.try(ctx, b) },

@@ -144,7 +144,9 @@ func (r rule) try(ctx context.Context, b bench) error {
 	go func() { result <- suitetest.Caught("the sale", func() error { return r.check(ctx, b) }) }()
 	select {
 	case err := <-result:
-		if why := b.beyond(context.WithoutCancel(ctx), err); why != "" {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if why := b.beyond(after, err); why != "" {
 			return &suitetest.NotJudged{Why: why}
 		}
 		if end, ok := ctx.Deadline(); ok && err != nil && time.Now().After(end.Add(-nearly)) {
