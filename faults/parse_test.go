@@ -112,6 +112,7 @@ func TestParseErrors(t *testing.T) {
 		{"then freeze", `fault "then freeze": "then" (at position 1) is not a fault: it is one of ` + strings.Join(verbs(), ", ")},
 		{"crash freeze 3s", `fault "crash freeze 3s": "freeze" (at position 7) begins another fault: give each a sentence of its own`},
 		{"crash after", `fault "crash after": "after" (at position 7) needs a command behind it, as in: after SETNX`},
+		{"crash after after", `fault "crash after after": "after" (at position 13) does not belong here`},
 		{"crash after 1%", `fault "crash after 1%": "1%" (at position 13) is not understood`},
 		{"crash after 3s", `fault "crash after 3s": "after" (at position 7) needs a command behind it; a duration that is not the downtime of a restart stands alone`},
 		{"crash after SETNX before EXPIRE", `fault "crash after SETNX before EXPIRE": "before" (at position 19) repeats "after", which may be given once`},

@@ -282,7 +282,11 @@ func (r *reader) notUnderstood(w word) error {
 	if slices.Contains(verbs(), w.lower()) {
 		return r.errorAt(w, "begins another fault: give each a sentence of its own")
 	}
-	if meant := likeliest(w.text); meant != "" {
+	switch meant := likeliest(w.text); meant {
+	case "":
+	case w.lower():
+		return r.errorAt(w, "does not belong here")
+	default:
 		return r.errorAt(w, "is not understood: did you mean %s?", meant)
 	}
 	if commandForm.MatchString(strings.ToUpper(w.text)) {

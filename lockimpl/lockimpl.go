@@ -58,8 +58,8 @@ type Locker interface {
 	// Acquire obtains the lock or returns ErrHeld. If Env.Wait returns an error, because the run is stopped or ctx
 	// ends, Acquire withdraws its request and returns ErrHeld with that error.
 	Acquire(ctx context.Context, key string, o Options) (Lock, error)
-	// Extend moves the end of the lease to ttl from now and returns the lock
-	// with its new Until, or ErrLost.
+	// Extend moves the end of the lease to ttl from now, also if it ended later before, and returns the lock with its new
+	// Until, or ErrLost.
 	Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error)
 	// Release releases the lock, or returns ErrLost if the caller did not hold it.
 	Release(ctx context.Context, l Lock) error

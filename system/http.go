@@ -136,10 +136,15 @@ func (e *endpoint) complete(name string, changes bool) error {
 	if err := e.completeMatches(); err != nil {
 		return err
 	}
-	at := place{"http." + name, placeholders[name], true}
+	at := place{"", placeholders[name], true}
 	for _, part := range e.parts() {
 		if err := at.check(part); err != nil {
-			return fmt.Errorf(": %w", err)
+			return err
+		}
+	}
+	for key, path := range map[string]string{"result": e.Result, "quantity": e.Quantity} {
+		if strings.ContainsAny(strings.ReplaceAll(path, "[]", ""), "[]") {
+			return fmt.Errorf(".%s %q: want names joined by dots, and [] for each element of a list", key, path)
 		}
 	}
 	if e.Repeated != nil && !e.has("{order}") {

@@ -228,7 +228,7 @@ func manyNames(b *bench) error {
 	var locks []lockimpl.Lock
 	for start := time.Now(); len(locks) < count && (len(locks) < least || time.Since(start) < toTake); {
 		i := len(locks)
-		filling := strings.Repeat("-", 1+i%2*130) // long names may be kept by a checksum, and short ones as they are
+		filling := strings.Repeat("-", 1+i%2*130)                                      // long names may be kept by a checksum, and short ones as they are
 		name := fmt.Sprintf("%s%s%x", b.name, filling, uint64(i+1)*0x9e3779b97f4a7c15) // these differ in all digits
 		l, err := c.Take(name, long, 0)
 		if err != nil {

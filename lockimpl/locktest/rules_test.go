@@ -611,3 +611,26 @@ func TestTooManyFiles(t *testing.T) {
 		t.Errorf("got %v; want that it was not judged", err)
 	}
 }
+
+// TestHalfOfTheRules checks that await counts, for each promise, by how many there are more judged rules than others: a test in
+// which fewer than half were judged is inconclusive.
+func TestHalfOfTheRules(t *testing.T) {
+	var checks []check
+	add := func(p variant.Property, n int, err error) {
+		for i := range n {
+			c := check{rule{property: p, name: fmt.Sprintf("%d of %d, %v", i, n, err)}, make(chan error, 1)}
+			c.result <- err
+			checks = append(checks, c)
+		}
+	}
+	busy := unjudged("it is a test", nil)
+	add(variant.Progress, 3, nil)
+	add(variant.Progress, 3, busy)
+	add(variant.MutualExclusion, 2, nil)
+	add(variant.MutualExclusion, 5, busy)
+	var judged map[variant.Property]int
+	t.Run("rules", func(t *testing.T) { _, judged = new(run).await(t, checks) })
+	if judged[variant.Progress] != 0 || judged[variant.MutualExclusion] != -3 {
+		t.Errorf("counted are %v; want 0 for progress, and -3 for mutual exclusion", judged)
+	}
+}
