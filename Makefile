@@ -31,7 +31,7 @@ SEQUENTIAL_TESTS = '^(TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALarg
 SEQUENTIAL = oversell/history oversell/internal/names oversell/load/arrival
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst|TestGoroutinesShareAState)$$'
 # More of them, which need servers that answer in time.
-TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters|TestUnsaidReservations|TestUnusualQueues)$$'
+TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters)$$'
 # Those of TIMED_TESTS that take too long to run again without the race detector.
 RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long, and wait for nothing; they run beside the tests that wait for servers.
@@ -46,7 +46,7 @@ CONTAINERS = oversell/server/container
 SLOW_CLIENTS = '^TestStopOnViolation'
 # Of campaign, which mostly waits for runs, these run with the race detector: each engine, a run that is interrupted, and
 # several at a time. All of it runs without.
-RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops|TestSystemsAreJudged)$$'
+RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops)$$'
 # Of gate these mostly search, or build programs, and run without the race detector.
 GATE_SEARCHES = '^(TestSystemsInAGate|TestRealBuilds)$$'
 IMAGE ?= oversell-redis:local

@@ -259,7 +259,7 @@ func TestLockLinear(t *testing.T) {
 		{"a release with no answer to its acquire", history.Header{}, []history.Op{unanswered(history.Acquire, 1, 1, 1, 2), released(1, 1, 3, 4), acquired(2, 2, 5, 6, far)}, Holds, ""},
 		{"the same inside another's core", history.Header{}, []history.Op{acquired(2, 2, 1, 2, far), unanswered(history.Acquire, 1, 1, 3, 4), released(1, 1, 5, 6)}, Violated, ""},
 		{"released again after a lost answer", h, []history.Op{acquired(1, 1, 1, 2, 11), unanswered(history.Release, 1, 1, 3, 4), released(1, 1, 5, 6)}, Holds, ""},
-		{"a line may refuse", h, []history.Op{lockOp(history.Join, 1, 1, 1, 2, history.OK, history.NoReason), held(1, 1, 1, 20)}, Holds, "waiting line"},
+		{"a line may refuse", h, []history.Op{lockOp(history.Join, 1, 1, 1, 2, history.OK, history.NoReason), held(1, 1, 1, 20)}, Holds, "wait line"},
 		{"stopped is no refusal", h, []history.Op{acquired(1, 1, 1, 2, 11), released(1, 1, 3, 4), lockOp(history.Acquire, 2, 2, 5, 6, history.Refused, history.Stopped)}, Holds, "0 refusals"},
 		{"nothing", h, []history.Op{lockOp(history.Acquire, 2, 2, 5, 6, history.Refused, history.Stopped)}, Unknown, ""},
 	})

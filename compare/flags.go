@@ -58,7 +58,8 @@ const (
 const (
 	shortLease = time.Second
 	outlived   = "slow 1200ms nth 3"
-	// outlivedFor is the duration of its runs in a scenario with only a lock: the long section, and one lease more.
+	// outlivedFor is the duration of its runs in a scenario with only a lock: the long section, one lease more, and 300
+	// ms.
 	outlivedFor = 2500 * time.Millisecond
 )
 

@@ -233,8 +233,8 @@ func (c *comparing) jobs(n int) (jobs []job) {
 	return jobs
 }
 
-// The number of rounds that also run contenders with a single client, and that run the added configuration; in
-// quick comparisons only the first does.
+// aloneRounds is the number of rounds that also run contenders with a single client, addedRounds the number of rounds
+// that run the added configuration; in a quick comparison it is 1.
 const (
 	aloneRounds = 1
 	addedRounds = 2
@@ -269,7 +269,7 @@ func (c *comparing) controls(ctx context.Context, n, runs int) error {
 	return nil
 }
 
-// make makes a run and counts it. All runs of a round have the same seed.
+// make makes a run and counts it. All runs of a round have the same seed, except repetitions (job.instead).
 func (c *comparing) make(ctx context.Context, n, of int, j job) error {
 	config := j.config
 	config.Seed = c.seed + uint64(n) - 1

@@ -19,7 +19,7 @@ var Variants = []Variant{
 	{
 		Name:     "dispatch-locked",
 		Source:   variant.TextDispatch,
-		Summary:  "the user that locked a candidate is handed it, and submits it by its id; relies entirely on the lock",
+		Summary:  "a user who locks a candidate gets it, and submits it by its id; relies entirely on the lock",
 		Promises: promises,
 		Flaws: []variant.Flaw{
 			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Under: variant.Unserialized, Why: whyTwoHolders},
@@ -33,7 +33,7 @@ var Variants = []Variant{
 	{
 		Name:     "dispatch-fenced",
 		Source:   "ours, dispatch-locked corrected",
-		Summary:  "every UPDATE shows the lock's fencing token; that of a hold which is over finds no row",
+		Summary:  "every UPDATE checks the lock's fencing token; after the end of a hold it finds no row",
 		Promises: promises,
 		Flaws:    []variant.Flaw{{Property: variant.TaskReturns, Fault: variant.NoFault, Under: variant.Stuck, Why: whyNoReturn}},
 		Needs:    variant.Needs{SQL: true, Fence: true},
@@ -42,7 +42,7 @@ var Variants = []Variant{
 	{
 		Name:     "dispatch-unchecked",
 		Source:   "ours, control",
-		Summary:  "the first candidate is handed over without a lock or any other question",
+		Summary:  "the first candidate is handed over without a lock or any other check",
 		Promises: promises,
 		Flaws: []variant.Flaw{
 			{Property: variant.OneHolderPerTask, Fault: variant.NoFault, Why: whyUnchecked},

@@ -513,7 +513,7 @@ var errOrdered = errors.New("the program depends on the order of its clients' na
 // errClocked reports that a command uses the clock, so that clients must also begin late in a second.
 var errClocked = errors.New("a command uses the clock")
 
-// inScript is a reason to search anew that showed on the servers, in a naming.
+// inScript is a reason to repeat the search that was found by executing commands on the servers, under one naming.
 type inScript struct {
 	error
 	naming names.Naming
@@ -521,8 +521,8 @@ type inScript struct {
 
 func (e *inScript) Unwrap() error { return e.error }
 
-// namings are those in which a program is searched that does more with names than compare them: all concrete ones, and
-// the one in which that showed.
+// namings returns the namings under which a program is searched that does more with names than compare them: all
+// concrete ones, and the one under which this was found.
 func namings(why error) (all []names.Naming) {
 	for n := names.Concrete; n < names.Namings; n++ {
 		all = append(all, n)

@@ -11,8 +11,9 @@ import (
 // mostFollowed is how often a search is repeated with the instants that were found: each time further ones may show.
 const mostFollowed = 4
 
-// followedFor is how long looks at the clock are followed after a search without a time limit. With a limit, it is a sixth of
-// that. After a search that took longer, it is as long as the search took.
+// followedFor is how long looks at the clock are followed after a search without a time limit. With a limit, it is a
+// sixth of the limit. After a search that took longer, it is as long as the search took. With a limit, it always ends
+// when nine tenths of the limit are over.
 const followedFor = 10 * time.Second
 
 // endedEmpty reports whether the search has ended, and found nothing.

@@ -62,7 +62,8 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 // outline is a command without its arguments, which may be random: its name and how many there are.
 func outline(cmd []string) string { return fmt.Sprintf("%s of %d", cmd[0], len(cmd)) }
 
-// errFirstRun is ErrNondeterministic for what the process remembers of the first run. It cannot be looked for again.
+// errFirstRun is ErrNondeterministic for a client that behaves differently only in its first run in this process.
+// Another search in the process cannot show that.
 var errFirstRun = fmt.Errorf("%w", ErrNondeterministic)
 
 // repeats is how often a client runs alone again if its second run sent other commands than its first.

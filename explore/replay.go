@@ -15,10 +15,10 @@ var ErrDiverged = replay.ErrDiverged
 
 // Replay drives the schedule of a counterexample against real servers, which must
 // be empty: the same code, stopped before every command, and each command sent when
-// its turn comes. Every answer is compared with the search's, except those that
-// depend on the server's clock: what is left of an expiry may differ by a second, and
-// so may the numbers above zero in the answer of a script that asks for it. Time passes
-// for real.
+// its turn comes. Every answer is compared with the search's. Points in time are those
+// of the servers' clock: they may differ by a second, and so may what is left of an
+// expiry, and the numbers above zero in the answer of a script that asks for it. Other
+// answers that depend on the server's clock are not compared. Time passes for real.
 //
 // It returns the promise that was broken there, judged by the servers' answers: nil means that the schedule was
 // completed and nothing was broken. ErrDiverged says where it diverged.

@@ -109,9 +109,10 @@ type Where struct {
 	// Client and Node are numbers, counted from 1; 0: any. Servers are numbered as
 	// server.Target.Servers lists them.
 	Client, Node int
-	// Direction is the direction that a cut stops: wire.Requests, wire.Replies or, empty, both.
+	// Direction is the direction that a cut stops: wire.Requests, wire.Replies or, empty, both. For a trickle it is the
+	// direction that trickles, and empty means wire.Replies.
 	Direction wire.Direction
-	// First narrows it to the first command that is answered after a grant.
+	// First narrows the fault to the first command that is answered after a grant.
 	First bool
 }
 
@@ -229,14 +230,15 @@ type Site struct {
 	Key string
 	// Await waits until a client holds a lock granted after the call of Await, or until ctx ends.
 	Await func(ctx context.Context) error
-	// Chosen is the server that the sentence names, or else the present first master.
+	// Chosen is the number of the server that the sentence names or, if it names none, of the server that now serves as
+	// the first master.
 	Chosen int
-	// Inject reports an effect of the injection on the run to Brought, with the number of times it occurred, and an
-	// injection without effect to Vain, with the reason: it is not counted. Both may also be called while the fault
-	// is healed.
+	// Kind.Inject calls Brought with an effect of the injection on the run and the number of times it occurred, and
+	// Vain with the reason why an injection had no effect, which is then not counted. Both may also be called while the
+	// fault is healed, and both may be nil.
 	Brought func(what string, n int64)
 	Vain    func(why string)
-	// Over tells when the fault was over, if that was before heal returns.
+	// Over reports the time at which the fault was over, if that is before heal returns; may be nil.
 	Over func(time.Time)
 }
 

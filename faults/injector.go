@@ -126,7 +126,7 @@ type Injector struct {
 	mu      sync.Mutex
 	clients map[int]*Client
 	conns   map[string]int // client number by the address of its connection
-	heirs   map[int]int    // the client that took the place of another
+	heirs   map[int]int    // by client number: the client that has replaced it
 	holds   grants
 }
 

@@ -68,5 +68,5 @@ func (k Kind) verb() string { return strings.TrimSuffix(k.Name, "-node") }
 func (k Kind) timed() bool { return k.Level == OnServer || k.Cuts }
 
 // repeats reports whether a fault of this kind can hit the same client a second
-// time: a client's clock is moved only once.
+// time. Only clock cannot: a client's clock is moved only once.
 func (k Kind) repeats() bool { return k.Disrupt == nil || k.Disrupt(Fault{Amount: 1}).Clock == 0 }

@@ -11,7 +11,7 @@ import (
 // Parse reads a sentence: a verb, and then the parts that its kind takes, in any
 // order. The error is a [*ParseError].
 //
-//	[before|after] COMMAND    the command, and the side of it; a client is hit after it
+//	[before|after] COMMAND    the command and the side of it; without a side, a client is hit after it
 //	key PATTERN               its first key, with * and ?
 //	in OPERATION              what the client is about: acquire, buy, pop, …
 //	holder, waiter            of the lock

@@ -30,7 +30,8 @@ var kindClientPause = Kind{
 		}
 		began := time.Now()
 		return func(ctx context.Context) error {
-			paused := min(time.Since(began), f.Amount) // the reply to our own command comes after all that the connection monitored
+			// Measured before resume: its reply comes only after all commands that its connection has monitored.
+			paused := min(time.Since(began), f.Amount)
 			on.brought(unanswered, paused.Milliseconds())
 			on.over(began.Add(paused))
 			if err := on.insist(ctx, resume); err != nil {

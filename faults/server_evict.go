@@ -36,7 +36,7 @@ func evict(ctx context.Context, on Site) error {
 	if on.Key == "" {
 		return errors.New("evict the lock's key: this run has no lock")
 	}
-	conn := on.admin().Conn() // its buffers are part of the server's memory: always the same
+	conn := on.admin().Conn() // one connection, because the buffers of each count as memory of the server
 	defer conn.Close()
 	before, err := memorySettings(ctx, conn)
 	for err == nil {

@@ -40,10 +40,10 @@ func (s Site) revive(ctx context.Context, number int, empty bool) error {
 	return s.settle(ctx, number)
 }
 
-// deathProvokes: commands executed in the last moment have no reply. And the server may come back without its data:
-// whether it persists any is not known here. But a server that stays away for a whole lease comes back when the grants
-// that it may have forgotten are over; so that is the sound way to restart a node of Redlock. What no lease ends, such as
-// tasks, it has forgotten all the same.
+// deathProvokes: commands executed in the last moment have no reply. The server may also come back without its data,
+// because it is not known here whether it persists any. If it stays away for a whole lease, all grants that it may have
+// forgotten are over when it comes back; this is the sound way to restart a node of Redlock. Data that no lease ends,
+// such as tasks, are lost in any case; see Config.forgotten in package scenarios.
 func deathProvokes(f Fault, lease time.Duration) []variant.Fault {
 	if f.lasts() >= lease {
 		return []variant.Fault{variant.DropReply}

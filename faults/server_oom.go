@@ -60,8 +60,8 @@ func memoryUndo(before map[string]string, change []string) (settings []server.Se
 // noMemory is a limit that is always exceeded; 0 would be none.
 const noMemory = "1"
 
-// memorySettings returns the present settings, which must be restored later. It fails if they are those of kindOOM,
-// which that fault will restore.
+// memorySettings returns the present settings, which the fault restores when it is healed. It returns an error while a
+// fault oom is in force: its settings must not be taken for the original ones.
 func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, error) {
 	now, err := settings(ctx, c, "maxmemory*")
 	if err != nil {
@@ -75,7 +75,8 @@ func memorySettings(ctx context.Context, c redis.Cmdable) (map[string]string, er
 
 var memorySettingNames = []string{"maxmemory", "maxmemory-policy", "maxmemory-samples"}
 
-// restoreMemory restores the settings. The limit comes first: while it is in force, nothing else has an effect.
+// restoreMemory restores the settings. The limit comes first: while a low limit is in force, a restored policy could
+// evict keys.
 func restoreMemory(ctx context.Context, c redis.Cmdable, before map[string]string) error {
 	var pairs []string
 	for _, name := range memorySettingNames {

@@ -17,7 +17,7 @@ import (
 //
 // A failover alone loses a lock only by chance: a replica on the same machine is microseconds behind. So the primary
 // first loses its replicas. When a client has obtained a lock after that, the primary is frozen, because sentinels and
-// nodes of a cluster do not depose a primary that answers. A replica takes its place, and then it is resumed.
+// nodes of a cluster do not depose a primary that answers. When a replica has taken its place, the old primary goes on.
 //
 // The new primary may have an older lock, which has been released. Until the lease of that lock is over, no client
 // could obtain the lock from the new primary. The fault does not wait: it ends the lease.
@@ -111,15 +111,15 @@ func (b *deposed) grantUnseen(ctx context.Context) error {
 // times down-after-milliseconds, and ours use 500 milliseconds when they look for a dead primary.
 const lag = 4 * time.Second
 
-// inFlight is the longest time in which a client reports a grant. After that no client reports a grant that the
-// replicas have.
+// inFlight is how long a client may take to report a grant. When the replicas have been cut off for that long, every
+// grant that a client reports is one that they do not have.
 const inFlight = 100 * time.Millisecond
 
 // unseenWrites is how long a primary goes on without its replicas if there is no lock to wait for.
 const unseenWrites = 300 * time.Millisecond
 
-// awaitUnseen waits for a grant that the replicas do not have. It reports whether they must be admitted again before it
-// can go on.
+// awaitUnseen waits for a grant that the replicas do not have. again reports whether there was none within lag: then
+// the replicas must be admitted and cut off again.
 func (b *deposed) awaitUnseen(ctx context.Context) (again bool, err error) {
 	if b.Key == "" {
 		return false, pause(ctx, unseenWrites)

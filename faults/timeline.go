@@ -141,8 +141,8 @@ func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Co
 	return fmt.Sprintf("node %d", site.Chosen), heal, err
 }
 
-// errEnded means that the end of the run stopped an injection. The fault owes it only if it has not fired before: a date
-// may fall on the end of the load.
+// errEnded means that the end of the run stopped an injection. It counts as a failure only if the fault has not fired
+// before, because a later date of the fault may fall on the end of the load.
 var errEnded = errors.New("the run ended")
 
 // whyStopped returns the error of an injection, or that the run has ended if ctx was cancelled for that.

@@ -14,7 +14,7 @@ type trigger struct {
 	seed   uint64
 	seen   atomic.Int64 // opportunities so far, if they are counted
 	fired  atomic.Int64 // injections so far
-	period atomic.Int64 // the latest that had its injection, counted from 1
+	period atomic.Int64 // with When.Every: the latest period with an injection, counted from 1
 }
 
 // newTrigger makes a trigger. The same seed picks the same opportunities.
@@ -76,8 +76,8 @@ func mix(x uint64) uint64 {
 // steady by then. A sentence that only gives a period fires first after the first period.
 const firstScheduled = 500 * time.Millisecond
 
-// schedule is date n, counted from 0, of a fault that is not triggered by commands,
-// and whether there is such a date. Times limits how many of the dates it keeps.
+// schedule returns date n, counted from 0, of a fault that is not triggered by commands, and whether there is such a
+// date. It ignores [When.Times]: the caller counts the injections.
 func (w When) schedule(n int) (time.Duration, bool) {
 	if n == 0 {
 		return w.At, true

@@ -328,8 +328,8 @@ func objectOf(line []byte, number int) (map[string]any, error) {
 	return object, nil
 }
 
-// halfPair tells whether a text in an object came to have a replacement character that its
-// line does not have.
+// halfPair reports whether a text in a decoded object contains a replacement character (U+FFFD) although the line
+// contains none: the decoder has put it in place of half of a surrogate pair.
 func halfPair(v any, line []byte) bool {
 	if bytes.Contains(line, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(line), []byte(`\ufffd`)) {
 		return false

@@ -182,8 +182,8 @@ func (t *timing) pilot(ctx context.Context, drive driver) (p pilot, err error) {
 	return p, nil
 }
 
-// growth returns by which factor runs must be longer, a power of two: noise falls with the square root of their
-// length.
+// growth returns the factor by which runs must be longer: 1, 2, 4, or 8 at most. Noise falls with the square root of
+// their length.
 func (p pilot) growth() int64 {
 	n := int64(1)
 	for n < 8 && p.noise > p.needed*math.Sqrt(float64(n)) {

@@ -44,7 +44,7 @@ type defaults struct {
 	MaxP99Slowdown share  `yaml:"max_p99_slowdown"`
 }
 
-// entry is one guarded combination: its promises must hold, or must break.
+// entry is an entry under safety. It guards one or more combinations of variants, whose promises must hold, or break.
 type entry struct {
 	at yamlfile.Position
 

@@ -16,8 +16,8 @@ import (
 )
 
 // Assumed lists the promises by which a history of JSON lines is judged if its header has no "promises", by the object
-// of its operations: for each object the one whose violation a single count shows. Every other property is still
-// measured.
+// of its operations: that a lock or a task has one holder, that no more is sold than there was, and that no task or
+// number is given out twice. Every other property is still measured.
 var Assumed = []Promise{
 	{variant.Lock, variant.MutualExclusion},
 	{variant.Sale, variant.NoOversell},

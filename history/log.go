@@ -13,7 +13,7 @@ type Log struct {
 	clock clock.Clock // nil: the machine's
 	start time.Time
 
-	mu        sync.Mutex // guards the three below
+	mu        sync.Mutex // guards the next three fields
 	recorders []*Recorder
 	free      [chunkSizes][]*chunk
 	water     Water

@@ -12,7 +12,7 @@ const (
 	whySetBack    = "a write that comes late sets the counter back, and lower numbers follow higher ones"
 	whyOverrun    = "the section outlives its lease: the next holder reads the last number before the late one writes"
 	whyFailover   = "the promoted replica had not seen the last numbers and gives them out again"
-	whyAnew       = "the counter is gone with the data: numbers begin anew"
+	whyAnew       = "the server lost the counter with its data: numbers begin at 1 again"
 	whyGap        = "the number was counted, and the client that it was for died before it used it"
 )
 
@@ -58,7 +58,7 @@ var Variants = []Variant{
 	},
 	{
 		Name: "script", Source: "ours",
-		Summary:  "one script counts and writes down which request got the number",
+		Summary:  "one script increments the counter and stores which request got the number",
 		Promises: all,
 		Flaws:    begunAnew,
 		New:      newScript,

@@ -14,11 +14,11 @@ import (
 // it that the connection is still open.
 //
 // Setting a deadline locks and moves a timer of the runtime. A calmConn does not move the timer if the new deadline is
-// later. It moves it when it fires too early, which is every few seconds.
+// later. It moves the timer when that fires before the deadline, which happens every few seconds.
 //
-// The check takes a system call. A trusted calmConn, which no fault of the run cuts, skips it within stillAlive after it
-// has received something. A connection that is closed in that time fails the next command, as one does that is closed just
-// after the check.
+// The check takes a system call. A trusted calmConn, which no fault of the run cuts, skips the check within stillAlive
+// after it has received something. If the connection is closed in that time, the next command fails, just as it does if
+// a connection is closed right after the check.
 type calmConn struct {
 	net.Conn
 	raw         syscall.RawConn

@@ -42,8 +42,8 @@ type Config struct {
 	Engine string
 	// RTT is the mean of the virtual round-trip time of Coroutines; 0: none.
 	RTT time.Duration
-	// Clients is the number of clients. Coroutines spreads clients over workers by it: a client whose ID is that of
-	// another plus Clients has the same worker.
+	// Clients is the number of clients. Coroutines assigns a client to a worker by its ID modulo Clients, so that a
+	// client whose ID is that of another plus Clients has the same worker.
 	Clients int
 	// Pool is the number of connections to each node that all clients share; 0 gives every client its own.
 	Pool int

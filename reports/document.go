@@ -179,7 +179,8 @@ type Arrivals struct {
 	Begun  int64 `json:"begun"`
 	Missed int64 `json:"missed"`
 	Waited int64 `json:"waited"`
-	// Offered is the due arrivals per second, and Achieved the begun ones.
+	// Offered is the rate per second at which the arrivals that were begun were due, and Achieved the rate at which
+	// they were begun.
 	Offered  float64 `json:"offered_per_s"`
 	Achieved float64 `json:"achieved_per_s"`
 	// Late is the delay from when arrivals were due until they were begun, in milliseconds. It is the sum of

@@ -180,7 +180,7 @@ func (s Scenario) death() variant.Fault {
 type match struct {
 	faults []variant.Fault
 	under  []string
-	// forgotten says that a server comes back without its data when all leases have run out.
+	// forgotten says that a server may come back without its data; see Config.forgotten.
 	forgotten bool
 }
 

@@ -167,9 +167,9 @@ func (r *run) injected(s faults.Injection) {
 	r.injections.Record(&op)
 }
 
-// survives reports whether the servers can serve after all faults that are never healed, of which one took effect at a
-// time: a majority of independent masters is left, or an operation that was called later had a useful answer. What
-// cannot serve, no client can bring to progress.
+// survives reports whether the servers can still serve although faults are never healed, one of which took effect at
+// the given time: a majority of the independent masters is left, or an operation that was called after that time had a
+// useful answer. If they cannot, missing progress is no violation.
 func (r *run) survives(at time.Duration) bool {
 	return time.Duration(r.lastServed.Load()) > at || r.config.majority(len(r.target.Servers()), r.target.Topology)
 }
@@ -415,8 +415,9 @@ func (c Config) BreaksServers() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool { return f.Kind.Level == faults.OnServer })
 }
 
-// forgotten reports whether a fault of this run takes a server away for as long as a lease lasts, and lets it come back
-// without its data: tasks, pieces and numbers are lost all the same. Of independent masters only the first has any.
+// forgotten reports whether a fault of this run ends a server that comes back, perhaps without its data, however long
+// it is away. Tasks, pieces and numbers are then lost even if all leases have run out. Of independent masters only the
+// first has any of these.
 func (c Config) forgotten() bool {
 	return slices.ContainsFunc(c.Faults, func(f faults.Fault) bool {
 		return !f.When.ForGood && (f.Where.Node <= 1 || c.mastersUsed() != 0) &&

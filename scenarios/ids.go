@@ -28,7 +28,7 @@ var ids = Scenario{
 var floors = Scenario{
 	Name:       "floors",
 	Source:     variant.TextLease + ", which names the floor numbers of a thread among the uses of a lock",
-	Summary:    "floor numbers of a forum thread: the same, and no number may be missing",
+	Summary:    "floor numbers of a forum thread: as ids, and no number may be missing",
 	Objects:    []variant.Object{variant.IDs, variant.Lock},
 	Operations: []history.Kind{history.Acquire, history.NextID, history.Release},
 	Promises:   []history.Promise{{Of: variant.IDs, Property: variant.UniqueIDs}, {Of: variant.IDs, Property: variant.NoGaps}},

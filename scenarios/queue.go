@@ -68,8 +68,8 @@ func queueDefaults(c *Config) {
 // produces reports whether the client is a producer: every other one is.
 func (c *Client) produces() bool { return c.index%2 == 0 }
 
-// produce enqueues a new task. At random it enqueues several, or the previous one again, and then withdraws the
-// first of them.
+// produce enqueues a task. At random it enqueues several with one call, puts the previous id in place of the first one,
+// and withdraws the first task that the queue added.
 func (c *Client) produce(ctx context.Context) (done bool) {
 	if !c.driver.takeStep() || c.driver.enough() {
 		c.stage.finished.Add(1)
@@ -249,8 +249,8 @@ func (c *Client) die(at history.Value) {
 	c.become(c.Successor())
 }
 
-// effect does a task: it counts it as done. Consumers of a queue that may deliver twice count each id once; the
-// others rely on the queue.
+// effect has the effect of a task: it counts the task as done. Consumers of a queue that may deliver a task twice count
+// each id once; the others rely on the queue.
 func (c *Client) effect(ctx context.Context, t queueimpl.Task) bool {
 	op := c.taskEffect(t)
 	key := "Done:" + c.stage.queue.name

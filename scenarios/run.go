@@ -34,7 +34,7 @@ type Live struct {
 
 	Ops    atomic.Int64 // recorded operations
 	Sold   atomic.Int64 // pieces sold, as the buyers were told
-	Rounds atomic.Int64 // rounds begun, if their number is limited
+	Rounds atomic.Int64 // steps begun, if their number is limited
 
 	faults atomic.Pointer[func() []history.FaultCount]
 	log    atomic.Pointer[history.Log]
@@ -437,7 +437,7 @@ func (r *run) outlast(ctx context.Context, over <-chan struct{}) {
 	r.await(ctx, over, nil, func() bool { return !r.lasting() })
 }
 
-// await waits until something is so, or the run is over, or there is no more time.
+// await waits until so returns true, the run is over, ctx ends, the target is gone, or limit fires.
 func (r *run) await(ctx context.Context, over <-chan struct{}, limit <-chan time.Time, so func() bool) {
 	for !so() {
 		select {
@@ -521,8 +521,8 @@ func (r *run) failed(err error) {
 	}
 }
 
-// aborted explains what ended the run early, or left its end without answers; empty if nothing did. The load ended
-// then.
+// aborted explains what ended the run early, or why operations were no longer answered at its end; empty if neither
+// happened. then is when the load ended.
 func (r *run) aborted(err error, then time.Duration) string {
 	switch {
 	case err != nil:

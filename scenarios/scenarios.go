@@ -128,7 +128,7 @@ type Config struct {
 	TTL   time.Duration // the lease
 	Wait  time.Duration // how long one acquisition keeps trying
 	Retry time.Duration // maximum pause between two attempts
-	// MaxTries is the maximum number of tries of one acquisition; 0: no limit.
+	// MaxTries is the maximum number of attempts of one acquisition; 0: no limit.
 	MaxTries int
 	// Timeout is how long a client waits for an answer; 0: the target's default.
 	Timeout time.Duration
@@ -213,8 +213,7 @@ func orNone[T time.Duration | float64 | int](v T) T {
 	return v
 }
 
-// Grace is the least that the progress property adds to the lease: how long a healthy system may take to notice that a
-// lock is free.
+// Grace is the minimum of [Config.Grace]: how long a healthy system may take to notice that a lock is free.
 const Grace = time.Second
 
 // Grace returns what the progress property adds to the lease. Clients that wait in a line may take several looks to

@@ -59,7 +59,7 @@ func putOnSale(ctx context.Context, c *Client) error {
 // updates keep the stock from falling. Further sales would show nothing new.
 func (c Config) hopeless() int64 { return max(5*c.Stock, 100_000) }
 
-// countSold ends a hopeless sale that has no limit of its own.
+// countSold ends a hopeless sale: one without a limit of its own, without faults and a queue, and under a closed load.
 func (r *run) countSold(op *history.Op, err error) {
 	if err != nil || !r.config.capped || r.book != nil || r.injector != nil || r.config.Scenario.Uses(variant.Queue) {
 		return

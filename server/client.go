@@ -8,8 +8,8 @@ import (
 // master. It is the only place that sets them, and returns a fresh copy, so that a caller can put a proxy's address
 // into it. It contains the password: never print it. It panics if there is no such node.
 //
-// If the address is that of the first primary, new connections lead to the server that is the
-// primary at that time. On a cluster they lead to its first master, which serves only its share of the keys.
+// On a topology with replicas, new connections to the address of the first master lead to the server that is the
+// master when they are opened. On a cluster they lead to its first master, which serves only its share of the keys.
 //
 // An error on the wire leaves the outcome of its command unknown: the server may
 // have executed it, may do so later, or never.

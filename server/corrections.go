@@ -16,7 +16,7 @@ import (
 // and XCLAIM knows no LASTID.
 type corrections struct {
 	srv *miniserver.Server
-	own bool // the command comes from here. Only calls in scripts read it, and scripts run one at a time
+	own bool // corrections itself executes the command; read only in scripts, which run one at a time
 }
 
 // asScript executes a command that a client sent as a script, so that its parts are one step. It returns false if
@@ -120,7 +120,7 @@ func (s *corrections) claimOne(p *miniserver.Peer, who []string, minIdle int, id
 	return nil, false
 }
 
-// autoclaim executes XAUTOCLAIM with JUSTID, which is no delivery.
+// autoclaim executes XAUTOCLAIM with JUSTID, which does not count as a delivery.
 func (s *corrections) autoclaim(p *miniserver.Peer, args []string) bool {
 	if !has(args[5:], "JUSTID") {
 		return false

@@ -44,9 +44,9 @@ type Spec struct {
 	//
 	//	single     one server, as is empty
 	//	masters:N  N independent masters, as are several addresses and empty
-	//	replica    a primary and a replica; the address is the primary's
-	//	sentinel   a primary, two replicas and three sentinels that replace the
-	//	           primary when it fails; the addresses are the sentinels'
+	//	replica    a master and a replica; the address is the master's
+	//	sentinel   a master, two replicas and three sentinels that replace the
+	//	           master when it fails; the addresses are the sentinels'
 	//	cluster    three masters with a replica each, which share the keys; the
 	//	           addresses are those of some nodes
 	Topology string

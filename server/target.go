@@ -167,7 +167,7 @@ func (t *Target) Close() error {
 	return t.Err()
 }
 
-// Nodes returns the number of independent masters, at least 1. A primary with
+// Nodes returns the number of independent masters, at least 1. A master with
 // replicas counts as one, and so does a cluster.
 func (t *Target) Nodes() int { return t.shape.Nodes() }
 

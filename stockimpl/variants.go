@@ -16,7 +16,7 @@ const (
 	whyNoIDs      = "the sale knows no order ids, so an order that is sent again is another order"
 
 	whyReadUnfenced = "token 1 reads, token 2 reads, token 1 writes (no newer write was seen), token 2 writes: one purchase is undone"
-	whyTicket       = "numbers 1 and 2 read the same stock, 1 writes and is on display, 2 is above 1 and overwrites it"
+	whyTicket       = "the buyers with tickets 1 and 2 read the same stock; 1 writes, and is on display; 2 is above 1, and overwrites that"
 
 	whyBorrowedPieces = "a large order takes what is there for a moment, and a small one is refused in that moment; both are refused though a piece is left"
 	whyDebt           = "a refused buyer's pieces are not yet given back when a refund arrives, and the next buyer is refused although stock is left"
@@ -172,7 +172,7 @@ var Variants = []Variant{
 	},
 	{
 		Name:     "ticket-machine",
-		Source:   variant.TextDispatch + ", the picture of the gym, with a machine that one at a time uses",
+		Source:   variant.TextDispatch + ", the picture of the gym, with a machine that one client at a time uses",
 		Summary:  "as ticket, and wait until the machine is free before the SET",
 		Promises: demands,
 		Flaws:    slices.Concat(onOneMaster(), readsThenWrites(whyTicket, whyTicket, whyTicket), paidForTwo),

@@ -61,7 +61,7 @@ type PropertyInfo struct {
 // reports show them.
 var Properties = []PropertyInfo{
 	{Sale, NoOversell, "accepted sales never exceed the stock"},
-	{Sale, NoUndersell, "initial = sold + reserved + remaining + returned, and no order is refused while stock was surely left"},
+	{Sale, NoUndersell, "initial = sold - returned + reserved + remaining, and no order is refused while stock was surely left"},
 	{Sale, OncePerOrder, "one order id has one effect, however often it is sent"},
 	{Sale, Fencing, "the sale never accepts an older fencing token after a newer one"},
 	{Sale, Linearizable, "every answer of the sale fits one legal order of purchases, refunds and refusals"},

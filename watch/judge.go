@@ -27,9 +27,9 @@ type judge struct {
 	judged  time.Duration // all that returned before has been judged
 	count   int
 	last    time.Duration // return of the operation observed last
-	unheard time.Duration // the same, when the monitors were last asked
+	unheard time.Duration // last, when the monitors were last asked: later violations are not known yet
 	ask     time.Time     // when they may be asked again
-	rest    int           // asking is followed by a pause of so many times its own length
+	rest    int           // after asking, the judge does not ask for rest times as long as asking took
 	most    int           // of operations that are judged
 	found   []Violation   // and not yet told
 	quit    string

@@ -70,7 +70,7 @@ type spans struct {
 	turned time.Time
 }
 
-// The window is so many seconds; values are kept to two digits.
+// The window has windowSeconds parts of a second each; values are kept to two significant digits.
 const (
 	windowSeconds = 5
 	shortest      = int64(time.Microsecond)
@@ -81,7 +81,7 @@ func newSpans() spans {
 	return spans{window: hdrhistogram.NewWindowed(windowSeconds, shortest, longest, 2)}
 }
 
-// at forgets what is too old at a time.
+// at drops the values that are older than the window at the given time.
 func (s *spans) at(now time.Time) {
 	if s.turned.IsZero() {
 		s.turned = now

@@ -36,8 +36,8 @@ type Options struct {
 // Violation is a promise that was found broken while the run went on.
 type Violation struct {
 	checker.Verdict
-	// Within is a time since the start of the run by which it was broken: within the
-	// last few hundred operations before that, as a rule.
+	// Within is a time, since the start of the run, by which the promise was broken. Usually
+	// it was broken in the 512 operations before that time.
 	Within time.Duration
 }
 
@@ -48,10 +48,10 @@ func (v Violation) sentence() string {
 
 // Run is a run that is being watched. Its methods are safe for concurrent use.
 //
-// The history is looked at every 100 ms. A look that took long is followed by a pause
-// so long that looking takes a tenth of one processor at the most. When it falls behind
-// the load for that reason, judging ends, and only counting goes on. Where the run is to be
-// stopped at a violation there is no such bound.
+// A Run reads the history every 100 ms. A read that took long is followed by a longer pause,
+// so that reading takes at most a tenth of one processor. If the Run falls behind the load
+// for that reason, by 8 MiB of history, it stops judging and only counts. With Options.Stop
+// there is no such bound.
 type Run struct {
 	live *scenarios.Live
 	o    Options

@@ -121,12 +121,13 @@ func (c *conn) fire(s *injection) {
 	}
 }
 
-// lingering is how long an end of a stream may take to be answered with one.
+// lingering is how long the proxy waits for the other side to end its stream, after the proxy has
+// ended the one to it, and for written bytes to arrive before a reset.
 const lingering = time.Second
 
 // dismiss closes the client's connection such that the client sees the end of
-// the stream. Closing outright while something unread is here would be a reset,
-// and might cost the client replies that it has not read yet.
+// the stream. If the proxy closed the connection while it has unread bytes, the
+// system would send a reset, and the client might lose replies that it has not read.
 func (c *conn) dismiss() {
 	c.closeToClient()
 	if !c.passes(Replies) {

@@ -26,8 +26,8 @@ func newInjection(cmd Command, action Action) *injection {
 	return &injection{command: cmd, action: action}
 }
 
-// inject carries an action out on the request under way. Like judge, it is false
-// when nothing more is to be sent.
+// inject carries an action out on the request under way. Like judge, it returns false
+// if nothing more is to be sent.
 func (r *requests) inject(s *injection, e expectation, owed, done bool) bool {
 	answered := owed && e.kind != opaque
 	switch verb := s.action.Verb; {
@@ -108,8 +108,8 @@ func (r *requests) drop(s *injection, e expectation, owed bool) bool {
 	return r.conclude(s)
 }
 
-// swallow sends the request, waits for the reply, which the replies' side keeps
-// from the client, and ends the connection.
+// swallow sends the request and waits for the reply, which the replies' side does
+// not forward to the client. Then it ends the connection.
 func (r *requests) swallow(s *injection, e expectation, done bool) bool {
 	if !r.forward(r.at) {
 		return false
@@ -151,8 +151,8 @@ func (r *requests) leave() bool {
 	return false
 }
 
-// late ends the client's connection, and sends the request when its time has
-// come. All of it is kept until then, however long it is.
+// late ends the client's connection, and sends the request after Action.After. Until
+// then it keeps the whole request in memory, however long that is.
 func (r *requests) late(s *injection, e expectation, owed, done bool) bool {
 	if !r.forward(r.at) {
 		return false
@@ -226,8 +226,8 @@ func (c *conn) trickle(to *net.TCPConn, d Direction, b []byte, pause time.Durati
 	return nil
 }
 
-// complete forwards the request under way to its end, for which it reads on if
-// need be. Reading is interrupted when the server answers before.
+// complete forwards the request under way, and reads its rest if necessary. Reading is
+// interrupted if the server answers before the request has ended.
 func (r *requests) complete(done bool) bool {
 	for {
 		if !r.forward(r.pos) {
@@ -265,12 +265,12 @@ func (r *requests) collect(done bool) ([]byte, bool) {
 	}
 }
 
-// then says what happens to the connection after the client has received its replies.
+// then is what happens to the connection after the client has received the replies that are still owed.
 type then uint8
 
 const (
-	stay   then = iota // it keeps its connection
-	hangOn             // it is dismissed, and its connection to the server kept
+	stay   then = iota // the client keeps its connection
+	hangOn             // the client is dismissed, and the connection to the server is kept
 	part               // both connections end
 )
 
@@ -288,9 +288,9 @@ func (r *requests) settle(next then) outcome {
 	return became
 }
 
-// await holds what the client sends until it is known what became of something.
-// That the client has left is passed on if it may be: its server should not go on
-// waiting in a blocking command.
+// await returns the outcome that told receives, and holds what the client sends until
+// then. With passEnd, it passes the end of the client's stream on to the server, so that
+// the server does not go on waiting in a blocking command.
 func (r *requests) await(told chan outcome, passEnd bool) outcome {
 	for !r.full() && !r.woken {
 		err := r.more()

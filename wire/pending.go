@@ -20,7 +20,7 @@ type expectation struct {
 	injection *injection
 	// outcome receives the outcome of a mark, or of a reply to be dropped.
 	outcome chan outcome
-	// last says that nothing is to reach the client behind this.
+	// last says that no byte after these replies may reach the client.
 	last bool
 }
 
@@ -170,8 +170,8 @@ func (p *pending) drop() {
 	p.first++
 }
 
-// delivered takes off n plain replies. It says that the client has got these and
-// all that were taken off before, and tells the marks that this reaches.
+// delivered removes n plain replies: these and all that were removed before have been
+// written to the client. It sends their outcome to the marks before the next reply.
 func (p *pending) delivered(n int) {
 	p.mu.Lock()
 	p.undelivered = false

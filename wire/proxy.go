@@ -19,10 +19,10 @@ type Options struct {
 	Listen string
 	// To is the server's address, host:port.
 	To string
-	// Judge decides about each command, when all of it has arrived, or as much as
-	// the proxy looks at. It is called in order for the commands of a connection,
-	// and concurrently for different connections; while it runs, its connection
-	// stands still. nil passes everything, unread.
+	// Judge decides about each command, when the whole command or its first 64 KiB
+	// have arrived. It is called in order for the commands of a connection, and
+	// concurrently for different connections; while it runs, no further request of
+	// its connection is forwarded. nil passes everything on, without reading it.
 	Judge func(Command) Action
 	// Fired is called for each action that took effect: a request that was held
 	// back and goes on now, a reply that arrived and was swallowed, a late
@@ -46,7 +46,7 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
-	past  Stats // of the connections that have ended, but the number is of all
+	past  Stats // of the connections that have ended; Connections counts all
 }
 
 // Stats is what a proxy has seen so far.

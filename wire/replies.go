@@ -84,8 +84,8 @@ func (r *replies) take() bool {
 	return ok && r.forward(r.end)
 }
 
-// count looks at replies to which nothing is to happen. They were all asked for
-// before anything else was, or else there would be something special pending.
+// count scans replies to which nothing happens: as long as no special expectation is
+// pending, all replies are plain.
 func (r *replies) count() {
 	for r.pos < r.end {
 		done, ok := r.step()
@@ -203,7 +203,7 @@ func (r *replies) confirmed(word string, channel []byte, whole bool, next expect
 	r.belongs(next, asked)
 }
 
-// belongs settles what becomes of the value under way.
+// belongs sets the fate of the value under way: it belongs to next if matched.
 func (r *replies) belongs(next expectation, matched bool) {
 	r.fate, r.matched, r.to = passed, matched, next
 	if !matched || next.injection == nil {

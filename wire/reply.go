@@ -12,8 +12,8 @@ type replyScanner struct {
 	// is known.
 	lead byte
 
-	// open are the values that the aggregates under way still want, from the
-	// outermost inward.
+	// open holds, for each aggregate under way, the number of elements still to come,
+	// the outermost first.
 	open []int64
 	// attributes are the aggregates at the bottom of open that are attributes of
 	// the value under way.

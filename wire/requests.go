@@ -167,9 +167,8 @@ func (r *requests) send(b []byte) bool {
 	return err == nil
 }
 
-// judge has the request under way judged, of which all or the first part is
-// there, and does what the judgement says. It is false when nothing more is to be
-// sent.
+// judge calls Options.Judge with the request under way, which has arrived in whole or in
+// part, and carries out the action. It returns false if nothing more is to be sent.
 func (r *requests) judge(done bool) bool {
 	args, ok := r.arguments(done)
 	if !ok {

@@ -3,8 +3,8 @@ package wire
 import "io"
 
 const (
-	// maxHeld is how much of a command is looked at before it passes, and of a
-	// reply where its beginning must be known first.
+	// maxHeld is the number of bytes that the proxy reads of a command before it forwards it,
+	// and of a reply whose beginning decides whether it is forwarded.
 	maxHeld = 64 << 10
 	// firstBuffer suits a client that waits for each answer; there may be
 	// thousands of them. Buffers grow to maxHeld with what they are given.

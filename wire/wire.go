@@ -105,10 +105,10 @@ type Command struct {
 	// and Client that connection's address as the proxy sees it.
 	Conn   int64
 	Client string
-	// Name is the command in capitals; Key its first key, empty if it has none, and
-	// the first argument of a command that the proxy does not know; Args all of it as
-	// sent, its name first.
-	// Args are valid during the call only.
+	// Name is the command in capitals. Key is its first key, or empty if it has none;
+	// for a command that the proxy does not know, it is the first argument. Args are
+	// all arguments as sent, the command's name first; they are valid only during the
+	// call of Judge.
 	Name, Key string
 	Args      [][]byte
 }

@@ -278,8 +278,8 @@ func Verdict(h *history.History, promised []checker.Verdict, contended bool) (ve
 	return reports.Pass, ""
 }
 
-// Needed is how many opportunities a pass needs for each promise. After one or two the rule of three, whose bound
-// is 3/n, says nothing.
+// Needed is how many opportunities a pass needs for each promise. With one or two, the bound 3/n of the rule of three
+// is above 1.
 const Needed = 3
 
 // Shortest is the minimum duration of a load for a pass, if a time limit ends it. Go preempts a goroutine after 10

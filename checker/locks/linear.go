@@ -470,7 +470,7 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 func (t *tryLock) fits(late int64) string {
 	text := fmt.Sprintf("%s and %s fit one order", say.Many(t.grants+late, "grant"), say.Many(t.refusals, "refusal"))
 	if t.lined {
-		text += "; a lock with a waiting line may refuse while it is free, so refusals were not judged"
+		text += "; a lock with a wait line may refuse while it is free, so refusals were not judged"
 	}
 	return text
 }

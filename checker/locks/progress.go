@@ -341,7 +341,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 	case certain > 0:
 		return monitor.Undecided("nobody obtained the lock for long, but a session that was never released may have been renewed in the background")
 	case t.tooRestless():
-		return monitor.Verdict{Open: true, Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but the servers were never left in peace for %s",
+		return monitor.Verdict{Open: true, Why: fmt.Sprintf("nobody obtained %s from %s on, though clients kept trying; but no time without faults of servers or of the wire lasted %s",
 			say.Titled("lock", t.key), say.At(t.freeAt), say.At(monitor.Bound(h)))}
 	case t.grants == 0:
 		return monitor.Verdict{Idle: true, Say: func() string {
@@ -359,7 +359,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 		longest = max(longest, tail.to-tail.from)
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		return fmt.Sprintf("%s, %s after another client's; while clients tried, nobody is known to have held it for %s at the longest", say.Many(t.grants, "grant"), say.Count(passes), say.At(longest))
+		return fmt.Sprintf("%s, %s after another client's; the longest time in which clients tried and nobody is known to have held it was %s", say.Many(t.grants, "grant"), say.Count(passes), say.At(longest))
 	}}
 }
 

@@ -160,7 +160,7 @@ func (p *product) sum() string {
 	f := &p.final
 	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(p.h.Stock), say.Count(p.buys.sure), say.Count(f.left))
 	if f.reserved != 0 {
-		sum += fmt.Sprintf(", %s set aside", say.Count(f.reserved))
+		sum += fmt.Sprintf(", %s reserved", say.Count(f.reserved))
 	}
 	if p.refunds.sure > 0 {
 		sum += fmt.Sprintf(", %s returned", say.Count(p.certain))

@@ -80,8 +80,9 @@ printed; of several, 5 counts first, then 1, 3 and 2.`,
 	return cmd
 }
 
-// collectOften has garbage collected when it is a fifth of the memory in use rather than a half, and returns a function
-// that undoes that. Most of what monitors remember has no pointers, so collecting takes little time. GOGC, if it is set, counts.
+// collectOften makes garbage collections more frequent: garbage is at most a fifth of the heap, instead of a half (GOGC
+// is 25 instead of 100). The returned function undoes that. Collections are cheap, because most of the memory of
+// monitors has no pointers. If GOGC is set in the environment, it applies instead.
 func collectOften() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -32,8 +32,8 @@ func gateCommand(code *int) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "gate PLAN.yaml",
-		Short: "Guard a repository by what must hold, break and be fast",
-		Long: `Guard a repository by what must hold, break and be fast.
+		Short: "Check in CI what must hold, what must break, and what must be fast",
+		Long: `Check in CI what must hold, what must break, and what must be fast.
 
 The plan lists entries. Each entry under safety names a run, a search or a command of
 your own, and its expected outcome; its control, known to be broken, must be caught in

@@ -38,18 +38,18 @@ func (a about) broken(v watch.Violation) string {
 }
 
 // done returns the completed share, from 0 to 1, and describes it: by pieces sold, or else by the run's limit of
-// rounds or time.
+// steps or time.
 func (a about) done(f watch.Figures) (part float64, words string) {
 	switch c := a.c; {
 	case c.Scenario.Uses(variant.Sale) && c.Stock > 0:
 		return float64(f.Sold) / float64(c.Stock), fmt.Sprintf("sold %s of %s", humanize.Comma(f.Sold), humanize.Comma(c.Stock))
 	case c.Ops > 0:
 		rounds := min(f.Rounds, c.Ops)
-		if takes := c.Takes(); takes >= longRun { // rounds alone would not show progress
+		if takes := c.Takes(); takes >= longRun { // the number of steps alone would not show progress
 			return min(f.Elapsed.Seconds()/takes.Seconds(), 0.99),
-				fmt.Sprintf("round %s of %s, of about %s", humanize.Comma(rounds), humanize.Comma(c.Ops), span(takes))
+				fmt.Sprintf("step %s of %s, of about %s", humanize.Comma(rounds), humanize.Comma(c.Ops), span(takes))
 		}
-		return float64(rounds) / float64(c.Ops), fmt.Sprintf("round %s of %s", humanize.Comma(rounds), humanize.Comma(c.Ops))
+		return float64(rounds) / float64(c.Ops), fmt.Sprintf("step %s of %s", humanize.Comma(rounds), humanize.Comma(c.Ops))
 	case c.Duration > 0:
 		return f.Elapsed.Seconds() / c.Duration.Seconds(), "of " + c.Duration.String()
 	}

@@ -86,7 +86,7 @@ func TestHowMuchIsDone(t *testing.T) {
 		a     about
 		part  float64
 		words string
-	}{{a, 1.2, "sold 600 of 500"}, {timed, 0.25, "of 4s"}, {limited, 1, "round 20 of 20"}, {endless, 0, ""}} {
+	}{{a, 1.2, "sold 600 of 500"}, {timed, 0.25, "of 4s"}, {limited, 1, "step 20 of 20"}, {endless, 0, ""}} {
 		if part, words := c.a.done(f); part != c.part || words != c.words {
 			t.Errorf("%v, %q; want %v, %q", part, words, c.part, c.words)
 		}

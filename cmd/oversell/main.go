@@ -37,8 +37,8 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // a run is judged and saved even if its output pipe was closed
 	ignored := signal.Ignored(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	// The first signal asks for an orderly end. A second one, a moment later, kills the process: some programs
-	// signal a process and then its group.
+	// The first signal asks for an orderly end. Another one within patience is ignored, because some programs signal a
+	// process and then its group. A later one kills the process.
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(patience, func() {
 			if stop(); ignored {
@@ -70,7 +70,7 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// patience is how long after the first signal another one still counts as the same.
+// patience is how long after the first signal further ones are ignored.
 const patience = time.Second
 
 // execute runs the command line and returns the exit code.

@@ -363,9 +363,9 @@ func localCommands(commands [][]string, client int) [][]string {
 	return all
 }
 
-// pass lets time pass for real, and a little more: a server may be late in expiring a key.
-// pass lets time pass. Minutes before the first command do not pass: only what the servers' clock shows afterwards can matter,
-// so it waits for the same second of a real minute.
+// pass lets time pass for real, and 20 ms more, because a server may be late in expiring a key. Minutes before the
+// first command do not pass: only what the servers' clock shows afterwards can matter, so pass waits for the same
+// second of a real minute.
 func (r *replay) pass(d time.Duration) error {
 	wait := d + 20*time.Millisecond
 	if r.now == 0 && len(r.lines) == 0 && d >= time.Minute {

@@ -311,7 +311,7 @@ func (g *Watched) Missing(ctx context.Context) error {
 		}
 	}
 	if votes < alive {
-		return errors.New("the sentinels name different primaries")
+		return errors.New("the sentinels name different masters")
 	}
 	g.former.Store(primary)
 	return nil

@@ -49,7 +49,7 @@ type ShapeName string
 
 const (
 	Independent ShapeName = "masters"  // one or several
-	Replicated  ShapeName = "replica"  // a primary with replicas
+	Replicated  ShapeName = "replica"  // a master with replicas
 	Guarded     ShapeName = "sentinel" // the same with sentinels
 	Clustered   ShapeName = "cluster"  // several masters that share the keys
 )

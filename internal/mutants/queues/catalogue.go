@@ -416,7 +416,7 @@ local due = `)
 			handing(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `redis.call('ZADD', KEYS[1], due, ARGV[i])`, `redis.call('ZADD', KEYS[1], due, string.match(ARGV[i], '^%s*(.-)%s*$'))`)
 			})},
-		{entry.New("names-as-numbers", "a queue's name that is a number is read as one", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
+		{entry.New("queue-names-as-numbers", "a queue's name that is a number is read as one", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
 			handing(func(s *queueScripts) {
 				s.keys = func(name string) []string { return queueKeys(entry.AsNumber(name)) }
 			})},

@@ -92,7 +92,7 @@ func moreSaleMutants() []Sale {
 					return (&sale{}).of(product[:min(len(product), 128)])
 				}
 			})},
-		{entry.New("names-as-numbers", "a product's name that is a number is read as one", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
+		{entry.New("product-names-as-numbers", "a product's name that is a number is read as one", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string { return (&sale{}).of(entry.AsNumber(product)) }
 			})},
