@@ -47,8 +47,9 @@ SLOW_CLIENTS = '^TestStopOnViolation'
 # Of campaign, which mostly waits for runs, these run with the race detector: each engine, a run that is interrupted, and
 # several at a time. All of it runs without.
 RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops)$$'
-# Of gate these mostly search, or build programs, and run without the race detector.
-GATE_SEARCHES = '^(TestSystemsInAGate|TestRealBuilds)$$'
+# Of gate, compare and claims, which mostly wait for runs or compute in one goroutine, these run with the race detector. All of
+# them run without.
+RACED_COMPARISONS = '^(TestStopped|TestJudgingIsStopped|TestServersOfTheBaseline|TestSlowerOnRedis|TestComparison|TestStoppedComparison|TestEarlierHistoriesAreKept|TestInterrupted)$$'
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
@@ -79,10 +80,10 @@ served: raced
 	$(RACE) $(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
 	$(RACE) $(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
 	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
-	$(RACE) $(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -skip $(GATE_SEARCHES) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
+	$(RACE) $(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -run $(RACED_COMPARISONS) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
 	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
 	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
-	$(STATIC) $(GO) test -vet=off -timeout 15m -run $(GATE_SEARCHES) ./gate
+	$(STATIC) $(GO) test -vet=off -p 1 -parallel 4 -timeout 15m $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./campaign
 	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
 

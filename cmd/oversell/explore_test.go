@@ -416,7 +416,7 @@ func TestDocumentedSearches(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if !write && took > 2*time.Second && os.Getenv("OVERSELL_LONG") != "1" {
+		if !write && took > time.Second && os.Getenv("OVERSELL_LONG") != "1" {
 			continue
 		}
 		args := strings.Fields(strings.Trim(cells[0], "|` "))
