@@ -539,6 +539,7 @@ func paired(results []result) (ps []pair) {
 }
 
 // share counts those of which something is so, as "8 of 10 (80 %)".
+// It is 100 % only if it is all of them, and 0 % only if it is none.
 func share(ps []pair, is func(pair) bool) string {
 	n := 0
 	for _, p := range ps {
@@ -546,7 +547,14 @@ func share(ps []pair, is func(pair) bool) string {
 			n++
 		}
 	}
-	return fmt.Sprintf("%d of %d (%.0f %%)", n, len(ps), 100*float64(n)/float64(max(len(ps), 1)))
+	percent := (100*n + len(ps)/2) / max(len(ps), 1)
+	if percent == 100 && n < len(ps) {
+		percent = 99
+	}
+	if percent == 0 && n > 0 {
+		percent = 1
+	}
+	return fmt.Sprintf("%d of %d (%d %%)", n, len(ps), percent)
 }
 
 // document tells what came of all trials.
