@@ -159,6 +159,8 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	case r.lasted()-start < ruleLimit*3/4:
 		err = unjudged("the machine is too busy", err)
+	case !w.Since.IsZero(): // a client would have asked for longer
+		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	}
 	return r.matters(u, err)
 }

@@ -489,15 +489,20 @@ func TestAgain(t *testing.T) {
 // enough and was answered in time.
 func TestBusy(t *testing.T) {
 	r := &run{lock: lockimpl.Variant{Promises: []variant.Property{variant.Progress}}, logf: t.Logf, enough: func() {}}
-	for _, sure := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(t.Context())
-		err := r.within(t.Context(), ctx, rule{property: variant.Progress, name: "a test", check: func(b *bench) error {
-			cancel()
-			return broken(variant.Progress, "%v", &lockclient.Ungranted{Since: time.Now(), Limit: patience, Sure: sure, Last: lockimpl.ErrHeld})
-		}}, "order")
-		var b *breach
-		if isUnjudged(err) == sure || !errors.As(err, &b) {
-			t.Errorf("the finding of a rule that was cut short (sure: %v) was judged as %v", sure, err)
+	for _, idle := range []bool{false, true} { // the machine
+		for _, sure := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := r.within(t.Context(), ctx, rule{property: variant.Progress, name: "a test", check: func(b *bench) error {
+				cancel()
+				if idle {
+					r.healthy.Add(int64(ruleLimit))
+				}
+				return broken(variant.Progress, "%v", &lockclient.Ungranted{Since: time.Now(), Limit: patience, Sure: sure, Last: lockimpl.ErrHeld})
+			}}, "order")
+			var b *breach
+			if isUnjudged(err) == sure || !errors.As(err, &b) {
+				t.Errorf("the finding of a rule that was cut short (sure: %v, idle: %v) was judged as %v", sure, idle, err)
+			}
 		}
 	}
 }
