@@ -146,7 +146,7 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 			if r.promises(variant.Progress, u.faults...) {
 				p = variant.Progress
 			}
-			err = broken(p, "the rule did not end in %v: %s", ruleLimit+commandTimeout, hung)
+			return r.matters(u, broken(p, "the rule did not end in %v: %s", ruleLimit+commandTimeout, hung))
 		}
 	}
 	if run.Err() != nil {
@@ -159,7 +159,7 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	case r.lasted()-start < ruleLimit*3/4:
 		err = unjudged("the machine is too busy", err)
-	case !w.Since.IsZero(): // a client would have asked for longer
+	case w.Property == variant.Progress || !w.Since.IsZero(): // something might have happened later
 		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
 	}
 	return r.matters(u, err)
