@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -25,7 +26,7 @@ func (e extending) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duratio
 }
 
 // TestExtends checks that the rule about long leases finds an Extend that cannot shorten a lease, and one that calls a
-// lease lost whose end does not change.
+// lease lost whose end does not change; and that another rule says of an Extend that it is refused whatever the rule does.
 func TestExtends(t *testing.T) {
 	sound, _ := lockimpl.Find("lua-release")
 	longer := redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 1`)
@@ -33,6 +34,7 @@ func TestExtends(t *testing.T) {
 		extend func(env variant.Env, in lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error)
 		of     variant.Property
 		says   string
+		rule   string
 	}{
 		"cannot shorten": {func(env variant.Env, _ lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
 			return func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
@@ -43,7 +45,7 @@ func TestExtends(t *testing.T) {
 				}
 				return l, err
 			}
-		}, variant.Progress, "nobody could take the lock"},
+		}, variant.Progress, "nobody could take the lock", ""},
 		"nothing changes": {func(env variant.Env, in lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
 			return func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
 				if env.Clock.Now().Add(ttl).UnixMilli() == l.Until.UnixMilli() {
@@ -51,7 +53,15 @@ func TestExtends(t *testing.T) {
 				}
 				return in.Extend(ctx, l, ttl)
 			}
-		}, variant.Linearizable, "was told that its lock is lost"},
+		}, variant.Linearizable, "was told that its lock is lost", ""},
+		"refuses to shorten": {func(env variant.Env, in lockimpl.Locker) func(context.Context, lockimpl.Lock, time.Duration) (lockimpl.Lock, error) {
+			return func(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+				if env.Clock.Now().Add(ttl).Before(l.Until) {
+					return l, lockimpl.ErrLost
+				}
+				return in.Extend(ctx, l, ttl)
+			}
+		}, variant.Linearizable, "a lock that nobody else had asked for was extended to 1s, with 1m0s left, which was answered with ErrLost", "a held lock is refused to others"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := sound
@@ -65,7 +75,7 @@ func TestExtends(t *testing.T) {
 			}
 			defer end()
 			for _, u := range rules {
-				if u.name != "long leases" {
+				if u.name != cmp.Or(tt.rule, "long leases") {
 					continue
 				}
 				var b *breach

@@ -63,6 +63,7 @@ func TestRules(t *testing.T) {
 		old     = "tokens of a lock that is old"
 		passes  = "time that passes within an acquire or an extend"
 		some    = "masters that do not answer"
+		minor   = "a minority of the masters is dead"
 		suffer  = "a renewal that is answered late, or fails"
 		atOnce  = "two grants at one time by the clients' clocks"
 		clocks  = "clients' clocks may differ"
@@ -164,6 +165,12 @@ func TestRules(t *testing.T) {
 		{passes, "sound-answer-lost", none},
 		{passes, "sound-masters-leftover", none},
 		{passes, "redsync", none},
+		{minor, "masters-all-needed", variant.Progress},
+		{minor, "sound-masters", none},
+		{minor, "redsync-3", none},
+		{two, "reentry-counts-to-two", variant.MutualExclusion},
+		{far, "long-lease-in-seconds", variant.MutualExclusion},
+		{old, "fence-refused-resets", variant.Fencing},
 		{some, "masters-extend-one", variant.MutualExclusion},
 		{some, "sound-masters", none},
 		{suffer, "renewal-from-answer", variant.MutualExclusion},
