@@ -121,8 +121,8 @@ func (c *conn) fire(s *injection) {
 	}
 }
 
-// lingering is how long the proxy waits for the other side to end its stream, after the proxy has
-// ended the one to it, and for written bytes to arrive before a reset.
+// lingering is how long the proxy waits, after it has closed its side of a connection, for the peer to close the other side;
+// and how long it waits before a reset, so that the bytes already written arrive.
 const lingering = time.Second
 
 // dismiss closes the client's connection such that the client sees the end of

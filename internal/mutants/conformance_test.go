@@ -437,6 +437,8 @@ var sample = map[string]variant.Property{
 // longSample names those that it makes in "make long", too.
 var longSample = map[string]variant.Property{
 	"lock/Explore/lease-from-answer": variant.MutualExclusion, "lock/Run/refusal-grants": variant.MutualExclusion, "lock/Run/sound-counter-beside": "", "lock/Run/redsync": "", "lock/Run/rueidislock": "", "lock/Run/bsm/redislock": "", "lock/Run/hash-per-kind": variant.MutualExclusion,
+	"lock/Run/sound-deadline": "", "lock/Run/long-names-by-checksum": variant.Progress, "lock/Run/names-as-numbers": variant.Progress,
+	"sale/Run/large-orders-in-parts": variant.NoUndersell, "sale/Run/product-names-as-numbers": variant.NoOversell,
 	"queue/Run/late-ack-forgets-id": variant.OneEntryPerID, "queue/Run/mover-removes-first": variant.NoLostTask, "queue/Run/mover-pushes-first": variant.NoDuplicateDelivery,
 	"queue/Run/ack-forgets-error": variant.EffectOnce, "queue/Run/queue-expires": variant.NoLostTask, "queue/Run/sound-claims-no-scores": "", "queue/Run/sound-list": "", "queue/Run/sound-claims": "",
 	"sale/Run/compares-text": variant.NoUndersell, "sale/Run/buys-again-on-error": variant.NoUndersell, "sale/Run/sound-lua": "", "sale/Run/sound-count": "", "sale/Run/sound-list-of-pieces": "",
@@ -584,6 +586,9 @@ func document(results []result) string {
 	}
 	fmt.Fprintf(&b, "# The conformance suites catch %s of the flawed implementations within %.0f s and accuse %s of the sound ones in %d runs each\n\n", share(flawed, pair.caught), shownWithin.Seconds(), share(sound, accused), runs)
 	fmt.Fprintf(&b, "The package `internal/mutants` holds implementations with small flaws, of many mechanisms, and sound ones. This document is made from it by\n`OVERSELL_CONFORMANCE=1 OVERSELL_CONFORMANCE_TIMES=%d OVERSELL_CONFORMANCE_SEARCHES=%d go test -timeout 2h -run TestConformance ./internal/mutants`.\nEach suite ran at its defaults, in a process of its own; several ran at once, so the times are upper bounds.\n`Explore` is deterministic, so each sound implementation was searched only %s.\nThe catalogue is a sample: it says nothing about a flaw of another kind.\n\n", runs, searches, often(searches))
+	if os.Getenv("OVERSELL_CONFORMANCE_RESULTS") != "" {
+		fmt.Fprint(&b, "It was measured in parts (`OVERSELL_CONFORMANCE_RESULTS`), which may be of different commits, and in which the machine may have been more or less busy.\n\n")
+	}
 	if untried > 0 {
 		fmt.Fprintf(&b, "There was no time for %d entries, which are not in the tables.\n\n", untried)
 	}

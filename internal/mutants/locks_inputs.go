@@ -50,6 +50,7 @@ func inputMutants() []Lock {
 				return name
 			})},
 		{Entry: entry.New("sound-key-of-token", "each token has a key that says which lock it holds, so it can hold one at a time", nil, ""), Variant: of(registered())},
+		{Entry: entry.New("sound-deadline", "the value is the end of the lease in whole milliseconds of the server's clock, and the token", nil, ""), Variant: of(deadlines())},
 		{Entry: entry.New("sound-rename", "a key named by the token is written, and renamed to that of the lock if there is none", nil, ""), Variant: of(steps{attempt: rename})},
 	}
 }
@@ -65,6 +66,25 @@ func registered() steps {
 			return 1`),
 		extend:  extendBy(mine + `redis.call('PEXPIRE', 'Of:' .. ARGV[1], ARGV[2]) return redis.call('PEXPIRE', KEYS[1], ARGV[2])`),
 		release: releaseBy(mine + `return redis.call('DEL', KEYS[1], 'Of:' .. ARGV[1])`),
+	}
+}
+
+// deadlines keeps the end of the lease in the value. Both the end and the present time are cut to milliseconds, so that a lease
+// may end almost one early.
+func deadlines() steps {
+	const (
+		now = `
+			local time = redis.call('TIME')
+			local now = time[1] * 1000 + math.floor(time[2] / 1000)
+			local till, token = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
+			local held = till and tonumber(till) > now `
+		write = `redis.call('SET', KEYS[1], string.format('%.0f:%s', now + ARGV[2], ARGV[1])) return 1`
+		mine  = `if not held or token ~= ARGV[1] then return 0 end `
+	)
+	return steps{
+		attempt: takeBy(now + `if held then return 0 end ` + write),
+		extend:  extendBy(now + mine + write),
+		release: releaseBy(now + mine + `return redis.call('DEL', KEYS[1])`),
 	}
 }
 

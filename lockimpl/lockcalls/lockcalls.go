@@ -263,8 +263,8 @@ var GivesUp = func() (cases []Case) {
 	return cases
 }()
 
-// givesUp holds the client up before a command that it sends when its wait is over. The function is told each command, and
-// whether the wait is over.
+// givesUp holds the client up before the command for which stands is true. stands is called with each command, and whether the
+// client's wait is over.
 func (b Bench) givesUp(wait time.Duration, stands func(cmd wire.Command, over bool) bool) error {
 	holder, err := b.Client(func(*variant.Env) {})
 	if err != nil {
@@ -294,7 +294,7 @@ func (b Bench) givesUp(wait time.Duration, stands func(cmd wire.Command, over bo
 	return b.free(fmt.Sprintf("a client that gave up waiting was answered %q, and the holder had released the lock before the client's last commands", err))
 }
 
-// after holds the client up before the n-th command that it sends after its wait.
+// after is true for the n-th command that a client sends after its wait.
 func after(n int) func(wire.Command, bool) bool {
 	late := 0
 	return func(_ wire.Command, over bool) bool {

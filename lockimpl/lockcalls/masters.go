@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// DeadMasters cuts a client off from a minority of the masters, the first ones or the last ones. It can take a free lock all the
-// same, and release it.
+// DeadMasters cuts a client off from a minority of the masters, the first ones or the last ones. The client must still be able to
+// take a free lock, and to release it.
 var DeadMasters = []Case{
 	{"the first masters", func(b Bench) error { return b.deadMasters(true) }},
 	{"the last masters", func(b Bench) error { return b.deadMasters(false) }},

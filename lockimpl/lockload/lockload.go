@@ -268,7 +268,7 @@ func (t *Traffic) acquire(c *lockclient.Client, id int32, name string, o lockimp
 	op.Arg = history.Int(g.session)
 	var err error
 	if g.l, err = c.Acquire(t.Ctx, name, o); err == nil {
-		op.Fence, op.Until = g.l.Fence, g.l.Until.Sub(t.start)
+		op.Fence, op.Until = g.l.Fence, t.until(g.l)
 		t.granted.Add(1)
 		if !g.l.Joined.IsZero() {
 			join := op
@@ -284,12 +284,17 @@ func (t *Traffic) acquire(c *lockclient.Client, id int32, name string, o lockimp
 	return g, out == history.OK, out != history.Unknown
 }
 
+// until returns when a lease may end at the earliest.
+func (t *Traffic) until(l lockimpl.Lock) time.Duration {
+	return l.Until.Sub(t.start) - lockclient.Grain
+}
+
 func (t *Traffic) extend(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Extend, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
 	l, err := g.c.Extend(g.l, t.Lease)
 	if err == nil {
 		g.l = l
-		op.Until = l.Until.Sub(t.start)
+		op.Until = t.until(l)
 	}
 	return t.record(op, err, lockimpl.ErrLost, history.Lost)
 }
@@ -297,7 +302,7 @@ func (t *Traffic) extend(g *grant) history.Outcome {
 func (t *Traffic) release(g *grant) history.Outcome {
 	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
 	// Renewals in the background while their client is frozen are not judged here.
-	op.Until = g.l.Until.Sub(t.start)
+	op.Until = t.until(g.l)
 	err := g.c.Release(g.l)
 	if err == nil && !t.Tells && (g.over || t.since() > op.Until) {
 		err = errors.New("the lock does not tell whether it was lost")

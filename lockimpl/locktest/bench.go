@@ -492,8 +492,8 @@ func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 	return b.givesBack(holder, l, after)
 }
 
-// extendsAlone extends a lease with so much time left of a lock that nobody has disturbed, or of one for which another client has
-// asked: if that is answered with ErrLost, too, it is not due to what else a rule does.
+// extendsAlone extends two locks whose leases have so much time left: one that nobody else has asked for, and one that another
+// client was refused. If that is answered with ErrLost, too, what else the rule did is not the cause.
 func (b *bench) extendsAlone(left time.Duration) error {
 	for i, what := range []string{"a lock that nobody else had asked for", "a lock that another client had been refused"} {
 		c, name := b.client(), fmt.Sprintf("%s-extended-%d", b.name, i)

@@ -25,8 +25,9 @@ func (e extending) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duratio
 	return e.extend(ctx, l, ttl)
 }
 
-// TestExtends checks that the rule about long leases finds an Extend that cannot shorten a lease, and one that calls a
-// lease lost whose end does not change; and that another rule says of an Extend that it is refused whatever the rule does.
+// TestExtends checks that the rule about long leases finds an Extend that cannot shorten a lease, and one that returns ErrLost
+// if the end of the lease would not change. Another rule, which extends a lease after a refusal, must not blame the refusal
+// if Extend would have returned ErrLost without it.
 func TestExtends(t *testing.T) {
 	sound, _ := lockimpl.Find("lua-release")
 	longer := redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 1`)

@@ -282,7 +282,7 @@ func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Line)) er
 	})
 }
 
-// stalledBeside enqueues three tasks and holds up a pop of two before its n-th command, while another consumer takes others tasks.
+// stalledBeside enqueues three tasks and holds up a pop of two before its n-th command, while another consumer takes one or more (others).
 func stalledBeside(ctx context.Context, b bench, n, others int, prepare func(*interrupt.Line)) error {
 	slow, line := b.Interrupted(ctx, long)
 	prepare(line)

@@ -134,7 +134,7 @@ func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sol
 
 // beyondDoubles sells single pieces of a stock that a floating-point number does not hold exactly, and
 // takes some back. A script in Lua rounds the numbers in its answers, also those of State, so State may be wrong by the
-// rounding. But the error of orders that take nothing, or too much, grows with each order.
+// rounding. But if orders take nothing, or too much, State is wrong by more with each order.
 func beyondDoubles(ctx context.Context, b bench) error {
 	const exactly, orders, rounding = 1 << 53, 40, 2 // up to exactly, each whole number is held
 	const stock = exactly + 4*orders

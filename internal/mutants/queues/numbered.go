@@ -18,7 +18,7 @@ type numbered struct {
 	numberedScripts
 }
 
-// numberedScripts are the scripts of a queue. Each has the keys: the list of waiting entries, the sorted set of claimed entries by
+// numberedScripts are the scripts of a queue. Each gets these keys: the list of waiting entries, the sorted set of claimed entries by
 // the end of their claims, the receipt of each claimed entry, the set of the waiting ids, the counter of entries, and the id of each
 // entry.
 type numberedScripts struct {
