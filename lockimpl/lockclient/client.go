@@ -361,7 +361,7 @@ func (c *Client) Release(l lockimpl.Lock) (err error) {
 	return c.Locker.Release(c.world.Ctx, l)
 }
 
-// Until returns the end of the lease as the client knows it, by the real clock.
+// Until returns when the lease may end at the earliest, by the real clock: as the client knows it, less Grain.
 func (c *Client) Until(l lockimpl.Lock) time.Time {
 	if r, renews := c.Locker.(lockimpl.Renewer); renews {
 		if m := r.Renewed(l); m.Until.After(l.Until) {
@@ -369,9 +369,9 @@ func (c *Client) Until(l lockimpl.Lock) time.Time {
 		}
 	}
 	if away := time.Until(l.Until).Abs(); away < c.Ahead.Abs()/2 && c.Ahead.Abs() > time.Minute {
-		return l.Until // the lock reads the real clock, whatever Env.Clock says
+		return l.Until.Add(-Grain) // the lock reads the real clock, whatever Env.Clock says
 	}
-	return l.Until.Add(-c.Ahead)
+	return l.Until.Add(-c.Ahead - Grain)
 }
 
 // Patience is how long a lock may take to be granted when it is free, or when its lease is over: much

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/history"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/server"
@@ -85,5 +86,25 @@ func TestEnds(t *testing.T) {
 	load.drive(c, time.Now().Add(5*time.Second))
 	if ctx.Err() == nil {
 		t.Error("no client died in 5 s, so nothing was tried")
+	}
+}
+
+// TestAMillisecondEarly checks that a lock is not accused that is granted almost a millisecond before the end of a lease: it
+// may count in whole milliseconds. It is accused if it is granted earlier.
+func TestAMillisecondEarly(t *testing.T) {
+	for early, accused := range map[time.Duration]bool{900 * time.Microsecond: false, 1100 * time.Microsecond: true} {
+		load := New(world(t, t.Context()), Plan{Clients: 2, Locks: []string{"order"}, Lease: time.Second})
+		load.start = time.Now()
+		end := load.start.Add(time.Second)
+		for i, until := range []time.Time{end, end.Add(time.Second)} {
+			at := time.Duration(i) * (time.Second - early)
+			load.ops = append(load.ops, history.Op{
+				Client: int32(i), Kind: history.Acquire, Outcome: history.OK, Key: history.Text("order"), Arg: history.Int(int64(i + 1)),
+				Call: at, Return: at + time.Microsecond, Until: load.until(lockimpl.Lock{Until: until}),
+			})
+		}
+		if found := load.Judge(time.Second); len(found) > 0 != accused {
+			t.Errorf("%v early: %v; accused is to be %v", early, found, accused)
+		}
 	}
 }

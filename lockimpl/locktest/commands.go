@@ -238,7 +238,7 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	case e != nil:
 		return broken(variant.Progress, "nobody could take the lock after the lease of a holder had run out that was held up in its %s: %v", act, e)
 	}
-	if early > lockclient.Grain && act == "extend" {
+	if early > 0 && act == "extend" {
 		return broken(variant.MutualExclusion, "a second client got the lock %v before the end of a lease that was being extended", early)
 	}
 	end := next.Until(m)

@@ -11,8 +11,8 @@
 // There is one subtest per rule. A rule is checked if the lock promises its property, and declares no flaw of that
 // property that needs no fault, or one of the faults that the rule injects.
 // Two more subtests put the lock under load and judge the recorded histories: one has many grants, the other clients
-// that overrun their lease, freeze, lose answers and die. There a lease may end a millisecond early, since servers may
-// count in whole milliseconds. All of it takes 10 to 20 seconds.
+// that overrun their lease, freeze, lose answers and die. A lease may end a millisecond early, since servers may count in
+// whole milliseconds. All of it takes 10 to 20 seconds.
 //
 // The suite first finds out the optional abilities of a lock: waiting, extending, reporting a lost lock, re-entrance,
 // leases below a second. It does not test missing abilities, and says so in the log of the test. An error that is

@@ -332,7 +332,7 @@ func (b *bench) mistaken(kind alike.Token, back bool) error {
 		owner.Freeze()
 		defer owner.Thaw()
 	}
-	b.sleepUntil(l.Until.Add(lockclient.Grain))
+	b.sleepUntil(l.Until.Add(2 * lockclient.Grain))
 	m, err := next.Take(b.name, long, b.ttl)
 	if err != nil && unequal() {
 		return nil
