@@ -154,7 +154,7 @@ func (db *DB) askVersion(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// fitPool limits the pool to what the server allows.
+// fitPool limits the pool to what the server allows, less sparedConns.
 func (db *DB) fitPool(ctx context.Context) error {
 	query := map[Kind]string{
 		Postgres: "SELECT CAST(current_setting('max_connections') AS INTEGER)",

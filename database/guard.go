@@ -82,7 +82,7 @@ type hold struct {
 	going  sync.WaitGroup
 }
 
-// take takes the lock unless it is held.
+// take takes the lock unless another session holds it, and reports whether it did.
 func (h *hold) take(ctx context.Context) (free bool, err error) {
 	return h.ask(ctx, "SELECT pg_try_advisory_lock($1)", "SELECT GET_LOCK(?, 0) = 1")
 }
@@ -277,32 +277,13 @@ func (k *undoing) Begin(_ context.Context, id int64, body json.RawMessage) error
 // End implements guard.Keeper.
 func (k *undoing) End(context.Context, int64) {}
 
-// betweenSweeps is how long the server may take to execute statements that a killed program had sent; they may
-// create tables after a sweep.
-const betweenSweeps = 150 * time.Millisecond
-
-// Undo implements guard.Keeper: two sweeps in a row must find no tables.
+// Undo implements guard.Keeper.
 func (k *undoing) Undo(ctx context.Context, id int64) (what string, err error) {
 	k.mu.Lock()
 	prefix := k.prefixes[id]
 	k.mu.Unlock()
 	what = fmt.Sprintf("drop the tables containing %q in %s", prefix, k.db.where)
-	for clean := 0; clean < 2; clean++ {
-		if clean > 0 {
-			select {
-			case <-time.After(betweenSweeps):
-			case <-ctx.Done():
-			}
-		}
-		n, err := k.db.Sweep(ctx, prefix)
-		if err != nil {
-			return what, err
-		}
-		if n > 0 {
-			clean = 0
-		}
-	}
-	return what, nil
+	return what, guard.SweepTwice(ctx, func(ctx context.Context) (int, error) { return k.db.Sweep(ctx, prefix) })
 }
 
 // Close implements guard.Keeper.

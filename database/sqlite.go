@@ -43,8 +43,9 @@ func temporaryFile() (path string, remove func() error, err error) {
 	return filepath.Join(dir.Path, "oversell.db"), func() error { dir.Remove(); return nil }, nil
 }
 
-// sqliteConnector opens connections that wait for each other. A writer does not block readers (WAL), and a
-// transaction takes the write lock when it begins: one that reads first could not go on after another has written.
+// sqliteConnector returns a connector whose connections wait for each other's locks. A writer does
+// not block readers (WAL), and a transaction takes the write lock when it begins: one that reads
+// first could not go on after another has written.
 func sqliteConnector(path string) (driver.Connector, error) {
 	query := url.Values{
 		"_pragma": {"busy_timeout(" + busyTimeout + ")", "journal_mode(WAL)", "synchronous(NORMAL)"},

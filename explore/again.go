@@ -14,8 +14,8 @@ import (
 	"oversell/variant"
 )
 
-// ConfigOf returns the configuration of the search that an exploration of shipped variants reports, so that its
-// schedule can be replayed.
+// ConfigOf returns the configuration of a reported search, of shipped variants or of an external
+// system, so that its schedule can be replayed.
 func ConfigOf(e reports.Exploration) (Config, error) {
 	switch {
 	case e.Schema != reports.ExplorationSchema:

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// mostCompared is the number of histories that are executed at most.
+// mostCompared is the most histories that compare executes for one role.
 const mostCompared = 5000
 
-// comparedFor returns the longest time for executing them, after a search that took that long.
+// comparedFor returns how long compare may take after a search that took this long.
 func comparedFor(searched time.Duration) time.Duration { return max(searched, time.Second) }
 
 // compare executes merged histories of the clients after a search that found nothing.

@@ -19,7 +19,8 @@ func entryKind(s scenarios.Scenario) history.Kind {
 	return history.Acquire
 }
 
-// tally counts such entries, and purchases.
+// tally returns how many operations of kind x.entry, and how many purchases, an event completes: 0
+// or 1.
 func (x *search) tally(e Event) (entered, sold uint8) {
 	if e.End && e.Op.Outcome == history.OK {
 		return flag(e.Op.Kind == x.entry), flag(e.Op.Kind == history.Buy)

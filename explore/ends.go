@@ -33,7 +33,9 @@ type ends struct {
 	opened uint32
 	once   sync.Once
 	never  error // see useless
-	// unknown is what a new client sends that the model of Redis does not know: only it waits for the lock.
+	// unknown is the error about something that the new client sends and the model of Redis does
+	// not know. It does not end the search: the clients of the search need not send it, since they
+	// may not wait for the lock.
 	unknown atomic.Pointer[error]
 
 	judged *table.Memo[ending, *rules.Breach]

@@ -10,8 +10,8 @@
 // [oversell/internal/redismodel]), the trie's node of each client, what must be remembered to judge the promises, the
 // time, and what is left of the bounds. A few hundred runs of the code stand for billions of schedules.
 //
-// The search is breadth-first, on all processors, so the first violation is one in the fewest steps. It recognizes a
-// state by a fingerprint of 128 bits.
+// The search is breadth-first, on up to eight processors, so the first violation is one in the
+// fewest steps. It recognizes a state by a fingerprint of 128 bits.
 //
 // Package [oversell/explore/clients] runs the code and holds the trie, [oversell/explore/servers] models the servers,
 // [oversell/explore/rules] judges the promises, [oversell/explore/table] has the tables that all workers share,
@@ -254,8 +254,9 @@ func (c Config) misbehaved(r reports.Exploration, err error) (reports.Exploratio
 // mostWaits is how often a client waits within one acquisition in the search that comes first, if it waits at all.
 const mostWaits = 1
 
-// runWaiting searches first with acquisitions that hardly wait, then with one wait more, which makes a search many
-// times longer. If the second search does not end, the result of the first one stands.
+// runWaiting searches first with at most mostWaits waits within an acquisition and then, if a
+// client was stopped by that, without this bound, which makes a search many times longer. If the
+// second search does not end, the result of the first one stands.
 func (c Config) runWaiting(ctx context.Context) (reports.Exploration, error) {
 	if c.Bounds.Waits > 0 || c.Plain {
 		return c.run(ctx)
@@ -316,8 +317,9 @@ func (c Config) run(ctx context.Context) (reports.Exploration, error) {
 // oneEntry is the promise that an id is in a queue once.
 var oneEntry = history.Promise{Of: variant.Queue, Property: variant.OneEntryPerID}
 
-// repeated searches again for the promises that hold, in half of the time that is left, if the queue promises one entry for each
-// id: the producer enqueues an id again. again is as for search.
+// repeated searches again, with a producer that enqueues an id twice, in half of the time that is
+// left. It does so only if no promise was broken and one entry per id is looked for. again is as
+// for search.
 func (c Config) repeated(ctx context.Context, began time.Time, r reports.Exploration, naming names.Naming) (_ reports.Exploration, again error) {
 	if !held(r) || c.Run.Repeat > 0 || !c.Run.Scenario.Uses(variant.Queue) || !slices.Contains(c.Look, oneEntry) {
 		return r, nil

@@ -11,9 +11,10 @@ import (
 // mostFollowed is how often a search is repeated with the instants that were found: each time further ones may show.
 const mostFollowed = 4
 
-// followedFor is how long looks at the clock are followed after a search without a time limit. With a limit, it is a
-// sixth of the limit. After a search that took longer, it is as long as the search took. With a limit, it always ends
-// when nine tenths of the limit are over.
+// followedFor is how long looks at the clock are followed after a search without a time limit, or
+// as long as the search took if that is longer. With a limit, a sixth of the time for the search of
+// all schedules takes the place of followedFor, and the end is when nine tenths of that time are
+// over.
 const followedFor = 10 * time.Second
 
 // endedEmpty reports whether the search has ended, and found nothing.

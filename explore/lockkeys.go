@@ -15,9 +15,9 @@ import (
 
 // lockKeys returns the keys that hold a lock: those that a client changes both by Acquire and by
 // Release or, if there are none, those that Acquire sets with an expiry. They are found by running
-// one client alone. Keys with the client's own names in them do not count. The error is
-// that the code sends other commands when it is run a second time: these are the first runs in the process, and what it
-// then remembers is the same for all others.
+// one client alone. Keys with the client's own names in them do not count. It returns an error if
+// the code sends other commands in its first run in this process than in later runs: then the
+// search, which comes later, would not see the first behaviour.
 func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string, err error) {
 	if c.Run.Lock.New == nil {
 		return nil, nil
@@ -50,7 +50,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 		for range repeats {
 			same = same && slices.Equal(first(), sent)
 		}
-		if same { // else it draws lots, which the search reports
+		if same { // otherwise it acts at random, which the search reports
 			return nil, fmt.Errorf("%w: alone, it sent %s when it was run for the first time, and then %s",
 				errFirstRun, strings.Join(before, ", "), strings.Join(sent, ", "))
 		}
@@ -73,7 +73,8 @@ const repeats = 6
 const aloneLimit = 300
 
 // changedBy returns the keys that an execution, alone on empty servers, changes both between a call
-// of Acquire and its grant, and in the Release that follows. sent are the outlines of its commands.
+// of Acquire and its grant, and in the Release that follows; if there are none, the keys to which
+// Acquire gives an expiry. sent are the outlines of its commands.
 func changedBy(s *servers.Servers, x *clients.Run, masters int) (keys, sent []string) {
 	var expire []string
 	now := time.Duration(0)

@@ -39,7 +39,7 @@ func startBefore(ttl time.Duration) time.Duration {
 	return servers.RoundUp(max(turn-ttl/2, time.Minute))
 }
 
-// passing is the facts after some time, and the events meanwhile.
+// passing is the facts after some time, and how many leases ended meanwhile.
 type passing struct {
 	facts  uint32
 	lapsed uint8 // leases that ended
@@ -147,7 +147,8 @@ func (w *worker) earliest(all []time.Duration, sure int) []time.Duration {
 	return few
 }
 
-// shortBefore is an instant near the end of a lease from which a replay has time for some commands.
+// shortBefore is how long before the end of a lease a search also tries something: long enough for
+// a replay to execute some commands.
 const shortBefore = 100 * time.Millisecond
 
 // within adds instants before the first one: half the time to it, shortBefore it, and its last millisecond. They are whole
@@ -219,7 +220,8 @@ const momentLimit = 64
 // storedLimit is momentLimit without those that [within], [oddStarts] and [startBefore] add.
 const storedLimit = momentLimit - 6
 
-// probeSpans returns how far ahead of the present turn tries: one span if each try takes a process.
+// probeSpans returns how far ahead of the present a client's reading of the clock is tried
+// (clients.Options.Spans): only one span if each try takes a process.
 func (c *Config) probeSpans() []time.Duration {
 	ttl := c.Run.TTL
 	if c.System != nil {

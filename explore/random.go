@@ -138,8 +138,9 @@ type walker struct {
 // thread is a thread of a client.
 type thread struct{ client, number int }
 
-// schedule makes one schedule, by its number, of about so many steps, and returns what it broke. It
-// ends when over says so.
+// schedule makes the schedule with this number and returns what it broke. The steps at which
+// priorities change are drawn among the first length steps. The schedule ends when nothing can
+// happen, after longest steps, or when over says so.
 func (k *walker) schedule(number uint64, length int, over func() bool) *finding {
 	r := rand.New(rand.NewPCG(number, 0x77616e646572))
 	k.priority = map[thread]float64{}

@@ -76,8 +76,8 @@ type search struct {
 	inFlightRenamed *table.Memo[inFlightRenaming, uint32]
 	breaches        *table.Interner[*rules.Breach]
 	orders          [1 << (names.MaxSlots - 1)][]names.Perm // see ordersOf
-	silent          uint32                                  // the answers of a client that gets none, and of
-	timedOut        uint32                                  // one whose own time limit is over
+	silent          uint32                                  // the answer for a client without one
+	timedOut        uint32                                  // the answer once a time limit is over
 
 	visited table.Visited
 	effort  effort
@@ -319,10 +319,10 @@ func (w *worker) judgedEnd(s state) *rules.Breach {
 type step struct {
 	next   state
 	effect servers.Effect // of the command that was executed, if one was
-	did    bool           // one was
-	events [4]uint32      // that the client came to, of its trie; 0: nothing
-	came   uint8          // how many of them are not
-	edge   clients.Edge   // the last that the client went
+	did    bool           // a command was executed
+	events [4]uint32      // numbers of the client's events, in its trie; 0: none
+	came   uint8          // how many of events are set
+	edge   clients.Edge   // the last edge that the client took
 	breach *rules.Breach
 	err    error
 }
@@ -440,8 +440,8 @@ func which(n *clients.Node, r *coro.Request) int {
 	return 0
 }
 
-// charge takes a fault from the bounds. A request whose client's own time limit is over
-// is lost without one.
+// charge counts a fault against the bounds. The loss of a request whose client's own time limit is
+// over does not count.
 func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
 	switch {
 	case k == givesUp:
@@ -527,7 +527,7 @@ func (w *worker) arrive(s state, a action) step {
 	return st
 }
 
-// pass moves the clock to the next moment at which something ends.
+// pass moves the clock to the moment that the action chooses among those ahead.
 func (w *worker) pass(s state, a action) step {
 	place := a.moment()
 	if place == momentLimit {

@@ -58,8 +58,8 @@ const (
 	givesUp                      // a client gives up on a request that is under way
 	looks                        // a client looks at the clock, and is held up before it does anything else
 	looksAhead                   // as looks, but before another thread of the client goes on
-	arrives                      // such a request arrives
-	timePasses                   // until a key expires or a client wakes up
+	arrives                      // a request whose client gave up arrives
+	timePasses                   // time passes to a moment; see moments
 )
 
 func newAction(kind actionKind, client, which int) action {

@@ -57,7 +57,7 @@ type comparison struct {
 type holding struct {
 	nodes []*redismodel.State
 	now   time.Duration
-	id    uint32 // of what the servers hold, and 1; 0: it has none
+	id    uint32 // number of the servers' state, plus 1; 0: it has none
 }
 
 // asking is a new client that asks for the lock alone.
@@ -322,7 +322,7 @@ func (w *holding) execute(s *servers.Servers, c servers.Call) (reply string, kno
 	return s.Names.Local(string(answer), c.Client), true
 }
 
-// takes returns when a new client obtains the lock, alone, if its first attempt does.
+// takes returns when a new client, alone, obtains the lock with its first attempt, or never.
 func (d *differences) takes(w holding, role uint8) time.Duration {
 	if w.id > 0 {
 		return d.asked.Of(asking{w.id - 1, w.now, role})

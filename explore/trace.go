@@ -246,7 +246,7 @@ func (t *teller) buries(before state) {
 	}
 }
 
-// passing describes how much time passes, and what ends in it.
+// passing says that a key expires while time passes, or returns "".
 func (t *teller) passing(before state, a action, st step) string {
 	text := ""
 	if t.w.search.servers.Due(before.servers).Expires(st.next.time() - before.time()) {

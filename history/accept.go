@@ -275,7 +275,8 @@ func (x *identities) of(key Value) *identitiesOf {
 	return x.last
 }
 
-// find reports whether an identity is known, and returns it if it is recent.
+// find reports whether an identity is known, or whether that is uncertain, and returns it if it is
+// recent.
 func (x *identities) find(key, id Value) (e *given, known bool) {
 	n, number := id.Num()
 	k := x.of(key)
@@ -344,7 +345,7 @@ type numberSet struct {
 
 const (
 	chunkBits  = 15
-	mostChunks = 1 << 13 // that are not full: 32 MB
+	mostChunks = 1 << 13 // complete or not; 32 MB if none is complete
 )
 
 type numberChunk struct {
@@ -365,7 +366,7 @@ func (b *numberSet) has(n int64) bool {
 	return c != nil && (c.words == nil || c.words[n>>6&(1<<(chunkBits-6)-1)]>>(n&63)&1 != 0)
 }
 
-// add adds a number, unless the set would become too large.
+// add adds a number. It returns false if the set has become too large.
 func (b *numberSet) add(n int64) bool {
 	c := b.chunk(n)
 	if c == nil {

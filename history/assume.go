@@ -69,8 +69,8 @@ func fieldNames[T any]() []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// guess completes the header of a history from another tool, with remarks: the objects of the operations, and their
-// promises. given are the fields of the header.
+// guess completes the header of a history from another tool, with remarks: the objects of the
+// operations, and their promises.
 func (l *lineReader) guess(h *History) error {
 	var first [classes]int // operation, plus one
 	for i := range h.Ops {

@@ -46,18 +46,18 @@ func appendInt(b []byte, n int64) []byte { return binary.AppendUvarint(b, zigzag
 //	presence 1 byte: which of the fields in brackets follow
 //	[client] difference to the client before
 //	[amount]
-//	[key] [arg] [result]   values
-//	[fence] [session]      differences to the last one present
+//	[key] [arg] [result] [session]   values
+//	[fence]  difference to the last one present
 //	call     difference to the return of the operation before
 //	due      call - due
 //	return   difference to the call
 //	[until]  difference to the last one present
 //
-// with all numbers as zigzag varints and "before" within the same frame, where
-// everything begins at zero. A value is a varint: for symbol s, (s+1)<<1 | 1;
-// for a number, the zigzag difference to the last number in that field of an
-// operation of the same kind, <<1 (for a key: to zero); or, when that has more
-// than 63 bits, a 1 and then the number in 8 bytes, little endian.
+// with all numbers as zigzag varints and "before" within the same frame, where everything begins at
+// zero. A value is a varint: for symbol s, (s+1)<<1 | 1; for a number, the zigzag difference to the
+// last number in that field of an operation of the same kind, <<1 (for a key: to zero; for a
+// session: of any kind); or, when that has more than 63 bits, a 1 and then the number in 8 bytes,
+// little endian.
 func (s *symbols) appendOp(b []byte, c *memory, op *Op) []byte {
 	at := len(b) + 2
 	b = append(b, byte(op.Kind), byte(op.Outcome)|byte(op.Reason)<<2, 0)

@@ -17,7 +17,7 @@ type index struct {
 	hash  uint64
 }
 
-// newIndex returns an index for up to most of the operations.
+// newIndex returns an index that can hold this many of the operations (most).
 func newIndex(ops []Op, most int, of func(*Op) Value) index {
 	return index{ops: ops, of: of, most: most}
 }
@@ -44,7 +44,7 @@ func mixed(h uint64) uint64 {
 	return h ^ h>>29
 }
 
-// slot returns the place of the operation with this key and identity.
+// slot returns the slot of the operation with this key and identity, or the free slot for it.
 func (x *index) slot(key, id Value) *int32 {
 	if x.slots == nil {
 		x.make()

@@ -113,7 +113,7 @@ func (v Value) Rewrite(text func(string) string) any {
 // the run, on one monotonic clock; the times of one client strictly rise.
 type Op struct {
 	Client  int32
-	Amount  int32 // pieces, for Buy and Refund; 0 reads as 1
+	Amount  int32 // pieces of a Buy or Refund, where 0 reads as 1; attempt of a Pop
 	Kind    Kind
 	Outcome Outcome
 	Reason  Reason
@@ -190,10 +190,10 @@ func (r Reason) String() string { return name(reasonNames[:], uint8(r)) }
 // String returns the name that history files use for k.
 func (k Kind) String() string { return name(kindNames[:], uint8(k)) }
 
-// ParseOutcome, ParseReason and ParseKind are the inverses of String.
+// ParseOutcome is the inverse of Outcome.String.
 func ParseOutcome(s string) (Outcome, error) { return parse[Outcome]("outcome", outcomeNames[:], s) }
 
-// ParseReason returns the inverse of Reason.String.
+// ParseReason is the inverse of Reason.String.
 func ParseReason(s string) (Reason, error) { return parse[Reason]("reason", reasonNames[:], s) }
 
 // ParseKind is the inverse of Kind.String.

@@ -9,9 +9,9 @@ import (
 // SortByCompletion puts operations into completion order, in which monitors read them: by Return, then Call, then
 // Client; it is stable.
 //
-// A million operations of 112 bytes are too heavy to swap around: a radix sort
-// orders their keys, in a time that does not depend on how the clients'
-// operations are interleaved, and then each operation moves once.
+// A million operations of 120 bytes are too heavy to swap around: a radix sort orders their keys,
+// in a time that does not depend on how the clients' operations are interleaved, and then each
+// operation moves once.
 func SortByCompletion(ops []Op) { sortInto(ops, completionOrder(ops)) }
 
 // completionOrder is the order of the operations by Return; nil: they are in completion

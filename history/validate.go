@@ -304,7 +304,7 @@ var needs = [256]need{
 	Pop: needsResult, NextID: needsResult, Take: needsResult,
 }
 
-// needed lists the fields that each kind needs.
+// needed says, for each kind, which fields an operation must have: the error when one is missing.
 var needed = [256]string{
 	Acquire: "an acquisition needs the identity of its session", Extend: "an extension needs the identity of its session",
 	Release: "a release needs the identity of its session", Join: "a place in a line needs the identity of its session",

@@ -126,7 +126,8 @@ func (k *undoing) forget(ctx context.Context, id int64, d *duty) {
 	})
 }
 
-// somewhere calls f for one server with data after the other, beginning with a chosen one, until f is done.
+// somewhere calls do for one server with data after the other, beginning with the chosen one, until
+// do returns true.
 func (t *Target) somewhere(ctx context.Context, chosen int, do func(context.Context, *redis.Client) bool) {
 	ctx, cancel := context.WithTimeout(ctx, noting)
 	defer cancel()
@@ -155,7 +156,7 @@ func (t *Target) somewhere(ctx context.Context, chosen int, do func(context.Cont
 // leftover is a record of a run that may be dead.
 type leftover struct {
 	record
-	at    []*instance.Server // the server that has it
+	at    []*instance.Server // the servers that have it
 	field string
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/errclass"
+	"oversell/internal/guard"
 )
 
 // minPrefix prevents a Sweep that would match other programs' keys.
@@ -41,6 +42,11 @@ func (t *Target) Sweep(ctx context.Context, prefix string) (int, error) {
 // sweptAtOnce is how many keys are removed in one pipeline, which must be answered within the timeout of a command.
 // The emulation ignores the COUNT of SCAN.
 const sweptAtOnce = 100
+
+// sweepTwice removes keys until it finds none twice in a row.
+func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
+	return guard.SweepTwice(ctx, func(ctx context.Context) (int, error) { return t.Sweep(ctx, prefix) })
+}
 
 func sweepServer(ctx context.Context, c *redis.Client, prefix string) (removed int, err error) {
 	cursor := uint64(0)

@@ -334,31 +334,6 @@ func (u Undo) on(ctx context.Context, c *redis.Client) error {
 	return c.ReplicaOf(ctx, host, port).Err()
 }
 
-// betweenSweeps is how long the server may take to execute the commands of a killed program, which may make keys after
-// a sweep.
-const betweenSweeps = 150 * time.Millisecond
-
-// sweepTwice removes keys until it finds none twice in a row.
-func (t *Target) sweepTwice(ctx context.Context, prefix string) error {
-	for clean := 0; ; {
-		n, err := t.Sweep(ctx, prefix)
-		if err != nil {
-			return err
-		}
-		if clean++; n > 0 {
-			clean = 0
-		}
-		if clean == 2 {
-			return nil
-		}
-		select {
-		case <-time.After(betweenSweeps):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // Pause makes a server hold back the commands of all clients, for d at most. Only resumed can end that: the server would
 // hold back any other client's command, too. resumed may be called when the pause is over, and again if it fails: it
 // waits for servers before 6.2, which have no command for it.

@@ -169,7 +169,8 @@ func (s *sweep) record(i int32) *record {
 	return s.q.record(i)
 }
 
-// advance takes all events before lowWater: at equal times first calls, then the takings that they allow, then returns.
+// advance takes all events before lowWater: at equal times first calls, then the takings that they
+// allow, then returns, and then the moments from which tasks are surely due.
 func (s *sweep) advance(lowWater time.Duration) {
 	if s.sorted < len(s.calls) {
 		slices.SortFunc(s.calls, func(a, b event) int { return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.id, b.id)) })

@@ -39,7 +39,8 @@ or undecided.
 
 With no flags: every shipped lock, two clients that each try twice, with sections that
 last longer than half the lease; one client may crash, one message may be lost and one be
-late, and time may pass twice while a client could run. The exit code is 0
+late, time may pass twice while a client could run, and a client may be held up once
+between reading its clock and what it does next. The exit code is 0
 when no promise can be broken within the bounds, 1 when one can, 2 for wrong usage,
 3 when the search could not decide, and 5 for an environment error.
 

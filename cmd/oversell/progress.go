@@ -162,7 +162,7 @@ func atEnd(promises []history.Promise) string {
 	return english.WordSeries(names, "and")
 }
 
-// keepShowing shows how things are at every refresh, until it is told to stop.
+// keepShowing calls show every refresh until stop is closed, and then closes stopped.
 func keepShowing(stop, stopped chan struct{}, show func(now time.Time)) {
 	defer close(stopped)
 	tick := time.NewTicker(refresh)
@@ -215,7 +215,8 @@ func (p *progress) draw() {
 	p.view.draw(lines)
 }
 
-// begin announces the amount of work and its expected duration, and from then on shows progress.
+// begin announces the amount of work and its expected duration, if there is more than one item, and
+// from then on shows progress.
 func (p *progress) begin(c *course) {
 	c.began = time.Now()
 	if c.n > 1 {
@@ -229,7 +230,7 @@ func (p *progress) begin(c *course) {
 	go keepShowing(stop, stopped, p.onward)
 }
 
-// onward shows the progress.
+// onward draws the view or, where there is none, prints a line about the course when one is due.
 func (p *progress) onward(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ type idsPast struct {
 	given   []stretch
 }
 
-// stretch is all numbers from one to another.
+// stretch is a range of numbers, both ends included.
 type stretch struct{ from, to int64 }
 
 // asks notes the call of a request. A request that had no answer and is sent again may get the answer of the first one.

@@ -48,7 +48,7 @@ type Rules struct {
 	repeats bool         // ids are enqueued again
 	ordered *atomic.Bool // see Ordered
 	single  bool         // an effect is one command, and has not happened while it is under way
-	replace bool         // and then their entry is replaced
+	replace bool         // an id that is enqueued again replaces its entry
 
 	lock struct {
 		mutex, owner, fencing bool
@@ -59,8 +59,8 @@ type Rules struct {
 	task struct{ lost, delivered, effect, early, order, one bool }
 }
 
-// CanJudge reports whether a property can be judged on states. One order that fits all answers, and
-// that of a queue of waiting clients, take a whole history.
+// CanJudge reports whether a property can be judged on states. linearizable and fifo cannot: they
+// need a whole history.
 func CanJudge(of variant.Object, p variant.Property) bool {
 	var r Rules
 	return r.look(history.Promise{Of: of, Property: p}) != nil || of == variant.Lock && p == variant.Progress

@@ -59,7 +59,8 @@ func (o *order) had(effect, before, pieces int64) (more int64) {
 	return more
 }
 
-// hadBefore notes that an answer said that the order had its effect before, and returns the same.
+// hadBefore notes that an answer said that the order had had its effect before, and returns the
+// pieces by which that is more than was known.
 func (o *order) hadBefore(effect, before, pieces int64) (more int64) {
 	if o.flags&(effect|before) == 0 {
 		more = pieces
@@ -86,8 +87,8 @@ func (o *order) untold() int64 {
 type refusal struct {
 	what   label
 	pieces int64
-	left   int64 // if all of those get it
-	waits  int64 // the clients whose orders these are
+	left   int64 // pieces left if all orders under way get what they ordered
+	waits  int64 // the clients whose orders are under way, a bit each
 }
 
 // order returns the entry of an order, made if necessary.
@@ -185,8 +186,9 @@ func (o *order) lose(q int64) {
 	o.pieces = q
 }
 
-// close keeps only the totals of a client's own orders, if they are of these. A buyer that has an answer, or orders
-// anew, does not send the old order again; consumers of a queue may.
+// close drops the client's own orders for which these returns true, and keeps only their totals. A
+// buyer that has an answer, or places another order, does not send the old order again; consumers
+// of a queue may.
 func (r *Rules) close(p *past, client int, these func(label) bool) {
 	if !r.final {
 		return
@@ -203,8 +205,9 @@ func (r *Rules) close(p *past, client int, these func(label) bool) {
 	})
 }
 
-// settle judges whether refusals were right. Pieces were surely left if there were enough even with every order called
-// by then and not refused; orders without an answer yet decide it later. None says that the operation took nothing.
+// settle judges whether refusals were right. Pieces were surely left if there were enough even with
+// every order called by then and not refused; orders without an answer yet decide it later. none:
+// the operation took no pieces.
 func (r *Rules) settle(p *past, client int, op *history.Op, d *doing, none bool) (b *Breach) {
 	counts := &p.sale.counts
 	bit := int64(1) << client

@@ -12,21 +12,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A command that blocks until a list or a sorted set has an element, or a stream an entry, is replaced by its non-blocking form, which
-// is sent up to three times: at once, after a Pause in which others may act, and when the timeout is over. So it gets an element at
-// any moment at which there is one, or none when its timeout is over.
+// A command that blocks until there is an element or an entry is replaced by its non-blocking form,
+// which is sent up to three times: at once, after a Pause, in which others may act, and when the
+// timeout is over. The schedule decides how long the Pause is, so the command can get an element at
+// any moment before its timeout.
 
 // waiting is a command that blocks, such as BLPOP.
 type waiting struct {
-	args  []any         // the non-blocking command in its place, such as LPOP
+	args  []any         // its non-blocking form, such as LPOP
 	limit time.Duration // its timeout
 	// answer turns the reply to the non-blocking command, which is not nil, into the reply to the blocking one; ok is false if there
 	// was no element.
 	answer func(reply any) (text string, ok bool)
 }
 
-// unwaiting returns nil for a command that does not block, and for one that blocks on several lists or sorted sets, on entries added
-// after the call ("$"), or without a timeout: those are not known.
+// unwaiting returns the non-blocking form of a command. It returns nil for a command that does not
+// block, and for one that blocks on several lists or sorted sets, on entries added after the call
+// ("$"), or without a timeout: the model does not know those.
 func unwaiting(cmd redis.Cmder) *waiting {
 	name := cmd.Name()
 	if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax", "xread", "xreadgroup"}, name) {

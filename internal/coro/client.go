@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Program is the code of one client. ctx never ends. When it returns, the client ends: the context of its Env.Go
-// functions is cancelled.
+// Program is the code of one client. ctx is never done. When the program returns, the client ends,
+// and the context of functions run by Env.Go is cancelled.
 type Program func(ctx context.Context, w *World)
 
 // Options configure a client's environment.
@@ -18,7 +18,8 @@ type Options struct {
 	Masters int
 	// Epoch is the time for which Observation.Now is 0.
 	Epoch time.Time
-	// Token returns the n-th token of this client, from 0; nil: tokens are made up.
+	// Token returns the n-th token of this client, from 0. If it is nil, the tokens are token-0,
+	// token-1, and so on.
 	Token func(n int) string
 	// Number is the client's number, as variant.Stepper reports it.
 	Number int64
@@ -42,7 +43,7 @@ type Client struct {
 	threads []*thread
 	current *thread // the one that runs
 
-	beside context.Context // of what Env.Go runs
+	beside context.Context // of functions run by Env.Go
 	end    context.CancelFunc
 
 	// back reports that the current thread stopped: 0, or the step that got stuck.
@@ -62,12 +63,12 @@ type Client struct {
 	// dead says that the client no longer runs: err is set, or it was closed.
 	dead     atomic.Bool
 	mu       sync.Mutex  // guards all below: goroutines of the program's own may come by
-	watch    *time.Timer // looks whether anything gets on
-	seen     uint64      // by the watch
+	watch    *time.Timer // finds threads that are stuck
+	seen     uint64      // the step at the last look of watch
 	err      error
 	events   []any
 	timeouts []*timeout
-	over     []int // numbers of timeouts that are over, and were not cancelled since
+	over     []int // numbers of timeouts that fired and were not cancelled afterwards
 	tokens   int
 	watching Watching
 	atEnd    []func()
@@ -146,8 +147,9 @@ func (c *Client) Events() []any {
 	return events
 }
 
-// Err says why the client cannot go on: its program panicked, did something that cannot be parked, or got an invalid
-// answer.
+// Err returns why the client cannot go on: its program panicked, ended its goroutine, waited for
+// something that is not in its Env, did something that cannot be parked, or got an invalid answer;
+// or its threads wait for each other.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,8 +31,9 @@ type Request struct {
 	// Thread is 0 for the client's own thread. Each thread made by Env.Go gets the lowest number that is not in use.
 	Thread int
 	Kind   Kind
-	// Label is the purpose of a Pause, or the client's memory at a Boundary. For a Sleep that is the time limit of a
-	// wait for another thread it is "join"; for a Clock whose time the program does not see it is ForLimit or ForSleep.
+	// Label is the purpose of a Pause, or the client's memory at a Boundary. For a Sleep that is
+	// the time limit of a join it is "join"; for a Clock reading that the program does not see it
+	// is ForLimit or ForSleep.
 	Label string
 	// Node is the number of the server that gets Commands.
 	Node int
@@ -41,13 +42,14 @@ type Request struct {
 	// case, whose text is in Options.Scripts.
 	Commands [][]string
 	Tx       bool
-	// Conn numbers, from 1, the connections of this client on which keys are watched, from WATCH to EXEC or UNWATCH; 0
-	// is any other, which has no state. Without an answer the library closes the connection.
+	// Conn is the number, from 1, of a connection of this client on which keys are watched, from
+	// WATCH to EXEC or UNWATCH; 0 is any other connection, which has no state. If a command gets no
+	// answer, the client library closes its connection.
 	Conn int
 	// Until is the end of a Sleep, since the epoch of the clock.
 	Until time.Duration
-	// Deadline is when the request's context ends, since the epoch of the clock; 0: never. The driver makes it end, by
-	// a Now that is not before it.
+	// Deadline is when the request's context ends, since the epoch of the clock; 0: never. The
+	// driver ends it by an Observation whose Now is not before it.
 	Deadline time.Duration
 }
 

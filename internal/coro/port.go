@@ -18,9 +18,9 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// port is a real redis client whose threads park when the library reads from one of its connections, and whose
-// connections then return the driver's answer. So the library itself chooses and closes connections, and reads replies
-// of every type.
+// port is a go-redis client. A thread parks when the library reads from one of its connections, and
+// the connection then returns the driver's answer. So the library itself chooses and closes
+// connections, and parses replies of every type.
 type port struct {
 	rdb   *redis.Client
 	owner atomic.Pointer[Client]
@@ -28,15 +28,16 @@ type port struct {
 
 	mu     sync.Mutex // guards all below
 	answer string     // answers that connections have yet to return
-	// written, if kept, holds the sent bytes, for tests.
+	// written holds the bytes sent if keep is set, for tests.
 	keep    bool
 	written []byte
 }
 
-// connections bounds the threads with a transaction or a connection of their own at the same time.
+// connections is the size of the connection pool: the most threads that can have a transaction or a
+// connection of their own at a time.
 const connections = 64
 
-// take returns a port of this client's, used or new.
+// take returns a port for server node of this client: an idle one or a new one.
 func (s *Scripts) take(c *Client, node int) *port {
 	p, _ := s.spare.Get().(*port)
 	if p == nil {
@@ -104,7 +105,7 @@ const (
 	noScript = "-" + rediscmd.ScriptMissing + "\r\n"
 )
 
-// say makes send find this answer on its connection.
+// say calls send, during which connections return this answer.
 func (p *port) say(answer string, send func() error) error {
 	p.mu.Lock()
 	before := p.answer
@@ -174,14 +175,16 @@ func (p *port) process(ctx context.Context, cmds []redis.Cmder, tx bool, next fu
 type sending struct {
 	ctx         context.Context
 	request     Request
-	replies     int // that it takes
+	replies     int // how many replies it takes
 	observation Observation
 }
 
-// Watching are the connections on which something is watched, by number from 1: see [Request].
+// Watching are the connections on which keys are watched: number n, from 1, is at index n-1. See
+// [Request].
 type Watching []any
 
-// Number is that of a connection on which something is watched, or is to be by r; 0 if nothing is.
+// Number returns the number of a connection on which keys are watched, or on which r will watch
+// keys; otherwise 0.
 func (w *Watching) Number(conn any, r *Request) int {
 	if i := slices.Index(*w, conn); i >= 0 {
 		return i + 1

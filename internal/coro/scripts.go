@@ -13,13 +13,13 @@ import (
 // Scripts are the texts of scripts that clients sent, by their SHA. The zero value
 // is empty. It is safe for concurrent use.
 //
-// It also keeps the connections that earlier executions have finished with, for others.
+// It also keeps the Redis clients of executions that have ended, to use them again.
 type Scripts struct {
 	mu    sync.RWMutex
 	texts map[string]string
 	shas  map[string]string
 	asked map[string]bool // those that a client was told are missing
-	late  bool            // one of them was seen after that
+	late  bool            // one of those was sent afterwards
 	spare sync.Pool       // of *port
 }
 
@@ -70,13 +70,13 @@ func (s *Scripts) learn(text string) string {
 	return sha
 }
 
-// loads returns the reply to a command that does nothing but load a script, which all servers know by then: a client
-// loads one when it is told that it is missing, and is told that only before anybody has sent its text. It is empty for
-// other commands.
+// loads returns the reply to SCRIPT LOAD, or "" for another command. The command needs no step of
+// its own: all servers know a script once a client has sent it, and a client that loads a script
+// was told that it is missing before that.
 func (s *Scripts) loads(command []string) (reply string) { return LoadedReply(command, s.learn) }
 
-// LoadedReply is the reply to a command that does nothing but load a script, of which learn returns the SHA. It is empty
-// for other commands.
+// LoadedReply returns the reply to SCRIPT LOAD, or "" for another command. learn returns the SHA-1
+// of a script.
 func LoadedReply(command []string, learn func(text string) (sha string)) string {
 	if len(command) != 3 || !strings.EqualFold(command[0], "SCRIPT") || !strings.EqualFold(command[1], "load") {
 		return ""

@@ -57,7 +57,8 @@ func lastOf(replies string) string {
 // Client returns the client's number.
 func (s stepper) Client() int64 { return s.c.options.Number }
 
-// Await exempts the thread from the watch on long runs.
+// Await calls f, which may take longer than Options.Patience: meanwhile the thread does not count
+// as stuck.
 func (s stepper) Await(f func()) {
 	s.c.outside.Store(true)
 	defer s.c.outside.Store(false)

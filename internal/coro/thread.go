@@ -13,10 +13,10 @@ import (
 type state uint8
 
 const (
-	fresh   state = iota // by Env.Go, and has not run
-	running              // one at most
-	parked               // in Pending
-	joining              // until another has ended, or its context
+	fresh   state = iota // started by Env.Go, and has not run
+	running              // at most one thread
+	parked               // its request is in Pending
+	joining              // waits until another thread has ended, or its context is done
 	ended
 )
 
@@ -85,7 +85,7 @@ func (c *Client) run(t *thread) {
 	c.step.Add(1)
 }
 
-// guard sets the watch.
+// guard starts the watch for threads that are stuck.
 func (c *Client) guard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *Client) park(ctx context.Context, r Request, leaves bool) Observation {
 	return o
 }
 
-// stand is park for a thread that then checks itself whether its client is dead.
+// stand is park, but does not check whether the client is dead: the caller does.
 func (c *Client) stand(ctx context.Context, r Request, leaves bool) Observation {
 	t := c.current
 	r.Thread = t.number
@@ -209,7 +209,7 @@ func (t *thread) wait() {
 	t.c.alive()
 }
 
-// join stops the current thread until other has ended, or ctx.
+// join stops the current thread until other has ended or ctx is done.
 func (c *Client) join(ctx context.Context, other *thread) error {
 	c.alive()
 	t := c.current
@@ -217,7 +217,7 @@ func (c *Client) join(ctx context.Context, other *thread) error {
 	for other.state != ended && ctx.Err() == nil {
 		t.state = joining
 		if d := c.deadline(ctx); d > 0 {
-			// The driver must let the deadline come.
+			// The driver decides when the deadline comes.
 			t.request = Request{Thread: t.number, Kind: Sleep, Label: "join", Until: d, Deadline: d}
 			t.state = parked
 		}
@@ -284,7 +284,8 @@ func (c *Client) awaitEnds() {
 	}
 }
 
-// awaitJoined gives the contexts of sleepers for which others wait time to end, and reports whether one did.
+// awaitJoined gives the contexts of parked threads that others join time to end, and reports
+// whether one ended.
 func (c *Client) awaitJoined() bool {
 	for _, t := range c.threads {
 		s := t.joins

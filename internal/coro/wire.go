@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// wire returns the wire form of these arguments. It copies the library's internal writer. ok is false for arguments
-// that cannot be sent.
+// wire returns arguments as go-redis sends them: it follows the internal writer of the library. ok
+// is false for an argument that cannot be sent.
 func wire(args []any) (texts []string, ok bool) {
 	texts = make([]string, len(args))
 	for i, arg := range args {
@@ -151,7 +151,8 @@ func skip(s string) (rest string, ok bool) {
 	return "", false
 }
 
-// where returns the stack of the program that panicked, without the frames below it.
+// where returns up to 12 frames of the stack of the program that panicked, without those of the
+// runtime and of this package's thread.
 func where() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

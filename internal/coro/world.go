@@ -119,12 +119,13 @@ func (k ticker) now(ctx context.Context) time.Duration {
 	return k.look(ctx, "")
 }
 
-// look is now, with the purpose of the time if the program does not see it.
+// look is now with a label, for a time that the program does not see: ForLimit or ForSleep.
 func (k ticker) look(ctx context.Context, what string) time.Duration {
 	return k.c.park(ctx, Request{Kind: Clock, Label: what}, false).Now
 }
 
-// Sleep parks as Clock, for the present, and then as Sleep.
+// Sleep parks at a Clock, to read the present time, and then at a Sleep. If ctx is done or d is not
+// positive, it returns at once.
 func (k ticker) Sleep(ctx context.Context, d time.Duration) error {
 	if !k.c.own() {
 		return ErrAlone
@@ -140,7 +141,8 @@ func (k ticker) Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// WithTimeout parks as Clock, unless the context is done before.
+// WithTimeout parks at a Clock. If ctx is done or d is not positive, it does not park, and returns
+// a context that is done.
 func (k ticker) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if !k.c.own() || d <= 0 || ctx.Err() != nil {
 		inner, cancel := context.WithCancelCause(ctx)
@@ -189,8 +191,8 @@ func (t *timeout) Value(key any) any {
 	return t.Context.Value(key)
 }
 
-// Deadline is in the time of the client's clock. So contexts derived from this one pass it on, and those without cancel
-// do not. It never reaches a socket.
+// Deadline returns the deadline in the time of the client's clock. Contexts derived from this one
+// inherit it, except those of context.WithoutCancel, so it never reaches a socket.
 func (t *timeout) Deadline() (time.Time, bool) {
 	t.c.deadlineSeen.Store(true)
 	return t.deadline()
@@ -203,7 +205,7 @@ func (t *timeout) deadline() (time.Time, bool) {
 	return t.end, true
 }
 
-// deadlineOf returns ctx.Deadline() for this package's own use.
+// deadlineOf returns ctx.Deadline() without noting that the program may have read it.
 func deadlineOf(ctx context.Context) (time.Time, bool) {
 	t, _ := ctx.Value(timed{}).(*timeout)
 	if t == nil {
@@ -256,9 +258,9 @@ func ThreadOf(limit int) int { return limit / limitsOfThread }
 
 // Limits describes the timeouts of a client's contexts.
 type Limits struct {
-	// Live are the timeouts that are running. Over are the numbers of the timeouts that
-	// have fired without a later cancellation of their contexts. A number depends only on
-	// the thread that started the timeout and on how many that thread had started before.
+	// Live are the timeouts that are running. Over are the numbers of the timeouts that have fired
+	// without a later cancellation of their contexts. A new timeout gets the lowest number of its
+	// thread that is in neither list.
 	Live []Limit
 	Over []int
 	// Seen reports that the program may have called Deadline on one of the contexts.
@@ -283,7 +285,7 @@ func (c *Client) Limits() Limits {
 	return l
 }
 
-// endContexts ends those whose deadline has come.
+// endContexts ends the contexts whose deadline is not after now.
 func (c *Client) endContexts(now time.Duration) {
 	c.mu.Lock()
 	var due []*timeout

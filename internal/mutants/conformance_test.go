@@ -703,7 +703,7 @@ var missed = map[string]string{
 	"ack-leaves-waiting":      "the ack must come when another's pop has ended the claim and taken other tasks",
 	"receipt-per-task":        "an id must be enqueued again after its ack, and be acked by the receipt of its earlier entry",
 	"orders-forgotten":        "the copy of an order must come more than a second after it",
-	"fence-kept-for-a-second": "half a second must pass without a purchase before the older number is shown",
+	"fence-kept-for-half-a-second": "half a second must pass without a purchase before the older number is shown",
 	"claim-never-ends":        "it was, but later than 30 s after the start: on a busy machine the rules with thousands of tasks wait in turn until their time is over",
 	"stream-new-only":         "as claim-never-ends",
 	"stream-ack-first":        "as claim-never-ends",

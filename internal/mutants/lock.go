@@ -124,7 +124,7 @@ func (c *client) Release(ctx context.Context, l lockimpl.Lock) error {
 	return nil
 }
 
-// setNX returns the sound attempt: SET token NX PX.
+// setNX makes the sound attempt: SET key token NX PX.
 func setNX(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 	return set(ctx, c, l, "NX", o.TTL)
 }

@@ -41,7 +41,7 @@ func acquireMutants() []Lock {
 				}
 				return c.redis().PExpire(ctx, c.key(l.Key), o.TTL).Result()
 			}})},
-		{Entry: entry.New("pexpire-always", "SETNX and PEXPIRE go in one pipeline, so a refused attempt sets the holder's lease", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""),
+		{Entry: entry.New("pexpire-always", "SETNX and PEXPIRE go in one transaction, so a refused attempt sets the holder's lease", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				p := c.redis().TxPipeline()
 				ok := p.SetNX(ctx, c.key(l.Key), l.Token, 0)
@@ -49,14 +49,14 @@ func acquireMutants() []Lock {
 				_, err := p.Exec(ctx)
 				return ok.Val(), err
 			}})},
-		{Entry: entry.New("get-set", "a look whether the lock is free, then SET without a condition", exclusion, ""),
+		{Entry: entry.New("get-set", "an attempt reads whether the lock is free, and then sends SET without a condition", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if value, err := get(ctx, c, l.Key); value != "" || err != nil {
 					return false, err
 				}
 				return set(ctx, c, l, "", o.TTL)
 			}})},
-		{Entry: entry.New("get-watch-set", "the lock is watched after the look, and not before", exclusion, ""),
+		{Entry: entry.New("get-watch-set", "an attempt reads the lock before it watches it", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if value, err := get(ctx, c, l.Key); value != "" || err != nil {
 					return false, err
@@ -118,7 +118,7 @@ func acquireMutants() []Lock {
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				return false, errors.Join(err, c.redis().Del(context.WithoutCancel(ctx), c.key(l.Key)).Err())
 			}})},
-		{Entry: entry.New("error-grants", "while the server does not answer every client is let in", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
+		{Entry: entry.New("error-grants", "an attempt that ends in an error, as when the server does not answer, is granted", exclusion, "https://github.com/simstudioai/sim/pull/6864"),
 			Variant: of(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return true, nil }})},
 		{Entry: entry.New("error-means-mine", "after a lost answer the client looks whether the lock is held, and takes it for its own if it is", exclusion, ""),
 			Variant: of(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
@@ -204,7 +204,7 @@ func acquireMutants() []Lock {
 				}
 				return c.env.Clock.Sleep(ctx, min(left, 1000*max(ms, time.Millisecond)))
 			}})},
-		{Entry: entry.New("refusal-cached", "a client that was refused answers held by itself until the holder's lease would be over", progress, ""),
+		{Entry: entry.New("refusal-cached", "a client that was refused reports the lock as held, without asking the server, until the holder's lease would be over", progress, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				now := c.env.Clock.Now().UnixMilli()
 				if until, _ := strconv.ParseInt(c.tokens[l.Key], 10, 64); now < until {
@@ -218,7 +218,7 @@ func acquireMutants() []Lock {
 				c.tokens[l.Key] = strconv.FormatInt(now+left.Milliseconds(), 10)
 				return false, err
 			}})},
-		{Entry: entry.New("notification-grants", "a waiter that is woken finds the lock free and takes it by SET, as do all that were woken", exclusion, ""),
+		{Entry: entry.New("notification-grants", "a waiter that is woken and finds the lock free takes it by SET without NX, as do all others that were woken", exclusion, ""),
 			Variant: of(steps{
 				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 					if c.tokens["woken"] == "" {

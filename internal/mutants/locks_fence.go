@@ -169,7 +169,7 @@ func setupMutants() []Lock {
 				}
 				return setNX(ctx, c, l, o)
 			}})},
-		{Entry: entry.New("reaper-deletes-live", "every tenth attempt looks for locks whose owner is not among the known clients, and knows only those that hold another lock", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/580"),
+		{Entry: entry.New("reaper-deletes-live", "every tenth refused attempt of a client frees the lock if its owner is not in the set of known clients, which is empty", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), "https://github.com/zoolutions/sidekiq-unique-jobs/issues/580"),
 			Variant: of(steps{refused: func(ctx context.Context, c *client, l *lockimpl.Lock) error {
 				if c.count++; c.count%10 != 0 {
 					return nil

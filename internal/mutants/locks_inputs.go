@@ -18,7 +18,8 @@ import (
 // zerosBefore matches zeros before a number at the end of a text.
 var zerosBefore = regexp.MustCompile(`(\D)0+(\d+)$`)
 
-// inputMutants take one name, or one token, for another.
+// inputMutants return locks that take one name, or one token, for another, and sound ones that only
+// look like it.
 func inputMutants() []Lock {
 	written := func(as func(string) string) lockimpl.Variant {
 		return of(steps{key: func(name string) string { return lockimpl.Key(as(name)) }})
@@ -33,11 +34,11 @@ func inputMutants() []Lock {
 				}
 				return name
 			})},
-		{Entry: entry.New("names-mended", "what is no UTF-8 in a name is replaced", progress, ""),
+		{Entry: entry.New("names-mended", "bytes of a name that are not UTF-8 are replaced", progress, ""),
 			Variant: written(func(name string) string { return strings.ToValidUTF8(name, "\ufffd") })},
 		{Entry: entry.New("names-slashes", "backslashes in names become slashes", progress, ""),
 			Variant: written(func(name string) string { return strings.ReplaceAll(name, `\`, "/") })},
-		{Entry: entry.New("names-cut-late", "of a name the first 512 bytes count", progress, ""),
+		{Entry: entry.New("names-cut-late", "only the first 512 bytes of a name count", progress, ""),
 			Variant: written(func(name string) string { return name[:min(len(name), 512)] })},
 		{Entry: entry.New("names-as-numbers", "a name that is a number is read as one", progress, ""), Variant: written(entry.AsNumber)},
 		{Entry: entry.New("names-without-zeros", "zeros before a number at the end of a name are dropped", progress, ""),

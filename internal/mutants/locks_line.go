@@ -114,9 +114,9 @@ func lineMutants() []Lock {
 			Variant: inLine(joinLine, entry.Changed(leaveLine, `redis.call('ZREM', KEYS[2], ARGV[1])`, `redis.call('ZPOPMIN', KEYS[2])`))},
 		{Entry: entry.New("line-leaver-frees", "a client that gives up frees the lock, in case it was granted in between", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease), ""),
 			Variant: inLine(joinLine, entry.Changed(leaveLine, `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`, `redis.call('DEL', KEYS[1])`))},
-		{Entry: entry.New("line-patience-of-looker", "a waiter is taken for dead after the patience of whoever looks, so who looks seldom is passed over by who looks often", order, ""),
+		{Entry: entry.New("line-patience-of-looker", "a waiter counts as dead after the patience of the client that looks, so one that polls seldom loses its place to one that polls often", order, ""),
 			Variant: inLine(strings.Replace(entry.Changed(joinLine, `if till > now then break end`, `if till + ARGV[3] > now then break end`), `string.format('%.0f', now + ARGV[3])`, `string.format('%.0f', now)`, 1), leaveLine)},
-		{Entry: entry.New("line-of-sixteen", "a line has sixteen places, and who comes later stands nowhere", order, ""),
+		{Entry: entry.New("line-of-sixteen", "the line has sixteen places, and clients that come later get none", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then`, `if redis.call('ZCARD', KEYS[2]) >= 16 and not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then`), leaveLine)},
 		{Entry: entry.New("line-never-reaped", "the dead keep their place", progress, ""),

@@ -67,7 +67,7 @@ func longMutants() []Lock {
 				})
 				return err == nil, err
 			}})},
-		{Entry: entry.New("acquire-with-count-last", "an acquire takes the lock without an expiry, counts itself in four sets, and then sets the expiry", entry.Breaks(variant.Progress), ""),
+		{Entry: entry.New("acquire-with-count-last", "an acquire takes the lock without an expiry, increments four counters, and then sets the expiry", entry.Breaks(variant.Progress), ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := set(ctx, c, l, "NX", 0)
 				if !ok || err != nil {

@@ -64,7 +64,8 @@ type masters struct {
 	took []bool // which nodes said yes in the last attempt; nil: it is not noted
 }
 
-// each asks nodes, each for at most a tenth of the lease, and counts their answers.
+// each asks the nodes one after the other, each for at most a tenth of the lease or 50 ms, and
+// counts the answers.
 func (m *masters) each(ctx context.Context, nodes []redis.UniversalClient, ttl time.Duration, ask func(context.Context, redis.UniversalClient, int) (bool, error)) (counted, refused int) {
 	for i, r := range nodes {
 		ctx, cancel := m.env.Clock.WithTimeout(ctx, max(ttl/10, 50*time.Millisecond))

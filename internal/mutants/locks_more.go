@@ -27,7 +27,7 @@ func roundedMutants() []Lock {
 		}})
 	}
 	return []Lock{
-		{Entry: entry.New("lease-to-next-second", "leases are rounded to whole seconds, so one of 1.3 s lasts for 1 s", exclusion, ""),
+		{Entry: entry.New("lease-to-nearest-second", "leases are rounded to whole seconds, so one of 1.3 s lasts for 1 s", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return max(d.Round(time.Second), time.Second) })},
 		{Entry: entry.New("lease-in-tenths", "leases are cut to tenths of a second", exclusion, ""),
 			Variant: lasting(func(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) })},
@@ -67,7 +67,7 @@ func roundedMutants() []Lock {
 				}})},
 		{Entry: entry.New("error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
-		{Entry: entry.New("line-asker-to-end", "a client that asks goes to the end of the line, and only the head is granted the lock, so that of two that ask none ever is", progress, ""),
+		{Entry: entry.New("line-asker-to-end", "each attempt moves its client to the end of the line, and only the head is granted the lock, so that of two waiting clients neither ever gets it", progress, ""),
 			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
 				redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f', now + ARGV[3]))

@@ -353,8 +353,8 @@ func lostUnless(ok bool, err error) error {
 	return err
 }
 
-// rlock is github.com/redis/rueidis/rueidislock. It makes its own connections to the
-// addresses in the environment, for each length of lease, which it renews.
+// rlock is github.com/redis/rueidis/rueidislock. It makes its own connections to the first address
+// in the environment, for each length of lease, which it renews.
 type rlock struct {
 	env  variant.Env
 	mu   sync.Mutex

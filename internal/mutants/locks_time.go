@@ -44,7 +44,7 @@ func timeMutants() []Lock {
 				redis.call('DEL', KEYS[1], 'Message:' .. KEYS[1])
 				redis.call('RPUSH', 'Message:' .. KEYS[1], 1)
 				return redis.call('PEXPIRE', 'Message:' .. KEYS[1], 1000)`)})},
-		{Entry: entry.New("masters-grant-late", "an attempt that took longer than the lease is granted a quarter of it", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"),
+		{Entry: entry.New("masters-grant-late", "an attempt that took most of the lease, or longer, is promised a quarter of it from its end", exclusion, "https://github.com/mike-marcacci/node-redlock/pull/369"),
 			Variant: onMasters(func(m *majority) {
 				m.until = func(began, ended time.Time, ttl time.Duration) time.Time {
 					if until := began.Add(ttl - ttl/100 - 2*time.Millisecond); until.After(ended.Add(ttl / 4)) {

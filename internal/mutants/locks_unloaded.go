@@ -131,7 +131,7 @@ func numberMutants() []Lock {
 				l.Token = strconv.FormatInt(n, 10)
 				return set(ctx, c, l, "NX", o.TTL)
 			}})},
-		{Entry: entry.New("fence-wraps", "fencing numbers are the rest of a counter when divided by 65,535, and one more", entry.Breaks(variant.Fencing), ""),
+		{Entry: entry.New("fence-wraps", "the fencing number is a counter modulo 65,535, plus one", entry.Breaks(variant.Fencing), ""),
 			Variant: fencing(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				ok, err := set(ctx, c, l, "NX", o.TTL)
 				if err != nil || !ok {
@@ -157,7 +157,7 @@ func numberMutants() []Lock {
 			})},
 		{Entry: entry.New("empty-hash-deleted", "all locks are in one hash, and a release that finds it empty deletes it by a command of its own", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: of(emptied)},
-		{Entry: entry.New("second-key-ends", "a second key without which others get in is kept for an hour, and extends leave it as it is", exclusion, ""),
+		{Entry: entry.New("second-key-ends", "a second key without which others get in is kept for an hour, and extends of up to 25 minutes leave it as it is", exclusion, ""),
 			Variant: of(steps{
 				attempt: takeBy(`
 					if redis.call('EXISTS', KEYS[1], 'Second:' .. KEYS[1]) == 2 then return 0 end

@@ -7,14 +7,15 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// field is an integer in a string of bits, the most significant bit first. It has 1 to 64 bits, or 63 without a sign.
+// field is an integer at a bit offset of a string, most significant bit first. It has 1 to 64 bits
+// if it is signed, and 1 to 63 otherwise.
 type field struct {
 	signed   bool
 	bits, at int64
 }
 
-// fieldCommand is a subcommand of BITFIELD. by is the value to set or to add, and overflow what happens to one that does
-// not fit.
+// fieldCommand is a subcommand of BITFIELD. by is the value of SET or the increment of INCRBY;
+// overflow is the OVERFLOW mode for a value that does not fit.
 type fieldCommand struct {
 	field
 	name, overflow string
@@ -80,7 +81,7 @@ func bitfield(x *exec, a []string) {
 	case changed:
 		x.put(a[1], str(next))
 	case size > len(v):
-		x.putUntouched(a[1], str(next)) // Redis makes room for what then fails, and tells nobody
+		x.putUntouched(a[1], str(next)) // Redis extends it even then
 	}
 }
 
@@ -119,7 +120,8 @@ func (x *exec) fieldCommands(a []string) (all []fieldCommand, ok bool) {
 	return all, true
 }
 
-// field parses a type, as in u8, and an offset, as in 16, or in #2, which is counted in fields.
+// field parses a type, such as u8, and an offset: a number of bits, such as 16, or a multiple of
+// the field's width, such as #2.
 func (x *exec) field(kind, offset string) (f field, ok bool) {
 	f.signed = strings.HasPrefix(kind, "i")
 	if f.signed || strings.HasPrefix(kind, "u") {
@@ -146,7 +148,7 @@ func (f field) read(v str) int64 {
 	return f.wrapped(n)
 }
 
-// write writes the value of the field; v has its bits.
+// write writes value to the field in v, which must be long enough.
 func (f field) write(v []byte, value int64) {
 	for i := range f.bits {
 		at := f.at + i
@@ -164,9 +166,10 @@ func (f field) wrapped(n uint64) int64 {
 	return int64(n << unused >> unused)
 }
 
-// within returns value + by, as OVERFLOW says if it does not fit into the field.
+// within returns value + by, and whether that fits into the field. If not, n is the value that the
+// OVERFLOW mode gives.
 func (c fieldCommand) within(value, by int64) (n int64, fits bool) {
-	digits := c.bits // without that of the sign
+	digits := c.bits // without the sign bit
 	if c.signed {
 		digits--
 	}
@@ -179,7 +182,7 @@ func (c fieldCommand) within(value, by int64) (n int64, fits bool) {
 		up, down := most-value, least-value
 		over = value > most || c.bits < 64 && by > up || value >= 0 && by > 0 && by > up
 		under = !over && (value < least || c.bits < 64 && by < down || value < 0 && by < 0 && by < down)
-	} else { // a negative number to set is one that is too large
+	} else { // Redis takes a negative value of SET for one that is too large
 		over = value < 0 || value > most || by > most-value
 		under = !over && by < -value
 	}

@@ -1,10 +1,12 @@
-// Package redismodel is a Redis server as a value, for a search over the interleavings of its clients. A [State] never
-// changes; a command makes a new one and a reply, which equals that of Redis 7.0 in RESP2, byte by byte.
+// Package redismodel models a Redis server as a value, for a search over the interleavings of its
+// clients. A [State] is immutable: a command returns the state that follows and a reply, which
+// equals that of Redis 7.0 in RESP2, byte for byte.
 //
 // The model never guesses. [Info] names a command, an option or a Lua function that it does not know, and a search that
 // meets one is inconclusive.
 //
-// Where Redis does not define the order of a reply (HGETALL, HKEYS, HVALS, SMEMBERS) the reply is sorted, and [Info]
-// says which parts of it might be in another order: a small hash or set keeps the order of insertion, which is not part
-// of a state here.
+// Redis does not define the order of some replies (HGETALL, HKEYS, HVALS, SMEMBERS, SINTER, SUNION,
+// SDIFF). Here they are in the order of fields or members, and [Info.Loose] tells which parts of a
+// reply may come in another order. In Redis the order depends on the encoding and, for a small
+// hash, on the order of insertion, which is not part of a state here.
 package redismodel

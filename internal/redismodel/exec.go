@@ -12,16 +12,18 @@ import (
 
 // Info is what the sender of a command needs to know besides the reply.
 type Info struct {
-	// Unknown names what the model does not know: a command, an option, a Lua function. Then the state does not change,
-	// and there is no reply.
+	// Unknown names what the model does not implement: a command, an option, a Lua function. If it
+	// is set, the state is unchanged and there is no reply.
 	Unknown string
 	// Clock: the reply or the next state depends on the time, not on the state alone.
 	Clock bool
 	// Touched: something was written, perhaps the same as before.
 	Touched bool
-	// Expiring are the keys that were given an expiry, perhaps the same one: it is the same only if no time has passed.
+	// Expiring are the keys whose expiry was set, even to the same time left. Setting it again at a
+	// later time would change it.
 	Expiring []string
-	// Hashed are the keys of Lua tables by whose hashes a script learnt an order. With other keys it is another.
+	// Hashed are keys of Lua tables whose hashes determined an order that a script saw. With other
+	// keys the order may differ.
 	Hashed []string
 	// Loose are the parts of the reply whose order the server may choose.
 	Loose []Loose
@@ -29,9 +31,9 @@ type Info struct {
 
 // Loose is an array without a defined order in a reply.
 type Loose struct {
-	At   int // where it begins
-	N    int // how many things are in it
-	Unit int // how many texts each is
+	At   int // byte offset of the array in the reply
+	N    int // number of items, which may change places
+	Unit int // number of bulk strings in each item: 2 for HGETALL, otherwise 1
 }
 
 // exec is a command, or a transaction, while it runs: a state that may change.
@@ -46,7 +48,7 @@ type exec struct {
 	info Info
 
 	inScript bool
-	asked    bool // what TIME says; time passes between two such looks
+	asked    bool // TIME was executed; a real server would return a later time for the next one
 	commands map[string]*command
 	// loaded are scripts that the server knows from now on, unless something
 	// turns out to be unknown.
@@ -69,7 +71,7 @@ func (s *State) Do(now time.Duration, conn int, cmd []string) (*State, []byte, I
 	return x.end(s)
 }
 
-// end returns the results.
+// end returns the next state, the replies and the info; before is the state in which exec began.
 func (x *exec) end(before *State) (*State, []byte, Info) {
 	if x.info.Unknown != "" {
 		return before, nil, Info{Unknown: x.info.Unknown}
@@ -92,7 +94,8 @@ func (x *exec) do(args []string) {
 	}
 }
 
-// lookup finds a command and checks its number of words. It returns an error as the reply.
+// lookup returns a command whose number of arguments is right. Otherwise it returns nil, after it
+// has replied an error or reported the command as unknown.
 func (x *exec) lookup(args []string) *command {
 	if len(args) == 0 {
 		x.Unknown("a command without a name")
@@ -120,12 +123,12 @@ func (x *exec) lookup(args []string) *command {
 	return nil
 }
 
-// noRedisHas reports whether no Redis server has a command of this name. Commands of later versions and of modules exist: they are
-// unknown to the model.
+// noRedisHas reports whether no Redis server has a command of this name, so that the reply is an
+// error. A command of a later version or of a module is unknown to the model instead.
 func noRedisHas(name string) bool {
 	_, known := rediscmd.Find(name)
 	switch {
-	case strings.Contains(name, "|"): // names a command of a family only in the tables
+	case strings.Contains(name, "|"): // only the tables name subcommands like this
 		return true
 	case known, strings.Contains(name, "."): // of a module, as JSON.GET
 		return false
@@ -148,7 +151,8 @@ func (x *exec) missing(args []string) {
 	x.Err("ERR unknown command '" + name[:min(len(name), most)] + "', with args beginning with: " + first.String())
 }
 
-// find finds a command. One of a family (XGROUP, SCRIPT) is named by both its words.
+// find returns a command of the model, or nil. A subcommand, as of XGROUP or SCRIPT, is found by
+// both its words.
 func (x *exec) find(args []string) *command {
 	if strings.Contains(args[0], "|") {
 		return nil
@@ -271,8 +275,8 @@ func (x *exec) get(key string) value {
 	return nil
 }
 
-// typed returns the value of a key, the empty one if there is none. If it has another type, it replies that, and ok is
-// false.
+// typed returns the value of a key, or the zero value if the key does not exist. If the value has
+// another type, typed replies WRONGTYPE and ok is false.
 func typed[T value](x *exec, key string) (v T, ok bool) {
 	found := x.get(key)
 	if found == nil {
@@ -284,7 +288,8 @@ func typed[T value](x *exec, key string) (v T, ok bool) {
 	return v, ok
 }
 
-// on is a command that does something to the value of its key, which must be of this type.
+// on returns the implementation of a command that needs a value of type T under its key, or no
+// value.
 func on[T value](run func(x *exec, v T, a []string)) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
 		if v, ok := typed[T](x, a[1]); ok {
@@ -302,7 +307,8 @@ type collection[E any] interface {
 // size replies how many elements a collection has.
 func size[S collection[E], E any](x *exec, v S, _ []string) { x.Int(int64(len(v))) }
 
-// remove takes what is named out of a collection.
+// remove returns the implementation of a command, such as SREM, that removes the named elements of
+// a collection and replies how many there were.
 func remove[S collection[E], E any](without func(v S, name string) S) func(x *exec, a []string) {
 	return on(func(x *exec, v S, a []string) {
 		before := len(v)
@@ -322,7 +328,7 @@ func (x *exec) put(key string, v value) {
 	x.touch(key)
 }
 
-// putUntouched is put for a value that does not count as another one for clients that watch the key.
+// putUntouched is put, but does not mark the watches of the key as dirty.
 func (x *exec) putUntouched(key string, v value) {
 	x.own()
 	i, ok := find(x.entries, key)

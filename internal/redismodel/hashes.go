@@ -79,8 +79,8 @@ func hashList(fields, values bool) func(x *exec, a []string) {
 	})
 }
 
-// unordered is called before a reply of n items, of so many texts each, in an order that the model does not know. A
-// script could depend on it in any way.
+// unordered notes that the array that is replied next has n items, of unit bulk strings each, in no
+// defined order. In a script that is unknown, since the script may depend on the order.
 func (x *exec) unordered(n, unit int) {
 	switch {
 	case n < 2:

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Key returns the state as bytes: two states are equal if and only if their keys are. Times are relative to the
-// present, so that equal states at different times have one key.
+// Key returns an encoding of the keys and watches: two states of a family have equal keys if and
+// only if these are equal. Expiries are encoded as the time left, so equal states at different
+// times have equal keys. Loaded scripts are not encoded.
 func (s *State) Key() string {
 	b := make([]byte, 0, 32*len(s.entries)+16*len(s.watches)+4)
 	b = appendCount(b, len(s.entries))
@@ -89,7 +90,7 @@ func appendTime(b []byte, us int64) []byte {
 	return append(strconv.AppendFloat(b, d.Seconds(), 'f', -1, 64), " s"...)
 }
 
-// appendList writes n items between braces.
+// appendList appends n items, separated by spaces, between the bytes open and end.
 func appendList(b []byte, open, end byte, n int, item func(b []byte, i int) []byte) []byte {
 	b = append(b, open)
 	for i := range n {

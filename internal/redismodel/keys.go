@@ -124,7 +124,7 @@ func expire(unit int64, absolute bool) func(x *exec, a []string) {
 	}
 }
 
-// conditions are the options of EXPIRE and of ZADD that say when a value is not to be replaced.
+// conditions are the options NX, XX, GT and LT of EXPIRE and ZADD, under which a value is set.
 type conditions struct{ nx, xx, gt, lt bool }
 
 // add takes an option, in lower case; false if it is none of these.
@@ -203,7 +203,8 @@ func persist(x *exec, a []string) {
 	x.Int(1)
 }
 
-// timeOf answers once in a transaction or a script. A real server's second answer is later, and the model's is not.
+// timeOf executes TIME. A second TIME in a transaction or a script is unknown: a real server
+// returns a later time.
 func timeOf(x *exec, _ []string) {
 	if x.asked {
 		x.Unknown("TIME twice in one transaction or script, between which time passes")
@@ -226,7 +227,7 @@ func ping(x *exec, a []string) {
 	}
 }
 
-// rename gives a value and its expiry another key.
+// rename returns the implementation of RENAME, or of RENAMENX if onlyNew is set.
 func rename(onlyNew bool) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
 		from, to := a[1], a[2]

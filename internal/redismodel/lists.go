@@ -34,7 +34,8 @@ func (v list) pushed(text string, left bool) list {
 	return insert(v, len(v), text)
 }
 
-// popped takes an element from a list that has one.
+// popped returns the element at the head (left) or the tail of a list that is not empty, and the
+// rest.
 func (v list) popped(left bool) (string, list) {
 	if left {
 		return v[0], v[1:]
@@ -164,7 +165,7 @@ func (o *lposOptions) parse(x *exec, a []string) (ok bool) {
 			}
 		}
 	}
-	if o.rank == math.MinInt64 { // its opposite overflows
+	if o.rank == math.MinInt64 { // its negation overflows
 		x.Unknown("LPOS with this RANK")
 		return false
 	}
@@ -213,7 +214,7 @@ func lpos(x *exec, a []string) {
 	}
 }
 
-// lmpop takes elements from the first of several lists that is there.
+// lmpop pops elements from the first of several lists that is not empty.
 func lmpop(x *exec, a []string) {
 	right := false
 	keys, count, ok := x.popOf(a, "left", "right", &right)
@@ -252,7 +253,7 @@ func lrem(x *exec, a []string) {
 	if !ok {
 		return
 	}
-	count = max(count, -math.MaxInt64) // so that it has an opposite
+	count = max(count, -math.MaxInt64) // so that -count does not overflow
 	rest := slices.Clone(l)
 	if count < 0 {
 		slices.Reverse(rest)

@@ -46,7 +46,8 @@ func parseFloat(s string) (float64, bool) {
 	return f, true
 }
 
-// mantissa returns a number's text without its exponent.
+// mantissa returns the digits of a number without its exponent. For a hexadecimal number it returns
+// "1" if one of them is not zero, otherwise "0".
 func mantissa(s string) string {
 	low := strings.ToLower(s)
 	if strings.Contains(low, "0x") {

@@ -22,7 +22,7 @@ type family struct {
 	mu      sync.Mutex
 	scripts map[string]*script // by SHA
 	shas    map[string]string  // by text
-	idle    sync.Pool          // of *machine
+	idle    sync.Pool          // of *lua.Machine
 }
 
 // script is one script. Either it is compiled, or unknown says why not.
@@ -56,7 +56,7 @@ func (f *family) script(text string) *script {
 	return s
 }
 
-// load makes the server know a text.
+// load loads a script, as SCRIPT LOAD does, and returns its SHA-1.
 func (f *family) load(text string) (sha string) {
 	s := f.script(text)
 	f.setLoaded(s)
@@ -83,7 +83,8 @@ func (f *family) known(sha string) *script {
 	return s
 }
 
-// known also finds scripts that this command, or transaction, loaded.
+// known returns the script with this SHA-1 that is loaded, or that this command or transaction
+// loads; otherwise nil.
 func (x *exec) known(sha string) *script {
 	for _, s := range x.loaded {
 		if strings.EqualFold(s.sha, sha) {
@@ -128,7 +129,7 @@ func evalsha(x *exec, a []string) {
 
 func (x *exec) noScript() { x.Err(rediscmd.ScriptMissing) }
 
-// keyCount reads how many of the words of EVAL are keys.
+// keyCount parses the argument numkeys of EVAL and EVALSHA, or replies an error.
 func (x *exec) keyCount(a []string) (int, bool) {
 	n, ok := x.int64Arg(a[2])
 	switch {
@@ -159,7 +160,7 @@ func (x *exec) run(s *script, keys, argv []string) {
 	x.family.idle.Put(m)
 }
 
-// Call executes a command of a script. The reply is valid until the next one.
+// Call executes a command for a script and returns the reply, which is valid until the next call.
 func (x *exec) Call(args []string) []byte {
 	start := len(x.out)
 	x.do(args)

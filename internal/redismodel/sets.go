@@ -89,7 +89,8 @@ func spop(x *exec, a []string) {
 
 func srandmember(x *exec, a []string) { x.onlyMember(a) }
 
-// onlyMember replies the member of a set that has only one. It returns false if there is none.
+// onlyMember replies the member of a set that has exactly one, and returns true. For an empty set
+// it replies nil; several members, or a count, are unknown.
 func (x *exec) onlyMember(a []string) bool {
 	command := strings.ToUpper(a[0])
 	if len(a) > 2 {
@@ -145,7 +146,8 @@ func (x *exec) sets(keys []string, with func(s, other set) set) (all set, ok boo
 	return all, true
 }
 
-// combine is a command that replies what comes of several sets, or that writes it to its first key.
+// combine returns the implementation of SINTER, SUNION or SDIFF, and of SINTERSTORE, SUNIONSTORE or
+// SDIFFSTORE, which write the result to their first key.
 func combine(with func(s, other set) set) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
 		command, _ := rediscmd.Find(a[0])

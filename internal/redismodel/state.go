@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// State is the data of one server. It never changes: every command gives a new one. It is safe for concurrent use.
+// State is the data of one server: its keys, and the keys that connections watch. It is immutable,
+// and safe for concurrent use: a command that writes returns another State. Only which scripts are
+// loaded is shared by all states made from one [Empty], and changes.
 type State struct {
 	family  *family
 	entries []entry // by key
@@ -49,8 +51,8 @@ type value interface {
 // needs them; these are not part of a state's Key.
 func Empty() *State { return &State{family: newFamily()} }
 
-// Load makes the server know a script, as SCRIPT LOAD does, and returns its SHA.
-// It holds for all states of the family.
+// Load loads a script, as SCRIPT LOAD does, and returns its SHA-1. It is then loaded in all states
+// made from the same [Empty].
 func (s *State) Load(text string) string { return s.family.load(text) }
 
 // Tick lets d pass: keys that expire meanwhile are gone, including a key whose expiry is exactly reached.
@@ -105,8 +107,8 @@ func (s *State) Expiries(to []time.Duration) []time.Duration {
 	return to
 }
 
-// Reconnect moves the watched keys of one connection to another, which watches none yet; to none if that is negative:
-// the connection was closed.
+// Reconnect moves the watched keys of connection from to connection to, which must watch none. If
+// to is negative, connection from was closed, and its watch is removed.
 func (s *State) Reconnect(from, to int) *State {
 	i := slices.IndexFunc(s.watches, func(w watch) bool { return w.conn == from })
 	if i < 0 {
@@ -157,7 +159,7 @@ func renamedTexts(texts []string, f func(string) string) []string {
 	return out
 }
 
-// find returns the place of key.
+// find returns the index of a key, or the index at which to insert it and false.
 func find(entries []entry, key string) (int, bool) {
 	for i := range entries {
 		if entries[i].key >= key {

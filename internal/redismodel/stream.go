@@ -14,7 +14,7 @@ import (
 // stream is a stream with its groups. An empty one is still a key.
 type stream struct {
 	entries []streamEntry // by id
-	used    int           // no fewer bytes than the server has used for entries, removed ones included, since there were none
+	used    int           // upper bound of the bytes used since the stream was last empty
 	last    streamID
 	groups  []group // by name
 }
@@ -26,7 +26,7 @@ type streamEntry struct {
 
 type streamID struct{ ms, seq uint64 }
 
-// group is a consumer group. Consumers exist only by their pending entries.
+// group is a consumer group. A consumer without pending entries is not kept.
 type group struct {
 	name    string
 	last    streamID
@@ -83,7 +83,7 @@ func (v *stream) later(us int64) value {
 	})
 }
 
-// mapGroups returns the stream with other groups.
+// mapGroups returns a copy of the stream with f applied to each of its groups.
 func (v *stream) mapGroups(f func(g group) group) *stream {
 	next := *v
 	next.groups = make([]group, len(v.groups))
@@ -167,7 +167,7 @@ func (v *stream) group(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.groups, name, func(g group, name string) int { return cmp.Compare(g.name, name) })
 }
 
-// withGroup returns the stream with another group of the same name.
+// withGroup returns a copy of the stream in which group i is replaced by g.
 func (v *stream) withGroup(i int, g group) *stream {
 	next := *v
 	next.groups = slices.Clone(v.groups)
@@ -179,8 +179,8 @@ func (g group) find(id streamID) (int, bool) {
 	return slices.BinarySearchFunc(g.pending, id, func(p pending, id streamID) int { return p.id.compare(id) })
 }
 
-// parseID reads an id. If the part after the milliseconds is missing, it is seq.
-// A case that only C's strtoull could decide is unknown.
+// parseID parses a stream id, or replies an error. seq is the sequence number if the id has none.
+// An id that only C's strtoull would accept is unknown.
 func (x *exec) parseID(s string, seq uint64) (streamID, bool) {
 	ms, rest, hasSeq := strings.Cut(s, "-")
 	id := streamID{seq: seq}

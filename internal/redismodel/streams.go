@@ -104,7 +104,8 @@ type maxLen struct {
 // more by bytesOf.
 const nodeBytes = 4096
 
-// bytesOf returns no fewer bytes than an entry with these texts needs in a node.
+// bytesOf returns an upper bound on the bytes that an entry with these fields and values takes in a
+// node.
 func bytesOf(texts []string) int {
 	n := 48
 	for _, t := range texts {
@@ -113,7 +114,8 @@ func bytesOf(texts []string) int {
 	return n
 }
 
-// trim removes the oldest entries, down to a number of them. It returns how many it removed.
+// trim removes the oldest entries until to.n are left, and returns how many it removed. MAXLEN ~
+// removes none while the stream has one node, unless to.n is 0.
 func (s *stream) trim(x *exec, to maxLen) int {
 	n := len(s.entries) - int(min(to.n, int64(len(s.entries))))
 	if to.roughly && to.n > 0 && n > 0 {
@@ -133,7 +135,8 @@ func (s *stream) keep(entries []streamEntry) {
 	}
 }
 
-// maxLen parses the option MAXLEN at a[*i], and leaves *i at its last word. Before is an earlier one.
+// maxLen parses the option MAXLEN at a[*i], and leaves *i at its last argument. before is the
+// MAXLEN parsed so far.
 func (x *exec) maxLen(a []string, i *int, before maxLen) (to maxLen, ok bool) {
 	at := *i + 1
 	if at < len(a) && (a[at] == "=" || a[at] == "~") {
@@ -214,7 +217,7 @@ func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 			return last.next()
 		}
 	case auto == autoSeq && want.ms == last.ms:
-		if last.seq == math.MaxUint64 { // what Redis replies depends on what failed before
+		if last.seq == math.MaxUint64 { // the reply of Redis depends on earlier failures
 			x.Unknown("the end of a millisecond's stream ids")
 		}
 		return streamID{last.ms, last.seq + 1}, last.seq < math.MaxUint64
@@ -222,7 +225,8 @@ func (x *exec) nextID(last, want streamID, auto int) (streamID, bool) {
 	return want, want.compare(last) > 0
 }
 
-// onStream is a command that does something to a stream, and replies 0 where there is none.
+// onStream returns the implementation of a command on a stream that replies 0 if the key does not
+// exist.
 func onStream(run func(x *exec, s *stream, a []string)) func(x *exec, a []string) {
 	return on(func(x *exec, s *stream, a []string) {
 		if s == nil {
@@ -356,7 +360,8 @@ func xgroupCreate(x *exec, a []string) {
 	x.ok()
 }
 
-// putSilently writes the groups of a stream, which does not touch a watched key. Only a new key does.
+// putSilently writes a stream whose groups have changed. That does not touch watches, unless the
+// key is new.
 func (x *exec) putSilently(key string, v *stream, isNew bool) {
 	if isNew {
 		x.put(key, v)
@@ -447,7 +452,7 @@ func xreadgroup(x *exec, a []string) {
 		if !ok {
 			return
 		}
-		if id != maxID { // which the server takes for >
+		if id != maxID { // Redis treats the largest id like >
 			from[i] = &id
 		}
 	}
@@ -460,7 +465,7 @@ func xreadgroup(x *exec, a []string) {
 	})
 }
 
-// xread replies the entries behind an id of each stream.
+// xread replies the entries of each stream after a given id.
 func xread(x *exec, a []string) {
 	var r streamReading
 	if !r.parse(x, a, false) {
@@ -501,7 +506,8 @@ func xread(x *exec, a []string) {
 	})
 }
 
-// streamReplies replies what reply replies for some of n streams, or that there is none.
+// streamReplies replies an array of the streams for which reply(i), 0 <= i < n, replies something
+// and returns true, or nil if there is none.
 func (x *exec) streamReplies(n int, reply func(i int) bool) {
 	start, streams := len(x.out), 0
 	for i := range n {
@@ -519,7 +525,7 @@ func (x *exec) streamReplies(n int, reply func(i int) bool) {
 	x.out = append(x.out, body...)
 }
 
-// behind returns the entries behind an id, at most count of them if that is positive.
+// behind returns the entries after an id, at most count of them if count is positive.
 func (v *stream) behind(id streamID, count int64) []streamEntry {
 	from, ok := id.next()
 	if !ok {
@@ -560,8 +566,8 @@ func (x *exec) readNew(r streamReading, key string) bool {
 	return true
 }
 
-// readAgain replies entries of a stream that the consumer has not acknowledged, and delivers them once more. One that was
-// deleted has no fields.
+// readAgain replies the consumer's pending entries after an id, and counts one more delivery of
+// each. An entry that was deleted is replied without fields, and its delivery is not counted.
 func (x *exec) readAgain(r streamReading, key string, after streamID) {
 	s, _ := x.stream(key)
 	i, _ := s.group(r.group)

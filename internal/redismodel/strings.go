@@ -39,7 +39,8 @@ var stringCommands = []command{
 
 func get(x *exec, a []string) { x.getOrReply(a[1]) }
 
-// getOrReply replies a string; it returns false if the value has another type.
+// getOrReply replies the string under a key, or nil. If the value has another type, it replies
+// WRONGTYPE and returns false.
 func (x *exec) getOrReply(key string) bool {
 	v, ok := typed[str](x, key)
 	if ok {
@@ -79,7 +80,7 @@ func getrange(x *exec, a []string) {
 	x.Bulk(string(v[from : to+1]))
 }
 
-// stringOptions are those of SET and GETEX.
+// stringOptions are the options of SET and GETEX.
 type stringOptions struct {
 	nx, xx, get, keepTTL, persist bool
 	// expires is the form of the expiry: ex, px, exat, pxat, or none.
@@ -115,7 +116,8 @@ func isExpiry(option string) bool {
 	return option == "ex" || option == "px" || option == "exat" || option == "pxat"
 }
 
-// left returns the time left by the options, or replies an error.
+// left returns the time left that the options set, in microseconds, noExpiry if they set none, or
+// replies an error.
 func (o *stringOptions) left(x *exec, command string) (left int64, ok bool) {
 	if o.expires == "" {
 		return noExpiry, true
@@ -280,7 +282,9 @@ func (v str) bit(at int64) int64 {
 	return int64(v[at>>3] >> (7 - at&7) & 1)
 }
 
-// longestFilled is the size in bytes up to which the model fills strings with zeros, for SETBIT and SETRANGE.
+// longestFilled is the largest string, in bytes, that SETBIT and BITFIELD handle, and the largest
+// offset of SETRANGE. Beyond it these commands are unknown, so that the model need not fill long
+// strings with zeros.
 const longestFilled = 4096
 
 func setbit(x *exec, a []string) {
@@ -391,7 +395,8 @@ func bitcount(x *exec, v str, a []string) {
 	x.Int(n)
 }
 
-// bitpos replies the place of the first bit with a value. Without an end, there are zeros behind the string.
+// bitpos replies the index of the first bit with a value. If the range has no end, the string
+// counts as padded with zeros.
 func bitpos(x *exec, a []string) {
 	bit, ok := x.int64Arg(a[2])
 	if !ok {
@@ -554,7 +559,7 @@ func decrby(x *exec, a []string) {
 	x.count(a[1], -by)
 }
 
-// count adds to the number in a key.
+// count adds by to the integer under a key, and replies the sum.
 func (x *exec) count(key string, by int64) {
 	v, ok := typed[str](x, key)
 	if !ok {

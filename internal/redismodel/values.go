@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// str is a string.
+// str is the value of a string key.
 type str string
 
 func (str) kind() string                          { return "string" }
@@ -144,7 +144,7 @@ func (v zset) without(name string) zset {
 	return v
 }
 
-// list is a list.
+// list is the value of a list.
 type list []string
 
 func (list) kind() string                          { return "list" }

@@ -8,7 +8,8 @@ import (
 	"oversell/internal/rediscmd"
 )
 
-// weighted is a sorted set from which another one is made. A set is one whose scores are 1.
+// weighted is a source of a zsetOperation with its weight. A set counts as a sorted set whose
+// scores are 1.
 type weighted struct {
 	zset
 	weight float64
@@ -19,7 +20,7 @@ type zsetOperation struct {
 	name string // union, inter or diff
 	// counts: the command only counts the members, up to a limit.
 	counts bool
-	// numkeys is the place of the number of keys.
+	// numkeys is the index of the argument numkeys.
 	numkeys int
 
 	aggregate  string
@@ -27,8 +28,8 @@ type zsetOperation struct {
 	limit      int64
 }
 
-// zcombine is a command that replies the union, the intersection or the difference of sorted sets, or writes it to its
-// first key, or counts it.
+// zcombine returns the implementation of a command that replies the union, intersection or
+// difference of sorted sets, writes it to its first key, or replies its size.
 func zcombine(name string, counts bool) func(x *exec, a []string) {
 	return func(x *exec, a []string) {
 		command, _ := rediscmd.Find(a[0])
@@ -147,8 +148,9 @@ func (o *zsetOperation) of(x *exec, sources []weighted) zset {
 			return slices.ContainsFunc(sources[1:], func(w weighted) bool { return w.find(m.name) >= 0 })
 		})
 	}
-	// The server adds scores set by set, the smallest set first. The order of sets of the same size depends on its C library, so the
-	// sum, whose rounding depends on the order, is known only if all these orders give the same.
+	// Redis adds scores set by set, the smallest set first. The order of sets of equal size depends
+	// on the qsort of the C library, and rounding depends on the order. So the sums are known only
+	// if every such order gives the same.
 	slices.SortStableFunc(sources, func(a, b weighted) int { return len(a.zset) - len(b.zset) })
 	z := o.aggregated(sources)
 	tried := 0
@@ -171,8 +173,8 @@ func sameMember(a, b member) bool {
 	return a.name == b.name && math.Float64bits(a.score) == math.Float64bits(b.score)
 }
 
-// exchangeAlike calls f with each order in which sets of the same size are permuted, until f returns false. The sets must be
-// sorted by size.
+// exchangeAlike permutes the sets of equal size in all ways, and calls f for each order until f
+// returns false, which it reports. The sets must be sorted by size.
 func exchangeAlike(sources []weighted, from int, f func() bool) bool {
 	if from == len(sources) {
 		return f()
@@ -237,7 +239,7 @@ func number(score float64) float64 {
 	return score
 }
 
-// zmpop takes members from the first of several sorted sets that is there.
+// zmpop pops members from the first of several sorted sets that is not empty.
 func zmpop(x *exec, a []string) {
 	highest := false
 	keys, count, ok := x.popOf(a, "min", "max", &highest)
@@ -267,7 +269,8 @@ func zmpop(x *exec, a []string) {
 	x.nullArray()
 }
 
-// popOf reads the arguments of ZMPOP and LMPOP. last is set if the end is the second one.
+// popOf parses the arguments of ZMPOP and LMPOP, or replies an error. It sets *last if they name
+// the end second, not first.
 func (x *exec) popOf(a []string, first, second string, last *bool) (keys []string, count int64, ok bool) {
 	n, ok := parseInt(a[1])
 	switch {

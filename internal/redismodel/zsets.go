@@ -117,7 +117,8 @@ func zadd(x *exec, a []string, o zaddOptions) {
 // zaddCounts counts the results of the pairs of a ZADD.
 type zaddCounts struct{ added, updated, done int64 }
 
-// enter enters one member; it returns false if its score would be NaN.
+// enter adds one member or updates its score, as the options allow. It returns the sorted set, the
+// score and false if the score would be NaN.
 func (o zaddOptions) enter(z zset, name string, score float64, n *zaddCounts) (zset, float64, bool) {
 	i := z.find(name)
 	if i < 0 {
@@ -209,7 +210,7 @@ func parseBound(s string) (b bound, ok bool) {
 type nameBound struct {
 	name string
 	open bool
-	// end is -1 or 1 for an end before or behind all names.
+	// end is -1 for the bound -, before all names, 1 for +, after all names, and otherwise 0.
 	end int
 }
 
@@ -232,14 +233,14 @@ func (b nameBound) compare(other nameBound) int {
 	return cmp.Or(cmp.Compare(b.end, other.end), cmp.Compare(b.name, other.name))
 }
 
-// What a range is of.
+// The kinds of ranges.
 const (
 	byRank = iota
 	byScore
 	byName
 )
 
-// span is a part of a sorted set, by rank, by score or by name.
+// span is a range of a sorted set, by rank, score or name, or a range of a list.
 type span struct {
 	by          int
 	min, max    bound
@@ -300,13 +301,13 @@ func (s span) in(z zset) (i, j int) {
 	return i, j
 }
 
-// before reports whether a name is behind the beginning of a range.
+// before reports whether name is in the range that starts at b and has no end.
 func (b nameBound) before(name string) bool {
 	c := b.compare(nameBound{name: name})
 	return c < 0 || c == 0 && !b.open
 }
 
-// behind reports whether a name is before the end of a range.
+// behind reports whether name is in the range that ends at b and has no start.
 func (b nameBound) behind(name string) bool {
 	c := b.compare(nameBound{name: name})
 	return c > 0 || c == 0 && !b.open
@@ -375,7 +376,8 @@ type rangeOptions struct {
 	by                       int
 	rev, withScores, limited bool
 	offset, count            int64
-	// free: ZRANGE and ZRANGESTORE themselves, which take BYSCORE, BYLEX and REV. store: ZRANGESTORE.
+	// free: the command is ZRANGE or ZRANGESTORE, which take BYSCORE, BYLEX and REV. store: it is
+	// ZRANGESTORE.
 	free, store bool
 }
 
@@ -407,7 +409,7 @@ func (o *rangeOptions) parse(x *exec, a []string) (ok bool) {
 			return false
 		}
 	}
-	// LIMIT 0 -1 means no limit.
+	// Redis accepts LIMIT without BYSCORE or BYLEX if its count is -1.
 	if o.by == byRank && o.limited && o.count != -1 {
 		x.Err("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 		return false
@@ -522,7 +524,7 @@ func (v zset) popped(count int64, highest bool) (taken, rest zset) {
 	return taken, v[:len(v)-n]
 }
 
-// counted is typed for a command that may say how many elements it is about; otherwise that is one.
+// counted is typed for a command with an optional count, which is 1 by default.
 func counted[T value](x *exec, a []string) (v T, count int64, ok bool) {
 	count = 1
 	if len(a) > 2 {

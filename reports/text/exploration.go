@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// narrowest is the minimum width of the columns of clients and the server, or of their widest word, which is
-	// shortened to shortenedTo.
+	// narrowest and shortenedTo bound the minimum width of a column of a schedule: the width of its
+	// widest word, but at least narrowest and at most shortenedTo.
 	narrowest, shortenedTo = 18, 24
 	// between separates columns.
 	between = " | "
@@ -131,7 +131,8 @@ func (g *grid) write(s *sheet) {
 	}
 }
 
-// grid is a table before layout. Its columns are the number, the time, one per client, and the server's.
+// grid is a schedule as a table, before its widths are fixed. Its columns are the number, the time,
+// one per client, and the server's contents.
 type grid struct {
 	titles []string
 	widths []int

@@ -13,7 +13,7 @@ import (
 // latencyColumns are the kinds of operations whose latency has a column, in order, if they occur.
 var latencyColumns = []string{"acquire", "enqueue", "pop", "take", "submit", "buy", "next-id", "release"}
 
-// Table writes one row per run, and the untried conditions below.
+// Table writes one row per run and, below several runs, the untried conditions.
 func (t Terminal) Table(d reports.Document) error {
 	d = printable.Of(d)
 	s := t.sheet()
@@ -123,8 +123,8 @@ func verdictWord(r reports.Run) string {
 	return r.Verdict
 }
 
-// Explain writes a paragraph for a single run and for every run that did not pass or that broke a property that was
-// not promised, and then the summary.
+// Explain writes a paragraph for a single run or, of several, for every run that did not pass, that
+// broke a property, promised or not, or that has notes or faults. Then it writes the summary.
 func (t Terminal) Explain(d reports.Document) error {
 	d = printable.Of(d)
 	s := t.sheet()

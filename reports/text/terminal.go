@@ -2,8 +2,9 @@
 // summary or a page. It decides on tables and layout; the sentences come from package reports, so that all
 // renderings say the same.
 //
-// The output of a Terminal has its width: text is folded at spaces, a table folds its cells and leaves out the
-// least important columns, and no word is broken.
+// The output of a Terminal fits its width: text is folded at spaces, and a table folds its cells
+// and leaves out the least important columns. Only the columns of a schedule shorten long words; a
+// longer word elsewhere, or a word of a command, exceeds the width.
 package text
 
 import (
@@ -57,7 +58,7 @@ func toneOf(verdict string) tone {
 	return plain
 }
 
-// sheet is the output under construction, in lines no wider than its width.
+// sheet is the output under construction, in lines that fit its width, except for longer words.
 type sheet struct {
 	strings.Builder
 	width int
@@ -154,7 +155,7 @@ func (s *sheet) commandLine(head, command string) {
 	s.WriteString(line + "\n")
 }
 
-// shellWords splits a command at spaces outside of quotes.
+// shellWords splits a command at spaces outside of single quotes.
 func shellWords(command string) (words []string) {
 	quoted, begin := false, 0
 	for i := range len(command) {

@@ -31,7 +31,7 @@ func (e Entry) Sound() bool { return len(e.Breaks) == 0 }
 // Breaks makes Entry.Breaks.
 func Breaks(ps ...variant.Property) []variant.Property { return ps }
 
-// Changed returns a text with one passage replaced, which must occur once.
+// Changed returns text with from replaced by to. It panics unless from occurs exactly once.
 func Changed(text, from, to string) string {
 	if strings.Count(text, from) != 1 {
 		panic("the passage to change does not stand in the text once: " + from)
@@ -48,7 +48,8 @@ func AsNumber(name string) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// ClockLua precedes a script: now in microseconds, and a time as a score.
+// ClockLua is put before a script. It defines now, in microseconds, and score, which formats a time
+// as a score in seconds.
 const ClockLua = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])

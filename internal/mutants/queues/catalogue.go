@@ -17,7 +17,7 @@ import (
 	"oversell/variant"
 )
 
-// The sound scripts of a queue that lends its tasks. The record of a claimed task is
+// The sound scripts of a queue whose consumers claim tasks. The record of a claimed task is
 // attempt:due:receipt.
 const (
 	claimEnqueue = `
@@ -73,7 +73,7 @@ return 1
 `
 )
 
-// lending makes a variant from a queue that lends.
+// lending makes a variant of a queue whose consumers claim tasks until a visibility timeout.
 func lending(change func(*queueScripts)) queueimpl.Variant {
 	s := queueScripts{enqueue: claimEnqueue, pop: claimPop, ack: claimAck, extend: claimExtend}
 	if change != nil {
@@ -110,7 +110,7 @@ func claimMutants() []Queue {
 			})},
 		{entry.New("claim-in-two-steps", "a task is taken out by one command and claimed by the next, between which its consumer can die", lost, "https://github.com/rq/rq/issues/1716"),
 			lending(func(s *queueScripts) { s.popBy = popThenClaim })},
-		{entry.New("claim-in-whole-seconds", "the end of a claim is rounded up to a whole second", entry.Breaks(variant.Progress), ""),
+		{entry.New("claim-in-whole-seconds", "the visibility timeout is rounded up to whole seconds", entry.Breaks(variant.Progress), ""),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[2], score(now + ARGV[2]), id)`, `redis.call('ZADD', KEYS[2], score(now + math.max(1, math.ceil(ARGV[2] / 1000000)) * 1000000), id)`)
 			})},
@@ -122,7 +122,7 @@ func claimMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `redis.call('ZADD', KEYS[1], due, id)`, `redis.call('ZADD', KEYS[1], due, string.match(id .. ':' .. due, '^[^:]*'))`)
 			})},
-		{entry.New("claim-batch-of-eight", "no more than eight claims are ended at a time, and the tasks of the others come back under the last one's id", lost, ""),
+		{entry.New("claim-batch-of-eight", "a pop ends all claims that have run out, and only the first eight of their tasks come back", lost, ""),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `  redis.call('ZREM', KEYS[2], id)
   redis.call('ZADD', KEYS[1], due, id)`, `  redis.call('ZREM', KEYS[2], id)
@@ -382,7 +382,7 @@ func takeMutants() []Queue {
 					return tasksIn(q.run(ctx, mine, name, count, q.env.Clock.Now().UnixMicro()).StringSlice())
 				}
 			})},
-		{entry.New("next-without-due", "when nothing is due the next task is handed out all the same if it is due within 50 ms", early, ""),
+		{entry.New("due-50-ms-early", "a task is handed out up to 50 ms before it is due", early, ""),
 			handing(func(s *queueScripts) { s.pop = entry.Changed(s.pop, `score(now)`, `score(now + 50000)`) })},
 		{entry.New("only-first-is-due", "a pop looks whether the first task is due, and takes as many as it was asked for", early, ""),
 			handing(func(s *queueScripts) {
@@ -614,7 +614,8 @@ func (s *stream) add(ctx context.Context, q *queue, name string, _ time.Duration
 	return tasks, nil
 }
 
-// entryScore returns the time in an entry's id, its number counted as microseconds.
+// entryScore returns the time in a stream id in seconds, with its sequence number counted as
+// microseconds.
 func entryScore(entry string) float64 {
 	var ms, n int64
 	fmt.Sscanf(entry, "%d-%d", &ms, &n)
@@ -792,7 +793,7 @@ func (q fromAnswer) Pop(ctx context.Context, name string, count int) ([]queueimp
 	return tasks, err
 }
 
-// farAway returns a queue with slow answers.
+// farAway returns a variant whose clients send every command only after a delay.
 func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
 	n := v.New
 	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
@@ -804,7 +805,7 @@ func farAway(v queueimpl.Variant, by time.Duration) queueimpl.Variant {
 	return v
 }
 
-// distance delays answers.
+// distance delays commands before they are sent.
 type distance struct{ by time.Duration }
 
 func (distance) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -78,7 +78,7 @@ func (q *queue) due(ctx context.Context, name string, count int) ([]redis.Z, err
 	return q.redis().ZRangeByScoreWithScores(ctx, q.keys(name)[0], &redis.ZRangeBy{Min: "-inf", Max: now, Count: int64(count)}).Result()
 }
 
-// refuse is ErrBadCall unless all is well.
+// refuse returns ErrBadCall if bad is set.
 func refuse(bad bool) error {
 	if bad {
 		return fmt.Errorf("%w: an argument is missing or out of range", queueimpl.ErrBadCall)
@@ -199,7 +199,7 @@ func (q *queue) State(ctx context.Context, name string) (s queueimpl.State, err 
 	return s, nil
 }
 
-// claims is a queue that lends its tasks.
+// claims is a queue whose consumers claim tasks and acknowledge them.
 type claims struct{ *queue }
 
 // EnqueueAfter implements queueimpl.Delayer.

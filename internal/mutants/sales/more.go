@@ -96,13 +96,13 @@ func moreSaleMutants() []Sale {
 			selling(func(s *saleSteps) {
 				s.keys = func(product string) []string { return (&sale{}).of(entry.AsNumber(product)) }
 			})},
-		{entry.New("last-thousands-of-orders", "the last two thousand orders are remembered", once, ""),
+		{entry.New("last-two-thousand-orders", "the last two thousand orders are remembered", once, ""),
 			selling(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `redis.call('LPUSH', KEYS[4], ARGV[1])
 				if redis.call('LLEN', KEYS[4]) > 2000 then redis.call('HDEL', KEYS[2], redis.call('RPOP', KEYS[4])) end
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
-		{entry.New("refunded-kept-for-a-month", "an order that was refunded is forgotten two months later, and a copy of it buys again", once, ""),
+		{entry.New("refunded-kept-for-two-months", "an order that was refunded is forgotten two months later, and a copy of it buys again", once, ""),
 			selling(func(s *saleSteps) {
 				s.refund = entry.Changed(s.refund, `redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `redis.call('HDEL', KEYS[2], ARGV[1])
 				redis.call('SET', KEYS[2] .. '/refunded/' .. ARGV[1], 1, 'EX', 60 * 86400)`)

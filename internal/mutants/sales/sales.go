@@ -406,7 +406,7 @@ redis.call('HSET', KEYS[2]`)
 			fenced(func(s *saleSteps) { s.refund = refundLua })},
 		{entry.New("fence-of-refund-not-kept", "a refund with an older fencing token is refused, and one with a newer is not remembered", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) { s.refund = entry.Changed(s.refund, `redis.call('SET', KEYS[4], ARGV[3])`, ``) })},
-		{entry.New("fence-kept-for-a-second", "the newest fencing token is forgotten after half a second without a purchase", entry.Breaks(variant.Fencing), ""),
+		{entry.New("fence-kept-for-half-a-second", "the newest fencing token is forgotten after half a second without a purchase", entry.Breaks(variant.Fencing), ""),
 			fenced(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `redis.call('SET', KEYS[4], ARGV[3])`, `redis.call('SET', KEYS[4], ARGV[3], 'PX', 500)`)
 			})},
@@ -510,7 +510,8 @@ func underWatch(sign int64) func(context.Context, *sale, stockimpl.Order, lockim
 	}
 }
 
-// inQuarters splits the stock among four keys. An order tries up to most of them, starting with the one of its number.
+// inQuarters splits the stock among four keys. An order tries at most this many of them, starting
+// with the one of its number.
 func inQuarters(most int64) func(*saleSteps) {
 	quarter := func(s *sale, id int64) string {
 		return s.of(s.product)[0] + "/" + strconv.FormatInt((id%4+4)%4, 10)

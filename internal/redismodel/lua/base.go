@@ -82,7 +82,8 @@ func (m *Machine) operators() map[string]lua.LGFunction {
 	}
 }
 
-// power is known if its result is an exact integer; otherwise the last bit depends on the C library.
+// power returns a to the power b. The result is known only if a and b are integers and it is an
+// integer of at most 2^53: otherwise its last bit depends on the C library.
 func (m *Machine) power(a, b float64) float64 {
 	p := math.Pow(a, b)
 	if a != math.Trunc(a) || b != math.Trunc(b) || b < 0 || !(math.Abs(p) <= 1<<53) {
@@ -311,7 +312,7 @@ func (m *Machine) base() map[string]lua.LGFunction {
 				to = m.intArg(3)
 			}
 			if to-from > 1000 {
-				return m.unknown("a long unpack")
+				return m.unknown("the Lua function unpack with many values")
 			}
 			for i := from; i <= to; i++ {
 				l.Push(t.RawGetInt(int(i)))
@@ -423,7 +424,7 @@ func (m *Machine) log(l *lua.LState) int {
 	return 0
 }
 
-// constants returns the values in the libraries that are no functions.
+// constants returns the fields of the libraries that are not functions.
 func (m *Machine) constants() map[string]map[string]lua.LValue {
 	return map[string]map[string]lua.LValue{
 		"math":  {"huge": lua.LNumber(math.Inf(1)), "pi": lua.LNumber(math.Pi)},

@@ -12,7 +12,7 @@ import (
 // bitArg returns an argument of the bit library: a number modulo 2^32, rounded as a double is (barg, lua_bit.c).
 func (m *Machine) bitArg(n int) uint32 {
 	f, ok := number(m.l.Get(n))
-	if !ok || math.IsNaN(f) { // whose other bits differ in Go
+	if !ok || math.IsNaN(f) { // the bits of NaN differ in Go
 		f = 0
 	}
 	b := uint32(math.Float64bits(f + (1<<52 + 1<<51)))

@@ -36,8 +36,8 @@ func (m *Machine) cjsonLibrary() map[string]lua.LGFunction {
 	}
 }
 
-// encode writes a value as cjson does: a table whose keys are all positive
-// numbers is an array, and an empty one an object.
+// encode appends a value as cjson does: a table whose keys are all positive integers is an array,
+// and an empty table is an object.
 func (m *Machine) encode(b []byte, v lua.LValue, depth int) []byte {
 	if depth > maxDepth {
 		m.unknown("deep JSON")
@@ -62,7 +62,8 @@ func (m *Machine) encode(b []byte, v lua.LValue, depth int) []byte {
 	return b
 }
 
-// encodeTable writes a table. An array may have holes, but not many.
+// encodeTable appends a table. An array with holes is an error if its last index is above 10 and
+// above twice the number of its values.
 func (m *Machine) encodeTable(b []byte, t *lua.LTable, depth int) []byte {
 	most, entries, array := lua.LNumber(0), 0, true
 	t.ForEach(func(k, _ lua.LValue) {
@@ -103,7 +104,7 @@ func (m *Machine) encodeObject(b []byte, t *lua.LTable, depth int) []byte {
 		case lua.LBool, *lua.LUserData:
 			m.fail("Cannot serialise " + k.Type().String() + ": table key must be a number or string")
 		default:
-			m.unknown("JSON of a table with a key that is no text")
+			m.unknown("JSON of a table with a key that is not a string")
 		}
 		b = m.encode(append(b, ':'), v, depth+1)
 	}
@@ -134,7 +135,7 @@ type jsonParser struct {
 	i int
 }
 
-// wrong is thrown; its text differs slightly from cjson's.
+// wrong throws an error, whose message differs slightly from that of cjson.
 func (p *jsonParser) wrong() {
 	p.m.fail("Expected value but found invalid token at character " + strconv.Itoa(p.i+1))
 }

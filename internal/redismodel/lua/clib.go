@@ -89,13 +89,14 @@ func FormatG(f float64, precision int) string {
 	return strconv.FormatFloat(f, 'g', precision, 64)
 }
 
-// CString returns a text as a C function sees it.
+// CString returns s as a C function sees it: up to the first zero byte.
 func CString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s
 }
 
-// OneLine returns a text in the form allowed in an error.
+// OneLine returns s with spaces in place of CR and LF, as Redis sends it in a status or error
+// reply.
 func OneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s

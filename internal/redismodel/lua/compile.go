@@ -16,9 +16,10 @@ const chunk = "user_script"
 
 // Compile compiles a script. unknown says why it cannot.
 //
-// gopher-lua formats and parses numbers in its own way, and Redis' Lua in C's. So operators that do either are replaced by
-// calls of our own functions, under names that no script can use. The constant nil is replaced by a call, too: gopher-lua
-// merges instructions that set registers to nil, and then also sets those between them.
+// gopher-lua formats and parses numbers in its own way, and the Lua of Redis as C does. So
+// operators that do either are replaced by calls of functions of this package, under names that no
+// script can use. The constant nil is also replaced by a call: gopher-lua merges instructions that
+// set registers to nil, and then also sets those between them.
 func Compile(text string) (p *Program, unknown string) {
 	if what := refused(text); what != "" {
 		return nil, what
@@ -33,7 +34,7 @@ func Compile(text string) (p *Program, unknown string) {
 	r := rewriter{layouts: needsLayouts(text), metatables: mayHaveMetatables(text)}
 	r.stmts(stmts)
 	if r.changes() {
-		r.unknown = "a Lua table whose key the value may change"
+		r.unknown = "a Lua table constructor in which a value may change the key"
 	}
 	if r.unknown != "" {
 		return nil, r.unknown
@@ -43,19 +44,20 @@ func Compile(text string) (p *Program, unknown string) {
 		return nil, "a script that does not compile: " + strings.TrimSpace(err.Error())
 	}
 	if large(proto) {
-		return nil, "a Lua function that uses many outer variables"
+		return nil, "a Lua function with many upvalues"
 	}
 	return &Program{proto, r.layouts}, ""
 }
 
-// Lua 5.1 limits the outer variables that a function uses (60) and the nesting (200). gopher-lua has other limits, so scripts
-// beyond these are unknown. It takes fewer local variables than Lua 5.1, and does not compile scripts with more.
+// Lua 5.1 limits a function to 60 upvalues and the nesting to 200 levels. gopher-lua has other
+// limits, so a script with more than mostUpvalues or mostNested is unknown. gopher-lua allows fewer
+// local variables than Lua 5.1, and does not compile scripts with more.
 const (
 	mostUpvalues = 60
 	mostNested   = 150
 )
 
-// large reports whether a function, or one in it, uses too many outer variables for Lua 5.1.
+// large reports whether a function, or one nested in it, has more upvalues than Lua 5.1 allows.
 func large(f *lua.FunctionProto) bool {
 	return int(f.NumUpvalues) > mostUpvalues || slices.ContainsFunc(f.FunctionPrototypes, large)
 }
@@ -208,7 +210,8 @@ func (r *rewriter) stmt(s ast.Stmt) {
 			s.Exprs = append(s.Exprs, call(s, "nil"))
 		}
 		if s.LastLine() == 0 && len(s.Names) == 1 && len(s.Exprs) == 1 {
-			// gopher-lua takes local f = function for local function f, in which f is the function.
+			// gopher-lua compiles local f = function like local function f, whose body refers to
+			// the new f.
 			s.Names = append(s.Names, hidden+"none")
 		}
 	case *ast.FuncCallStmt:
@@ -258,8 +261,9 @@ func (r *rewriter) function(f *ast.FunctionExpr) {
 	r.functions--
 }
 
-// counted returns the body of a loop that might not end, with a call before it that counts its rounds. The call also keeps
-// the body from beginning with a jump, to which gopher-lua jumps back wrongly.
+// counted returns the body of a loop that might not end, after a call that counts its iterations.
+// The call also keeps the body from beginning with a jump: gopher-lua would jump back to a wrong
+// instruction.
 func counted(at ast.PositionHolder, body []ast.Stmt) []ast.Stmt {
 	s := &ast.FuncCallStmt{Expr: call(at, "loop")}
 	s.SetLine(at.Line())
@@ -343,8 +347,9 @@ func (r *rewriter) compared(e ast.Expr) ast.Expr {
 	return r.expr(e)
 }
 
-// decided returns an expression without the operator if its left operand is a constant. A condition that begins with a
-// constant is compiled to a jump, to which gopher-lua jumps back wrongly.
+// decided returns the result of a logical operator whose left operand is a constant, or the
+// expression itself. A condition that begins with a constant would be compiled to a jump, and
+// gopher-lua would jump back to a wrong instruction.
 func decided(e *ast.LogicalOpExpr) ast.Expr {
 	truth, known := truth(e.Lhs)
 	switch {
@@ -387,8 +392,8 @@ func boolean(at ast.PositionHolder, truth bool) ast.Expr {
 	return e
 }
 
-// constant returns the value of an expression that Lua's compiler computes. It keeps one of equal constants, and 0
-// equals -0: so 1/0 may be negative in a script that contains 0 * -1.
+// constant returns the value of an expression that Lua's compiler folds. The compiler stores equal
+// constants once, and 0 equals -0: so 1/0 may be negative in a script that contains 0 * -1.
 func constant(e ast.Expr) (float64, bool) {
 	switch e := e.(type) {
 	case *ast.NumberExpr:

@@ -22,7 +22,7 @@ type layout struct {
 	free  int    // all nodes from here on were used
 	// unsure means that the order is unknown: it depends on the address of a key, or on the garbage collector.
 	unsure bool
-	last   lua.LValue   // that next returned
+	last   lua.LValue   // the last key that next returned
 	gone   []lua.LValue // keys that lost their node
 	told   bool         // see placed
 	// While a constructor runs: the length of the list so far, and values that are not in the table yet.
@@ -42,7 +42,7 @@ const mostArray = 1 << 26
 // appended returns the layout of a table that was empty, and to which n values were appended one by one.
 func appended(t *lua.LTable, n int) *layout { return &layout{t: t, array: powerOfTwo(n)} }
 
-// sized returns the layout of an empty table made for entries of both kinds (luaH_new).
+// sized returns the layout of an empty table created with these sizes of its two parts (luaH_new).
 func sized(t *lua.LTable, array, hash int) *layout {
 	a := &layout{t: t}
 	a.resize(array, hash)
@@ -67,7 +67,7 @@ func constructorSize(n int) int {
 	return n << e
 }
 
-// hash is that of a text (luaS_newlstr).
+// hash returns Lua's hash of a string (luaS_newlstr).
 func hash(s string) uint32 {
 	h := uint32(len(s))
 	for i := len(s) - 1; i >= 0; i-- {
@@ -76,7 +76,7 @@ func hash(s string) uint32 {
 	return h
 }
 
-// index returns the integer that a key is, or 0 (arrayindex).
+// index returns a key that is a positive integer, or 0 (arrayindex).
 func index(key lua.LValue) int {
 	n, ok := key.(lua.LNumber)
 	if !ok || !(n >= 1 && n <= math.MaxInt32) || n != lua.LNumber(int(n)) {
@@ -188,8 +188,8 @@ func (a *layout) insert(key lua.LValue) {
 	a.nodes[at].key, a.told = key, false
 }
 
-// placed returns the keys by whose hashes the order of the entries was decided, if there are several entries. It returns
-// them once.
+// placed returns the keys whose hashes determined the order of the entries, if there are several
+// entries. Until the next insertion it returns them only once.
 func (a *layout) placed() (keys []lua.LValue) {
 	if a.told || len(a.nodes) == 0 || len(a.nodes) == 1 && len(a.gone) == 0 {
 		return nil

@@ -9,15 +9,17 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Redis is the server that a script calls and that gets its reply.
+// Redis is the server that runs a script: it executes the script's commands, and takes its reply
+// part by part.
 type Redis interface {
-	// Call executes a command and returns its reply, valid until the next.
+	// Call executes a command and returns its reply, which is valid until the next call.
 	Call(args []string) (reply []byte)
 	// Unknown reports something that the model does not know: then the script ends without an effect. Stopped returns
 	// the first report, or "".
 	Unknown(what string)
 	Stopped() string
-	// Hashed reports a key of a Lua table by whose hash, and those of others, the script learns an order.
+	// Hashed reports a key of a Lua table whose hash, with those of others, determined an order
+	// that the script saw.
 	Hashed(key string)
 
 	// The parts of a reply.
@@ -35,13 +37,13 @@ type Program struct {
 	layouts bool // it may ask for the order of a table
 }
 
-// Machine is a Lua interpreter with Redis' libraries. Scripts cannot change its globals, so it can run one after the
-// other.
+// Machine is a Lua interpreter with the libraries of Redis. It runs one script at a time. Scripts
+// cannot change its globals, so it can be used again.
 type Machine struct {
 	l       *lua.LState
 	globals *lua.LTable // what scripts see as global variables, read-only to them
-	x       Redis       // that the script that runs calls
-	sha     string      // of its text
+	x       Redis       // the server of the running script
+	sha     string      // SHA-1 of the running script
 	calls   int
 	// raised is the last error that a function of ours threw, and line where. own: its text is ours, and Redis may word it
 	// differently.
@@ -53,9 +55,9 @@ type Machine struct {
 	spare   map[*lua.LTable]*layout // for the next script
 	tracked *lua.LTable             // the metatable of tables with a layout
 	onEvent map[string]*lua.LFunction
-	parts   map[lua.LValue]bool         // the functions that are parts of Lua, not of a library
-	seen    map[*lua.LTable]*lua.LTable // what gopher-lua sees in place of the metatables of the script
-	fronts  map[*lua.LTable]*lua.LTable // what is behind the tables that scripts cannot change
+	parts   map[lua.LValue]bool         // functions that implement the language, not a library
+	seen    map[*lua.LTable]*lua.LTable // from a script's metatable to the one that gopher-lua uses
+	fronts  map[*lua.LTable]*lua.LTable // from a read-only table to the one behind it
 	null    *lua.LUserData              // cjson.null
 	// libraryNames are those of the tables in front of libraries.
 	libraryNames map[*lua.LTable]string
@@ -72,7 +74,8 @@ func (m *Machine) count() {
 	}
 }
 
-// ownLimit: a limit of gopher-lua says nothing about Redis'.
+// ownLimit reports an error as unknown if it is about a limit of gopher-lua: Redis has other
+// limits.
 func (m *Machine) ownLimit(thrown *lua.ApiError) {
 	if text, ok := thrown.Object.(lua.LString); ok && strings.HasSuffix(string(text), "overflow") {
 		m.x.Unknown("a Lua script that needs a large stack")
@@ -140,7 +143,7 @@ func (m *Machine) part(f lua.LGFunction) *lua.LFunction {
 	return fn
 }
 
-// behind returns the metatable of a table in which a name was not found.
+// behind returns a metatable that calls missing for a name that its table does not have.
 func (m *Machine) behind(missing lua.LGFunction) *lua.LTable {
 	mt := m.l.NewTable()
 	mt.RawSetString("__index", m.l.NewFunction(missing))
@@ -233,10 +236,12 @@ func (m *Machine) where() string {
 // throw throws a value that Redis throws, too.
 func (m *Machine) throw(v lua.LValue) int { return m.raise(v, false) }
 
-// fail throws a text of a library function, with its position. A script that catches it learns that it is not Redis'.
+// fail throws an error of a library function, after its position. If the script catches it, the
+// script ends as unknown, since Redis may word the message differently.
 func (m *Machine) fail(text string) int { return m.raise(m.positioned(text), true) }
 
-// failWith throws a text of the script's, with its position.
+// failWith throws an error whose message the script gave, after its position. The script may catch
+// it.
 func (m *Machine) failWith(text string) int { return m.raise(m.positioned(text), false) }
 
 func (m *Machine) raise(v lua.LValue, own bool) int {
@@ -316,7 +321,7 @@ func (m *Machine) replyError(err error) {
 		}
 		field, ok := t.RawGetString("err").(lua.LString)
 		if !ok {
-			m.x.Unknown("a Lua error that is a table without a text")
+			m.x.Unknown("a Lua error that is a table without the field err")
 			return
 		}
 		text = string(field)
@@ -330,7 +335,8 @@ func (m *Machine) replyError(err error) {
 	m.x.Err(CString(text) + " script: " + m.sha + ", on @" + chunk + ":" + line + ".")
 }
 
-// lineIn returns the line that a message of the interpreter begins with.
+// lineIn returns the line at the beginning of a message of the interpreter, or "1" if there is
+// none.
 func lineIn(text string) string {
 	rest, ok := strings.CutPrefix(text, chunk+":")
 	if !ok {
@@ -340,7 +346,7 @@ func lineIn(text string) string {
 	return line
 }
 
-// maxDepth is how deep a reply may be nested.
+// maxDepth is how deep a reply or JSON may be nested. Anything deeper is unknown.
 const maxDepth = 100
 
 // reply replies what a script returned.
@@ -413,7 +419,8 @@ func toInt(f float64) (int64, bool) {
 	return int64(f), true
 }
 
-// tostring is Lua's; texts that depend on the interpreter are unknown.
+// tostring returns the string form of a value, as in Lua. That of a table or a function is unknown:
+// it contains an address.
 func (m *Machine) tostring(v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
@@ -425,13 +432,13 @@ func (m *Machine) tostring(v lua.LValue) string {
 	case *lua.LUserData: // cjson.null
 		return "userdata: (nil)"
 	}
-	m.unknown("a text of a " + v.Type().String())
+	m.unknown("the string form of a " + v.Type().String())
 	return ""
 }
 
 func (m *Machine) formatNumber(f float64, precision int) string {
 	if math.IsNaN(f) {
-		m.unknown("a text of a number that is none")
+		m.unknown("the string form of NaN in Lua")
 	}
 	m.noMinusZero(f)
 	if n := int64(f); f == float64(n) && n > -1e14 && n < 1e14 {
@@ -440,10 +447,11 @@ func (m *Machine) formatNumber(f float64, precision int) string {
 	return FormatG(f, precision)
 }
 
-// noMinusZero: Lua 5.1 keeps 0 and -0 as one constant of a script, whichever comes first, so one may be the other.
+// noMinusZero ends the script as unknown if f is -0: Lua 5.1 stores the constants 0 and -0 of a
+// script once, as whichever comes first, so either may be the other.
 func (m *Machine) noMinusZero(f float64) {
 	if f == 0 && math.Signbit(f) {
-		m.unknown("a Lua zero with a minus")
+		m.unknown("a negative zero in Lua")
 	}
 }
 

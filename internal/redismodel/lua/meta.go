@@ -138,7 +138,7 @@ func (m *Machine) frontField(front *lua.LTable, key lua.LValue, strict bool) lua
 // does not.
 type thrower func(text string) int
 
-// failHere throws an error as a library function does.
+// failHere throws an error without a position, as Redis does in library functions.
 func (m *Machine) failHere(text string) int { return m.raise(lua.LString(text), true) }
 
 // index looks up a field by way of __index, for a value that has no such field itself (luaV_gettable in Lua).
@@ -221,10 +221,11 @@ func (m *Machine) compare(event string, a, b lua.LValue) int {
 	return m.fail("attempt to compare two table values")
 }
 
-// readOnly is what Redis says of the tables that it has made.
+// readOnly is the error of Redis for an assignment to one of its read-only tables.
 const readOnly = "Attempt to modify a readonly table"
 
-// metaLibrary returns the functions of the base library for metatables and fields without them.
+// metaLibrary returns the functions of the base library for metatables, for raw access to fields,
+// and xpcall.
 func (m *Machine) metaLibrary() map[string]lua.LGFunction {
 	needs := func(n int) {
 		if m.l.GetTop() < n {
@@ -254,7 +255,7 @@ func (m *Machine) metaLibrary() map[string]lua.LGFunction {
 			needs(1)
 			t, isTable := l.Get(1).(*lua.LTable)
 			if _, text := l.Get(1).(lua.LString); text || isTable && t == m.l.G.Global {
-				return m.unknown("the metatable of a text or of the global variables")
+				return m.unknown("the metatable of a string or of the global variables")
 			}
 			switch protected := m.event(l.Get(1), "__metatable"); {
 			case protected != lua.LNil:
@@ -327,7 +328,8 @@ func (m *Machine) protected(args int) (thrown lua.LValue, failed bool) {
 	return e.Object, true
 }
 
-// pcall is Redis' own. Of an error that is a table it returns the text, and nil behind a table without one.
+// pcall is the pcall of Redis. For an error that is a table, it returns the field err if that is a
+// string or a number; otherwise the table and the field.
 func (m *Machine) pcall(l *lua.LState) int {
 	if l.GetTop() == 0 {
 		m.badArgument(1, "value")
@@ -389,7 +391,8 @@ func (m *Machine) xpcall(l *lua.LState) int {
 	return 2
 }
 
-// weak matches scripts with tables from which the garbage collector may remove entries.
+// weak reports whether a script may create weak tables, from which the garbage collector removes
+// entries.
 func weak(text string) bool { return strings.Contains(text, "__mode") }
 
 // mayHaveMetatables reports whether a script may give a table a metatable.

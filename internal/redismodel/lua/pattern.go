@@ -11,7 +11,8 @@ type matcher struct {
 	depth int
 }
 
-// capture is a part of the text; length is one of these when it is none (yet).
+// capture is a part of the string. Its length is captureOpen until its end is found, and
+// capturePosition for the capture of a position, ().
 type capture struct{ start, length int }
 
 const (

@@ -30,7 +30,7 @@ func refused(text string) string {
 	var (
 		s      = &scanner{text: text, line: 1}
 		prev   token
-		head   string // of a function: "function", then "("
+		head   string // in the head of a function: "function", then "("
 		braces []bool // whether a table may be the argument of a call
 		nested int    // how many brackets are open
 	)
@@ -46,7 +46,7 @@ func refused(text string) string {
 		case nested > mostNested:
 			return "a deeply nested Lua script"
 		case t.kind == '(' && head == "" && prev.called && t.line != prev.line:
-			return "a Lua call whose parenthesis is on a line of its own"
+			return "a Lua call whose opening parenthesis is on another line"
 		case t.kind == 'w':
 			t.called = !keywords[t.text]
 		case t.kind == 's':
@@ -128,7 +128,7 @@ func (s *scanner) next() (token, error) {
 	case strings.IndexByte("+-*/%^#=~<>(){}[];:,", c) >= 0:
 		s.at++
 	default:
-		err = errors.New("a byte of a Lua script that has no meaning")
+		err = errors.New("a byte that is not allowed in a Lua script")
 	}
 	t.text, t.line = s.text[start:s.at], s.line
 	return t, err
@@ -174,15 +174,15 @@ func (s *scanner) bracket() int {
 	return len(rest) - len(after)
 }
 
-// long passes a text in long brackets.
+// long skips a string or a comment in long brackets.
 func (s *scanner) long(level int) error {
 	signs := strings.Repeat("=", level)
 	inside, _, ok := strings.Cut(s.text[s.at+level+2:], "]"+signs+"]")
 	switch {
 	case !ok:
-		return errors.New("a Lua text without an end")
+		return errors.New("an unfinished Lua string or comment")
 	case strings.ContainsAny(inside, "\r\x00"):
-		return errors.New("a Lua text with a carriage return or a zero byte")
+		return errors.New("a Lua string or comment with a carriage return or a zero byte")
 	case level == 0 && strings.Contains(inside, "[["):
 		return errors.New("nested long brackets of Lua")
 	}
@@ -199,14 +199,14 @@ func (s *scanner) quoted(quote byte) error {
 			s.at++
 			return nil
 		case c == '\n', c == '\r', c == 0:
-			return errors.New("a Lua text with the end of a line, a carriage return or a zero byte")
+			return errors.New("a Lua string with a newline, a carriage return or a zero byte")
 		case c == '\\':
 			if err := s.escape(); err != nil {
 				return err
 			}
 		}
 	}
-	return errors.New("a Lua text without an end")
+	return errors.New("an unfinished Lua string")
 }
 
 // escape passes an escape sequence, except for its last byte.
@@ -218,7 +218,7 @@ func (s *scanner) escape() error {
 	case c == '\n':
 		s.line++
 	case c == '\r', c == 0:
-		return errors.New("a Lua text with a carriage return or a zero byte")
+		return errors.New("a Lua string with a carriage return or a zero byte")
 	case isDigit(c):
 		end := s.at
 		for end < len(s.text) && end < s.at+3 && isDigit(s.text[end]) {

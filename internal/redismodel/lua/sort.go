@@ -7,12 +7,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// sort is table.sort for lists of texts or of numbers. With a script's own order the result for equal elements depends
-// on the algorithm, so that is unknown.
+// sort is table.sort for lists of strings or of numbers. With a comparison function, the order of
+// equal elements depends on the algorithm, so that is unknown.
 func (m *Machine) sort(l *lua.LState) int {
 	t := m.tableArg(1)
 	if l.Get(2) != lua.LNil {
-		return m.unknown("the Lua function table.sort with an order")
+		return m.unknown("the Lua function table.sort with a comparison function")
 	}
 	all := make([]lua.LValue, m.listLen(t))
 	for i := range all {

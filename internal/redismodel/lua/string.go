@@ -10,7 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// longText is the longest text that a script may make with one call.
+// longText is the longest string, in bytes, that string.rep may return.
 const longText = 1 << 20
 
 func (m *Machine) stringLibrary() map[string]lua.LGFunction {
@@ -50,7 +50,7 @@ func (m *Machine) stringLibrary() map[string]lua.LGFunction {
 		"rep": func(l *lua.LState) int {
 			s, n := m.textArg(1), max(m.intArg(2), 0)
 			if n > longText || int64(len(s))*n > longText {
-				return m.unknown("a long text")
+				return m.unknown("the Lua function string.rep with a long result")
 			}
 			l.Push(lua.LString(strings.Repeat(s, int(n))))
 			return 1
@@ -331,7 +331,7 @@ func (m *Machine) format(f string) string {
 // directive writes one argument.
 func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 	width, _, _ := strings.Cut(flags, ".")
-	before := flags[:len(flags)-len(strings.TrimLeft(flags, "-+ #0"))] // the width
+	before := flags[:len(flags)-len(strings.TrimLeft(flags, "-+ #0"))] // the flags before the width
 	if strings.Contains(flags, "#") || len(flags) > 6 || strings.Contains(before, "0") && strings.Contains(before, "-") {
 		m.unknown("the Lua format %" + flags + string(verb))
 	}
@@ -355,7 +355,7 @@ func (m *Machine) directive(b *bytes.Buffer, flags string, verb byte, arg int) {
 		x := m.numberArg(arg)
 		m.noMinusZero(x)
 		if math.IsNaN(x) || math.IsInf(x, 0) && strings.ContainsAny(flags, "0+ ") {
-			m.unknown("the Lua format of a number that is none")
+			m.unknown("a Lua format of NaN or infinity")
 		}
 		if math.IsInf(x, 0) {
 			text := FormatG(x, 1)
@@ -436,7 +436,7 @@ func (m *Machine) tableLibrary() map[string]lua.LGFunction {
 			case 3:
 				i := m.intArg(2)
 				if i < 1 || i > int64(n)+1 {
-					return m.unknown("a place outside of a Lua list")
+					return m.unknown("a position outside of a Lua list")
 				}
 				for j := n; j >= int(i); j-- {
 					m.set(t, lua.LNumber(j+1), t.RawGetInt(j))

@@ -31,7 +31,7 @@ type given struct {
 	n int
 }
 
-// newTable returns a table made for entries of both kinds.
+// newTable returns an empty table with room for list elements (array) and other entries (hash).
 func (m *Machine) newTable(array, hash int) *lua.LTable {
 	t := m.l.CreateTable(array, hash)
 	if m.layouts != nil {
@@ -95,7 +95,8 @@ func (m *Machine) newIndex(l *lua.LState) int {
 	return 0
 }
 
-// next returns the entry after that of a key. Without a layout the order of two or more entries is unknown.
+// nextEntry returns the entry after that of a key, or the first one after nil. Without a layout,
+// the order of two or more entries is unknown.
 func (m *Machine) nextEntry(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	if a := m.layout(t); a != nil {
 		m.tell(a)
@@ -123,7 +124,7 @@ func (m *Machine) nextEntry(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	return k, v
 }
 
-// tell tells Redis the keys by whose hashes something was decided.
+// tell reports to Redis the keys whose hashes determined an order.
 func (m *Machine) tell(a *layout) {
 	for _, key := range a.placed() {
 		switch key := key.(type) {
@@ -150,8 +151,9 @@ func (m *Machine) listLen(t *lua.LTable) int {
 	return n
 }
 
-// The operators "table" and "fields" create a table and add to one. Their arguments are the sizes of a new table or the old
-// table, what to do, with one of these letters for each step, and the values.
+// The operator "table" creates a table, and "fields" adds to one. Their arguments are the two sizes
+// of the new table or else the table, a string of steps, one of these letters for each, and the
+// values.
 const (
 	listItem = 'l' // a value of the list
 	keyed    = 'k' // a key and its value
@@ -193,7 +195,8 @@ func (m *Machine) fields(t *lua.LTable, steps string, arg int) int {
 	return 1
 }
 
-// mostFields is how many arguments a call has that adds fields.
+// mostFields is the number of values after which a call of a constructor ends and another one
+// begins.
 const mostFields = 40
 
 // constructor is the constructor of a table while it is rewritten to calls.
@@ -203,10 +206,10 @@ type constructor struct {
 	first []ast.Expr
 	steps []byte
 	args  []ast.Expr
-	items int // of the list that are not stored yet
+	items int // list values that are not stored yet
 }
 
-// end ends the arguments of the present call.
+// end ends the current call. The next one gets its result.
 func (c *constructor) end(at ast.PositionHolder) {
 	c.table = call(at, c.name, slices.Concat(c.first, []ast.Expr{&ast.StringExpr{Value: string(c.steps)}}, c.args)...)
 	c.name, c.first, c.steps, c.args = "fields", []ast.Expr{c.table}, nil, nil
@@ -260,7 +263,7 @@ func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	return c.table
 }
 
-// positioned returns e if it has a line, or else otherwise.
+// positioned returns e if it has a line number, and otherwise the other argument.
 func positioned(e ast.Expr, otherwise ast.PositionHolder) ast.PositionHolder {
 	if e.Line() > 0 {
 		return e
@@ -289,8 +292,8 @@ func literal(key ast.Expr) bool {
 	return ok
 }
 
-// changedKey notes the variable that is the key of a field. Lua reads it after it has evaluated the value, and our calls
-// read it before.
+// changedKey notes a variable that is the key of a field, if the value may change it. Lua reads the
+// key after it has evaluated the value, and our calls read it before.
 func (r *rewriter) changedKey(f *ast.Field) {
 	if key, ok := f.Key.(*ast.IdentExpr); ok && !r.harmless(f.Value) {
 		r.keys = append(r.keys, key.Value)
