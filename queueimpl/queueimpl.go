@@ -69,7 +69,7 @@ type State struct {
 }
 
 // Queue is one client's view of all queues of one kind, by name. It is used by
-// one goroutine at a time.
+// one goroutine at a time. It may refuse some names and ids, such as long ones, with ErrBadCall.
 //
 // ErrEmpty, ErrLocked, ErrChanged, ErrLost and ErrBadCall are definite. Any other
 // error leaves the outcome open: commands may have been, or may yet be, executed.

@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/mutants/queues"
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/server"
@@ -295,6 +297,57 @@ func TestRules(t *testing.T) {
 				t.Errorf("the rule found nothing in queue %s", flawed[name].Name)
 			} else {
 				t.Log(err)
+			}
+		})
+	}
+}
+
+// TestRulesOnTheCatalogue checks rules on flawed and sound queues of the catalogue.
+func TestRulesOnTheCatalogue(t *testing.T) {
+	catalogue := map[string]queueimpl.Variant{}
+	for _, q := range queues.All() {
+		catalogue[q.Name] = q.Variant
+	}
+	s := opentest.Open(t, server.Spec{Target: "embedded"})
+	for _, tt := range []struct {
+		name   string
+		rule   func(context.Context, queueclient.Bench) error
+		sound  string
+		flawed []string
+	}{
+		{"attempts over days", AttemptsOverDays, "sound-letters", []string{"attempts-as-text", "attempts-for-ten-minutes"}},
+		{"reclaim is no attempt", ReclaimIsNoAttempt, "sound-claims-reclaims", []string{"reclaim-counts"}},
+		{"letter of the last", LetterOfLast, "sound-letters", []string{"letter-of-any-consumer", "letter-extended"}},
+		{"dead twice", DeadTwice, "sound-letters", []string{"letter-once-only"}},
+		{"extend of what is done", ExtendOfDone, "sound-claims", []string{"extend-of-what-is-done"}},
+		{"slow extends", SlowExtends, "sound-claims", []string{"extend-from-answer"}},
+		{"ack after a reclaim", AckAfterReclaim, "sound-claims-reclaims", []string{"reclaim-voids-receipt"}},
+		{"reclaims all", ReclaimsAll, "sound-claims-reclaims", []string{"reclaim-ends-ten"}},
+		{"request after an ack", RequestAfterAck, "sound-claims-journal", []string{"ack-forgets-request"}},
+		{"repeat of what is delayed", RepeatOfDelayed, "sound-claims", []string{"unique-among-due"}},
+		{"repeat of what has run out", RepeatOfRunOut, "sound-claims", []string{"unique-until-its-claim-ends"}},
+		{"state in order", StateInOrder, "sound-claims", []string{"state-newest-first"}},
+		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			try := func(name string) error {
+				v, ok := catalogue[name]
+				if !ok {
+					t.Fatalf("the catalogue has no queue %s", name)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), queueclient.Patience)
+				defer cancel()
+				return tt.rule(ctx, queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}.Noting(""))
+			}
+			if err := try(tt.sound); err != nil {
+				t.Errorf("%s was accused: %v", tt.sound, err)
+			}
+			for _, name := range tt.flawed {
+				err := try(name)
+				if w := new(suitetest.Breach); !errors.As(err, &w) {
+					t.Errorf("%s: %v; want a breach", name, err)
+				}
 			}
 		})
 	}

@@ -223,6 +223,15 @@ func (c *Client) Given(ctx context.Context, of variant.Property) ([]queueimpl.Ta
 	return c.Takes(ctx, of, 1, "a")
 }
 
+// Waiting is what a queue breaks that does not deliver a task that waits and is due: its promise of progress or, if it makes none,
+// the meaning of ErrEmpty.
+func (b Bench) Waiting() variant.Property {
+	if Keeps(b.Variant, variant.Progress) {
+		return variant.Progress
+	}
+	return TheInterface
+}
+
 // Lost reports tasks that were not delivered, any if ids is nil. If all of them wait in the queue, they
 // are not lost: the queue makes no progress with them.
 func (c *Client) Lost(ctx context.Context, ids []string, format string, args ...any) error {
@@ -231,10 +240,10 @@ func (c *Client) Lost(ctx context.Context, ids []string, format string, args ...
 	s, err := c.State(ctx, c.Name)
 	waits := IDsOf(s.Waiting)
 	gone := slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(waits, id) })
-	if err != nil || len(waits) == 0 || gone || !Keeps(c.Bench.Variant, variant.Progress) {
+	if err != nil || len(waits) == 0 || gone {
 		return suitetest.Broken(variant.NoLostTask, format, args...)
 	}
-	return suitetest.Broken(variant.Progress, "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
+	return suitetest.Broken(c.Bench.Waiting(), "%s; by its state it waits in the queue", fmt.Sprintf(format, args...))
 }
 
 // Done acknowledges tasks, where the queue wants that.

@@ -268,14 +268,37 @@ func (c *Client) PassesUntilDue(ctx context.Context, in []queueimpl.Task, after 
 	c.Bench.Passes(ctx, wait+20*time.Millisecond)
 }
 
-// Order checks that tasks of a queue that promises an order come in that of their ids, in which they were enqueued.
-type Order struct{ last string }
+// Order checks that tasks of a queue that promises an order come in the order in which they were enqueued. Tasks of one
+// call, or with the same due time, may come in any order. The zero value knows no tasks.
+type Order struct {
+	calls int
+	of    map[string]entered // by id
+	last  string
+}
+
+// entered is when a task was enqueued: by which call, and with which score.
+type entered struct {
+	call  int
+	score float64
+}
+
+// Entered notes the tasks that one call enqueued.
+func (o *Order) Entered(tasks []queueimpl.Task) {
+	if o.of == nil {
+		o.of = map[string]entered{}
+	}
+	o.calls++
+	for _, t := range tasks {
+		o.of[t.ID] = entered{o.calls, t.Score}
+	}
+}
 
 // Next checks the next tasks that were delivered.
 func (o *Order) Next(b Bench, tasks []queueimpl.Task) error {
 	for _, t := range tasks {
-		if t.ID < o.last && Keeps(b.Variant, variant.InOrder) {
-			return suitetest.Broken(variant.InOrder, "%q was delivered after %q, which was enqueued later", t.ID, o.last)
+		this, before := o.of[t.ID], o.of[o.last]
+		if o.last != "" && this.call < before.call && (this.score < before.score || this.score == 0) && Keeps(b.Variant, variant.InOrder) {
+			return suitetest.Broken(variant.InOrder, "%q (%f) was delivered after %q (%f), which was enqueued later", t.ID, this.score, o.last, before.score)
 		}
 		o.last = t.ID
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // entersMany enqueues up to most tasks in batches, fewer if calls are slow. It returns the size of a batch and the number of
-// tasks.
-func entersMany(ctx context.Context, c *queueclient.Client, most int) (batch, n int, _ error) {
+// tasks. order is told of each batch.
+func entersMany(ctx context.Context, c *queueclient.Client, most int, order *queueclient.Order) (batch, n int, _ error) {
 	const toEnter = 3500 * time.Millisecond
 	b := c.Bench
 	batch = b.Fits(ctx, 1000, 10, time.Second)
@@ -28,6 +28,8 @@ func entersMany(ctx context.Context, c *queueclient.Client, most int) (batch, n 
 			return batch, n, &suitetest.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", batch, err)}
 		} else if err != nil || len(in) != batch {
 			return batch, n, suitetest.Broken(variant.NoLostTask, "enqueue of %d tasks entered %d of them and answered %s, with %d in the queue", batch, len(in), queueclient.Say(err), n)
+		} else {
+			order.Entered(in)
 		}
 	}
 	return batch, n, nil
@@ -42,7 +44,7 @@ func FiveThousand(ctx context.Context, b queueclient.Bench) error { return inOne
 
 func inOnePop(ctx context.Context, b queueclient.Bench, most int) error {
 	c := b.Client()
-	_, n, err := entersMany(ctx, c, most)
+	_, n, err := entersMany(ctx, c, most, &queueclient.Order{})
 	if err != nil {
 		return err
 	}
@@ -84,8 +86,10 @@ func AllInOneCall(ctx context.Context, b queueclient.Bench) error {
 	}
 	c := b.Client()
 	ids := queueclient.Numbered(all)
-	if _, err := c.Enqueue(ctx, c.Name, ids...); timedOut(err) {
+	if in, err := c.Enqueue(ctx, c.Name, ids...); timedOut(err) {
 		return &suitetest.TooSlow{Why: fmt.Sprintf("enqueue of %d tasks answered %q", all, err)}
+	} else if err == nil && len(in) != all {
+		return suitetest.Broken(queueclient.TheInterface, "enqueue of %d new ids said that it entered %d of them", all, len(in))
 	} else if err != nil {
 		for some := range slices.Chunk(ids, smaller) {
 			if _, again := c.Enqueue(ctx, c.Name, some...); errors.Is(again, queueimpl.ErrBadCall) {
@@ -110,7 +114,8 @@ func AllInOneCall(ctx context.Context, b queueclient.Bench) error {
 func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 	const lasting, toTake = 4 * time.Second, 2500 * time.Millisecond
 	c := b.Client(func(o *queueimpl.Options) { o.Visibility = lasting })
-	batch, n, err := entersMany(ctx, c, 20_000)
+	var order queueclient.Order
+	batch, n, err := entersMany(ctx, c, 20_000, &order)
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,6 @@ func TwentyThousand(ctx context.Context, b queueclient.Bench) error {
 		return err
 	}
 	taken := map[string]bool{}
-	var order queueclient.Order
 	for start := time.Now(); len(taken) < n && time.Since(start) < toTake; {
 		got, err := c.Pop(ctx, c.Name, batch)
 		if timedOut(err) {

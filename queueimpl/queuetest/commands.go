@@ -262,7 +262,7 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 			err = calls[name]()
 		}
 		if err != nil {
-			return broken(variant.Progress, "the server forgot its scripts, and the %s, tried three times, answered %q", name, err)
+			return broken(b.Waiting(), "the server forgot its scripts, and the %s, tried three times, answered %q", name, err)
 		}
 	}
 	return stalledPops(ctx, b, (*interrupt.Line).ForgetScripts)
@@ -291,11 +291,11 @@ func stalledBeside(ctx context.Context, b bench, n, others int, prepare func(*in
 	now := ids
 	const after = 20 * time.Millisecond
 	var delayed []queueimpl.Task
-	if d, ok := c.Queue.(queueimpl.Delayer); ok { // some of them are moved when they are due
+	if can[queueimpl.Delayer](b.Variant) { // some of them are moved when they are due
 		now = ids[:1]
 		var err error
-		if delayed, err = d.EnqueueAfter(ctx, b.Queue, after, ids[1:]...); err != nil {
-			return broken(theInterface, "enqueue answered %q", err)
+		if delayed, err = c.EnterAfter(ctx, theInterface, after, ids[1:]...); err != nil {
+			return err
 		}
 	}
 	if _, err := c.Enqueue(ctx, b.Queue, now...); err != nil {

@@ -48,7 +48,7 @@ func parts(of time.Duration) []time.Duration {
 
 func delayOf(ctx context.Context, b bench, after time.Duration) error {
 	c := b.Client()
-	id := "delayed-by-" + after.String()
+	id := fmt.Sprintf("delayed-by-%d-ms", after.Milliseconds())
 	in, err := c.EnterAfter(ctx, variant.NotEarly, after, id)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
 func longClaims(ctx context.Context, b bench) error {
 	return b.Moved(shortTimes(ctx), func(b bench) error {
 		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour, 60 * 24 * time.Hour} {
-			if err := claimOf(ctx, b, "hidden-for-"+hidden.String(), hidden); err != nil {
+			if err := claimOf(ctx, b, fmt.Sprintf("hidden-for-%d-ms", hidden.Milliseconds()), hidden); err != nil {
 				return fmt.Errorf("with a visibility timeout of %v: %w", hidden, err)
 			}
 		}

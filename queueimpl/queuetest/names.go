@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,20 +104,30 @@ func namesAreOpaque(ctx context.Context, b bench) error {
 			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 		}
 	}
-	ids := func(i int) []string {
-		return []string{fmt.Sprintf("task-%d", i), "shared", "a:b", "b"}
+	same, err := b.Accepted(ctx, []string{"shared", "a:b", "b"})
+	if err != nil {
+		return err
 	}
+	ids := func(i int) []string { return append([]string{fmt.Sprintf("task-%d", i)}, same...) }
+	refused := map[string]bool{}
 	for i, name := range names {
 		on := *c
 		on.Name = name
 		if _, err := on.Enter(ctx, theInterface, ids(i)...); err != nil {
+			if _, err := on.Enqueue(ctx, name, ids(i)[0]); name != n && errors.Is(err, queueimpl.ErrBadCall) {
+				refused[name] = true
+				continue
+			}
 			return fmt.Errorf("with queues of similar names, in %q: %w", name, err)
 		}
 	}
 	for i, name := range names {
+		if refused[name] {
+			continue
+		}
 		on := *c
 		on.Name = name
-		tasks, err := on.All(ctx, 10, 4)
+		tasks, err := on.All(ctx, 10, len(ids(i)))
 		if err != nil && keeps(b.Variant, variant.NoLostTask) {
 			return broken(variant.NoLostTask, "with queues of similar names, the tasks in %q cannot be taken: %w", name, err)
 		}
@@ -237,6 +248,7 @@ func manyTasks(ctx context.Context, b bench) error {
 	}
 	producer, consumer := b.Client(), b.Client()
 	want := map[string]bool{}
+	var order queueclient.Order
 	for i := 0; i < tasks; {
 		var ids []string
 		for range 1 + i%50 {
@@ -244,11 +256,12 @@ func manyTasks(ctx context.Context, b bench) error {
 			want[ids[len(ids)-1]] = true
 			i++
 		}
-		if _, err := producer.Enter(ctx, variant.NoLostTask, ids...); err != nil {
+		in, err := producer.Enter(ctx, variant.NoLostTask, ids...)
+		if err != nil {
 			return err
 		}
+		order.Entered(in)
 	}
-	var order queueclient.Order
 	for round := 1; len(want) > 0; round++ {
 		got, err := consumer.Take(ctx, 1+round%40)
 		if err == nil {

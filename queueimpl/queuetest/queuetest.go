@@ -15,8 +15,8 @@
 //
 // A queue may leave Task.Attempt and Task.Score 0 where it does not know them. It may take empty
 // ids and the like, or refuse them. It may refuse calls with many ids, or pops of many tasks, with
-// [queueimpl.ErrBadCall]: the suite then makes several smaller ones. It may refuse other ids, too, for example long ones or those
-// with control characters, if it answers [queueimpl.ErrBadCall]. If the id of a dead letter is enqueued again, the
+// [queueimpl.ErrBadCall]: the suite then makes several smaller ones. It may refuse other ids and names, too, for example long
+// ones or those with control characters, if it answers [queueimpl.ErrBadCall]. If the id of a dead letter is enqueued again, the
 // queue may enter it, or ignore it as an id that is in the queue. A queue may overwrite repeated ids even if
 // Options.Overwrite is not set, as long as its Repeats says so, and may round delays up to whole seconds in the scores
 // that it returns.
@@ -75,6 +75,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -171,6 +172,10 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return renamed(b.Variant, err)
 	case <-time.After(patience + answer):
+		still := time.Since(b.Last().Since)
+		if d, answered := b.RoundTrip(); !answered || d > answer/50 || still < answer-nearly {
+			return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: its last call, %s, began %v ago, and a look at the queue takes %v", patience, answer, b.Last().What, still.Round(time.Millisecond), d.Round(time.Microsecond))}
+		}
 		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last().What, answer)
 	}
 }
@@ -242,6 +247,9 @@ func ignoresRepeats(v queueimpl.Variant) bool {
 
 func locked(v queueimpl.Variant) bool { return v.Locked }
 
+// inItsOrder tells the queues that promise to hand out tasks in order.
+func inItsOrder(v queueimpl.Variant) bool { return keeps(v, variant.InOrder) }
+
 // unlocked reports whether the clients of a queue need not wait for another client that was held
 // up, or died.
 func unlocked(v queueimpl.Variant) bool { return !v.Locked }
@@ -285,7 +293,7 @@ var rules = []rule{
 	{"after its attempts a task is a dead letter", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), deadLetter},
 	{"any number of claims that have run out come back", variant.NoLostTask, nil, lends, manyRunOut},
 	{"the journal tells what a request took", "", nil, can[queueimpl.Journaler], journalTells},
-	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], requestAgain},
+	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], queuecalls.RequestAgain},
 	{"concurrent clients lose nothing", variant.NoLostTask, nil, nil, crowdLosesNothing},
 	{"concurrent clients get nothing twice", "", nil, once, crowdGetsNothingTwice},
 	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, ignoresRepeats, copiesAtOnce},
@@ -368,7 +376,20 @@ var rules = []rule{
 	{"many receipts", variant.NoLostTask, nil, lends, manyReceipts},
 	{"a receipt is refused after a long time", variant.NoLostTask, nil, lends, oldReceipts},
 	{"a task whose claim has run out is there", variant.NoLostTask, nil, lends, ranOutIsThere},
-	{"ids are texts in the journal, too", variant.NoLostTask, nil, both(once, can[queueimpl.Journaler]), idsInJournal},
+	{"ids are texts in the journal, too", variant.NoLostTask, nil, both(once, can[queueimpl.Journaler]), queuecalls.IDsInJournal},
+	{"attempts are counted over hours and days", "", nil, lends, queuecalls.AttemptsOverDays},
+	{"an extend held up until its task is done", "", nil, both(unlocked, both(lends, can[queueimpl.Extender])), queuecalls.ExtendOfDone},
+	{"an ack after a reclaim", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.AckAfterReclaim},
+	{"one reclaim returns all claims that have run out", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.ReclaimsAll},
+	{"a request sent again after its tasks are done", "", nil, can[queueimpl.Journaler], queuecalls.RequestAfterAck},
+	{"a repeated id of a task that is not due", variant.OneEntryPerID, nil, both(ignoresRepeats, can[queueimpl.Delayer]), queuecalls.RepeatOfDelayed},
+	{"a repeated id of a task whose claim has run out", variant.OneEntryPerID, nil, both(lends, ignoresRepeats), queuecalls.RepeatOfRunOut},
+	{"an extended claim lasts until its end when answers are slow", "", nil, both(lends, can[queueimpl.Extender]), queuecalls.SlowExtends},
+	{"an id becomes a dead letter twice", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.DeadTwice},
+	{"a reclaim is no attempt", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.ReclaimIsNoAttempt},
+	{"a dead letter is its last consumer's", "", nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.LetterOfLast},
+	{"the state lists waiting tasks in their order", "", nil, inItsOrder, queuecalls.StateInOrder},
+	{"peek shows a delayed task that is due", "", nil, both(can[queueimpl.Peeker], can[queueimpl.Delayer]), queuecalls.PeekOfDelayed},
 	{"an entry that is overwritten while a call is held up", variant.NoLostTask, nil, both(unlocked, both(once, both(overwrites, can[queueimpl.Delayer]))), overwrittenMeanwhile},
 }
 

@@ -3,11 +3,9 @@ package queuetest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"oversell/queueimpl"
-	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
 
@@ -115,32 +113,6 @@ func ranOutIsThere(ctx context.Context, b bench) error {
 				return broken(variant.NoLostTask, "a consumer has a task until %v, it is %v, and nobody has popped since: the task does not wait, is not claimed, and is no dead letter", had[0].Until, c.Env.Clock.Now())
 			}
 			b.Passes(ctx, claim*3/4)
-		}
-	}
-	return nil
-}
-
-// idsInJournal: a journal returns unusual ids unchanged.
-func idsInJournal(ctx context.Context, b bench) error {
-	c := b.Client()
-	j := c.Queue.(queueimpl.Journaler)
-	ids, err := b.Accepted(ctx, b.SomeOf(ctx, queueclient.StrangeIDs, time.Second))
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		request := fmt.Sprint("request-", i)
-		if _, err := c.Enter(ctx, variant.NoLostTask, id); err != nil {
-			return err
-		}
-		for range 2 {
-			got, err := j.PopAs(ctx, c.Name, request, 1)
-			if err != nil || len(got) != 1 || got[0].ID != id {
-				return broken(variant.NoLostTask, "a pop under a request, sent twice, answered %q (%s); the queue held %q", idsOf(got), say(err), id)
-			}
-			if took, err := j.Popped(ctx, c.Name, request); err != nil || !slices.EqualFunc(took, got, same) {
-				return broken(variant.NoLostTask, "the journal says that a request took %q (%s); it took %q", idsOf(took), say(err), id)
-			}
 		}
 	}
 	return nil

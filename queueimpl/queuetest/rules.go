@@ -103,7 +103,7 @@ func upToCount(ctx context.Context, b bench) error {
 	if len(missing) > 0 {
 		return c.Lost(ctx, keysOf(missing), "of 5 tasks these were not delivered: %q", keysOf(missing))
 	}
-	return broken(variant.Progress, "%q were not delivered until the tasks before them had been acknowledged", without)
+	return broken(b.Waiting(), "%q were not delivered until the tasks before them had been acknowledged", without)
 }
 
 func inOrder(ctx context.Context, b bench) error {
@@ -299,6 +299,14 @@ func stateAddsUp(ctx context.Context, b bench) error {
 	if b.Variant.AtLeastOnce {
 		if err := c.Holds(ctx, theInterface, rest, idsOf(tasks)); err != nil {
 			return err
+		}
+		if s, err = c.State(ctx, c.Name); err != nil {
+			return broken(theInterface, "state answered %q", err)
+		}
+		for _, t := range s.Claimed {
+			if !slices.ContainsFunc(in, func(e queueimpl.Task) bool { return e.ID == t.ID && (e.Score == t.Score || t.Score == 0) }) {
+				return broken(theInterface, "the state has the claimed task %+v; %+v were entered", t, in)
+			}
 		}
 	}
 	if err := c.Done(ctx, tasks...); err != nil {
@@ -705,7 +713,7 @@ func deadLetter(ctx context.Context, b bench) error {
 		return nil // the id is there, as a dead letter
 	}
 	tasks, err := c.Takes(ctx, theInterface, 1, "a")
-	if err == nil && tasks[0].Attempt != 1 {
+	if err == nil && tasks[0].Attempt != 1 && tasks[0].Attempt != 0 {
 		err = broken(theInterface, "a dead letter's id, enqueued again, begins with attempt %d", tasks[0].Attempt)
 	}
 	return err
@@ -785,29 +793,6 @@ func journalTells(ctx context.Context, b bench) error {
 		},
 		func() error { return c.Journal(ctx, "request-3", nil) },
 	)
-}
-
-func requestAgain(ctx context.Context, b bench) error {
-	c := b.Client()
-	j := c.Queue.(queueimpl.Journaler)
-	if _, err := c.Enter(ctx, theInterface, "a", "b"); err != nil {
-		return err
-	}
-	var first []queueimpl.Task
-	for try := range 3 {
-		got, err := j.PopAs(ctx, c.Name, "request", 1)
-		if err != nil {
-			return broken(theInterface, "pop under a request answered %q", err)
-		}
-		if try == 0 {
-			first = got
-		}
-		if len(got) != 1 || !slices.EqualFunc(got, first, same) {
-			return broken(theInterface, "the request took %+v, and sent again %+v", first, got)
-		}
-	}
-	_, err := c.Takes(ctx, theInterface, 2, "b")
-	return err
 }
 
 // crowd lets producers and consumers work at once, and tells how often each task

@@ -22,16 +22,21 @@ import (
 type limits struct {
 	refundAsked atomic.Bool  // a refund, of a sale that does not refund
 	cut         atomic.Int64 // the longest time, in nanoseconds, after which the context of a call was over
+	moved       atomic.Int64 // when a call last began or returned, in nanoseconds since 1970
 	mu          sync.Mutex
 	orders      map[int]error // that ended in an error which is no declared answer, by quantity
 }
 
 // ended notes how long a call, or a series of them, had gone on if its context is over.
 func (l *limits) ended(ctx context.Context, start time.Time) {
+	l.moved.Store(time.Now().UnixNano())
 	if took := int64(time.Since(start)); ctx.Err() != nil && took > l.cut.Load() {
 		l.cut.Store(took) // two calls that end at once took about as long
 	}
 }
+
+// still returns for how long no call has begun or returned.
+func (l *limits) still() time.Duration { return time.Since(time.Unix(0, l.moved.Load())) }
 
 // failed notes an order that ended in an error which is no declared answer.
 func (l *limits) failed(quantity int, err error) {

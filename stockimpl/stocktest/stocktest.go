@@ -154,7 +154,11 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return err
 	case <-time.After(patience + answer):
-		return fmt.Errorf("a call has not returned %v after its context ended, which was after %v", answer, patience)
+		still := b.limits.still()
+		if d := b.roundTrip(); d > answer/50 || still < answer-nearly {
+			return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: no call began or returned for %v, and a look at the sale takes %v", patience, answer, still.Round(time.Millisecond), d.Round(time.Microsecond))}
+		}
+		return broken(theInterface, "a call has not returned %v after its context ended, which was after %v", answer, patience)
 	}
 }
 
@@ -359,6 +363,7 @@ type timedSale struct {
 func (s *timedSale) enter(ctx context.Context) (leave func()) {
 	start := time.Now()
 	s.since.Store(start.UnixNano())
+	s.limits.moved.Store(start.UnixNano())
 	return func() { s.since.Store(0); s.limits.ended(ctx, start) }
 }
 

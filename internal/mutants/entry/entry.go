@@ -13,12 +13,15 @@ type Entry struct {
 	Name string
 	// Mechanism describes the fault in a sentence; for a sound one, the unusual part.
 	Mechanism string
-	// Breaks are the promises of which a suite should name one; none for a sound one.
+	// Breaks are the promises, or Contract, of which a suite should name one; none for a sound one.
 	Breaks []variant.Property
 	// Source is the thread in which the bug was published, or the home of the library; empty if the mutant is ours. The
 	// code is always ours.
 	Source string
 }
+
+// Contract stands for the promises that every implementation makes: what the interface says.
+const Contract variant.Property = "contract"
 
 // New returns an entry.
 func New(name, mechanism string, breaks []variant.Property, source string) Entry {

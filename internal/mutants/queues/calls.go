@@ -27,7 +27,7 @@ func callMutants() []Queue {
 		{entry.New("ack-tidies-up", "an ack that finds the queue empty deletes its keys by a second command, and a task that was enqueued in between", lost, ""),
 			wrapped(func(q claims) queueimpl.Queue { return tidy{q} })},
 		{entry.New("extend-in-two-steps", "an extend looks whose claim it is, and prolongs the claim of whoever has the task by the next command", entry.Breaks(variant.EffectOnce, variant.NoLostTask), ""),
-			wrapped(func(q claims) queueimpl.Queue { return looksFirst{q} })},
+			wrapped(func(q claims) queueimpl.Queue { return looksFirst{q, " 'XX',"} })},
 		{entry.New("claims-ended-by-list", "a pop lists the claims that have run out, and ends each by a command of its own, whoever has the task by then", again, ""),
 			lending(func(s *queueScripts) { s.popBy = listThenEnd })},
 		{entry.New("overwrite-in-two-steps", "an id that is enqueued again is removed by one command and entered by the next", lost, ""),
@@ -139,7 +139,11 @@ func (q tidy) Ack(ctx context.Context, name string, t queueimpl.Task) error {
 	return nil
 }
 
-type looksFirst struct{ claims }
+// looksFirst extends a claim in two steps. only restricts the second one to claims that are there.
+type looksFirst struct {
+	claims
+	only string
+}
 
 // Extend implements queueimpl.Extender.
 func (q looksFirst) Extend(ctx context.Context, name string, t queueimpl.Task) (queueimpl.Task, error) {
@@ -149,7 +153,7 @@ func (q looksFirst) Extend(ctx context.Context, name string, t queueimpl.Task) (
 		return t, err
 	}
 	t.Until = start.Add(q.o.Visibility)
-	return t, q.run(ctx, `return redis.call('ZADD', KEYS[2], 'XX', score(now + ARGV[2]), ARGV[1])`, name, t.ID, q.o.Visibility.Microseconds()).Err()
+	return t, q.run(ctx, `return redis.call('ZADD', KEYS[2],`+q.only+` score(now + ARGV[2]), ARGV[1])`, name, t.ID, q.o.Visibility.Microseconds()).Err()
 }
 
 func listThenEnd(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {

@@ -201,6 +201,15 @@ func (q peeks) Peek(ctx context.Context, name string, count int) ([]queueimpl.Ta
 	return tasksIn(q.run(ctx, show, name, count, q.ahead.Microseconds()).StringSlice())
 }
 
+// reclaimAll is the sound script of a reclaim.
+const reclaimAll = `
+local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))
+for _, id in ipairs(late) do
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('ZADD', KEYS[1], string.match(redis.call('HGET', KEYS[3], id), '^%d+:([^:]+):'), id)
+end
+return #late`
+
 type reclaiming struct {
 	claims
 	forgets bool // errors
@@ -211,13 +220,7 @@ func (q reclaiming) Reclaim(ctx context.Context, name string) (int, error) {
 	if err := refuse(name == ""); err != nil {
 		return 0, err
 	}
-	n, err := q.run(ctx, `
-		local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))
-		for _, id in ipairs(late) do
-		  redis.call('ZREM', KEYS[2], id)
-		  redis.call('ZADD', KEYS[1], string.match(redis.call('HGET', KEYS[3], id), '^%d+:([^:]+):'), id)
-		end
-		return #late`, name).Int()
+	n, err := q.run(ctx, reclaimAll, name).Int()
 	if q.forgets {
 		err = nil
 	}
