@@ -17,7 +17,7 @@ var Levels = [][]string{
 	{"checker/linear", "checker/monitor/packtest", "lockimpl/lockcalls"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
 	{"stockimpl", "queueimpl", "idimpl", "dispatchimpl", "checker", "load", "faults"},
-	{"internal/mutants/sales", "internal/mutants/queues", "internal/inpieces", "queueimpl/queueclient"},
+	{"internal/mutants/sales", "internal/mutants/queues", "internal/inpieces", "queueimpl/queueclient", "stockimpl/stockmodel"},
 	{"scenarios", "system", "reports", "foreign", "internal/mutants"},
 	{"reports/page/chart"},
 	{"explore/rules", "explore/servers", "reports/text", "reports/page", "reports/ci", "reports/reportstest"},

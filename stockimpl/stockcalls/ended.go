@@ -5,6 +5,7 @@ import (
 
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -31,7 +32,7 @@ func Ended(of variant.Property, under string, over, s Shop) error {
 		err := c.do()
 		switch {
 		case errors.Is(err, stockimpl.ErrSoldOut), errors.Is(err, stockimpl.ErrStale), errors.Is(err, stockimpl.ErrRepeated):
-			return suitetest.Broken(of, "%s under %s answered %s, a declared answer; want success or another error", c.name, under, said(err))
+			return suitetest.Broken(of, "%s under %s answered %s, a declared answer; want success or another error", c.name, under, stockmodel.Said(err))
 		case errors.As(err, new(*suitetest.Breach)), errors.As(err, new(*suitetest.NotJudged)):
 			return err
 		}
@@ -42,7 +43,7 @@ func Ended(of variant.Property, under string, over, s Shop) error {
 		case has(at, left+c.adds):
 			left += c.adds
 		case err == nil || !has(at, left):
-			return suitetest.Broken(of, "%s under %s answered %s, and State says %v; want %d left, or an error and %d", c.name, under, said(err), at, left+c.adds, left)
+			return suitetest.Broken(of, "%s under %s answered %s, and State says %v; want %d left, or an error and %d", c.name, under, stockmodel.Said(err), at, left+c.adds, left)
 		}
 	}
 	return nil

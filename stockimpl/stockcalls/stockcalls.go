@@ -10,6 +10,7 @@ import (
 
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -71,16 +72,9 @@ func (h *Held) sellsOnce() (err error) {
 		sum += h.Pieces
 	}
 	if sum > h.Stock {
-		return suitetest.Broken(variant.NoOversell, "a buyer of %d pieces of %d was held up before command %d of its purchase until the time of reservations was over, and others had bought %d; then it was answered %s, and others bought %d more", h.Pieces, h.Stock, h.Command, sold, said(h.Answer()), more)
+		return suitetest.Broken(variant.NoOversell, "a buyer of %d pieces of %d was held up before command %d of its purchase until the time of reservations was over, and others had bought %d; then it was answered %s, and others bought %d more", h.Pieces, h.Stock, h.Command, sold, stockmodel.Said(h.Answer()), more)
 	}
 	return nil
-}
-
-func said(err error) string {
-	if err == nil {
-		return "success"
-	}
-	return fmt.Sprintf("%q", err)
 }
 
 // AllCameBack sells single pieces and then refunds them, for up to 1.5 s each, and then places one order for all pieces
@@ -123,7 +117,7 @@ func OrderForAll(s Shop, id, pieces int64, what string, declared func(error) boo
 	}
 	now, look := s.State()
 	if look != nil {
-		return fmt.Errorf("%s, and then an order for all %d answered %s, and State: %w", what, pieces, said(err), look)
+		return fmt.Errorf("%s, and then an order for all %d answered %s, and State: %w", what, pieces, stockmodel.Said(err), look)
 	}
-	return suitetest.Broken(variant.NoUndersell, "%s, and then an order for all %d answered %s; State says %v", what, pieces, said(err), now)
+	return suitetest.Broken(variant.NoUndersell, "%s, and then an order for all %d answered %s; State says %v", what, pieces, stockmodel.Said(err), now)
 }

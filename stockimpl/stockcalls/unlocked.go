@@ -2,6 +2,7 @@ package stockcalls
 
 import (
 	"oversell/internal/suitetest"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -23,7 +24,7 @@ func Unlocked(s Shop, refunds bool) error {
 			return suitetest.Broken(variant.Fencing, "state: %w", e)
 		}
 		if err == nil || now != before {
-			return suitetest.Broken(variant.Fencing, "%s without a lock, which has no token, came after an order with token 10: it was answered %s, and State says %v; want an error, and %v", what, said(err), now, before)
+			return suitetest.Broken(variant.Fencing, "%s without a lock, which has no token, came after an order with token 10: it was answered %s, and State says %v; want an error, and %v", what, stockmodel.Said(err), now, before)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"oversell/clock"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -130,11 +131,11 @@ func (y *buyer) againAfter(ctx context.Context, want error, got answered, call f
 
 // say quotes an answer.
 func say(err error) string {
-	switch {
-	case err == nil:
-		return "success"
-	case errors.As(err, new(*lasting)):
+	if errors.As(err, new(*lasting)) {
 		return fmt.Sprintf("%q, and so again and again for more than a second", err)
 	}
-	return fmt.Sprintf("%q", err)
+	return stockmodel.Said(err)
 }
+
+// declared tells whether an error says what the outcome is.
+func declared(err error) bool { return stockmodel.Declared(err) }

@@ -68,6 +68,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/server/opentest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -343,7 +344,7 @@ func (b bench) roundTrip() time.Duration {
 }
 
 // theInterface stands for what stockimpl.Sale itself demands.
-const theInterface variant.Property = "the contract of stockimpl.Sale"
+const theInterface = stockmodel.TheInterface
 
 // buyer is one client of one product, who shows a newer lock at each call.
 type buyer struct {

@@ -22,6 +22,7 @@ import (
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -655,13 +656,13 @@ func TestUnsaidReservations(t *testing.T) {
 // it again, but not if all its answers arrived.
 func TestUnheardAnswers(t *testing.T) {
 	for _, unheard := range []bool{false, true} {
-		c := call{order: order(1, 2), begun: 1, ended: 2, left: stockimpl.Unsaid, err: stockimpl.ErrRepeated, unheard: unheard}
-		m := &model{stock: 3, ids: true}
-		err := m.verdict([]call{c}, stockimpl.State{Left: 1, Sold: 2})
+		c := stockmodel.Call{Order: order(1, 2), Begun: 1, Ended: 2, Left: stockimpl.Unsaid, Err: stockimpl.ErrRepeated, Unheard: unheard}
+		m := &stockmodel.Model{Stock: 3, IDs: true}
+		err := m.Verdict([]stockmodel.Call{c}, stockimpl.State{Left: 1, Sold: 2})
 		if (err == nil) != unheard {
 			t.Errorf("with an answer that was lost: %t; the verdict is %v", unheard, err)
 		}
-		if err := m.verdict([]call{c}, stockimpl.State{Left: 3}); err == nil {
+		if err := m.Verdict([]stockmodel.Call{c}, stockimpl.State{Left: 3}); err == nil {
 			t.Errorf("with an answer that was lost: %t; an order that had no effect was told that it was counted, and nobody is accused", unheard)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockmodel"
 	"oversell/variant"
 )
 
@@ -74,7 +75,7 @@ func randomWalks(ctx context.Context, b bench) error {
 		all.Go(func() {
 			for ctx.Err() == nil && time.Now().Before(end) {
 				w := newWalk(b, envs, next.Add(1)-1)
-				w.model.tellsLeft = b.promises(variant.Linearizable) && !setsAside
+				w.model.TellsLeft = b.promises(variant.Linearizable) && !setsAside
 				err := w.run(ctx)
 				if ctx.Err() != nil && !errors.As(err, new(*suitetest.Breach)) {
 					return // another walk found something, or time is over
@@ -126,7 +127,7 @@ type walk struct {
 	seed   uint64
 	rand   *rand.Rand
 	fences *fences
-	model  *model
+	model  *stockmodel.Model
 	sizes  map[int64]int // of orders
 
 	opener  *buyer
@@ -134,7 +135,7 @@ type walk struct {
 
 	mu     sync.Mutex
 	events []string
-	calls  []call
+	calls  []stockmodel.Call
 }
 
 // walker is a client in a walk.
@@ -142,12 +143,12 @@ type walker struct {
 	*buyer
 	number int
 	line   *interrupt.Line
-	plan   []call
+	plan   []stockmodel.Call
 	// gate hands out where the client waits before a command.
 	gate chan chan interrupt.Action
 	done chan struct{}
 	dead atomic.Bool
-	now  call // under way
+	now  stockmodel.Call // under way
 	// unheard says that the answer of a command of the call under way was lost.
 	unheard atomic.Bool
 }
@@ -158,7 +159,7 @@ func (c *walker) gone() bool { return c != nil && c.dead.Load() }
 func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 	b.Product = fmt.Sprintf("%s-walk-%d", b.Product, seed)
 	w := &walk{b: b, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), fences: &fences{}, sizes: map[int64]int{}}
-	w.model = &model{stock: int64(1 + w.rand.IntN(3)), ids: b.promises(variant.OncePerOrder)}
+	w.model = &stockmodel.Model{Stock: int64(1 + w.rand.IntN(3)), IDs: b.promises(variant.OncePerOrder)}
 	for id := int64(1); id <= 4; id++ {
 		w.sizes[id] = 1 + w.rand.IntN(2)
 	}
@@ -169,11 +170,11 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
 		for n := range 1 + w.rand.IntN(2) {
 			id := int64(1 + w.rand.IntN(4))
-			if !w.model.ids { // each order comes once, and is refunded once
+			if !w.model.IDs { // each order comes once, and is refunded once
 				id = int64(10*c.number + n)
 				w.sizes[id] = 1 + w.rand.IntN(2)
 			}
-			c.plan = append(c.plan, call{refund: w.model.ids && w.rand.IntN(3) == 0 && b.noRefunds == nil, order: order(id, w.sizes[id])})
+			c.plan = append(c.plan, stockmodel.Call{Refund: w.model.IDs && w.rand.IntN(3) == 0 && b.noRefunds == nil, Order: order(id, w.sizes[id])})
 		}
 		w.clients = append(w.clients, c)
 	}
@@ -189,25 +190,25 @@ func (w *walk) note(format string, args ...any) int {
 }
 
 // do makes a call of a client and keeps its answer.
-func (w *walk) do(ctx context.Context, y *buyer, c call, by *walker) call {
+func (w *walk) do(ctx context.Context, y *buyer, c stockmodel.Call, by *walker) stockmodel.Call {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if by != nil {
 		by.unheard.Store(false)
 	}
-	c.begun = w.note("client %d calls %v", c.client, c)
-	if c.refund {
-		c.left, c.err = y.sale.Refund(ctx, c.order, y.lock())
+	c.Begun = w.note("client %d calls %v", c.Client, c)
+	if c.Refund {
+		c.Left, c.Err = y.sale.Refund(ctx, c.Order, y.lock())
 	} else {
-		c.left, c.err = y.sale.Buy(ctx, c.order, y.lock())
+		c.Left, c.Err = y.sale.Buy(ctx, c.Order, y.lock())
 	}
-	c.open = !declared(c.err) || by.gone()
-	c.unheard = by != nil && by.unheard.Load()
+	c.Open = !declared(c.Err) || by.gone()
+	c.Unheard = by != nil && by.unheard.Load()
 	if !by.gone() {
-		c.ended = w.note("client %d's %v is answered %s", c.client, c, c.answer())
+		c.Ended = w.note("client %d's %v is answered %s", c.Client, c, c.Answer())
 	}
-	if c.open {
-		c.ended = never
+	if c.Open {
+		c.Ended = stockmodel.Never
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,12 +218,12 @@ func (w *walk) do(ctx context.Context, y *buyer, c call, by *walker) call {
 
 // run walks once, and judges.
 func (w *walk) run(ctx context.Context) error {
-	if err := w.opener.sale.Open(ctx, w.model.stock); err != nil {
-		return fmt.Errorf("open %q with %d pieces: %w", w.b.Product, w.model.stock, err)
+	if err := w.opener.sale.Open(ctx, w.model.Stock); err != nil {
+		return fmt.Errorf("open %q with %d pieces: %w", w.b.Product, w.model.Stock, err)
 	}
 	for id := range int64(w.rand.IntN(3)) {
-		if w.model.ids {
-			w.do(ctx, w.opener, call{order: order(id+1, w.sizes[id+1])}, nil)
+		if w.model.IDs {
+			w.do(ctx, w.opener, stockmodel.Call{Order: order(id+1, w.sizes[id+1])}, nil)
 		}
 	}
 	for _, c := range w.clients {
@@ -241,7 +242,7 @@ func (w *walk) run(ctx context.Context) error {
 	}
 	w.sendAgain(ctx)
 	for id := int64(100); id < 110; id++ { // sell what is left
-		if w.do(ctx, w.opener, call{client: 0, order: order(id, 1)}, nil).err != nil {
+		if w.do(ctx, w.opener, stockmodel.Call{Client: 0, Order: order(id, 1)}, nil).Err != nil {
 			break
 		}
 	}
@@ -249,7 +250,7 @@ func (w *walk) run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	err = w.model.verdict(w.calls, final)
+	err = w.model.Verdict(w.calls, final)
 	if v := new(suitetest.Breach); errors.As(err, &v) {
 		return w.shown(v)
 	}
@@ -261,11 +262,11 @@ func (w *walk) run(ctx context.Context) error {
 func (w *walk) follow(ctx context.Context, c *walker) {
 	defer close(c.done)
 	for _, next := range c.plan {
-		next.client = c.number
+		next.Client = c.number
 		c.now = next
 		got := w.do(ctx, c.buyer, next, c)
-		if !w.model.ids && w.b.noRefunds == nil && got.err == nil && !c.dead.Load() && next.order.Quantity == 1 {
-			next.refund = true
+		if !w.model.IDs && w.b.noRefunds == nil && got.Err == nil && !c.dead.Load() && next.Order.Quantity == 1 {
+			next.Refund = true
 			c.now = next
 			w.do(ctx, c.buyer, next, c)
 		}
@@ -365,16 +366,16 @@ func (w *walk) act(c *walker, turn chan interrupt.Action) {
 // sendAgain sends again, by another client, what was stale or has an open outcome: the caller, or
 // a clean-up job, would do so.
 func (w *walk) sendAgain(ctx context.Context) {
-	if !w.model.ids {
+	if !w.model.IDs {
 		return
 	}
 	for _, c := range slices.Clone(w.calls) {
-		if !c.open && !errors.Is(c.err, stockimpl.ErrStale) {
+		if !c.Open && !errors.Is(c.Err, stockimpl.ErrStale) {
 			continue
 		}
 		for tries := 0; tries < 20; tries++ {
-			again := call{refund: c.refund, order: c.order}
-			if err := w.do(ctx, w.opener, again, nil).err; !errors.Is(err, stockimpl.ErrStale) {
+			again := stockmodel.Call{Refund: c.Refund, Order: c.Order}
+			if err := w.do(ctx, w.opener, again, nil).Err; !errors.Is(err, stockimpl.ErrStale) {
 				break
 			}
 			_ = (clock.Real{}).Sleep(ctx, time.Millisecond)
@@ -395,6 +396,6 @@ func (w *walk) shown(v *suitetest.Breach) error {
 	for i, e := range w.events {
 		fmt.Fprintf(&text, "\n  %3d. %s", i+1, e)
 	}
-	v.How = fmt.Errorf("%w. What happened, with a stock of %d (client 0 opens the sale, and sells what is left in the end; OVERSELL_SEED=%d tries this walk first):%s", v.How, w.model.stock, w.seed, text.String())
+	v.How = fmt.Errorf("%w. What happened, with a stock of %d (client 0 opens the sale, and sells what is left in the end; OVERSELL_SEED=%d tries this walk first):%s", v.How, w.model.Stock, w.seed, text.String())
 	return v
 }
