@@ -1,6 +1,14 @@
 package alike
 
 import (
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"hash/adler32"
+	"hash/crc32"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +41,7 @@ func TestTokens(t *testing.T) {
 
 // TestNames checks that no name occurs twice: a lock would rightly refuse the second one.
 func TestNames(t *testing.T) {
-	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order"), Numbers("an-order")} {
+	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order"), Numbers("an-order"), SameChecksum("an-order")} {
 		seen := map[string]bool{}
 		for _, name := range names {
 			if seen[name] {
@@ -60,6 +68,37 @@ func TestNumbers(t *testing.T) {
 	for _, name := range Numbers("another-order") {
 		if slices.Contains(Numbers("an-order"), name) {
 			t.Errorf("%q belongs to two names", name)
+		}
+	}
+}
+
+// TestColliding checks that the numbers of each pair collide, behind a prefix where that is said.
+func TestColliding(t *testing.T) {
+	times := func(factor, sum uint32) func([]byte) uint32 {
+		return func(text []byte) uint32 {
+			sum := sum
+			for _, c := range text {
+				sum = sum*factor + uint32(c)
+			}
+			return sum
+		}
+	}
+	hashed := func(h hash.Hash) func([]byte) uint32 {
+		return func(text []byte) uint32 { h.Reset(); h.Write(text); return binary.BigEndian.Uint32(h.Sum(nil)) }
+	}
+	checksums := []func([]byte) uint32{
+		crc32.ChecksumIEEE, hashed(crc32.New(crc32.MakeTable(crc32.Castagnoli))), adler32.Checksum, times(31, 0), times(33, 5381),
+		hashed(fnv.New32()), hashed(fnv.New32a()), hashed(md5.New()), hashed(sha1.New()), hashed(sha256.New()),
+	}
+	for i, p := range Colliding {
+		for j, prefix := range []string{"", "{an-order}-"} {
+			if i >= samePrefix && j > 0 {
+				break
+			}
+			sum := func(n int64) uint32 { return checksums[i]([]byte(prefix + strconv.FormatInt(n, 10))) }
+			if p[0] == p[1] || sum(p[0]) != sum(p[1]) {
+				t.Errorf("pair %d after %q: %d and %d do not collide", i, prefix, p[0], p[1])
+			}
 		}
 	}
 }

@@ -50,6 +50,8 @@ func inputMutants() []Lock {
 				}
 				return name
 			})},
+		{Entry: entry.New("names-by-crc32", "names are kept by a checksum of 32 bits", progress, ""),
+			Variant: written(func(name string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(name))) })},
 		{Entry: entry.New("sound-key-of-token", "each token has a key that says which lock it holds, so it can hold one at a time", nil, ""), Variant: of(registered())},
 		{Entry: entry.New("sound-deadline", "the value is the end of the lease in whole milliseconds of the server's clock, and the token", nil, ""), Variant: of(deadlines())},
 		{Entry: entry.New("sound-rename", "a key named by the token is written, and renamed to that of the lock if there is none", nil, ""), Variant: of(steps{attempt: rename})},

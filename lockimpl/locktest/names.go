@@ -20,6 +20,7 @@ func namesAreIndependent(b *bench) error {
 		{"similar names", similarNames},
 		{"names beside a separator", namesApart(alike.Separated, "that differ from it beside a separator or in the separator only")},
 		{"names spelled alike", namesApart(alike.Spelled, "that differ from it as paths, in escapes, in single bytes or at their ends only")},
+		{"names with one checksum", namesApart(alike.SameChecksum, "that have the same checksum as another")},
 		{"many names", manyNames},
 		{"two locks of one client", twoOfOne},
 	})

@@ -320,7 +320,7 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"letter of the last", LetterOfLast, "sound-letters", []string{"letter-of-any-consumer", "letter-extended"}},
 		{"dead twice", DeadTwice, "sound-letters", []string{"letter-once-only"}},
 		{"extend of what is done", ExtendOfDone, "sound-claims", []string{"extend-of-what-is-done"}},
-		{"slow extends", SlowExtends, "sound-claims", []string{"extend-from-answer"}},
+		{"slow extends", SlowExtends, "sound-claims", []string{"lent-extend-from-answer"}},
 		{"ack after a reclaim", AckAfterReclaim, "sound-claims-reclaims", []string{"reclaim-voids-receipt"}},
 		{"reclaims all", ReclaimsAll, "sound-claims-reclaims", []string{"reclaim-ends-ten"}},
 		{"request after an ack", RequestAfterAck, "sound-claims-journal", []string{"ack-forgets-request"}},

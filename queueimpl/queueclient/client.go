@@ -36,6 +36,8 @@ type Bench struct {
 	Variant queueimpl.Variant
 	// commands is how many commands the longest call has; 0 if that was not measured.
 	commands int
+	// unseen says that the calls that were measured sent none through Env.Redis.
+	unseen bool
 	// last is the call that was made last, for the case that it does not return.
 	last *atomic.Pointer[Call]
 }

@@ -37,6 +37,9 @@
 // field of a hash. The suite does not remove what its rules write; give it a server of its own, or put a number that
 // differs from run to run into [Bench.Queue].
 //
+// In some rules a client is held up, or loses a command or an answer. That is done to commands that are sent through
+// Env.Redis. If a queue sends none there, but by a client of its own at Env.Addr, these rules are skipped.
+//
 // For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
 // afterwards.
 //
@@ -356,6 +359,7 @@ var rules = []rule{
 	{"an id that is enqueued again while a client has its task", variant.NoLostTask, nil, both(unlocked, lends), queuecalls.ClaimedAgain},
 	{"a repeated id among many", variant.OneEntryPerID, nil, ignoresRepeats, queuecalls.RepeatsAmongMany},
 	{"many requests", "", nil, can[queueimpl.Journaler], queueload.ManyRequests},
+	{"ids and names with one checksum", variant.NoLostTask, nil, once, queuecalls.SameChecksums},
 	{"long ids", variant.NoLostTask, nil, once, queueload.LongIDs},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
 	{writesMayFail, "", nil, unlocked, writesFail},

@@ -176,3 +176,21 @@ func TestNamedPromise(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseenCommands checks that a rule which interrupts commands does not judge a queue whose commands the suite does not see.
+func TestUnseenCommands(t *testing.T) {
+	hidden, _ := queueimpl.Find("reliable")
+	reliable := hidden.New
+	hidden.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
+		env.Redis = []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: env.Redis[0].(*redis.Client).Options().Addr})}
+		return reliable(env, o)
+	}
+	o := newBench(t)
+	b := bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: hidden}.Measured(t.Context())
+	if err := find(t, "a consumer that dies between two commands").try(t.Context(), b); !errors.As(err, new(*suitetest.NotJudged)) {
+		t.Errorf("the rule says %v; want that it does not judge", err)
+	}
+	if err := find(t, "pops up to count").try(t.Context(), b); err != nil {
+		t.Errorf("a rule that interrupts nothing: %v", err)
+	}
+}

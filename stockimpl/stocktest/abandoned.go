@@ -9,9 +9,9 @@ import (
 	"oversell/stockimpl/stockcalls"
 )
 
-// manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of a
-// hundred, but an order that needs the pieces of all must not be refused as sold out for that.
-const manyAbandoned = 150
+// manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of
+// hundreds, but an order that needs the pieces of all must not be refused as sold out for that.
+const manyAbandoned = 550
 
 // abandoned is a sale whose pieces are all set aside for buyers that died.
 type abandoned struct {

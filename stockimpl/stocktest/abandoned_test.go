@@ -40,7 +40,7 @@ func TestManyAbandoned(t *testing.T) {
 			t.Errorf("the rule accuses a sale that takes %s: %v", what, err)
 		}
 	}
-	const says = "150 buyers died, for each of whom 1 piece of 150 was set aside, the time of reservations passed, and then an order for all 150 answered \"sold out\""
+	const says = "550 buyers died, for each of whom 1 piece of 550 was set aside, the time of reservations passed, and then an order for all 550 answered \"sold out\""
 	if err := r.check(t.Context(), newBenchOf(newBench(t), hasty)); err == nil || !strings.Contains(err.Error(), "no-undersell is broken: "+says) {
 		t.Errorf("the rule says %v; want %q", err, says)
 	}

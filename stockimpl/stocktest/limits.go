@@ -11,6 +11,7 @@ import (
 
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
+	"oversell/stockimpl"
 	"oversell/variant"
 )
 
@@ -24,7 +25,7 @@ type limits struct {
 	cut         atomic.Int64 // the longest time, in nanoseconds, after which the context of a call was over
 	moved       atomic.Int64 // when a call last began or returned, in nanoseconds since 1970
 	mu          sync.Mutex
-	orders      map[int]error // that ended in an error which is no declared answer, by quantity
+	orders      map[stockimpl.Order]error // that ended in an error which is no declared answer
 }
 
 // ended notes how long a call, or a series of them, had gone on if its context is over.
@@ -39,13 +40,13 @@ func (l *limits) ended(ctx context.Context, start time.Time) {
 func (l *limits) still() time.Duration { return time.Since(time.Unix(0, l.moved.Load())) }
 
 // failed notes an order that ended in an error which is no declared answer.
-func (l *limits) failed(quantity int, err error) {
+func (l *limits) failed(o stockimpl.Order, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.orders == nil {
-		l.orders = map[int]error{}
+		l.orders = map[stockimpl.Order]error{}
 	}
-	l.orders[quantity] = err
+	l.orders[o] = err
 }
 
 // beyond returns why a rule that found a breach cannot judge the sale: the sale does not do what the rule needs. It is
@@ -61,9 +62,15 @@ func (b bench) beyond(ctx context.Context, found error) string {
 	orders := b.limits.orders
 	b.limits.orders = nil
 	b.limits.mu.Unlock()
-	for quantity, answer := range orders {
-		if quantity > 1 && strings.Contains(found.Error(), strings.Trim(say(answer), `"`)) && b.refusesOrders(ctx, quantity) {
-			return fmt.Sprintf("the sale takes no order of %d pieces (%v)", quantity, answer)
+	for o, answer := range orders {
+		if !strings.Contains(found.Error(), strings.Trim(say(answer), `"`)) {
+			continue
+		}
+		switch {
+		case o.Quantity > 1 && b.refusesOrders(ctx, o.Quantity):
+			return fmt.Sprintf("the sale takes no order of %d pieces (%v)", o.Quantity, answer)
+		case (o.ID < 1 || o.ID >= largeID) && b.refusesID(ctx, o.ID):
+			return fmt.Sprintf("the sale takes no order with the number %d (%v)", o.ID, answer)
 		}
 	}
 	return ""
@@ -91,6 +98,19 @@ func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
 	}
 	buy := func(id int64, pieces int) error { _, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); return err }
 	return buy(1, 1) == nil && unsupported(func() error { return buy(2, quantity) })
+}
+
+// largeID is a number from which on a sale may take no orders: all smaller ones have six digits at most.
+const largeID = 1_000_000
+
+// refusesID reports whether the sale takes order 1, but none with this number.
+func (b bench) refusesID(ctx context.Context, id int64) bool {
+	y, unsupported, err := b.counted(ctx, fmt.Sprintf("%s-number-%d", b.Product, uint64(id)), 3)
+	if err != nil {
+		return false
+	}
+	buy := func(id int64) error { _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); return err }
+	return buy(1) == nil && unsupported(func() error { return buy(id) })
 }
 
 // works reports why a sale cannot be opened, or does not accept a first purchase: then every rule would fail.

@@ -196,6 +196,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 		}
 	}
 	if crowd != nil {
+		crowd.y.b.Reserves = time.Second
 		return crowd.comesBack(ctx)
 	}
 	return nil

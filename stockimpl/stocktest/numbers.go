@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"oversell/internal/alike"
 	"oversell/stockimpl"
 	"oversell/variant"
 )
@@ -30,6 +31,9 @@ func alikeIDs() []int64 {
 // manyIDs buys by orders of all these numbers, each of which counts once.
 func manyIDs(ctx context.Context, b bench) error {
 	ids := alikeIDs()
+	for _, pair := range alike.Colliding {
+		ids = append(ids, pair[:]...)
+	}
 	y, err := opened(ctx, b, b.Product, int64(len(ids)))
 	if err != nil {
 		return err

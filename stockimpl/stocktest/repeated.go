@@ -23,29 +23,37 @@ import (
 // reaped is how long the suite waits for what a dead buyer left to be cleared away by others.
 const reaped = 2500 * time.Millisecond
 
-// manyDead has buyers of one product die one after the other. Others buy what is left, at once and
-// after a while, and then the orders of the dead come again.
-func manyDead(ctx context.Context, b bench) error {
-	const stock, dead = 25, 10
-	return b.eachOpened(ctx, stock, bothWays, func(y *buyer, n int, a interrupt.Action) error {
+// manyDead has ten buyers of one product die one after the other.
+func manyDead(ctx context.Context, b bench) error { return b.allDie(ctx, 25, 10, bothWays) }
+
+// crowdDies is manyDead with so many buyers that a count of orders under way, which the dead leave as it is, reaches any
+// limit that a sale may have.
+func crowdDies(ctx context.Context, b bench) error {
+	return b.allDie(ctx, 300, 270, []interrupt.Action{interrupt.LoseReply})
+}
+
+// allDie has dead buyers of one product die one after the other. Others buy what is left, at once and after a while, and
+// then the orders of the dead come again.
+func (b bench) allDie(ctx context.Context, stock, dead int, actions []interrupt.Action) error {
+	return b.eachOpened(ctx, int64(stock), actions, func(y *buyer, n int, a interrupt.Action) error {
 		b, f := y.b, y.fences
 		env := b.Env()
 		b.practise(ctx, env, b.Product)
-		for id := int64(1); id <= dead; id++ {
+		for id := int64(1); id <= int64(dead); id++ {
 			own, line := interrupt.On(env)
 			c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: f}
 			if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
 				return nil
 			}
 		}
-		sold, err := y.sellsOut(ctx, 100, stock)
+		sold, err := y.sellsOut(ctx, 1000, stock)
 		if err != nil {
 			return fmt.Errorf("after %d buyers died in their purchases: %w", dead, err)
 		}
 		if (clock.Real{}).Sleep(ctx, reaped) != nil {
 			return context.Cause(ctx)
 		}
-		later, err := y.sellsOut(ctx, 1000, stock)
+		later, err := y.sellsOut(ctx, 2000, stock)
 		if err != nil {
 			return fmt.Errorf("%v after %d buyers died in their purchases: %w", reaped, dead, err)
 		}
@@ -61,7 +69,7 @@ func manyDead(ctx context.Context, b bench) error {
 			return nil
 		}
 		stands := 0
-		for id := int64(1); id <= dead; id++ {
+		for id := int64(1); id <= int64(dead); id++ {
 			switch err := y.decided(ctx, id, 1); {
 			case err == nil, errors.Is(err, stockimpl.ErrRepeated):
 				stands++
@@ -71,7 +79,9 @@ func manyDead(ctx context.Context, b bench) error {
 				return broken(theInterface, "%s; order %d of the dead, sent again, was answered %s; want success, %q or %q", what, id, say(err), stockimpl.ErrRepeated, stockimpl.ErrSoldOut)
 			}
 		}
-		switch {
+		switch at, err := y.sale.State(ctx); {
+		case err == nil && (at.Left < 0 || at.Sold > int64(stock)):
+			return broken(variant.NoOversell, "%s; sent again, %d orders of the dead were told that they stand, and State says %v", what, stands, at)
 		case total+stands > stock && later == 0:
 			return broken(variant.OncePerOrder, "%s; sent again, %d orders of the dead were told that they stand", what, stands)
 		case total+stands > stock:
@@ -154,7 +164,7 @@ func (b bench) twoReap(ctx context.Context, n, m int, wait time.Duration) error 
 func largerOrders(ctx context.Context, b bench) error {
 	var cases []stalling
 	small := b.sends(ctx, 2)
-	for _, pieces := range []int{11, 25, 150} {
+	for _, pieces := range []int{11, 25, 150, 1001} {
 		if sent := b.sends(ctx, pieces); sent != small {
 			for n := 1; n <= min(sent+1, most); n++ {
 				cases = append(cases, stalling{n: n, i: everything, stock: pieces + 15, pieces: pieces})

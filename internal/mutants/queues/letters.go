@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"regexp"
 	"slices"
 	"time"
@@ -140,7 +141,33 @@ redis.call('HSET', KEYS[3], id, n + 1 .. rest)`)
 `)
 				s.enqueue = entry.Changed(s.enqueue, `if not there or`, `if not there or redis.call('SREM', KEYS[5] .. ':free', id) == 1 or`)
 			})},
-		{entry.New("extend-from-answer", "the end of an extended claim is counted from when the answer is there, and the server counts from before", entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""),
+		{entry.New("ids-by-crc32", "that an id is there is noted under a checksum of 32 bits, so that another id may be ignored", entry.Breaks(variant.NoLostTask, variant.OneEntryPerID), ""),
+			lending(func(s *queueScripts) {
+				s.enqueueBy = func(ctx context.Context, q *queue, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
+					var entered []queueimpl.Task
+					plain := *q
+					plain.enqueueBy = nil
+					for _, id := range ids {
+						key := fmt.Sprintf("%s:%08x", name, crc32.ChecksumIEEE([]byte(id)))
+						holder, err := q.redis().HGet(ctx, "Checksums", key).Result()
+						if err == nil && holder != id {
+							if s, err := plain.State(ctx, name); err == nil && slices.ContainsFunc(slices.Concat(s.Waiting, s.Claimed), func(t queueimpl.Task) bool { return t.ID == holder }) {
+								continue
+							}
+						}
+						if err := q.redis().HSet(ctx, "Checksums", key, id).Err(); err != nil {
+							return entered, err
+						}
+						in, err := plain.enter(ctx, name, after, []string{id})
+						if err != nil {
+							return entered, err
+						}
+						entered = append(entered, in...)
+					}
+					return entered, nil
+				}
+			})},
+		{entry.New("lent-extend-from-answer", "the end of an extended claim is counted from when the answer is there, and the server counts from before", entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""),
 			wrapped(func(q claims) queueimpl.Queue { return extendsFromAnswer{q} })},
 		{entry.New("state-newest-first", "the state lists what waits from the latest to the first", contract, ""),
 			lending(func(s *queueScripts) {

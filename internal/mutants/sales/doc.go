@@ -17,7 +17,7 @@ type Sale struct {
 
 // All returns all sales.
 func All() []Sale {
-	all := slices.Concat(saleMutants(), moreSaleMutants(), trialMutants(), limitMutants(), soundSales(), moreSoundSales(), soundInTrials())
+	all := slices.Concat(saleMutants(), moreSaleMutants(), trialMutants(), limitMutants(), crowdedMutants(), soundSales(), moreSoundSales(), soundInTrials(), soundCrowded())
 	for i := range all {
 		s := &all[i]
 		s.Variant.Name, s.Variant.Summary, s.Variant.Source = s.Name, s.Mechanism, s.Source

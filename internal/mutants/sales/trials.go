@@ -180,25 +180,30 @@ redis.call('HSET', KEYS[2], ARGV[1], 'refunded:' .. pieces)`, `if redis.call('ZA
 				redis.call('INCRBY', KEYS[3], ARGV[2])`)
 			})},
 		{entry.New("large-orders-in-parts", "an order for more than ten is taken ten at a time, and what was taken is given back if there is too little", entry.Breaks(variant.NoUndersell), ""),
-			counting(func(s *saleSteps) {
-				take := func(ctx context.Context, s *sale, pieces int, l lockimpl.Lock) (int64, error) {
-					return s.script(ctx, countLua, stockimpl.Order{Quantity: pieces}, l)
-				}
-				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (left int64, err error) {
-					for took := 0; took < o.Quantity; took += 10 {
-						if left, err = take(ctx, s, min(10, o.Quantity-took), l); err != nil {
-							if took > 0 && errors.Is(err, stockimpl.ErrSoldOut) {
-								_ = s.redis().IncrBy(ctx, s.of(s.product)[0], int64(took)).Err()
-							}
-							return 0, err
-						}
+			counting(inParts(10))},
+	}
+}
+
+// inParts has orders taken some pieces at a time.
+func inParts(size int) func(*saleSteps) {
+	return func(s *saleSteps) {
+		take := func(ctx context.Context, s *sale, pieces int, l lockimpl.Lock) (int64, error) {
+			return s.script(ctx, countLua, stockimpl.Order{Quantity: pieces}, l)
+		}
+		s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (left int64, err error) {
+			for took := 0; took < o.Quantity; took += size {
+				if left, err = take(ctx, s, min(size, o.Quantity-took), l); err != nil {
+					if took > 0 && errors.Is(err, stockimpl.ErrSoldOut) {
+						_ = s.redis().IncrBy(ctx, s.of(s.product)[0], int64(took)).Err()
 					}
-					return left, nil
+					return 0, err
 				}
-				s.refundBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
-					return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
-				}
-			})},
+			}
+			return left, nil
+		}
+		s.refundBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+			return s.redis().IncrBy(ctx, s.of(s.product)[0], int64(o.Quantity)).Result()
+		}
 	}
 }
 

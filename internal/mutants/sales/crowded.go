@@ -1,0 +1,139 @@
+package sales
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"strconv"
+
+	"oversell/internal/mutants/entry"
+	"oversell/lockimpl"
+	"oversell/stockimpl"
+	"oversell/variant"
+)
+
+// crowdedMutants show their flaw when hundreds of buyers die, or when one is held up around the last piece.
+func crowdedMutants() []Sale {
+	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
+	return []Sale{
+		{entry.New("flag-set-late", "the buyer of the last piece sets a flag that says that all is sold by a second command, which may come after a refund has cleared it", under, ""),
+			selling(func(s *saleSteps) {
+				flag := func(s *sale) string { return "Flag:" + s.product }
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					if out, err := s.redis().Exists(ctx, flag(s)).Result(); err != nil || out == 1 {
+						if err == nil {
+							err = repeatedOr(ctx, s, o, stockimpl.ErrSoldOut)
+						}
+						return stockimpl.Unsaid, err
+					}
+					left, err := s.script(ctx, buyLua, o, l)
+					if err == nil && left == 0 {
+						_ = s.redis().Set(ctx, flag(s), 1, 0).Err() // whoever comes next looks at the stock
+					}
+					return left, err
+				}
+				s.refund = entry.Changed(s.refund, `redis.call('DECRBY', KEYS[3], pieces)`, `redis.call('DECRBY', KEYS[3], pieces)
+redis.call('DEL', 'Flag:' .. string.sub(KEYS[1], #'Stock:' + 1))`)
+			})},
+		{entry.New("copy-told-sold-out", "a purchase looks whether its order was counted, and then, by a second command, whether anything is left, so that a copy of the order for the last piece is told that all is sold", entry.Breaks(variant.OncePerOrder, variant.NoUndersell), ""),
+			selling(func(s *saleSteps) {
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					if err := repeatedOr(ctx, s, o, nil); err != nil {
+						return stockimpl.Unsaid, err
+					}
+					if left, err := s.redis().Get(ctx, s.of(s.product)[0]).Result(); err == nil && left == "0" {
+						return stockimpl.Unsaid, stockimpl.ErrSoldOut
+					}
+					return s.script(ctx, buyLua, o, l)
+				}
+			})},
+		{entry.New("under-way-for-ever", "at most 64 orders may be under way, and one whose buyer died counts for ever", under, ""),
+			selling(func(s *saleSteps) {
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					key := "UnderWay:" + s.product
+					n, err := s.redis().Incr(ctx, key).Result()
+					if err != nil {
+						return stockimpl.Unsaid, err
+					}
+					defer s.redis().Decr(context.WithoutCancel(ctx), key)
+					if n > 64 {
+						return stockimpl.Unsaid, stockimpl.ErrStale
+					}
+					return s.script(ctx, buyLua, o, l)
+				}
+			})},
+		{entry.New("huge-orders-in-parts", "an order for more than 500 is taken 500 at a time, and what was taken is given back if there is too little", under, ""),
+			counting(inParts(500))},
+		{entry.New("reaper-drops-the-rest", "of the reservations whose time is over the first two hundred come back, and the others are forgotten", under, ""),
+			setAside(entry.Changed(reserveLua, `  redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who))`, `  if _ <= 200 then redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who)) end`))},
+		{entry.New("orders-by-32-bits-of-sha1", "an order is known by the first eight digits of the SHA-1 of its number", entry.Breaks(variant.NoUndersell, variant.OncePerOrder), ""),
+			selling(func(s *saleSteps) {
+				s.order = func(id int64) any {
+					sum := sha1.Sum(strconv.AppendInt(nil, id, 10))
+					return hex.EncodeToString(sum[:4])
+				}
+			})},
+		{entry.New("stock-in-bytes", "from 256 pieces on the stock is rounded up to a multiple of eight", over, ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(s.buy, `if tonumber(left) < tonumber(ARGV[2]) then`, `local all = tonumber(left) + tonumber(redis.call('GET', KEYS[3]) or '0')
+local more = all >= 256 and (-all) % 8 or 0
+if tonumber(left) + more < tonumber(ARGV[2]) then`)
+			})},
+		{entry.New("refund-beside-copy-twice", "a refund looks at the order by one command and gives its pieces back by the next", once, ""),
+			selling(func(s *saleSteps) {
+				s.refundBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					look := `return {redis.call('HGET', KEYS[2], ARGV[1]) or '', 0}`
+					reply, err := s.reserving(ctx, look, o.ID).Slice()
+					if err != nil {
+						return stockimpl.Unsaid, err
+					}
+					if text, _ := reply[0].(string); len(text) < 4 || text[:4] != "sold" {
+						return s.script(ctx, refundLua, o, l)
+					}
+					return s.script(ctx, entry.Changed(refundLua, `if state ~= 'sold' then return {'repeated', -1} end`, ``), o, l)
+				}
+			})},
+	}
+}
+
+// repeatedOr returns ErrRepeated if the order was counted, and otherwise another error.
+func repeatedOr(ctx context.Context, s *sale, o stockimpl.Order, other error) error {
+	known, err := s.redis().HExists(ctx, s.of(s.product)[1], strconv.FormatInt(o.ID, 10)).Result()
+	switch {
+	case err != nil:
+		return err
+	case known:
+		return stockimpl.ErrRepeated
+	}
+	return other
+}
+
+// soundCrowded are sound, and keep to less than most.
+func soundCrowded() []Sale {
+	estimated := selling(func(s *saleSteps) {
+		s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.script(ctx, buyLua, o, l)
+			return (left + 9) / 10 * 10, err
+		}
+	})
+	estimated.Promises = []variant.Property{variant.NoOversell, variant.NoUndersell, variant.OncePerOrder}
+	return []Sale{
+		{entry.New("sound-left-rounded", "a purchase says how many are left in tens, and does not promise linearizable", nil, ""), estimated},
+		{entry.New("sound-numbers-of-32-bits", "order numbers of more than 32 bits, and products without pieces, are refused before a command is sent", nil, ""),
+			selling(func(s *saleSteps) {
+				s.open = func(ctx context.Context, s *sale, stock int64) error {
+					if stock == 0 {
+						return errors.New("no pieces to sell")
+					}
+					return s.redis().Set(ctx, s.of(s.product)[0], stock, 0).Err()
+				}
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					if o.ID < 1 || o.ID >= 1<<32 {
+						return stockimpl.Unsaid, errors.New("order numbers have 32 bits")
+					}
+					return s.script(ctx, buyLua, o, l)
+				}
+			})},
+	}
+}
