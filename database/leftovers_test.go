@@ -38,7 +38,7 @@ func TestLeftoversAreDroppedWhileOthersLook(t *testing.T) {
 					}
 				})
 			}
-			for range 10 {
+			for range 4 {
 				left := mark.New()
 				if err := db.Dialect.CreateTable(t.Context(), db.DB, name(t, db, "Pool", left+"pool"), "id BIGINT PRIMARY KEY"); err != nil {
 					t.Fatal(err)
