@@ -269,7 +269,7 @@ return 1`)
 	n := v.New
 	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue {
 		q := n(env, o).(claims)
-		return lentJournal{q, journaled{q.queue}}
+		return lentJournal{q, journaled(q)}
 	}
 	return v
 }
