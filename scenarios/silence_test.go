@@ -196,7 +196,7 @@ func TestNoServerIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := config(t, "mutex", "redlock", "")
-		c.Faults, c.Duration, c.TTL = []faults.Fault{f}, 300*time.Millisecond, 200*time.Millisecond
+		c.Faults, c.Duration, c.TTL = []faults.Fault{f}, 300*time.Millisecond, time.Second
 		h := runOn(t, t.Context(), c, openServer(t, "process", "masters:3"))
 		for _, op := range h.Ops {
 			if op.Kind == history.Fault && (op.Until == history.Forever) != want {
