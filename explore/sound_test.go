@@ -169,7 +169,7 @@ func TestInconclusive(t *testing.T) {
 			return false, r.LPop(ctx, noteKey).Err()
 		}}, "since acquire failed: wrongtype"},
 		"time":     {t.Context(), limited(func(b *reports.Bounds) { b.TimeMS = 20 }), sound, "--time"},
-		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB = 7 }), sound, "--memory"},
+		"memory":   {t.Context(), limited(func(b *reports.Bounds) { b.MemoryMB, b.TimeMS = 7, 300_000 }), sound, "--memory"},
 		"depth":    {t.Context(), limited(func(b *reports.Bounds) { b.Depth = 4 }), sound, "more than 4 steps"},
 		"the user": {over, large, sound, "interrupted"},
 	} {
