@@ -82,7 +82,7 @@ func TestALockThatDies(t *testing.T) {
 	left.Store(200)
 	open := c.Lock.New
 	c.Lock.New = func(env variant.Env) lockimpl.Locker { return dying{open(env), env.Clock, &left} }
-	c.Duration = 3 * time.Second
+	c.Duration = 5 * time.Second
 	h := runOn(t, t.Context(), c, openServer(t, "embedded", "single"))
 	if want := "no acquire was answered in the last "; !strings.HasPrefix(h.Trailer.Aborted, want) {
 		t.Errorf("the run says %q, want %q", h.Trailer.Aborted, want)
