@@ -34,8 +34,8 @@ type ends struct {
 	once   sync.Once
 	never  error // see useless
 	// unknown is the error about something that the new client sends and the model of Redis does
-	// not know. It does not end the search: the clients of the search need not send it, since they
-	// may not wait for the lock.
+	// not know. The search goes on, since its clients may never send it: they may not wait for the
+	// lock.
 	unknown atomic.Pointer[error]
 
 	judged *table.Memo[ending, *rules.Breach]

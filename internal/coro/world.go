@@ -119,7 +119,7 @@ func (k ticker) now(ctx context.Context) time.Duration {
 	return k.look(ctx, "")
 }
 
-// look is now with a label, for a time that the program does not see: ForLimit or ForSleep.
+// look is like now, and labels the request: ForLimit or ForSleep, if the program does not see the time that it reads.
 func (k ticker) look(ctx context.Context, what string) time.Duration {
 	return k.c.park(ctx, Request{Kind: Clock, Label: what}, false).Now
 }

@@ -94,8 +94,8 @@ func (x *exec) do(args []string) {
 	}
 }
 
-// lookup returns a command whose number of arguments is right. Otherwise it returns nil, after it
-// has replied an error or reported the command as unknown.
+// lookup returns the command that args name, if it may have so many arguments. Otherwise it replies an error, or reports
+// the command as unknown, and returns nil.
 func (x *exec) lookup(args []string) *command {
 	if len(args) == 0 {
 		x.Unknown("a command without a name")

@@ -79,8 +79,8 @@ func hashList(fields, values bool) func(x *exec, a []string) {
 	})
 }
 
-// unordered notes that the array that is replied next has n items, of unit bulk strings each, in no
-// defined order. In a script that is unknown, since the script may depend on the order.
+// unordered records that the next array in the reply has no defined order. It has n items of unit bulk strings each. In a
+// script the reply is unknown, since the script may depend on the order.
 func (x *exec) unordered(n, unit int) {
 	switch {
 	case n < 2:

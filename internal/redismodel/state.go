@@ -7,8 +7,8 @@ import (
 )
 
 // State is the data of one server: its keys, and the keys that connections watch. It is immutable,
-// and safe for concurrent use: a command that writes returns another State. Only which scripts are
-// loaded is shared by all states made from one [Empty], and changes.
+// and safe for concurrent use: a command that writes returns another State. The loaded scripts
+// are an exception: all states made from one [Empty] share them, and loading a script changes them all.
 type State struct {
 	family  *family
 	entries []entry // by key

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
@@ -27,12 +26,12 @@ func ExtendOfDone(ctx context.Context, b queueclient.Bench) error {
 		if s == nil {
 			return nil
 		}
-		err = c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, had[0])
+		const when = "an extend was held up while its task was acknowledged"
+		err = c.Acks(ctx, queueclient.TheInterface, had[0], nil) // it counts, even if the claim is over: nobody has popped
 		s.GoOn()
 		if err != nil {
-			return nil // the claim was over: others are about that
+			return fmt.Errorf("%s: %w", when, err)
 		}
-		const when = "an extend was held up while its task was acknowledged"
 		// The end of a claim that the extend has made.
 		b.Passes(ctx, queueclient.Claim+queueclient.Lateness)
 		again, err := c.Take(ctx, 1)
@@ -55,9 +54,7 @@ func SlowExtends(ctx context.Context, b queueclient.Bench) error {
 	if b.Pass != nil {
 		return nil // a virtual clock stands still meanwhile
 	}
-	slow := b
-	slow.Env = func() variant.Env { return interrupt.Slow(b.Env(), by) }
-	c, other := slow.Client(queueclient.Claims), b.Client(queueclient.Claims)
+	c, other := b.Slow(by).Client(queueclient.Claims), b.Client(queueclient.Claims)
 	had, err := c.Given(ctx, variant.NoLostTask)
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ type Bench struct {
 	commands int
 	// unseen says that the calls that were measured sent none through Env.Redis.
 	unseen bool
+	// interrupts is set when a rule makes a client whose commands it holds up, loses, delays or refuses.
+	interrupts *atomic.Bool
 	// last is the call that was made last, for the case that it does not return.
 	last *atomic.Pointer[Call]
 }
@@ -50,7 +52,7 @@ type Call struct {
 
 // Noting returns the bench with a note of the call that is made last, which is empty so far.
 func (b Bench) Noting(empty string) Bench {
-	b.last = &atomic.Pointer[Call]{}
+	b.last, b.interrupts = &atomic.Pointer[Call]{}, new(atomic.Bool)
 	b.Calls("%s", empty)
 	return b
 }

@@ -77,6 +77,7 @@ func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Option
 	for _, c := range change {
 		c(&o)
 	}
+	b.interrupt()
 	env, line := interrupt.On(b.Env())
 	line.TakeApart()
 	c := &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
@@ -84,6 +85,29 @@ func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Option
 	practice.Name += "-practice"
 	practice.practise(ctx, func(call func()) { call() })
 	return c, line
+}
+
+// Slow returns the bench with clients whose answers each come so late.
+func (b Bench) Slow(by time.Duration) Bench {
+	b.interrupt()
+	quick := b.Env
+	b.Env = func() variant.Env { return interrupt.Slow(quick(), by) }
+	return b
+}
+
+// interrupt notes that the rule acts upon the commands of a client.
+func (b Bench) interrupt() {
+	if b.interrupts != nil {
+		b.interrupts.Store(true)
+	}
+}
+
+// Unseen returns an error if the rule has acted upon the commands of a client, and none is sent through Env.Redis.
+func (b Bench) Unseen() error {
+	if !b.unseen || b.interrupts == nil || !b.interrupts.Load() {
+		return nil
+	}
+	return &suitetest.NotJudged{Why: "the queue sends no command through Env.Redis, so the suite cannot hold up or lose one: it does not see those of a client of the queue's own, at Env.Addr"}
 }
 
 // practise makes every call once, by way of do.
@@ -200,9 +224,6 @@ func Loses(v queueimpl.Variant, p variant.Property, faults ...variant.Fault) boo
 // Each runs a case for every step and action, on a queue of its own, side by side on a
 // real clock.
 func (b Bench) Each(ctx context.Context, actions []interrupt.Action, check func(ctx context.Context, b Bench, n int, a interrupt.Action) error) error {
-	if b.unseen {
-		return &suitetest.NotJudged{Why: "the queue sends no command through Env.Redis, so the suite cannot hold up or lose one: a client of its own, at Env.Addr, is not observed"}
-	}
 	var mu sync.Mutex
 	var first error
 	var wg sync.WaitGroup

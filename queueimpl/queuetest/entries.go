@@ -433,9 +433,7 @@ func slowAnswers(ctx context.Context, b bench) error {
 	if b.Pass != nil {
 		return nil // a virtual clock stands still meanwhile
 	}
-	slow := b
-	slow.Env = func() variant.Env { return interrupt.Slow(b.Env(), by) }
-	c := slow.Client(claims)
+	c := b.Slow(by).Client(claims)
 	taken, err := c.Given(ctx, variant.NoLostTask)
 	if err != nil {
 		return err

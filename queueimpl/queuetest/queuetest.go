@@ -37,8 +37,8 @@
 // field of a hash. The suite does not remove what its rules write; give it a server of its own, or put a number that
 // differs from run to run into [Bench.Queue].
 //
-// In some rules a client is held up, or loses a command or an answer. That is done to commands that are sent through
-// Env.Redis. If a queue sends none there, but by a client of its own at Env.Addr, these rules are skipped.
+// Some rules hold a client up, or lose one of its commands or answers. They act on commands that are sent through Env.Redis.
+// If a queue sends none there, but by a client of its own at Env.Addr, these rules are skipped.
 //
 // For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
 // afterwards.
@@ -172,6 +172,9 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		if errors.As(err, new(*never)) && !errors.As(err, new(*suitetest.Breach)) {
 			return broken(r.ofWaiting(b.Variant), "%w", err)
+		}
+		if err == nil {
+			return b.Unseen()
 		}
 		return renamed(b.Variant, err)
 	case <-time.After(patience + answer):

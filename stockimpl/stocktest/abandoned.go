@@ -45,7 +45,7 @@ func (b bench) abandonAt(ctx context.Context, n int, a interrupt.Action) (*aband
 	env := b.Env()
 	b.practise(ctx, env, b.Product)
 	for id := int64(1); id <= manyAbandoned; id++ {
-		own, line := interrupt.On(env)
+		own, line := b.interrupted(env)
 		c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: y.fences}
 		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
 			return nil, nil

@@ -211,6 +211,7 @@ func failedCommands(ctx context.Context, b bench) error {
 // writesFail has every command that writes fail in a purchase, a refund or a look. A script that ignores such an error goes
 // on.
 func writesFail(ctx context.Context, b bench) error {
+	b.limits.interrupts.Store(true)
 	env, writes, err := interrupt.WithUser(ctx, b.Env())
 	if err != nil {
 		return &suitetest.Remark{Text: fmt.Sprintf("failing commands within a script were not tested: %v", err)}

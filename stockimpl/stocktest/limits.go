@@ -23,6 +23,7 @@ import (
 type limits struct {
 	refundAsked atomic.Bool  // a refund, of a sale that does not refund
 	cut         atomic.Int64 // the longest time, in nanoseconds, after which the context of a call was over
+	interrupts  atomic.Bool  // the rule has made a client whose commands it holds up, loses or refuses
 	moved       atomic.Int64 // when a call last began or returned, in nanoseconds since 1970
 	mu          sync.Mutex
 	orders      map[stockimpl.Order]error // that ended in an error which is no declared answer
@@ -99,6 +100,26 @@ func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
 	buy := func(id int64, pieces int) error { _, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); return err }
 	return buy(1, 1) == nil && unsupported(func() error { return buy(2, quantity) })
 }
+
+// interrupted returns an environment whose commands the rule can act upon.
+func (b bench) interrupted(env variant.Env) (variant.Env, *interrupt.Line) {
+	b.limits.interrupts.Store(true)
+	return interrupt.On(env)
+}
+
+// hidden reports whether a sale sells without a command through Env.Redis.
+func (b bench) hidden(ctx context.Context) bool {
+	env, line := interrupt.On(b.Env())
+	y := &buyer{b: b, sale: b.newSale(env, b.Product+"-seen"), fences: &fences{}}
+	if b.sale.Needs.SQL || y.sale.Open(ctx, 1) != nil {
+		return false
+	}
+	_, err := y.sale.Buy(ctx, order(1, 1), y.lock())
+	return err == nil && line.Sent() == 0
+}
+
+// unseen is why a rule that interrupts commands does not judge a sale whose commands are hidden.
+const unseen = "the sale sends no command through Env.Redis, so the suite cannot hold up or lose one: it does not see those of a client of the sale's own, at Env.Addr"
 
 // largeID is a number from which on a sale may take no orders: all smaller ones have six digits at most.
 const largeID = 1_000_000

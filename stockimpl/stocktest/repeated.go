@@ -32,7 +32,7 @@ func crowdDies(ctx context.Context, b bench) error {
 	return b.allDie(ctx, 300, 270, []interrupt.Action{interrupt.LoseReply})
 }
 
-// stillAside is how many dead buyers may leave pieces set aside in allDie.
+// stillAside is the number of buyers up to which allDie also tries a sale that keeps the pieces of a dead buyer reserved.
 const stillAside = 10
 
 // allDie has dead buyers of one product die one after the other. Others buy what is left, at once and after a while, and
@@ -43,7 +43,7 @@ func (b bench) allDie(ctx context.Context, stock, dead int, actions []interrupt.
 		env := b.Env()
 		b.practise(ctx, env, b.Product)
 		for id := int64(1); id <= int64(dead); id++ {
-			own, line := interrupt.On(env)
+			own, line := b.interrupted(env)
 			c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: f}
 			if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
 				return nil

@@ -20,8 +20,8 @@
 // from run to run into [Bench.Product]. If no key contains the product's name, the suite cannot expire the product's
 // keys, and skips the rules about what a sale forgets after an hour or longer.
 //
-// In some rules a client is held up, or loses a command or an answer. That is done to commands that are sent through
-// Env.Redis. If a sale sends none there, but by a client of its own at Env.Addr, these rules are skipped.
+// Some rules hold a client up, or lose one of its commands or answers. They act on commands that are sent through Env.Redis.
+// If a sale sends none there, but by a client of its own at Env.Addr, these rules are skipped.
 //
 // For the rule about commands that may not write, the suite creates a user on the server (ACL SETUSER), and deletes it
 // afterwards.
@@ -112,6 +112,7 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 	if noRefunds != nil {
 		t.Logf("sale %s: %v: rules about refunds are skipped", sale.Name, noRefunds)
 	}
+	hidden := newBenchOf(open(t), sale).hidden(t.Context())
 	single := newBenchOf(open(t), sale).refusesOrders(t.Context(), 2)
 	if single {
 		t.Logf("sale %s: it takes one piece per order: rules that need larger orders are skipped, or have several orders for one", sale.Name)
@@ -123,7 +124,7 @@ func Run(t *testing.T, sale stockimpl.Variant, open func(t *testing.T) Bench) {
 		}
 		tried = append(tried, suitetest.Rule{Name: r.name, Open: func(t *testing.T) suitetest.Trial {
 			b := newBenchOf(open(t), sale)
-			b.noRefunds = noRefunds
+			b.noRefunds, b.unseen = noRefunds, hidden
 			b.single, b.split = single, single && slices.Contains(oneAfterTheOther, r.name)
 			return suitetest.Trial{
 				Try:     func(ctx context.Context) error { return r.try(ctx, b) },
@@ -145,10 +146,14 @@ const sideBySide = 8
 func (r rule) try(ctx context.Context, b bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	b.limits.moved.Store(time.Now().UnixNano())
 	result := make(chan error, 1)
 	go func() { result <- suitetest.Caught("the sale", func() error { return r.check(ctx, b) }) }()
 	select {
 	case err := <-result:
+		if err == nil && b.unseen && b.limits.interrupts.Load() {
+			return &suitetest.NotJudged{Why: unseen}
+		}
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		if why := b.beyond(after, err); why != "" {
@@ -207,6 +212,7 @@ type bench struct {
 	sale      stockimpl.Variant
 	limits    *limits
 	noRefunds error // unless nil, why the sale does not refund
+	unseen    bool  // the suite does not see the sale's commands
 	// single says that the sale takes one piece per order. Then split says that the rule has several orders for one.
 	single, split bool
 	accepted      *inpieces.Accepted

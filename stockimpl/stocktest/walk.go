@@ -165,7 +165,7 @@ func newWalk(b bench, envs []variant.Env, seed uint64) *walk {
 	}
 	w.opener = &buyer{b: b, sale: b.newSale(envs[0], b.Product), fences: w.fences}
 	for i := range 2 + w.rand.IntN(2) {
-		env, line := interrupt.On(envs[i+1])
+		env, line := b.interrupted(envs[i+1])
 		c := &walker{number: i + 1, line: line, gate: make(chan chan interrupt.Action), done: make(chan struct{})}
 		c.buyer = &buyer{b: b, sale: b.newSale(env, b.Product), fences: w.fences}
 		for n := range 1 + w.rand.IntN(2) {
