@@ -90,6 +90,7 @@ import (
 	"oversell/lockimpl"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queuecalls"
+	"oversell/queueimpl/queueclient"
 	"oversell/queueimpl/queueload"
 	"oversell/server"
 	"oversell/server/opentest"
@@ -178,12 +179,18 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return renamed(b.Variant, err)
 	case <-time.After(patience + answer):
-		still := time.Since(b.Last().Since)
-		if d, answered := b.RoundTrip(); !answered || d > answer/50 || still < answer-nearly {
-			return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: its last call, %s, began %v ago, and a look at the queue takes %v", patience, answer, b.Last().What, still.Round(time.Millisecond), d.Round(time.Microsecond))}
-		}
-		return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", b.Last().What, answer)
+		return hung(b, b.Last())
 	}
+}
+
+// hung judges a rule that goes on although its context has ended: its last call hangs if it began before that, though a look
+// at the queue is quick.
+func hung(b bench, last queueclient.Call) error {
+	still := time.Since(last.Since)
+	if d, answered := b.RoundTrip(); !answered || d > answer/50 || still < answer-nearly {
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: its last call, %s, began %v ago, and a look at the queue takes %v", patience, answer, last.What, still.Round(time.Millisecond), d.Round(time.Microsecond))}
+	}
+	return broken(theInterface, "the last call noted, %v, or one after it, has not returned %v after its context ended", last.What, answer)
 }
 
 // renamed is the error about the promise that the queue makes: a task that was handed out twice breaks no-duplicate-delivery, or

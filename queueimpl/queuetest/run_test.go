@@ -19,6 +19,7 @@ import (
 	"oversell/internal/servertest"
 	"oversell/internal/suitetest"
 	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
 	"oversell/variant"
 )
 
@@ -194,5 +195,18 @@ func TestUnseenCommands(t *testing.T) {
 	}
 	if err := find(t, "pops up to count").try(t.Context(), b); err != nil {
 		t.Errorf("a rule that interrupts nothing: %v", err)
+	}
+}
+
+// TestHung checks that a rule that does not end accuses the queue only if its last call began long ago.
+func TestHung(t *testing.T) {
+	good, _ := queueimpl.Find("reliable")
+	o := newBench(t)
+	b := bench{Env: o.Env, Queue: o.Queue, Pass: o.Pass, Variant: good}
+	for ago, breach := range map[time.Duration]bool{answer / 2: false, answer + time.Second: true} {
+		err := hung(b, queueclient.Call{What: "pop of 1", Since: time.Now().Add(-ago)})
+		if errors.As(err, new(*suitetest.Breach)) != breach || !breach && !errors.As(err, new(*suitetest.TooSlow)) {
+			t.Errorf("%v after the last call: %v", ago, err)
+		}
 	}
 }

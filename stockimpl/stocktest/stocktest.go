@@ -164,12 +164,18 @@ func (r rule) try(ctx context.Context, b bench) error {
 		}
 		return err
 	case <-time.After(patience + answer):
-		still := b.limits.still()
-		if d := b.roundTrip(); d > answer/50 || still < answer-nearly {
-			return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: no call began or returned for %v, and a look at the sale takes %v", patience, answer, still.Round(time.Millisecond), d.Round(time.Microsecond))}
-		}
-		return broken(theInterface, "a call has not returned %v after its context ended, which was after %v", answer, patience)
+		return b.hung()
 	}
+}
+
+// hung judges a rule that goes on although its context has ended: a call hangs if none began or returned since then, though a
+// look at the sale is quick.
+func (b bench) hung() error {
+	still := b.limits.still()
+	if d := b.roundTrip(); d > answer/50 || still < answer-nearly {
+		return &suitetest.TooSlow{Why: fmt.Sprintf("the rule did not end within %v, nor within %v after its context had ended: no call began or returned for %v, and a look at the sale takes %v", patience, answer, still.Round(time.Millisecond), d.Round(time.Microsecond))}
+	}
+	return broken(theInterface, "a call has not returned %v after its context ended, which was after %v", answer, patience)
 }
 
 // patience ends a rule in which something never happens, and answer is for how long a

@@ -175,6 +175,22 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
+// TestHung checks that a rule that does not end accuses the sale only if no call began or returned for long.
+func TestHung(t *testing.T) {
+	good, _ := stockimpl.Find("lua")
+	for _, tt := range []struct {
+		ago    time.Duration
+		breach bool
+	}{{answer / 2, false}, {answer + time.Second, true}} {
+		b := newBenchOf(newBench(t), good)
+		_ = b.roundTrip() // scripts are loaded
+		b.limits.moved.Store(time.Now().Add(-tt.ago).UnixNano())
+		if err := b.hung(); errors.As(err, new(*suitetest.Breach)) != tt.breach || !tt.breach && !errors.As(err, new(*suitetest.TooSlow)) {
+			t.Errorf("%v after the last call: %v", tt.ago, err)
+		}
+	}
+}
+
 // TestLimitedSales checks that a rule which needs what a sale does not do, or shows, accuses nobody.
 func TestLimitedSales(t *testing.T) {
 	all := sales.All()
@@ -198,6 +214,7 @@ func TestLimitedSales(t *testing.T) {
 		{"very large orders and ids", named("sound-numbers-of-32-bits"), "takes no order with the number"},
 		{"a buyer that dies between two commands", hidden, "no command through Env.Redis"},
 		{"a buyer held up between two commands", hidden, "no command through Env.Redis"},
+		{"hundreds of buyers that die", named("sound-reserved-for-a-week"), ""},
 		{"random schedules of commands", hidden, "no command through Env.Redis"},
 		{"an error of the server or the connection is no answer", hidden, "no command through Env.Redis"},
 		{"another buyer before every command", hidden, "no command through Env.Redis"},
