@@ -722,3 +722,21 @@ var missed = map[string]string{
 	"abandoned-wait":               "the wait must be cancelled while the lock is held for longer than the rule waits",
 	"renewal-of-abandoned":         "the answer of an acquire must be lost, and the client must live on",
 }
+
+// TestJudged checks how the failure of a suite is read.
+func TestJudged(t *testing.T) {
+	for text, want := range map[string]struct {
+		verdict string
+		named   []variant.Property
+	}{
+		"    suitetest.go:166: queue mine: no-lost-task is broken: it is gone\n":                           {"caught", []variant.Property{variant.NoLostTask}},
+		"    suitetest.go:166: queue mine: the contract of queueimpl.Queue is broken: pop answered 2\n":    {"caught", []variant.Property{entry.Contract}},
+		"    x.go:1: inconclusive: the time was over\n":                                                    {"inconclusive", nil},
+		"panic: test timed out after 1m30s\n    suitetest.go:166: queue mine: progress is broken: never\n": {"unfinished", []variant.Property{variant.Progress}},
+	} {
+		verdict, named, _, _ := judged(text)
+		if verdict != want.verdict || !slices.Equal(named, want.named) {
+			t.Errorf("%q is read as %s, naming %v; want %s, naming %v", text, verdict, named, want.verdict, want.named)
+		}
+	}
+}

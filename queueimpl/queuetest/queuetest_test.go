@@ -710,6 +710,13 @@ func TestOrder(t *testing.T) {
 		var o queueclient.Order
 		o.Entered([]queueimpl.Task{{ID: "task-0998", Score: 1}, {ID: "task-0999", Score: 1}, {ID: "task-1000", Score: 1}})
 		o.Entered([]queueimpl.Task{{ID: "task-1001", Score: 2}})
+		var scoreless queueclient.Order
+		scoreless.Entered([]queueimpl.Task{{ID: "a"}, {ID: "b"}})
+		scoreless.Entered([]queueimpl.Task{{ID: "c"}})
+		within := scoreless.Next(b, []queueimpl.Task{{ID: "b"}, {ID: "a"}, {ID: "c"}})
+		if across := scoreless.Next(b, []queueimpl.Task{{ID: "b"}}); within != nil || (across != nil) != promised {
+			t.Errorf("with the promise: %t; tasks without scores are judged %v and %v", promised, within, across)
+		}
 		if err := o.Next(b, []queueimpl.Task{{ID: "task-0999"}}); err != nil {
 			t.Errorf("a task that was entered by the same call as one that comes later: %v", err)
 		}

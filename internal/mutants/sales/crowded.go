@@ -65,8 +65,14 @@ redis.call('DEL', 'Flag:' .. string.sub(KEYS[1], #'Stock:' + 1))`)
 			})},
 		{entry.New("huge-orders-in-parts", "an order for more than 500 is taken 500 at a time, and what was taken is given back if there is too little", under, ""),
 			counting(inParts(500))},
-		{entry.New("reaper-drops-the-rest", "of the reservations whose time is over the first two hundred come back, and the others are forgotten", under, ""),
-			setAside(entry.Changed(reserveLua, `  redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who))`, `  if _ <= 200 then redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who)) end`))},
+		{entry.New("reaper-drops-the-rest", "of the reservations whose time is over the first two hundred come back, and the others stay set aside for ever", under, ""),
+			setAside(entry.Changed(reserveLua, `  redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who))
+  redis.call('ZREM', KEYS[5], who)
+  redis.call('HDEL', KEYS[6], who)`, `  if _ <= 200 then
+    redis.call('INCRBY', KEYS[1], redis.call('HGET', KEYS[6], who))
+    redis.call('HDEL', KEYS[6], who)
+  end
+  redis.call('ZREM', KEYS[5], who)`))},
 		{entry.New("orders-by-32-bits-of-sha1", "an order is known by the first eight digits of the SHA-1 of its number", entry.Breaks(variant.NoUndersell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) {
 				s.order = func(id int64) any {
