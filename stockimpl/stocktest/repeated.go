@@ -29,7 +29,7 @@ func manyDead(ctx context.Context, b bench) error { return b.allDie(ctx, 25, 10,
 // crowdDies is manyDead with so many buyers that a count of orders under way, which the dead leave as it is, reaches any
 // limit that a sale may have.
 func crowdDies(ctx context.Context, b bench) error {
-	return b.allDie(ctx, 300, 270, []interrupt.Action{interrupt.LoseReply})
+	return b.allDie(ctx, 150, 130, []interrupt.Action{interrupt.LoseReply})
 }
 
 // stillAside is the number of buyers up to which allDie also tries a sale that keeps the pieces of a dead buyer reserved.
@@ -48,7 +48,10 @@ func (b bench) allDie(ctx context.Context, stock, dead int, actions []interrupt.
 			if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
 				return nil
 			}
-			if s, err := y.sale.State(ctx); id == 1 && dead > stillAside && (err != nil || s.Reserved > 0) {
+			if id > 1 || dead <= stillAside {
+				continue
+			}
+			if s, err := y.sale.State(ctx); err != nil || s.Reserved > 0 {
 				return err // other rules are about reservations, whose time must pass
 			}
 		}

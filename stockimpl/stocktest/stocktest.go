@@ -293,7 +293,7 @@ var rules = []rule{
 	{"long and strange names do not mix", "", nil, false, onRedis, longNames},
 	{"orders of many pieces, and large stocks", variant.NoUndersell, nil, false, canWalk, largerOrders},
 	{"buyers that die one after the other", variant.NoUndersell, dead, false, onRedis, manyDead},
-	{"hundreds of buyers that die", variant.NoUndersell, dead, false, onRedis, crowdDies},
+	{"more than a hundred buyers that die", variant.NoUndersell, dead, false, onRedis, crowdDies},
 	{"two clients after the death of a buyer", "", dead, true, canWalk, twoReapers},
 	{"reservations end", variant.NoUndersell, dead, true, onRedis, reservationsEnd},
 	{"a buyer held up beyond its reservation", variant.NoOversell, held, true, onRedis, heldBeyond},

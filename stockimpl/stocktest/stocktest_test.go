@@ -214,7 +214,7 @@ func TestLimitedSales(t *testing.T) {
 		{"very large orders and ids", named("sound-numbers-of-32-bits"), "takes no order with the number"},
 		{"a buyer that dies between two commands", hidden, "no command through Env.Redis"},
 		{"a buyer held up between two commands", hidden, "no command through Env.Redis"},
-		{"hundreds of buyers that die", named("sound-reserved-for-a-week"), ""},
+		{"more than a hundred buyers that die", named("sound-reserved-for-a-week"), ""},
 		{"random schedules of commands", hidden, "no command through Env.Redis"},
 		{"an error of the server or the connection is no answer", hidden, "no command through Env.Redis"},
 		{"another buyer before every command", hidden, "no command through Env.Redis"},
@@ -238,7 +238,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 	for _, tt := range []struct{ rule, sale, says string }{
 		{"a buyer held up between two commands", "flag-set-late", "no-undersell is broken"},
 		{"a buyer held up between two commands", "copy-told-sold-out", "once-per-order is broken"},
-		{"hundreds of buyers that die", "under-way-for-ever", "no-undersell is broken"},
+		{"more than a hundred buyers that die", "under-way-for-ever", "no-undersell is broken"},
 		{"orders of many pieces, and large stocks", "huge-orders-in-parts", "no-undersell is broken"},
 		{"orders with similar numbers", "orders-by-32-bits-of-sha1", "no-undersell is broken"},
 		{"many orders", "stock-in-bytes", "no-oversell is broken"},

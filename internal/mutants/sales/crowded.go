@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// crowdedMutants show their flaw when hundreds of buyers die, or when one is held up around the last piece.
+// crowdedMutants show their flaw when more than a hundred buyers die, or when one is held up around the last piece.
 func crowdedMutants() []Sale {
 	over, under, once := entry.Breaks(variant.NoOversell), entry.Breaks(variant.NoUndersell), entry.Breaks(variant.OncePerOrder)
 	return []Sale{
