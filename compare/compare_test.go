@@ -707,10 +707,10 @@ func plant(p *Plan, lock string) {
 }
 
 func TestASurpriseIsExit1(t *testing.T) {
-	p := comparison(t, small("--lock=php-lock-printed,lua-release", "--rounds=1")...)
-	plant(p, "php-lock-printed")
+	p := comparison(t, small("--lock=none,lua-release", "--sale=plain", "--rounds=1")...)
+	plant(p, "none")
 	c := compared(t, p)
-	if s := c.Surprises(); c.ExitCode() != reports.ExitViolated || len(s) != 1 || c.Contenders[s[0].Contender].Lock != "php-lock-printed" {
+	if s := c.Surprises(); c.ExitCode() != reports.ExitViolated || len(s) != 1 || c.Contenders[s[0].Contender].Lock != "none" {
 		t.Errorf("exit code %d, surprises %+v", c.ExitCode(), s)
 	}
 }
@@ -758,8 +758,8 @@ func TestStoppedComparison(t *testing.T) {
 	for _, c := range []struct {
 		planted string
 		want    int
-	}{{"", reports.ExitInconclusive}, {"php-lock-printed", reports.ExitViolated}} {
-		p := comparison(t, small("--lock=lua-release,php-lock-printed", "--rounds=9")...)
+	}{{"", reports.ExitInconclusive}, {"none", reports.ExitViolated}} {
+		p := comparison(t, small("--lock=lua-release,none", "--sale=plain", "--rounds=9")...)
 		plant(p, c.planted)
 		ctx, cancel := context.WithCancel(t.Context())
 		d, err := Run(ctx, p, &stopping{cancel: cancel, after: 9}) // in the second round
