@@ -66,7 +66,7 @@ func commandsShown(t *testing.T) (all []shown) {
 
 // longRunning matches commands that run for more than a few seconds, or need more than a redis-server. Only the long
 // tests run them.
-var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|run$|run --clients 5000|run --scenario (queue|ids|dispatch)\b)|--lock fenced --sale fenced|--lock redlock|--fault|lock-flawed.yaml|--target container|--times 20|--clients 3\b|--queue reliable --crashes|--topology sentinel|--engine mux|--stages|explore --system`)
+var longRunning = regexp.MustCompile(`^oversell (compare|claims|gate|explore$|run$|run --clients 5000|run --scenario (queue|ids|dispatch)\b)|--lock fenced --sale fenced|--lock redlock|--fault|lock-flawed.yaml|--target container|--times 20|--clients 3\b|--queue reliable --crashes|--topology sentinel|--engine mux|--stages|explore --system|--rate 5k|--rate 300|--clients 1000|--hold 80ms|--scenario mutex --(system|lock fair)`)
 
 // notRun matches commands that other tests run, because they go on until they are stopped, open a browser, or alter
 // the home directory.

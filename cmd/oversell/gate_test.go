@@ -205,7 +205,7 @@ func TestGateBaseline(t *testing.T) {
 	dir := t.TempDir()
 	baseline := filepath.Join(dir, "baseline.json")
 	const must = "safety:\n  - {name: must break, expect: violated, run: {target: process, lock: none, sale: plain, clients: 8, stock: 100}}\n"
-	const search = "  - {name: search, expect: pass, explore: {lock: lua-release}}\n"
+	const search = "  - {name: search, expect: pass, explore: {lock: lua-release, tries: 1}}\n"
 	code, stdout, stderr := cli(t, "gate", planFile(t, must+search), "--out", filepath.Join(dir, "1"), "--baseline", baseline, "--write-baseline")
 	if code != reports.ExitPass || !strings.Contains(stderr, "wrote "+baseline) {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
@@ -213,7 +213,7 @@ func TestGateBaseline(t *testing.T) {
 	if code, stdout, _ = cli(t, "gate", planFile(t, must), "--out", filepath.Join(dir, "2"), "--baseline", baseline); code != reports.ExitInconclusive || !strings.Contains(stdout, `has "search" under safety`) {
 		t.Errorf("an entry that is gone: exit code %d:\n%s", code, stdout)
 	}
-	if code, stdout, _ = cli(t, "gate", planFile(t, must+search+"  - {name: another, expect: pass, explore: {lock: fenced}}\n"), "--out", filepath.Join(dir, "4"), "--baseline", baseline, "--json"); code != reports.ExitPass || !strings.Contains(stdout, `the baseline file lacks the entry \"another\" under safety`) {
+	if code, stdout, _ = cli(t, "gate", planFile(t, must+search+"  - {name: another, expect: pass, explore: {lock: fenced, tries: 1}}\n"), "--out", filepath.Join(dir, "4"), "--baseline", baseline, "--json"); code != reports.ExitPass || !strings.Contains(stdout, `the baseline file lacks the entry \"another\" under safety`) {
 		t.Errorf("an entry that is new: exit code %d:\n%s", code, stdout)
 	}
 	red := filepath.Join(dir, "red.json")
