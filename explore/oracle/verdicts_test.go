@@ -83,8 +83,8 @@ func TestPrograms(t *testing.T) {
 		p := &programs[i]
 		t.Run(fmt.Sprintf("%d %s", p.item, p.name), func(t *testing.T) {
 			t.Parallel()
-			if slices.Contains([]int{3, 9, 10}, p.item) && i%4 != 0 && !long {
-				return // these searches are long
+			if (slices.Contains([]int{2, 3, 9, 10}, p.item) && i%4 != 0 || slices.Contains(lengthy, p.name)) && !long {
+				return
 			}
 			v := p.design.variant("program")
 			for _, plain := range []bool{false, true} {
@@ -128,6 +128,12 @@ func (p *program) limits() (reports.Bounds, limits) {
 		l.states *= 10
 	}
 	return b, l
+}
+
+// lengthy are programs whose searches take seconds each.
+var lengthy = []string{
+	"a count of operations in a hash", "a count of operations, extended", "timestamps, DEL and SETNX", "a renewal that compares",
+	"SET NX PX within a limit",
 }
 
 // long reports whether the long tests run.
