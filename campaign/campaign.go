@@ -140,7 +140,7 @@ func (p Plan) Takes() (all time.Duration) {
 
 // fresh returns an error if a run would overwrite an earlier one.
 func (p Plan) fresh() error {
-	if err := Directory(p.Dir); err != nil {
+	if err := CheckDirectory(p.Dir); err != nil {
 		return err
 	}
 	for i, c := range p.Runs {

@@ -106,9 +106,9 @@ const (
 	tail   = 10
 )
 
-// blocked is a run cut into parts of equal length, from the start of its load: its work up to the end of the work, its
+// runBlocks is a run cut into parts of equal length, from the start of its load: its work up to the end of the work, its
 // latencies up to the last return.
-type blocked struct {
+type runBlocks struct {
 	kind string
 	done [blocks]float64
 	// slow counts latencies by part and bucket.
@@ -118,8 +118,8 @@ type blocked struct {
 }
 
 // blocksOf cuts a run into parts.
-func blocksOf(h *history.History, j *judging.Result, kind string) *blocked {
-	b := &blocked{kind: kind, of: j}
+func blocksOf(h *history.History, j *judging.Result, kind string) *runBlocks {
+	b := &runBlocks{kind: kind, of: j}
 	load := time.Duration(1)
 	for op := range h.Each() {
 		if judging.Measured(op) {
@@ -143,7 +143,7 @@ func blocksOf(h *history.History, j *judging.Result, kind string) *blocked {
 	return b
 }
 
-func (b *blocked) add(part int, d time.Duration) {
+func (b *runBlocks) add(part int, d time.Duration) {
 	i := int(math.Log(max(float64(d)/float64(time.Microsecond), 1)) / math.Log(bucket))
 	for len(b.slow[part]) <= i {
 		b.slow[part] = append(b.slow[part], 0)
@@ -156,7 +156,7 @@ func (b *blocked) add(part int, d time.Duration) {
 var quantiles = []float64{0.5, 0.9, 0.99, 0.999}
 
 // sample returns the rate and the quantiles in milliseconds of a selection of parts.
-func (b *blocked) sample(parts []int) []float64 {
+func (b *runBlocks) sample(parts []int) []float64 {
 	done, all, total := 0.0, []int32{}, int32(0)
 	for _, p := range parts {
 		done += b.done[p]
@@ -183,7 +183,7 @@ func (b *blocked) sample(parts []int) []float64 {
 
 // resampled returns the values of many random selections of parts. The seed makes them reproducible, so the same
 // report has the same numbers.
-func (b *blocked) resampled(seed uint64) (samples [][]float64) {
+func (b *runBlocks) resampled(seed uint64) (samples [][]float64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	parts := make([]int, blocks)
 	for range resamples {
@@ -196,13 +196,13 @@ func (b *blocked) resampled(seed uint64) (samples [][]float64) {
 }
 
 // told returns the values of the whole run.
-func (b *blocked) told() []float64 {
+func (b *runBlocks) told() []float64 {
 	p := b.of.Run.Latency[b.kind].Call
 	return []float64{b.of.Work.Rate(), p.P50, p.P90, p.P99, p.P999}
 }
 
 // measures compares two runs of one scenario.
-func measures(a, b *blocked, d *reports.Difference) (all []reports.Measure) {
+func measures(a, b *runBlocks, d *reports.Difference) (all []reports.Measure) {
 	as, bs := a.resampled(1), b.resampled(2)
 	at, bt := a.told(), b.told()
 	names := []string{a.of.Run.UsefulWork(), a.kind + " p50", a.kind + " p90", a.kind + " p99", a.kind + " p99.9"}

@@ -227,7 +227,7 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 		return h, err
 	}
 	if note := Renamed(h.Header.Lock); note != "" {
-		h.Header.Lock = lockimpl.Today(h.Header.Lock)
+		h.Header.Lock = lockimpl.CurrentName(h.Header.Lock)
 		h.Remarks = append(h.Remarks, note)
 	}
 	if filepath.Base(path) != HistoryFile {

@@ -71,7 +71,7 @@ var effects = []effect{
 		return c.Scenario.Uses(variant.Sale) || c.Scenario.Uses(variant.Dispatch) || c.LockAlone()
 	}, "there is no section to lengthen"},
 	{[]string{"sql"}, func(c scenarios.Config, _ server.Spec) bool { return c.NeedsSQL() }, "nothing is kept in a database"},
-	{[]string{"arrival"}, func(c scenarios.Config, _ server.Spec) bool { return c.OpenLoop() }, "the load is closed, without --rate or --stages, so nothing arrives"},
+	{[]string{"arrival"}, func(c scenarios.Config, _ server.Spec) bool { return c.OpenLoad() }, "the load is closed, without --rate or --stages, so nothing arrives"},
 	{[]string{"image"}, func(_ scenarios.Config, s server.Spec) bool { return s.Target == string(server.Container) }, "no server is started in a container"},
 }
 

@@ -91,7 +91,7 @@ func Searches(o SearchOptions) (cs []explore.Config, skipped []string, err error
 	if base.Scenario, err = Find("scenario", name, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return nil, nil, err
 	}
-	if err := WellNamed(o.Locks, o.set("lock")); err != nil {
+	if err := CheckLockNames(o.Locks, o.set("lock")); err != nil {
 		return nil, nil, err
 	}
 	if err := o.sensible(); err != nil {
@@ -322,7 +322,7 @@ func Trace(path string) (e reports.Exploration, renamed string, err error) {
 	if e, err = trace(path); err == nil {
 		err = findSystem(&e, path)
 	}
-	renamed, e.Lock = Renamed(e.Lock), lockimpl.Today(e.Lock)
+	renamed, e.Lock = Renamed(e.Lock), lockimpl.CurrentName(e.Lock)
 	return e, renamed, err
 }
 

@@ -107,7 +107,7 @@ func (l *lockNames) Set(text string) error {
 	}
 	for i, name := range *l.names {
 		if note := Renamed(name); note != "" {
-			(*l.names)[i] = lockimpl.Today(name)
+			(*l.names)[i] = lockimpl.CurrentName(name)
 			l.notes = append(l.notes, note)
 		}
 	}
@@ -116,7 +116,7 @@ func (l *lockNames) Set(text string) error {
 
 // Renamed returns a sentence with the current name of a lock if name is one of an earlier version; otherwise "".
 func Renamed(name string) string {
-	if today := lockimpl.Today(name); today != name {
+	if today := lockimpl.CurrentName(name); today != name {
 		return "lock " + name + " is called " + today + " now"
 	}
 	return ""

@@ -15,9 +15,9 @@ var ErrUsed = errors.New("the directory cannot be used")
 // ErrUnwritable means that a path cannot be written: an environment error.
 var ErrUnwritable = errors.New("nothing can be written there")
 
-// Directory returns an error if path cannot be a directory: it or a parent is a file, or it cannot be created or
+// CheckDirectory returns an error if path cannot be a directory: it or a parent is a file, or it cannot be created or
 // written. A missing directory is not an error.
-func Directory(path string) error {
+func CheckDirectory(path string) error {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err == nil {
 			if !info.IsDir() {
@@ -49,9 +49,9 @@ type Output struct {
 	Ours func(text []byte) bool
 }
 
-// Outputs returns an error if a command cannot write its files, or would destroy one: two of them are the same file, one
+// CheckOutputs returns an error if a command cannot write its files, or would destroy one: two of them are the same file, one
 // is a file that the command also reads, or a file exists and is not one that such a command wrote.
-func Outputs(outputs []Output, inputs ...Named) error {
+func CheckOutputs(outputs []Output, inputs ...Named) error {
 	for i, o := range outputs {
 		if o.Ours != nil {
 			if err := writable(o.By, o.Path); err != nil {

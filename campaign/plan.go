@@ -107,8 +107,8 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 	return p, nil
 }
 
-// WellNamed refuses a list of locks that is empty although set, or that holds an empty name or a name twice.
-func WellNamed(locks []string, set bool) error {
+// CheckLockNames refuses a list of locks that is empty although set, or that holds an empty name or a name twice.
+func CheckLockNames(locks []string, set bool) error {
 	if slices.Contains(locks, "") || set && len(locks) == 0 {
 		return errors.New("--lock has an empty name (see: oversell list)")
 	}
@@ -247,7 +247,7 @@ func (o Options) Base() (c scenarios.Config, err error) {
 	if c.Scenario, err = Find("scenario", o.Scenario, scenarios.All, func(s scenarios.Scenario) string { return s.Name }); err != nil {
 		return c, err
 	}
-	if err := WellNamed(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
+	if err := CheckLockNames(o.Locks, o.Set != nil && o.Set("lock")); err != nil {
 		return c, err
 	}
 	if o.Set != nil && o.Set("rtt") && o.RTT == 0 {
@@ -302,7 +302,7 @@ func (o Options) Combinations(base scenarios.Config) (cs []scenarios.Config, err
 	}
 	for _, name := range o.locks() {
 		c := base
-		if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
+		if c.Lock, err = find("lock", lockimpl.CurrentName(name), o.lockVariants()); err != nil {
 			return nil, err
 		}
 		if c, err = o.withSale(c, cmp.Or(o.Sale, defaultSale(c.Lock))); err != nil {
@@ -351,7 +351,7 @@ func (o Options) queues(base scenarios.Config) (cs []scenarios.Config, err error
 			locks = queueLocks
 		}
 		for _, name := range locks {
-			if c.Lock, err = find("lock", lockimpl.Today(name), o.lockVariants()); err != nil {
+			if c.Lock, err = find("lock", lockimpl.CurrentName(name), o.lockVariants()); err != nil {
 				return nil, err
 			}
 			if c, err = o.withSale(c, cmp.Or(o.Sale, defaultSale(c.Lock))); err != nil {

@@ -7,9 +7,9 @@ import (
 	"oversell/scenarios"
 )
 
-// Possible starts the servers of the plan's runs and checks whether they support the faults; it injects none. An
+// CheckFaults starts the servers of the plan's runs and checks whether they support the faults; it injects none. An
 // error of class server.ErrUsage names a fault that they do not support; any other error is an environment error.
-func Possible(ctx context.Context, p Plan, w Watcher) error {
+func CheckFaults(ctx context.Context, p Plan, w Watcher) error {
 	s := NewServers(p, w)
 	defer s.Close()
 	for _, c := range p.Runs {
@@ -20,7 +20,7 @@ func Possible(ctx context.Context, p Plan, w Watcher) error {
 	return nil
 }
 
-// Possible checks whether the server of a run supports the run's faults.
+// CheckFaults checks whether the server of a run supports the run's faults.
 func (s *Servers) Possible(ctx context.Context, c scenarios.Config) error {
 	if len(c.Faults) == 0 {
 		return nil

@@ -260,7 +260,7 @@ func (s source) tells(dir string) (func(io.Writer) error, error) {
 		if err != nil {
 			return nil, fmt.Errorf("path of the runs relative to the page: %w", err)
 		}
-		return func(w io.Writer) error { return page.Comparison(w, c.From(filepath.ToSlash(away))) }, nil
+		return func(w io.Writer) error { return page.Comparison(w, c.RelativeTo(filepath.ToSlash(away))) }, nil
 	case reports.ExplorationSchema, reports.ExplorationsSchema:
 		all, err := s.explorations()
 		if err != nil {

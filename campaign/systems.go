@@ -59,15 +59,15 @@ func (o Options) fitFaults(c scenarios.Config) error {
 		switch {
 		case f.Kind.Level == faults.OnServer:
 		case wire && during:
-			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
+			return f.Errorf(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
 		case wire && !ours && w.During != "":
-			return f.Wrong(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
+			return f.Errorf(faults.TakesDuring, why, "fires in "+w.During, o.Outside.Name)
 		case wire && !ours && w.Client != 0:
-			return f.Wrong(faults.TakesClient, why, fmt.Sprintf("fires at client %d", w.Client), o.Outside.Name)
+			return f.Errorf(faults.TakesClient, why, fmt.Sprintf("fires at client %d", w.Client), o.Outside.Name)
 		case wire && !ours && w.State != faults.AnyState:
-			return f.Wrong(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.Outside.Name)
+			return f.Errorf(faults.TakesState, why, fmt.Sprintf("fires at a %s", w.State), o.Outside.Name)
 		case !wire && f.NeedsCommand() && (during || !ours):
-			return f.Wrong(faults.TakesCommand, "fires at commands of the clients, but %s sends them itself: use faults on the wire or of servers", o.Outside.Name)
+			return f.Errorf(faults.TakesCommand, "fires at commands of the clients, but %s sends them itself: use faults on the wire or of servers", o.Outside.Name)
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func (o *Options) Serve(s *system.System) error {
 	if shipped(s.Object, s.Name) {
 		return fmt.Errorf("the name %s is that of a %s that is shipped: give the system another", s.Name, s.Object)
 	}
-	if today := lockimpl.Today(s.Name); s.Object == variant.Lock && today != s.Name {
+	if today := lockimpl.CurrentName(s.Name); s.Object == variant.Lock && today != s.Name {
 		return fmt.Errorf("%s is an earlier name of the shipped lock %s: give the system another", s.Name, today)
 	}
 	scenario, known := scenarios.Find(o.Scenario)

@@ -8,7 +8,7 @@ type (
 	Result  = monitor.Result
 	Verdict = monitor.Verdict
 	Monitor = monitor.Monitor
-	Judged  = monitor.Judged
+	Factory = monitor.Factory
 	Shared  = monitor.Shared
 )
 

@@ -17,16 +17,16 @@ import (
 )
 
 // All lists the monitors. A property that is not in it has no monitor: its verdict is Unknown.
-var All = slices.Concat(sales.Judged, ids.Judged, queues.Judged, dispatch.Judged, locks.Judged)
+var All = slices.Concat(sales.Factories, ids.Factories, queues.Factories, dispatch.Factories, locks.Factories)
 
 // find returns the line of [All] for a property.
-func find(of variant.Object, p variant.Property) (Judged, bool) {
+func find(of variant.Object, p variant.Property) (Factory, bool) {
 	for _, j := range All {
 		if j.Of == of && j.Property == p {
 			return j, true
 		}
 	}
-	return Judged{}, false
+	return Factory{}, false
 }
 
 // Monitors returns the monitors of a history: for every promise in its header, and for

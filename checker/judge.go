@@ -70,7 +70,7 @@ func Judge(h *history.History, also ...func([]history.Op)) Judgement {
 		atOnce(readers, ops)
 	}
 	for i, m := range monitors {
-		if c, ok := m.(monitor.Cutter); ok && cut {
+		if c, ok := m.(monitor.CutAware); ok && cut {
 			c.Cut(true)
 		} else if !cut {
 			m.Advance(history.Forever)

@@ -234,8 +234,8 @@ func TestFrontierGivesUp(t *testing.T) {
 
 func TestSay(t *testing.T) {
 	for _, c := range [][2]string{
-		{say.Count(int64(0)), "0"}, {say.Count(int64(999)), "999"}, {say.Count(int64(1204)), "1,204"}, {say.Count(int64(-1234567)), "-1,234,567"},
-		{say.Many(int64(1), "grant"), "1 grant"}, {say.Many(int64(1204), "grant"), "1,204 grants"}, {say.Many(int64(2), "key"), "2 keys"}, {say.Many(int64(2), "entry"), "2 entries"},
+		{say.Thousands(int64(0)), "0"}, {say.Thousands(int64(999)), "999"}, {say.Thousands(int64(1204)), "1,204"}, {say.Thousands(int64(-1234567)), "-1,234,567"},
+		{say.Count(int64(1), "grant"), "1 grant"}, {say.Count(int64(1204), "grant"), "1,204 grants"}, {say.Count(int64(2), "key"), "2 keys"}, {say.Count(int64(2), "entry"), "2 entries"},
 		{say.At(3123 * time.Microsecond), "3.123 ms"}, {say.At(9999*time.Millisecond + 999*time.Microsecond), "9,999.999 ms"},
 		{say.At(15003 * time.Millisecond), "15.003 s"}, {say.At(10 * time.Second), "10.000 s"}, {say.At(-1500 * time.Microsecond), "-1.500 ms"},
 		{say.At(1999500 * time.Microsecond), "1,999.500 ms"}, {say.At(999600 * time.Nanosecond), "1.000 ms"},

@@ -80,7 +80,7 @@ func (r *Running) Broken() (vs []Verdict) {
 
 // ask asks a monitor for a violation that is certain whatever follows.
 func (r *Running) ask(m Monitor) Verdict {
-	c, cuts := m.(monitor.Cutter)
+	c, cuts := m.(monitor.CutAware)
 	if !cuts {
 		return m.Verdict()
 	}

@@ -290,9 +290,9 @@ func (b *bench) clients(ctx context.Context, n int) ([]*redis.Client, error) {
 	return cs, nil
 }
 
-// world returns the environment of a lock or a queue that is driven directly: its own connection, the real clock,
+// env returns the environment of a lock or a queue that is driven directly: its own connection, the real clock,
 // and short waits.
-func (b *bench) world(ctx context.Context, hooks ...redis.Hook) (variant.Env, error) {
+func (b *bench) env(ctx context.Context, hooks ...redis.Hook) (variant.Env, error) {
 	c, err := b.client(ctx, hooks...)
 	return variant.Env{
 		Redis: []redis.UniversalClient{c}, Clock: clock.Real{}, Token: rand.Text,
@@ -311,7 +311,7 @@ func (b *bench) locker(ctx context.Context, name string, hooks ...redis.Hook) (l
 	if !ok {
 		return nil, fmt.Errorf("no lock %q", name)
 	}
-	env, err := b.world(ctx, hooks...)
+	env, err := b.env(ctx, hooks...)
 	if err != nil {
 		return nil, err
 	}

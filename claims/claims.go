@@ -102,7 +102,7 @@ func NewPlan(ctx context.Context, o Options) (Plan, error) {
 
 // fresh returns an error for a directory that holds an earlier measurement.
 func (p Plan) fresh() error {
-	if err := campaign.Directory(p.Dir); err != nil {
+	if err := campaign.CheckDirectory(p.Dir); err != nil {
 		return err
 	}
 	for _, c := range p.claims {

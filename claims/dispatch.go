@@ -166,7 +166,7 @@ func (b *bench) abandoned(ctx context.Context, lock, after string) (stuck bool, 
 		if i == 0 && after != "" {
 			hooks = append(hooks, &dying{after: after})
 		}
-		env, err := b.world(ctx, hooks...)
+		env, err := b.env(ctx, hooks...)
 		if err != nil {
 			return false, err
 		}

@@ -97,7 +97,7 @@ type trade struct {
 
 // newTrade opens a stock for clients of both kinds.
 func (b *bench) newTrade(ctx context.Context, name string) (*trade, error) {
-	env, err := b.world(ctx)
+	env, err := b.env(ctx)
 	if err != nil {
 		return nil, err
 	}

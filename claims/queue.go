@@ -30,7 +30,7 @@ func (b *bench) queue(ctx context.Context, lock string, overwrite bool) (documen
 	if !ok {
 		return nil, fmt.Errorf("no lock %q", lock)
 	}
-	env, err := b.world(ctx)
+	env, err := b.env(ctx)
 	if err != nil {
 		return nil, err
 	}

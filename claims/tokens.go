@@ -70,7 +70,7 @@ func (b *bench) luaRelease(ctx context.Context) (v lockimpl.Variant, env variant
 	if !ok {
 		return v, env, errors.New("no lock lua-release")
 	}
-	env, err = b.world(ctx)
+	env, err = b.env(ctx)
 	return v, env, err
 }
 

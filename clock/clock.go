@@ -2,8 +2,9 @@
 // control.
 //
 // Variants (locks, sales, queues) never call package time directly: they use a [Clock]. On real connections it is
-// [Real]; in tests and in a search it is a [Virtual] clock, which stands still until it is advanced, so that a
-// lease of 15 seconds ends within microseconds and always at the same point of the schedule.
+// [Real]; in tests it is a [Virtual] clock, which stands still until it is advanced, so that a lease of 15 seconds ends
+// within microseconds and always at the same point of the schedule. In a search it is a clock of package coro, which the
+// schedule advances.
 package clock
 
 import (

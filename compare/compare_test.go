@@ -224,7 +224,7 @@ func TestControlIsKnownToBreakHere(t *testing.T) {
 		}
 	}
 	under := p.configurations[1].control.candidates
-	if slices.ContainsFunc(under, func(c *candidate) bool { return c.who.String() == "none + plain" }) {
+	if slices.ContainsFunc(under, func(c *controlCandidate) bool { return c.who.String() == "none + plain" }) {
 		t.Error("a variant that load alone breaks is a control where others break by the fault")
 	}
 }
@@ -721,7 +721,7 @@ func TestAControlThatIsNotCaughtIsExit3(t *testing.T) {
 	p := comparison(t, small("--lock=lua-release,set-nx-ex", "--rounds=1")...)
 	control := &p.configurations[0].control
 	x := p.cells[0]
-	control.candidates = []*candidate{{who: p.contenders[0], subject: x.subject, tally: &tally{}, extra: true, breaks: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}}
+	control.candidates = []*controlCandidate{{who: p.contenders[0], subject: x.subject, tally: &tally{}, extra: true, breaks: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}}}}
 	c := compared(t, p)
 	if f := c.Configurations[0].Control; c.ExitCode() != reports.ExitInconclusive || f.Runs != 1 || f.Power() {
 		t.Errorf("exit code %d, control %+v", c.ExitCode(), f)

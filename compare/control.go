@@ -15,12 +15,12 @@ import (
 // contender. The one that was caught most often is reported. While none has been caught, further candidates from
 // the lists of variants are tried.
 type control struct {
-	candidates []*candidate // in the order in which they are tried
-	best       *candidate   // of those that were run; nil: none
+	candidates []*controlCandidate // in the order in which they are tried
+	best       *controlCandidate   // of those that were run; nil: none
 }
 
-// candidate is a variant that is known to break.
-type candidate struct {
+// controlCandidate is a variant that is known to break.
+type controlCandidate struct {
 	who reports.Contender
 	subject
 	// breaks are the promises that it is known to break here. In a configuration with faults, they are only those
@@ -31,12 +31,12 @@ type candidate struct {
 }
 
 // runs returns the runs that could show the violation; runs for a fixed time need not.
-func (c *candidate) runs() []sample {
+func (c *controlCandidate) runs() []sample {
 	return slices.DeleteFunc(c.tally.telling(), func(s sample) bool { return !s.part.proves() })
 }
 
 // caught returns in how many of its runs a known violation was seen.
-func (c *candidate) caught() (n int) {
+func (c *controlCandidate) caught() (n int) {
 	for _, r := range c.runs() {
 		if c.shows(r) {
 			n++
@@ -45,12 +45,12 @@ func (c *candidate) caught() (n int) {
 	return n
 }
 
-func (c *candidate) shows(r sample) bool {
+func (c *controlCandidate) shows(r sample) bool {
 	return slices.ContainsFunc(r.broken, func(b brokenOnce) bool { return slices.Contains(c.breaks, b.Promise) })
 }
 
 // report returns the candidate's part of the report.
-func (c *candidate) report() reports.Control {
+func (c *controlCandidate) report() reports.Control {
 	r := reports.Control{Contender: c.who, Of: c.breaks[0].Of, Property: c.breaks[0].Property, Runs: len(c.runs()), Caught: c.caught()}
 	for _, run := range c.runs() {
 		for _, b := range run.broken {
@@ -77,15 +77,15 @@ func (p *Plan) chooseControls(ctx context.Context, base scenarios.Config) error 
 		if err != nil {
 			return err
 		}
-		byFaults := slices.ContainsFunc(all, func(c *candidate) bool { return len(c.breaks) > 0 })
+		byFaults := slices.ContainsFunc(all, func(c *controlCandidate) bool { return len(c.breaks) > 0 })
 		for _, c := range all {
 			if !byFaults {
 				c.breaks, _ = c.config.Breakable()
 			}
 		}
-		all = slices.DeleteFunc(all, func(c *candidate) bool { return len(c.breaks) == 0 })
+		all = slices.DeleteFunc(all, func(c *controlCandidate) bool { return len(c.breaks) == 0 })
 		// Variants that break in many ways are caught soonest.
-		slices.SortStableFunc(all, func(a, b *candidate) int { return len(b.breaks) - len(a.breaks) })
+		slices.SortStableFunc(all, func(a, b *controlCandidate) int { return len(b.breaks) - len(a.breaks) })
 		f.control.candidates = all
 	}
 	return nil
@@ -93,10 +93,10 @@ func (p *Plan) chooseControls(ctx context.Context, base scenarios.Config) error 
 
 // known returns the combinations that can run in a configuration, contenders first, with the promises that its
 // faults break.
-func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenarios.Config) (all []*candidate, err error) {
+func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenarios.Config) (all []*controlCandidate, err error) {
 	usesSQL := false
 	for _, x := range p.in(i) {
-		c := &candidate{who: p.contenders[x.contender], subject: x.subject, tally: &x.tally}
+		c := &controlCandidate{who: p.contenders[x.contender], subject: x.subject, tally: &x.tally}
 		usesSQL = usesSQL || x.config.NeedsSQL()
 		all = append(all, c)
 	}
@@ -108,14 +108,14 @@ func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenario
 	}
 	for _, c := range slices.Concat(unlocked(x, base), more) {
 		who := campaign.ContenderOf(c)
-		if slices.ContainsFunc(all, func(c *candidate) bool { return c.who == who }) || c.NeedsSQL() && !usesSQL {
+		if slices.ContainsFunc(all, func(c *controlCandidate) bool { return c.who == who }) || c.NeedsSQL() && !usesSQL {
 			continue
 		}
 		s, err := subjectOf(ctx, x, who)
 		if err != nil {
 			continue // it cannot run here
 		}
-		all = append(all, &candidate{who: who, subject: s, tally: &tally{}, extra: true})
+		all = append(all, &controlCandidate{who: who, subject: s, tally: &tally{}, extra: true})
 	}
 	for _, c := range all {
 		_, c.breaks = c.config.Breakable()
@@ -126,7 +126,7 @@ func (p *Plan) known(ctx context.Context, i int, f *configuration, base scenario
 // choose selects the candidate that was caught most often.
 func (c *control) choose() {
 	c.best = nil
-	share := func(x *candidate) float64 { return float64(x.caught()) / float64(len(x.runs())) }
+	share := func(x *controlCandidate) float64 { return float64(x.caught()) / float64(len(x.runs())) }
 	for _, x := range c.candidates {
 		if len(x.runs()) > 0 && (c.best == nil || share(x) > share(c.best)) {
 			c.best = x
@@ -135,7 +135,7 @@ func (c *control) choose() {
 }
 
 // untried returns the first candidate that was not run; nil if all were.
-func (c *control) untried() *candidate {
+func (c *control) untried() *controlCandidate {
 	for _, x := range c.candidates {
 		if len(x.runs()) == 0 {
 			return x

@@ -97,7 +97,7 @@ func (o *Options) complete() error {
 	if o.FaultsOnly && len(o.Faults) == 0 {
 		return errors.New("--faults-only leaves no configuration: add a --fault")
 	}
-	if err := campaign.WellNamed(o.Locks, set("lock")); err != nil {
+	if err := campaign.CheckLockNames(o.Locks, set("lock")); err != nil {
 		return err
 	}
 	rounds, limit := fullRounds, fullTime

@@ -70,7 +70,7 @@ func (c *comparing) save(d reports.Comparison) error {
 
 // prepare creates the directory, and leaves out cells that the targets cannot run.
 func (c *comparing) prepare(ctx context.Context) error {
-	if err := campaign.Directory(c.dir); err != nil {
+	if err := campaign.CheckDirectory(c.dir); err != nil {
 		return err
 	}
 	for _, used := range []string{campaign.ComparisonFile, filepath.Join("*", campaign.HistoryFile)} {
@@ -112,7 +112,7 @@ func (c *comparing) drop(i int, x *cell, why error) {
 	c.skip(c.contenders[x.contender], why)
 	c.cells = slices.DeleteFunc(c.cells, func(y *cell) bool { return x == y })
 	f := &c.configurations[i].control
-	f.candidates = slices.DeleteFunc(f.candidates, func(k *candidate) bool { return k.tally == &x.tally })
+	f.candidates = slices.DeleteFunc(f.candidates, func(k *controlCandidate) bool { return k.tally == &x.tally })
 }
 
 // serversOf returns the servers of a subject's target, which are shared with other subjects of the same target.
@@ -257,7 +257,7 @@ func (c *comparing) controls(ctx context.Context, n, runs int) error {
 			}
 			err := c.make(ctx, n, runs, job{subject: x.subject, tally: x.tally, what: fmt.Sprintf("control%d-", i+1)})
 			if errors.Is(err, server.ErrUsage) { // the servers do not support the faults with this candidate
-				f.control.candidates = slices.DeleteFunc(f.control.candidates, func(y *candidate) bool { return x == y })
+				f.control.candidates = slices.DeleteFunc(f.control.candidates, func(y *controlCandidate) bool { return x == y })
 				continue
 			}
 			if err != nil || ctx.Err() != nil {

@@ -32,7 +32,7 @@ func (db *DB) Claim(ctx context.Context, prefix string) error {
 	if err != nil {
 		return errclass.Environmentf("claim the tables containing %q: %w", prefix, err)
 	}
-	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
+	h := &sessionLock{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
 	if _, err := h.take(ctx); err != nil {
 		done()
 		_ = h.pool.Close()
@@ -72,8 +72,8 @@ func (db *DB) unclaim(prefix string) {
 // Log sets the directory in which the guard process logs what it had to undo.
 func (db *DB) Log(dir string) { db.guard.Log(dir) }
 
-// hold is a lock on the server, on a connection of its own, with which it ends.
-type hold struct {
+// sessionLock is a lock on the server, on a connection of its own, with which it ends.
+type sessionLock struct {
 	pool   *sql.DB
 	kind   Kind
 	prefix string
@@ -83,13 +83,13 @@ type hold struct {
 }
 
 // take takes the lock unless another session holds it, and reports whether it did.
-func (h *hold) take(ctx context.Context) (free bool, err error) {
+func (h *sessionLock) take(ctx context.Context) (free bool, err error) {
 	return h.ask(ctx, "SELECT pg_try_advisory_lock($1)", "SELECT GET_LOCK(?, 0) = 1")
 }
 
 // look reports whether the lock is free, without taking it even briefly: another program that checks at the same
 // time would mistake the leftovers for those of a live run.
-func (h *hold) look(ctx context.Context) (free bool, err error) {
+func (h *sessionLock) look(ctx context.Context) (free bool, err error) {
 	const held = `SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND (classid::bigint << 32 | objid::bigint) = $1)`
@@ -97,7 +97,7 @@ func (h *hold) look(ctx context.Context) (free bool, err error) {
 }
 
 // ask queries the server about the lock, and keeps the connection.
-func (h *hold) ask(ctx context.Context, postgres, mysql string) (free bool, err error) {
+func (h *sessionLock) ask(ctx context.Context, postgres, mysql string) (free bool, err error) {
 	if h.kind == SQLite {
 		return false, nil // SQLite has no such locks
 	}
@@ -126,7 +126,7 @@ func (h *hold) ask(ctx context.Context, postgres, mysql string) (free bool, err 
 }
 
 // stay takes the lock again after the server has closed the connection.
-func (h *hold) stay() {
+func (h *sessionLock) stay() {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for held := true; ; {
@@ -141,7 +141,7 @@ func (h *hold) stay() {
 	}
 }
 
-func (h *hold) end() {
+func (h *sessionLock) end() {
 	close(h.over)
 	h.going.Wait()
 	if h.conn != nil {
@@ -180,7 +180,7 @@ func (db *DB) leftover(ctx context.Context, prefix string, tables int, mend bool
 		db.Notes = append(db.Notes, fmt.Sprintf("%s has tables of a run that may still be in progress: if it is not, %s", db.where, what))
 		return nil
 	}
-	h := &hold{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
+	h := &sessionLock{pool: db.Pool(unwrapped), kind: db.Kind, prefix: prefix, over: make(chan struct{})}
 	defer h.end()
 	ask := h.look
 	if mend {
@@ -228,8 +228,8 @@ func (db *DB) guarded(ctx context.Context, spec Spec) (err error) {
 	return nil
 }
 
-// Undoing creates the keeper of the role Undoer, for guard.Serve.
-func Undoing(hello json.RawMessage) (guard.Keeper, error) {
+// NewKeeper creates the keeper of the role Undoer, for guard.Serve.
+func NewKeeper(hello json.RawMessage) (guard.Keeper, error) {
 	var d described
 	if err := json.Unmarshal(hello, &d); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ type probed struct {
 
 // probe returns the program of a new client that tries for the scenario's lock for that long.
 func probe(c scenarios.Config, wait time.Duration, p *probed) coro.Program {
-	return func(ctx context.Context, w *coro.World) {
+	return func(ctx context.Context, w *coro.Runtime) {
 		o := clients.LockOptions(c)
 		o.Wait, o.MaxTries = wait, 0
 		env := w.Env()

@@ -13,7 +13,7 @@ import (
 type Execution = clients.Execution
 
 // Who says which client's code an execution runs.
-type Who = clients.Who
+type Who = clients.ClientSpec
 
 // Event is the call or the end of an operation of a client.
 type Event = rules.Event

@@ -670,7 +670,7 @@ func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 		if int(x.roles[i]) < len(x.tries) {
 			continue
 		}
-		begin := func(book *names.Book) Execution { return c.execution(who, book, scripts) }
+		begin := func(book *names.Dictionary) Execution { return c.execution(who, book, scripts) }
 		t, err := clients.New(clients.Options{Start: begin, Names: who.Names, Checked: c.Start == nil, Servers: x.servers, Merge: x.merge, Spans: c.probeSpans(), Sparse: c.System != nil})
 		if err != nil {
 			return state{}, err

@@ -31,7 +31,7 @@ func lockKeys(c Config, scripts *coro.Scripts, naming names.Namer) (all []string
 		alone := func(scripts *coro.Scripts) (keys, sent []string) {
 			s := servers.New(Epoch, nil, scripts, naming)
 			who := Who{Index: role, Names: naming.Scheme(0)}
-			book := who.Names.Book(0)
+			book := who.Names.Dictionary(0)
 			r := clients.NewRun(c.begin(who, book, scripts), book)
 			defer r.Code.Close()
 			return changedBy(s, r, c.Masters)

@@ -87,7 +87,7 @@ func (w *worker) moments(s state) []time.Duration {
 				add(r.Until)
 			case clients.Private(*r):
 				t := x.tries[x.roles[c]]
-				for _, at := range t.Turns(s.nodes[c], uint8(i), now) {
+				for _, at := range t.SwitchPoints(s.nodes[c], uint8(i), now) {
 					add(at)
 				}
 				for _, at := range t.Later(s.nodes[c], uint8(i)) {
@@ -170,9 +170,9 @@ func within(now time.Duration, all []time.Duration) []time.Duration {
 func (w *worker) passings(s state, to []action) []action {
 	runnable := w.runnable(s)
 	if runnable {
-		to = w.lasting(s, to)
+		to = w.appendCrashAll(s, to)
 	}
-	if runnable && int(s.moved) >= w.search.bounds.Advances || w.over(s) {
+	if runnable && int(s.moved) >= w.search.bounds.Advances || w.allDone(s) {
 		return to
 	}
 	n := len(w.moments(s))
@@ -185,19 +185,19 @@ func (w *worker) passings(s state, to []action) []action {
 	return to
 }
 
-// lasting appends the action that crashes all clients that can run, if the bounds allow so many crashes; time then
+// appendCrashAll appends the action that crashes all clients that can run, if the bounds allow so many crashes; time then
 // passes for those that wait, since they do not wait for a crashed client.
-func (w *worker) lasting(s state, to []action) []action {
-	then, dead, wait := w.bereft(s)
+func (w *worker) appendCrashAll(s state, to []action) []action {
+	then, dead, wait := w.crashRunnable(s)
 	if !wait || dead > w.search.bounds.Crashes || len(w.moments(then)) == 0 {
 		return to
 	}
 	return append(to, newPassing(momentLimit))
 }
 
-// bereft returns s after a crash of all clients that can run, how many have crashed by then, and
+// crashRunnable returns s after a crash of all clients that can run, how many have crashed by then, and
 // whether some other client waits.
-func (w *worker) bereft(s state) (then state, dead int, wait bool) {
+func (w *worker) crashRunnable(s state) (then state, dead int, wait bool) {
 	then = s
 	for c := range w.search.clients {
 		switch n := w.node(c, s.nodes[c]); {

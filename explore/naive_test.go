@@ -483,7 +483,7 @@ func (s *simple) stuck(at situation) bool {
 // obtains reports whether a client that waits no longer than most before each attempt obtains the lock.
 func (s *simple) obtains(at situation, most time.Duration) bool {
 	got := false
-	x := coro.Start(func(ctx context.Context, w *coro.World) {
+	x := coro.Start(func(ctx context.Context, w *coro.Runtime) {
 		_, err := s.config.Run.Lock.New(w.Env()).Acquire(ctx, "order", lockimpl.Options{TTL: s.config.Run.TTL, Wait: s.config.Run.Patience(), RetryEvery: time.Millisecond})
 		got = err == nil
 	}, coro.Options{Masters: 1, Epoch: Epoch, Scripts: s.scripts, Token: func(n int) string { return fmt.Sprintf("<x:%d>", n) }})

@@ -446,17 +446,19 @@ func (w *worker) charge(s *state, k actionKind, r *coro.Request) {
 	switch {
 	case k == givesUp:
 		s.late++
-	case !over(r, s.time()):
+	case !deadlinePassed(r, s.time()):
 		s.lost++
 	}
 }
 
-// over reports whether the request's own time limit has been reached.
-func over(r *coro.Request, now time.Duration) bool { return r.Deadline > 0 && r.Deadline <= now }
+// deadlinePassed reports whether the request's own time limit has been reached.
+func deadlinePassed(r *coro.Request, now time.Duration) bool {
+	return r.Deadline > 0 && r.Deadline <= now
+}
 
 // silence returns the observation of a client that gets no answer.
 func (x *search) silence(r *coro.Request, now time.Duration) uint32 {
-	if over(r, now) {
+	if deadlinePassed(r, now) {
 		return x.timedOut
 	}
 	return x.silent
@@ -531,7 +533,7 @@ func (w *worker) arrive(s state, a action) step {
 func (w *worker) pass(s state, a action) step {
 	place := a.moment()
 	if place == momentLimit {
-		s, _, _ = w.bereft(s)
+		s, _, _ = w.crashRunnable(s)
 		place = 0
 	}
 	by := w.moments(s)[place] - s.time()
@@ -560,7 +562,7 @@ func (w *worker) sends(client int, at uint32, which, times int, now time.Duratio
 		return false
 	}
 	r := &w.node(client, to.Node).Pending[to.Which]
-	return r.Deadline > 0 && !over(r, now)
+	return r.Deadline > 0 && !deadlinePassed(r, now)
 }
 
 // runnable reports whether any client could go on now.
@@ -665,7 +667,7 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 	if !clients.Ready(r, now) {
 		return to
 	}
-	late := over(r, now)
+	late := deadlinePassed(r, now)
 	if r.Kind != coro.Command || !late {
 		to = append(to, newAction(goes, c, i))
 	}
@@ -681,8 +683,8 @@ func (x *search) steps(s state, c, i int, r *coro.Request, now time.Duration, to
 	return to
 }
 
-// over reports whether no client has anything left to do.
-func (w *worker) over(s state) bool {
+// allDone reports whether no client has anything left to do.
+func (w *worker) allDone(s state) bool {
 	for c := range w.search.clients {
 		if len(w.node(c, s.nodes[c]).Pending) > 0 {
 			return false

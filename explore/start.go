@@ -13,7 +13,7 @@ import (
 )
 
 // execution starts the code of a client.
-func (c *Config) execution(who Who, book *names.Book, scripts *coro.Scripts) Execution {
+func (c *Config) execution(who Who, book *names.Dictionary, scripts *coro.Scripts) Execution {
 	if c.Start != nil {
 		return c.Start(who)
 	}
@@ -31,7 +31,7 @@ func (c *Config) noteFailure(op history.Op, err error) {
 }
 
 // begin starts the code of a client that the search does not step: its numbers are canonical in every naming.
-func (c *Config) begin(who Who, book *names.Book, scripts *coro.Scripts) Execution {
+func (c *Config) begin(who Who, book *names.Dictionary, scripts *coro.Scripts) Execution {
 	if c.Start != nil {
 		return c.Start(who)
 	}

@@ -96,15 +96,15 @@ func (w *worker) touched(s state, e *servers.Effect, call uint32, client int, du
 	}
 	k := endangering{s.facts, s.now, uint8(client), during}
 	for _, h := range *x.endangered.Get(k, k.Hash()) {
-		if x.differ.touches(s, e, call, h) {
+		if x.differ.affectsHolder(s, e, call, h) {
 			return x.rules.Touched(h, client, during)
 		}
 	}
 	return nil
 }
 
-// touches reports whether a command makes a difference to the lock of a holder.
-func (d *differences) touches(s state, e *servers.Effect, call uint32, h rules.Holder) bool {
+// affectsHolder reports whether a command makes a difference to the lock of a holder.
+func (d *differences) affectsHolder(s state, e *servers.Effect, call uint32, h rules.Holder) bool {
 	k := comparison{servers: s.servers, with: e.Servers, now: s.time(), holder: h, node: s.nodes[h.Client], keyed: e.Touched}
 	if k.servers != k.with && d.matters.Of(k) {
 		return true
@@ -283,7 +283,7 @@ func (d *differences) alone(w *holding, client int, id uint32, last func(ended *
 		p := &n.Pending[i]
 		answer := clients.GoOn
 		switch {
-		case p.Kind == coro.Command && over(p, w.now):
+		case p.Kind == coro.Command && deadlinePassed(p, w.now):
 			answer = x.timedOut
 		case p.Kind == coro.Command:
 			reply, known := w.execute(x.servers, x.servers.Call(t.Call(n, i, client)))
@@ -339,7 +339,7 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 	d.one.Lock()
 	defer d.one.Unlock()
 	who := Who{Index: index, Names: x.servers.Names.Scheme(names.Nobody)}
-	book := who.Names.Book(0)
+	book := who.Names.Dictionary(0)
 	r := clients.NewRun(d.config.begin(who, book, x.scripts), book)
 	defer r.Code.Close()
 	end := w.now + d.config.Run.TTL
@@ -361,7 +361,7 @@ func (d *differences) ask(w holding, role uint8) time.Duration {
 		p := &pending[i]
 		o := coro.Observation{}
 		switch {
-		case p.Kind == coro.Command && over(p, w.now):
+		case p.Kind == coro.Command && deadlinePassed(p, w.now):
 			o.Failure = coro.TimedOut
 		case p.Kind == coro.Command:
 			c := servers.Call{Client: names.Nobody, Node: p.Node, Commands: servers.Globally(p.Commands, names.Nobody), Tx: p.Tx, Conn: p.Conn}

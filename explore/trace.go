@@ -238,7 +238,7 @@ func (x *search) answerOf(e servers.Effect, c servers.Call) string {
 
 // buries appends the crash of every client that could go on.
 func (t *teller) buries(before state) {
-	then, _, _ := t.w.bereft(before)
+	then, _, _ := t.w.crashRunnable(before)
 	for c := range t.w.search.clients {
 		if then.nodes[c] != before.nodes[c] {
 			t.steps = append(t.steps, reports.Step{AtMS: reports.InMS(before.time()), Kind: reports.StepCrash, Client: c, Redis: t.w.search.servers.Text(before.servers)})

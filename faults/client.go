@@ -88,9 +88,9 @@ func (c *Client) Granted(over func() bool) {
 	c.over.Store(&over)
 	c.state.Store(&holding)
 	c.in.granted()
-	c.without(point{})
+	c.fireBetweenCommands(point{})
 	if c.in.o.Bare {
-		c.without(point{first: true})
+		c.fireBetweenCommands(point{first: true})
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *Client) Granted(over func() bool) {
 // the first command of a section fires here if this section sent no command although other sections do.
 func (c *Client) Releases() {
 	if c.answered.Load() == 0 && c.stateNow() == Holding && !c.in.o.Bare {
-		c.without(point{first: true})
+		c.fireBetweenCommands(point{first: true})
 	}
 	c.state.Store(&idle)
 }
@@ -300,14 +300,14 @@ func (c *Client) at(m Moment, b boundary) (again *armed, err error) {
 			again = s
 			continue
 		}
-		c.suffer(s)
+		c.apply(s)
 	}
 	c.thawed()
 	return again, c.lives()
 }
 
-// without lets the faults hit a client that holds a lock and is not at a command.
-func (c *Client) without(p point) {
+// fireBetweenCommands lets the faults hit a client that holds a lock and is not at a command.
+func (c *Client) fireBetweenCommands(p point) {
 	if c.lives() != nil || !c.in.active.Load() {
 		return
 	}
@@ -316,7 +316,7 @@ func (c *Client) without(p point) {
 		if s.disruption.needsCommand() || !s.fault.Where.matchesGrant(p) || !s.trigger.fires(c.in.now()) {
 			continue
 		}
-		c.suffer(s)
+		c.apply(s)
 	}
 	c.thawed()
 }
@@ -352,8 +352,8 @@ func (c *Client) lives() error {
 	return nil
 }
 
-// suffer applies a disruption to the client.
-func (c *Client) suffer(s *armed) {
+// apply applies a disruption to the client.
+func (c *Client) apply(s *armed) {
 	disruption := s.disruption
 	from, state := c.in.now(), c.stateNow()
 	switch {

@@ -9,9 +9,9 @@ import (
 	"oversell/wire"
 )
 
-// Wrong returns an error about a part of the fault's sentence, with its position. It
+// Errorf returns an error about a part of the fault's sentence, with its position. It
 // points at the first word if the sentence lacks the part.
-func (f Fault) Wrong(p Part, format string, args ...any) error {
+func (f Fault) Errorf(p Part, format string, args ...any) error {
 	r := &reader{sentence: f.Text, words: wordsOf(f.Text)}
 	at, _ := r.raw()
 	if parts, err := r.parts(); err == nil {
@@ -30,18 +30,18 @@ func (f Fault) FitsServers(all []server.Member, others []Fault, masters int) err
 		return nil
 	}
 	if n > len(all) {
-		return f.Wrong(TakesNode, "names node %d, and the servers are node 1 to node %d", n, len(all))
+		return f.Errorf(TakesNode, "names node %d, and the servers are node 1 to node %d", n, len(all))
 	}
 	independent := !slices.ContainsFunc(all, func(s server.Member) bool { return s.Role != server.Master })
 	helped := slices.ContainsFunc(others, func(o Fault) bool { return o.Kind.Level == OnServer && o.Text != f.Text })
 	switch role := all[n-1].Role; {
 	case slices.Contains(f.Kind.Provokes(f, forGood), variant.Failover): // it names a master by any of its servers
 	case role == server.Sentinel && f.Kind.Level == OnWire:
-		return f.Wrong(TakesNode, "names node %d, a sentinel: commands go to masters", n)
+		return f.Errorf(TakesNode, "names node %d, a sentinel: commands go to masters", n)
 	case role != server.Master && !helped:
-		return f.Wrong(TakesNode, "names node %d, a %s: no command goes there, unless another fault makes it a master", n, role)
+		return f.Errorf(TakesNode, "names node %d, a %s: no command goes there, unless another fault makes it a master", n, role)
 	case independent && masters > 0 && n > masters:
-		return f.Wrong(TakesNode, "names node %d, and the clients of this run use node 1 only", n)
+		return f.Errorf(TakesNode, "names node %d, and the clients of this run use node 1 only", n)
 	}
 	return nil
 }

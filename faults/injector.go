@@ -103,7 +103,7 @@ type Injector struct {
 
 	epoch   time.Time
 	began   atomic.Int64 // when Start was called, since epoch
-	active  atomic.Bool  // from Start to Stop
+	active  atomic.Bool  // from Start to Halt
 	inForce atomic.Int32 // faults of servers and of the wire
 	calm    atomic.Int64 // until then, errors are attributed to a fault that has ended
 

@@ -119,7 +119,7 @@ func ListenProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
 		p.rules = append(p.rules, &rule{fault: f, trigger: newTrigger(f.When, o.Seed+uint64(i)*0x9e3779b97f4a7c15)})
 	}
 	var err error
-	if p.wire, err = wire.Listen(ctx, wire.Options{Listen: o.Listen, To: o.To, Judge: p.judge, Fired: p.tookEffect}); err != nil {
+	if p.wire, err = wire.Listen(ctx, wire.Options{Listen: o.Listen, To: o.To, Decide: p.judge, Fired: p.tookEffect}); err != nil {
 		return nil, err
 	}
 	for _, r := range p.rules {

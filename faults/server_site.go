@@ -69,9 +69,9 @@ func group(t *server.Target, number int) int {
 	return number
 }
 
-// keeper returns the number of the server that now serves a key. If independent masters each have it, it is the first
+// serverOfKey returns the number of the server that now serves a key. If independent masters each have it, it is the first
 // of them.
-func keeper(ctx context.Context, t *server.Target, key string) (int, error) {
+func serverOfKey(ctx context.Context, t *server.Target, key string) (int, error) {
 	if !clustered(t) || key == "" {
 		return t.Primary(ctx, 1)
 	}

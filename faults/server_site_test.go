@@ -58,7 +58,7 @@ func injectAt(t *testing.T, on Site, sentence string) (heal func(context.Context
 		}
 	}
 	if on.Chosen = f.Where.Node; on.Chosen == 0 {
-		if on.Chosen, err = keeper(t.Context(), on.Target, on.Key); err != nil {
+		if on.Chosen, err = serverOfKey(t.Context(), on.Target, on.Key); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -128,7 +128,7 @@ func (in *Injector) inject(s *armed, site Site) (at string, heal func(context.Co
 		return in.cut(s.fault, site)
 	}
 	if site.Chosen == 0 {
-		if site.Chosen, err = keeper(ctx, in.o.Target, cmp.Or(in.o.Key, in.o.Near)); err != nil {
+		if site.Chosen, err = serverOfKey(ctx, in.o.Target, cmp.Or(in.o.Key, in.o.Near)); err != nil {
 			return "", nil, whyStopped(ctx, err, "before it could fire")
 		}
 	}

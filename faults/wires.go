@@ -49,8 +49,8 @@ func (in *Injector) interpose(ctx context.Context) error {
 			continue
 		}
 		p, err := wire.Listen(ctx, wire.Options{To: s.Addr,
-			Judge: func(c wire.Command) wire.Action { return in.judge(s.Number, c) },
-			Fired: func(c wire.Command, a wire.Action) { in.tookEffect(s.Number, c, a) },
+			Decide: func(c wire.Command) wire.Action { return in.judge(s.Number, c) },
+			Fired:  func(c wire.Command, a wire.Action) { in.tookEffect(s.Number, c, a) },
 		})
 		if err != nil {
 			return err

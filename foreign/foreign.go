@@ -130,7 +130,7 @@ func parseWith(text string, keys Keys) (*History, error) {
 		return nil, err
 	}
 	if len(p.history.Ops) == 0 {
-		return nil, edn.Wrong(edn.Position{Line: 1, Column: 1}, "there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
+		return nil, edn.Errorf(edn.Position{Line: 1, Column: 1}, "there are no operations: a history has events such as {:process 0, :type :invoke, :f :read, :value nil}")
 	}
 	p.history.Processes = len(p.open)
 	return &p.history, p.history.unnest(keys)
@@ -155,7 +155,7 @@ func (p *pairing) take(e event) error {
 	open, known := p.open[e.process]
 	if e.kind == "invoke" {
 		if open > 0 {
-			return edn.Wrong(e.at, "process %s invokes %s while its %s of line %d has no completion: a process does one thing at a time", e.process, e.f, p.history.Ops[open-1].F, p.history.Ops[open-1].Line)
+			return edn.Errorf(e.at, "process %s invokes %s while its %s of line %d has no completion: a process does one thing at a time", e.process, e.f, p.history.Ops[open-1].F, p.history.Ops[open-1].Line)
 		}
 		p.history.Ops = append(p.history.Ops, Op{Process: e.process, F: e.f, Key: e.key, Arg: e.value, Call: p.events, Return: Open, Line: e.at.Line})
 		p.open[e.process] = len(p.history.Ops)
@@ -164,18 +164,18 @@ func (p *pairing) take(e event) error {
 	outcome, isKind := kinds[e.kind]
 	switch {
 	case !isKind:
-		return edn.Wrong(e.at, "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
+		return edn.Errorf(e.at, "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	case open == 0 && e.kind == "info":
 		p.history.Skipped++
 		return nil
 	case open == 0 && !known:
-		return edn.Wrong(e.at, "process %s completes %s, and it never invoked anything", e.process, e.f)
+		return edn.Errorf(e.at, "process %s completes %s, and it never invoked anything", e.process, e.f)
 	case open == 0:
-		return edn.Wrong(e.at, "process %s completes %s, and it has no invocation open", e.process, e.f)
+		return edn.Errorf(e.at, "process %s completes %s, and it has no invocation open", e.process, e.f)
 	}
 	op := &p.history.Ops[open-1]
 	if op.F != e.f {
-		return edn.Wrong(e.at, "process %s completes %s, and what it invoked on line %d is %s", e.process, e.f, op.Line, op.F)
+		return edn.Errorf(e.at, "process %s completes %s, and what it invoked on line %d is %s", e.process, e.f, op.Line, op.F)
 	}
 	op.Outcome, op.Result, op.End = outcome, e.value, e.at.Line
 	if outcome != Unknown {
@@ -216,10 +216,10 @@ func (h *History) unnest(keys Keys) error {
 	switch {
 	case bare >= 0 && keys == KeysYes:
 		op := h.Ops[bare]
-		return edn.Wrong(place(op, op.Arg), "%s is invoked with %.40s: with --keys yes, want [key value] in all operations", op.F, op.Arg)
+		return edn.Errorf(place(op, op.Arg), "%s is invoked with %.40s: with --keys yes, want [key value] in all operations", op.F, op.Arg)
 	case bare >= 0 && keyed >= 0:
 		op := h.Ops[bare]
-		return edn.Wrong(place(op, op.Arg), "%s is invoked with %.40s, and %s on line %d with a key and a value: want [key value] in all operations, or in none", op.F, op.Arg, h.Ops[keyed].F, h.Ops[keyed].Line)
+		return edn.Errorf(place(op, op.Arg), "%s is invoked with %.40s, and %s on line %d with a key and a value: want [key value] in all operations, or in none", op.F, op.Arg, h.Ops[keyed].F, h.Ops[keyed].Line)
 	case bare >= 0 || keys != KeysYes && !h.plainly():
 		return nil
 	}
@@ -238,9 +238,9 @@ func (op *Op) unnest() error {
 	switch {
 	case op.Outcome != OK || op.Result.Kind == edn.Nil:
 	case !answered:
-		return edn.Wrong(place(*op, op.Result), "%s on key %s is answered with %.40s: want [key value], or nil", op.F, key, op.Result)
+		return edn.Errorf(place(*op, op.Result), "%s on key %s is answered with %.40s: want [key value], or nil", op.F, key, op.Result)
 	case again != key:
-		return edn.Wrong(place(*op, op.Result), "%s on key %s, invoked on line %d, is answered with the key %s: want the same key", op.F, key, op.Line, again)
+		return edn.Errorf(place(*op, op.Result), "%s on key %s, invoked on line %d, is answered with the key %s: want the same key", op.F, key, op.Line, again)
 	}
 	op.Key, op.Arg = key, arg
 	if answered {

@@ -32,7 +32,7 @@ func (p *pairing) edn(text string) error {
 func (p *pairing) event(v edn.Value) error {
 	at := v.At
 	if v = v.Untagged(); v.Kind != edn.Map {
-		return edn.Wrong(at, "%.40s is not an event: want a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
+		return edn.Errorf(at, "%.40s is not an event: want a map such as {:process 0, :type :invoke, :f :read, :value nil}", v)
 	}
 	e := event{at: at}
 	if err := p.inOrder(v); err != nil {
@@ -43,7 +43,7 @@ func (p *pairing) event(v edn.Value) error {
 	case !told || process.Kind == edn.Nil:
 		return missing(at, v, "process", ":process 0")
 	case process.Kind == edn.Atom && strings.Trim(process.Text[:1], "+-.0123456789") == "", process.Kind > edn.Atom:
-		return edn.Wrong(process.At, ":process is %.40s: want a whole number, or a keyword such as :nemesis", process)
+		return edn.Errorf(process.At, ":process is %.40s: want a whole number, or a keyword such as :nemesis", process)
 	case process.Kind != edn.Int && process.Kind != edn.String: // :nemesis
 		p.history.Skipped++
 		return nil
@@ -74,7 +74,7 @@ func (p *pairing) inOrder(event edn.Value) error {
 		return nil
 	}
 	if p.indexed && index < p.index {
-		return edn.Wrong(event.At, "an event with index %d follows one with index %d: want events in order of their indexes", index, p.index)
+		return edn.Errorf(event.At, "an event with index %d follows one with index %d: want events in order of their indexes", index, p.index)
 	}
 	p.index, p.indexed = index, true
 	return nil
@@ -87,7 +87,7 @@ func word(v edn.Value, field, example string) (string, error) {
 		return "", missing(v.At, v, field, example)
 	}
 	if w.Kind != edn.Keyword && w.Kind != edn.String && w.Kind != edn.Atom {
-		return "", edn.Wrong(w.At, ":%s is %.40s: want a keyword, such as %s", field, w, example)
+		return "", edn.Errorf(w.At, ":%s is %.40s: want a keyword, such as %s", field, w, example)
 	}
 	return w.Name(), nil
 }
@@ -98,7 +98,7 @@ func missing(at edn.Position, v edn.Value, field, example string) error {
 	for i := 0; i < len(v.Items); i += 2 {
 		has = append(has, v.Items[i].String())
 	}
-	return edn.Wrong(at, "an event without :%s, such as %s; it has %.80s", field, example, strings.Join(has, " "))
+	return edn.Errorf(at, "an event without :%s, such as %s; it has %.80s", field, example, strings.Join(has, " "))
 }
 
 // logged matches a log line with an event:
@@ -196,7 +196,7 @@ func (p *pairing) log(text string) error {
 		m := logged.FindStringSubmatchIndex(line)
 		if m == nil {
 			if looksLike(line) {
-				return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
+				return edn.Errorf(edn.Position{Line: number, Column: 1}, notAnEvent)
 			}
 			if strings.TrimSpace(line) != "" {
 				p.history.Skipped++
@@ -227,19 +227,19 @@ func (p *pairing) logLine(number int, line string, m []int) error {
 		return nil
 	}
 	if _, known := kinds[e.kind]; !known && e.kind != "invoke" {
-		return edn.Wrong(place(3), "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
+		return edn.Errorf(place(3), "the event has the type %q: want :invoke, :ok, :fail or :info", e.kind)
 	}
 	if part(5) == "" {
-		return edn.Wrong(edn.Position{Line: number, Column: 1}, notAnEvent)
+		return edn.Errorf(edn.Position{Line: number, Column: 1}, notAnEvent)
 	}
 	v, _, err := edn.NewReaderAt(part(5), place(5)).Next()
 	if err != nil {
 		_, _, err = edn.NewReader(part(5)).Next() // with positions in the value
-		return edn.Wrong(place(5), "the value %.40q is not EDN: %v", part(5), err)
+		return edn.Errorf(place(5), "the value %.40q is not EDN: %v", part(5), err)
 	}
 	if e.kind == "invoke" || e.kind == "ok" { // for other types, an error message follows
 		if _, err := edn.One(part(5)); err != nil {
-			return edn.Wrong(place(5), "the value %.40q is not one value: %v", part(5), err)
+			return edn.Errorf(place(5), "the value %.40q is not one value: %v", part(5), err)
 		}
 	}
 	e.value = v

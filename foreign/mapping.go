@@ -95,7 +95,7 @@ func (s *span) UnmarshalYAML(n ast.Node) (err error) {
 		return err
 	}
 	if s.Duration, err = time.ParseDuration(text); err != nil || s.Duration <= 0 {
-		return yamlfile.Wrong(yamlfile.PositionOf(n), "%q is not a duration: want one such as 10s", text)
+		return yamlfile.Errorf(yamlfile.PositionOf(n), "%q is not a duration: want one such as 10s", text)
 	}
 	return nil
 }
@@ -114,13 +114,13 @@ func (c *column) UnmarshalYAML(n ast.Node) error {
 	*c = column(p)
 	switch {
 	case c.Column == "" && c.Value == "":
-		return yamlfile.Wrong(c.at, "neither column nor value is given: one is required")
+		return yamlfile.Errorf(c.at, "neither column nor value is given: one is required")
 	case c.Column != "" && c.Value != "":
-		return yamlfile.Wrong(c.at, "column and value are both given: only one is allowed")
+		return yamlfile.Errorf(c.at, "column and value are both given: only one is allowed")
 	case c.Unit != "" && units[c.Unit] == 0:
-		return yamlfile.Wrong(c.at, "unit %q is not known: it is one of ns, us, ms, s", c.Unit)
+		return yamlfile.Errorf(c.at, "unit %q is not known: it is one of ns, us, ms, s", c.Unit)
 	case c.Unit != "" && c.Format != "":
-		return yamlfile.Wrong(c.at, "unit and format are both given: numbers have a unit, and texts a format")
+		return yamlfile.Errorf(c.at, "unit and format are both given: numbers have a unit, and texts a format")
 	}
 	return nil
 }
@@ -136,17 +136,17 @@ func (o *outcomeColumn) UnmarshalYAML(n ast.Node) error {
 	for _, value := range slices.Concat(o.OK, o.Unknown) {
 		_, refused := o.Refused[value]
 		if refused || slices.Contains(o.OK, value) && slices.Contains(o.Unknown, value) {
-			return yamlfile.Wrong(o.at, "%q is in more than one of ok, refused and unknown", value)
+			return yamlfile.Errorf(o.at, "%q is in more than one of ok, refused and unknown", value)
 		}
 	}
 	for value, reason := range o.Refused {
 		if _, err := history.ParseReason(reason); err != nil {
-			return yamlfile.Wrong(o.at, "refused: %q stands for %v: want one of held, lost, sold-out, stale, empty, changed", value, err)
+			return yamlfile.Errorf(o.at, "refused: %q stands for %v: want one of held, lost, sold-out, stale, empty, changed", value, err)
 		}
 	}
 	if o.Else != "" {
 		if _, err := history.ParseOutcome(o.Else); err != nil || o.Else == "refused" {
-			return yamlfile.Wrong(o.at, "else is %q: it is ok or unknown", o.Else)
+			return yamlfile.Errorf(o.at, "else is %q: it is ok or unknown", o.Else)
 		}
 	}
 	return nil
@@ -178,30 +178,30 @@ func parseMap(source []byte) (*Map, error) {
 	f := m.Fields
 	switch {
 	case m.Schema != "" && m.Schema != MapSchema:
-		return nil, yamlfile.Wrong(top, "schema %q is not known: it is %s", m.Schema, MapSchema)
+		return nil, yamlfile.Errorf(top, "schema %q is not known: it is %s", m.Schema, MapSchema)
 	case !slices.Contains([]string{"", "csv", "jsonl"}, m.Rows):
-		return nil, yamlfile.Wrong(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
+		return nil, yamlfile.Errorf(top, "rows: %q is not known: it is csv or jsonl", m.Rows)
 	case strings.ContainsAny(m.Separator, "\"\r\n\ufffd"):
-		return nil, yamlfile.Wrong(top, "separator: %q cannot separate columns: want another character", m.Separator)
+		return nil, yamlfile.Errorf(top, "separator: %q cannot separate columns: want another character", m.Separator)
 	case len([]rune(m.Separator)) > 1:
-		return nil, yamlfile.Wrong(top, "separator: %q is more than one character", m.Separator)
+		return nil, yamlfile.Errorf(top, "separator: %q is more than one character", m.Separator)
 	case f.Kind == nil:
-		return nil, yamlfile.Wrong(top, "fields: kind is missing: a column, or {value: buy}")
+		return nil, yamlfile.Errorf(top, "fields: kind is missing: a column, or {value: buy}")
 	case f.Call == nil:
-		return nil, yamlfile.Wrong(top, "fields: call is missing: the column with the time at which the operation began")
+		return nil, yamlfile.Errorf(top, "fields: call is missing: the column with the time at which the operation began")
 	case f.Return == nil && f.Duration == nil:
-		return nil, yamlfile.Wrong(top, "fields: neither return nor duration is given: one is required")
+		return nil, yamlfile.Errorf(top, "fields: neither return nor duration is given: one is required")
 	case f.Return != nil && f.Duration != nil:
-		return nil, yamlfile.Wrong(f.Duration.at, "return and duration are both given: only one is allowed")
+		return nil, yamlfile.Errorf(f.Duration.at, "return and duration are both given: only one is allowed")
 	case m.Outcome.Column == "":
-		return nil, yamlfile.Wrong(top, "outcome: column is missing: with the lists ok, refused and unknown it determines the outcome of an operation")
+		return nil, yamlfile.Errorf(top, "outcome: column is missing: with the lists ok, refused and unknown it determines the outcome of an operation")
 	}
 	for _, c := range []struct {
 		name string
 		of   *column
 	}{{"client", f.Client}, {"kind", f.Kind}, {"key", f.Key}, {"arg", f.Arg}, {"result", f.Result}, {"session", f.Session}, {"amount", f.Amount}, {"fence", f.Fence}} {
 		if c.of != nil && c.of.Unit+c.of.Format != "" {
-			return nil, yamlfile.Wrong(c.of.at, "%s has a unit or a format: only times have one", c.name)
+			return nil, yamlfile.Errorf(c.of.at, "%s has a unit or a format: only times have one", c.name)
 		}
 	}
 	return m, nil

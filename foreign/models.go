@@ -172,7 +172,7 @@ func (op Op) repeats() error {
 	if !slices.Contains(told, op.F) && op.F != "cas" && op.F != "enqueue" || op.Outcome != OK || op.Result.Kind == edn.Nil || alike(op.Result, op.Arg) {
 		return nil
 	}
-	return edn.Wrong(place(op, op.Result), "%s is answered with %.40s, and was invoked on line %d with %.40s: want the same value, or nil", op.F, op.Result, op.Line, op.Arg)
+	return edn.Errorf(place(op, op.Result), "%s is answered with %.40s, and was invoked on line %d with %.40s: want the same value, or nil", op.F, op.Result, op.Line, op.Arg)
 }
 
 // sums checks that every possible value of a counter is below mostSum.
@@ -191,7 +191,7 @@ func (m Model) sums(h *History) error {
 			sums[op.Key] = magnitude(begin)
 		}
 		if sums[op.Key] += magnitude(n); sums[op.Key] >= mostSum {
-			return fmt.Errorf("%s:%w", h.Path, edn.Wrong(place(op, op.Arg), "a counter that begins as %d adds %s: want a sum of less than 2^62", begin, op.Arg))
+			return fmt.Errorf("%s:%w", h.Path, edn.Errorf(place(op, op.Arg), "a counter that begins as %d adds %s: want a sum of less than 2^62", begin, op.Arg))
 		}
 	}
 	return nil
@@ -234,7 +234,7 @@ func fenceValues(op Op) error {
 	}
 	v := fenceIn(op)
 	if _, whole := v.Int(); !whole && v.Kind != edn.Nil {
-		return edn.Wrong(place(op, v), "an acquire has the fencing token %s: want a whole number of 64 bits", v)
+		return edn.Errorf(place(op, v), "an acquire has the fencing token %s: want a whole number of 64 bits", v)
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func registerValues(op Op) error {
 		return nil
 	}
 	if _, _, two := pair(op.Arg); !two {
-		return edn.Wrong(place(op, op.Arg), "a cas has the value %s: want a vector of two, what is expected and what is set, such as [1 2]", op.Arg)
+		return edn.Errorf(place(op, op.Arg), "a cas has the value %s: want a vector of two, what is expected and what is set, such as [1 2]", op.Arg)
 	}
 	return nil
 }
@@ -277,21 +277,21 @@ func counterValues(op Op) error {
 		}
 	}
 	if _, whole := v.Int(); !whole {
-		return edn.Wrong(place(op, v), "a counter %s %s: want a whole number of 64 bits", what, v)
+		return edn.Errorf(place(op, v), "a counter %s %s: want a whole number of 64 bits", what, v)
 	}
 	return nil
 }
 
 func setValues(op Op) error {
 	if op.F == "read" && op.Outcome == OK && op.Result.Kind != edn.Nil && !op.Result.Untagged().Sequence() {
-		return edn.Wrong(place(op, op.Result), "a read of a set returned %s: want a set or a vector, such as #{1 2}", op.Result)
+		return edn.Errorf(place(op, op.Result), "a read of a set returned %s: want a set or a vector, such as #{1 2}", op.Result)
 	}
 	return nil
 }
 
 func queueValues(op Op) error {
 	if op.F == "drain" && op.Outcome == OK && op.Result.Kind != edn.Nil && !op.Result.Untagged().Sequence() {
-		return edn.Wrong(place(op, op.Result), "a drain returned %s: want a vector of what was dequeued, such as [1 2]", op.Result)
+		return edn.Errorf(place(op, op.Result), "a drain returned %s: want a vector of what was dequeued, such as [1 2]", op.Result)
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func kvValues(op Op) error {
 		}
 	}
 	if v.Kind != edn.String {
-		return edn.Wrong(place(op, v), "a %s %s: want a text, such as \"x\"; what was never put is \"\"", what, v)
+		return edn.Errorf(place(op, v), "a %s %s: want a text, such as \"x\"; what was never put is \"\"", what, v)
 	}
 	return nil
 }
@@ -323,7 +323,7 @@ func txnValues(op Op) error {
 		return a.write == b.write && alike(a.of, b.of) && (!a.write || alike(a.to, b.to))
 	}
 	if !slices.EqualFunc(asked, done, same) {
-		return edn.Wrong(place(op, op.Result), "a transaction is answered with %.80s, and was invoked on line %d with %.80s: want the same steps, or nil", op.Result, op.Line, op.Arg)
+		return edn.Errorf(place(op, op.Result), "a transaction is answered with %.80s, and was invoked on line %d with %.80s: want the same steps, or nil", op.Result, op.Line, op.Arg)
 	}
 	return nil
 }
@@ -332,12 +332,12 @@ func txnValues(op Op) error {
 func steps(op Op, v edn.Value) (all []micro, err error) {
 	list := v.Untagged()
 	if list.Kind != edn.Vector && list.Kind != edn.List {
-		return nil, edn.Wrong(place(op, v), "a transaction is %.40s: want a vector of [:read key value] and [:write key value]", v)
+		return nil, edn.Errorf(place(op, v), "a transaction is %.40s: want a vector of [:read key value] and [:write key value]", v)
 	}
 	for _, item := range list.Items {
 		m, known := microOf(item)
 		if !known {
-			return nil, edn.Wrong(place(op, item), "a transaction does %s: want [:read key value] or [:write key value]", item)
+			return nil, edn.Errorf(place(op, item), "a transaction does %s: want [:read key value] or [:write key value]", item)
 		}
 		all = append(all, m)
 	}

@@ -136,7 +136,7 @@ func unicodeText(text []byte) error {
 		c, n := utf8.DecodeRune(rest)
 		switch {
 		case c == utf8.RuneError && n == 1:
-			return edn.Wrong(at, "the text is not UTF-8: want UTF-8, because other texts cannot be told apart")
+			return edn.Errorf(at, "the text is not UTF-8: want UTF-8, because other texts cannot be told apart")
 		case c == '\n':
 			at = edn.Position{Line: at.Line + 1, Column: 1}
 		default:
@@ -236,7 +236,7 @@ func (m *Map) whole(text []byte, names []string) error {
 	if last == '\n' || last == '"' || !m.names(names[len(names)-1]) {
 		return nil
 	}
-	return edn.Wrong(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no newline, and may be cut off in column %q: if it is complete, end it with a newline", names[len(names)-1])
+	return edn.Errorf(edn.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: 1}, "the last line has no newline, and may be cut off in column %q: if it is complete, end it with a newline", names[len(names)-1])
 }
 
 // header checks the columns that the mapping names.
@@ -244,12 +244,12 @@ func (m *Map) header(r *csv.Reader, names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) && m.names(name) {
 			line, column := r.FieldPos(i)
-			return edn.Wrong(edn.Position{Line: line, Column: column}, "the column %q, which the map names, appears twice", name)
+			return edn.Errorf(edn.Position{Line: line, Column: column}, "the column %q, which the map names, appears twice", name)
 		}
 	}
 	for _, s := range m.Skip {
 		if !slices.Contains(names, s.Column) {
-			return edn.Wrong(edn.Position{Line: 1, Column: 1}, "there is no column %q, which the map names under skip", s.Column)
+			return edn.Errorf(edn.Position{Line: 1, Column: 1}, "there is no column %q, which the map names under skip", s.Column)
 		}
 	}
 	return nil
@@ -259,11 +259,11 @@ func csvWrong(err error) error {
 	var p *csv.ParseError
 	switch {
 	case err == io.EOF:
-		return edn.Wrong(edn.Position{Line: 1, Column: 1}, "the log is empty: its first line names the columns")
+		return edn.Errorf(edn.Position{Line: 1, Column: 1}, "the log is empty: its first line names the columns")
 	case errors.As(err, &p) && errors.Is(err, csv.ErrFieldCount):
-		return edn.Wrong(edn.Position{Line: p.Line, Column: 1}, "the row has another number of columns than the first line")
+		return edn.Errorf(edn.Position{Line: p.Line, Column: 1}, "the row has another number of columns than the first line")
 	case errors.As(err, &p):
-		return edn.Wrong(edn.Position{Line: p.Line, Column: p.Column}, "%v", p.Err)
+		return edn.Errorf(edn.Position{Line: p.Line, Column: p.Column}, "%v", p.Err)
 	}
 	return err
 }
@@ -297,7 +297,7 @@ func jsonRows(text []byte, take func(row) error) error {
 func objectOf(line []byte, number int) (map[string]any, error) {
 	wrong := func(offset int64, format string, a ...any) error {
 		before := line[:min(max(offset, 0), int64(len(line)))]
-		return edn.Wrong(edn.Position{Line: number, Column: 1 + utf8.RuneCount(before)}, format, a...)
+		return edn.Errorf(edn.Position{Line: number, Column: 1 + utf8.RuneCount(before)}, format, a...)
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
@@ -433,7 +433,7 @@ func (m *Map) op(r row) (mapped, error) {
 			continue
 		}
 		if o.fields[t.name], err = t.to(text); err != nil {
-			return o, edn.Wrong(at, "%s is %q: %v", t.name, text, err)
+			return o, edn.Errorf(at, "%s is %q: %v", t.name, text, err)
 		}
 	}
 	client, _, _, err := value(r, f.Client)
@@ -473,14 +473,14 @@ func value(r row, c *column) (v cell, at edn.Position, told bool, err error) {
 		return cell{c.Value, c.Value}, r.at, true, nil
 	}
 	if v, at, told = r.get(c.Column); !told {
-		return cell{}, at, false, edn.Wrong(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names on line %d", c.Column, c.at.Line)
+		return cell{}, at, false, edn.Errorf(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names on line %d", c.Column, c.at.Line)
 	}
 	if c.Values == nil {
 		return v, at, true, nil
 	}
 	replaced, known := c.Values[v.text]
 	if !known {
-		return cell{}, at, false, edn.Wrong(at, "%s is %q, which the values of the map on line %d do not have", c.Column, v.text, c.at.Line)
+		return cell{}, at, false, edn.Errorf(at, "%s is %q, which the values of the map on line %d do not have", c.Column, v.text, c.at.Line)
 	}
 	return cell{replaced, replaced}, at, true, nil
 }
@@ -493,7 +493,7 @@ func (m *Map) outcome(r row, o *mapped) error {
 	reason, refused := c.Refused[text]
 	switch {
 	case !told:
-		return edn.Wrong(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names as the outcome", c.Column)
+		return edn.Errorf(edn.Position{Line: r.at.Line, Column: 1}, "there is no column %q, which the map names as the outcome", c.Column)
 	case slices.Contains(c.OK, text):
 		o.fields["outcome"] = "ok"
 	case refused:
@@ -503,7 +503,7 @@ func (m *Map) outcome(r row, o *mapped) error {
 	case c.Else != "":
 		o.fields["outcome"] = c.Else
 	default:
-		return edn.Wrong(at, "the outcome %q is neither ok, refused nor unknown in the map: add it to one of them, or say else: unknown", text)
+		return edn.Errorf(at, "the outcome %q is neither ok, refused nor unknown in the map: add it to one of them, or say else: unknown", text)
 	}
 	return nil
 }
@@ -538,7 +538,7 @@ func (m *Map) times(r row, o *mapped) error {
 	}
 	o.earliest, o.answer = base.first+answer, base.last+answer+resolution-1
 	if o.answer < call {
-		return edn.Wrong(r.at, "the answer came %v before the call", time.Duration(call-o.earliest))
+		return edn.Errorf(r.at, "the answer came %v before the call", time.Duration(call-o.earliest))
 	}
 	o.fields["return_ns"] = o.answer
 	return nil
@@ -567,7 +567,7 @@ func moment(r row, c *column, what string) (ns, resolution int64, err error) {
 	whole, rest, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || !decimal.MatchString(text) || n > int64(1<<62)/int64(unit) {
-		return 0, 0, edn.Wrong(at, "%s is %q: want a number of %s, or a format for texts", what, text, c.unitName())
+		return 0, 0, edn.Errorf(at, "%s is %q: want a number of %s, or a format for texts", what, text, c.unitName())
 	}
 	part, _ := strconv.ParseInt((rest + "000000000")[:9], 10, 64)
 	resolution = int64(unit)
@@ -586,9 +586,9 @@ func momentOf(text, layout, what string, at edn.Position) (ns, resolution int64,
 	t, err := time.Parse(layout, text)
 	switch {
 	case err != nil:
-		return 0, 0, edn.Wrong(at, "%s is %q: want %s", what, text, example)
+		return 0, 0, edn.Errorf(at, "%s is %q: want %s", what, text, example)
 	case t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, 1<<61)):
-		return 0, 0, edn.Wrong(at, "%s is %q: want a time from 1970 to 2043", what, text)
+		return 0, 0, edn.Errorf(at, "%s is %q: want a time from 1970 to 2043", what, text)
 	}
 	return t.UnixNano(), exactness(layout, text, t), nil
 }

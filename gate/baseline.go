@@ -168,7 +168,7 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 	const gone = "the baseline has %q under %s, and the plan does not: put it back or, if that is intended, write the baseline again"
 	const changed = "the entry %q under %s changed since the baseline was recorded: put it back or, if that is intended, record it again with --write-baseline"
 	for _, e := range b.Safety {
-		i := slices.IndexFunc(p.safety, func(g guard) bool { return g.Name.V == e.Name })
+		i := slices.IndexFunc(p.safety, func(g safetyEntry) bool { return g.Name.V == e.Name })
 		switch {
 		case i < 0:
 			say(gone, e.Name, "safety")
@@ -179,7 +179,7 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 		}
 	}
 	for _, e := range b.Performance {
-		i := slices.IndexFunc(p.speed, func(r race) bool { return r.Name.V == e.Name })
+		i := slices.IndexFunc(p.speed, func(r speedEntry) bool { return r.Name.V == e.Name })
 		switch {
 		case i < 0:
 			say(gone, e.Name, "performance")
@@ -192,7 +192,7 @@ func (b *Baseline) missing(p *Plan) (sentences []string) {
 
 // fingerprint identifies what an entry guards and how well: what it runs, how often, with which control and which
 // limits.
-func (g guard) fingerprint() string {
+func (g safetyEntry) fingerprint() string {
 	var limits []string
 	for _, l := range g.Limits {
 		limits = append(limits, fmt.Sprintf("%s.%s %v", l.operation, l.percentile, l.most.V))
@@ -217,7 +217,7 @@ func (c control) fingerprint() []string {
 }
 
 // fingerprint identifies what is compared, by which measures, and the allowed slow-downs.
-func (r *race) fingerprint() string {
+func (r *speedEntry) fingerprint() string {
 	var allowed []string
 	for _, m := range r.measures {
 		allowed = append(allowed, fmt.Sprintf("%s %v", m, r.slower[m]))
@@ -227,7 +227,7 @@ func (r *race) fingerprint() string {
 
 // entry returns the baseline's entry of a comparison. If it is nil although the baseline has the entry, a sentence
 // explains why it does not count.
-func (b *Baseline) entry(r *race) (*Accepted, string) {
+func (b *Baseline) entry(r *speedEntry) (*Accepted, string) {
 	if b == nil {
 		return nil, ""
 	}
@@ -243,7 +243,7 @@ func (b *Baseline) entry(r *race) (*Accepted, string) {
 
 // accepted returns what the baseline accepts for an entry that was measured on this machine and on servers of these
 // versions. If it is nil although the baseline has the entry, a sentence explains why its numbers do not count.
-func (b *Baseline) accepted(r *race, m reports.Machine, redis string) (*Accepted, string) {
+func (b *Baseline) accepted(r *speedEntry, m reports.Machine, redis string) (*Accepted, string) {
 	a, why := b.entry(r)
 	if a == nil {
 		return nil, why
@@ -262,7 +262,7 @@ func (b *Baseline) accepted(r *race, m reports.Machine, redis string) (*Accepted
 }
 
 // recorded returns the baseline's entry of a comparison before its servers are known; nil if it is of another machine.
-func (b *Baseline) recorded(r *race, m reports.Machine) *Accepted {
+func (b *Baseline) recorded(r *speedEntry, m reports.Machine) *Accepted {
 	a, _ := b.entry(r)
 	if a == nil {
 		return nil

@@ -188,7 +188,7 @@ func (b *Baseline) fits(p *Plan) error {
 
 // chooses reports whether the gate could have chosen this length of runs, given the noise of a machine. Length 0
 // means that the plan sets the length.
-func (c *race) chooses(l int64) bool {
+func (c *speedEntry) chooses(l int64) bool {
 	if c.length.flag == "" || l == 0 {
 		return l == 0
 	}

@@ -241,7 +241,7 @@ func TestAccepted(t *testing.T) {
 	}
 	for red, say := range map[string]string{reports.Violated: "the gate is red (violated)", reports.Pass: "stopped before its end"} {
 		r := &running{plan: p, options: Options{Record: true}, watcher: &listener{Watcher: silent{}}}
-		e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver { return machineOf(1, 0.4, 0.02, 0) })
+		e, err := r.raceWith(t.Context(), &p.speed[0], func(*speedEntry) driver { return machineOf(1, 0.4, 0.02, 0) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestServersOfTheBaseline(t *testing.T) {
 		r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}, gate: reports.Gate{Machine: thisMachine()}}
 		r.noteServer(first)
 		machine := machineOf(o.Seed, 0.4, 0.02, 0)
-		e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver {
+		e, err := r.raceWith(t.Context(), &p.speed[0], func(*speedEntry) driver {
 			return func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 				runs, err := machine(ctx, sides, seeds)
 				for i, side := range sides {

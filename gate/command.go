@@ -20,7 +20,7 @@ import (
 )
 
 // commands carries out an entry that runs a program of the user's. The notes are those of all its runs.
-func (r *running) commands(ctx context.Context, g *guard) (cases []reports.GateCase, notes []string, err error) {
+func (r *running) commands(ctx context.Context, g *safetyEntry) (cases []reports.GateCase, notes []string, err error) {
 	t := &tally{g: g, title: shell(g.command.words), command: func(seed uint64) string {
 		return fmt.Sprintf("OVERSELL_SEED=%d %s", seed, shell(g.command.words))
 	}}

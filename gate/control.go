@@ -16,8 +16,8 @@ import (
 	"oversell/variant"
 )
 
-// suspect is a variant known to break that may serve as a control.
-type suspect struct {
+// controlCandidate is a variant known to break that may serve as a control.
+type controlCandidate struct {
 	what   string
 	plan   campaign.Plan
 	config scenarios.Config
@@ -28,8 +28,8 @@ type suspect struct {
 type entryControl struct {
 	name     string
 	guards   []history.Promise
-	suspects []suspect // in the order in which they are tried until one is caught
-	chosen   bool      // suspects[0] is the control
+	suspects []controlCandidate // in the order in which they are tried until one is caught
+	chosen   bool               // suspects[0] is the control
 
 	none   string // why there is no control
 	runs   int
@@ -46,7 +46,7 @@ type entryControl struct {
 const mostSuspects = 4
 
 // controlOf determines the candidates for the control of a combination.
-func (r *running) controlOf(ctx context.Context, g *guard, c scenarios.Config) *entryControl {
+func (r *running) controlOf(ctx context.Context, g *safetyEntry, c scenarios.Config) *entryControl {
 	w := &entryControl{name: g.Name.V, guards: c.Promises()}
 	switch {
 	case g.control.word.V == noControl:
@@ -62,7 +62,7 @@ func (r *running) controlOf(ctx context.Context, g *guard, c scenarios.Config) *
 			w.none = "the control cannot be run: " + err.Error()
 			break
 		}
-		w.suspects = []suspect{{what: differs(config, c, *g.control.flags), plan: p, config: config}}
+		w.suspects = []controlCandidate{{what: differs(config, c, *g.control.flags), plan: p, config: config}}
 		w.chosen = true
 		w.caveats = elsewhere(altered("run", func(s *pflag.FlagSet) { new(campaign.Options).Bind(s) }, g.control.flags.over(g.flags), g.flags))
 		if len(c.Faults) > 0 && breaks(promising(config, c).ExpectUnder([]variant.Fault{variant.NoFault})) {
@@ -76,8 +76,8 @@ func (r *running) controlOf(ctx context.Context, g *guard, c scenarios.Config) *
 
 // settle keeps the suspects that show most. If the faults of c are known to break some, only these: a suspect that
 // breaks by load alone is caught even if the faults have no effect.
-func (w *entryControl) settle(all []suspect, c scenarios.Config) {
-	byFault := slices.DeleteFunc(slices.Clone(all), func(s suspect) bool { return s.byLoad })
+func (w *entryControl) settle(all []controlCandidate, c scenarios.Config) {
+	byFault := slices.DeleteFunc(slices.Clone(all), func(s controlCandidate) bool { return s.byLoad })
 	switch {
 	case len(all) == 0:
 		w.none = "no shipped variant is known to break what this entry guards: name a control (control: {lock: …})"
@@ -140,8 +140,8 @@ func differs(control, c scenarios.Config, f flags) string {
 
 // suspects returns variants that declare, under the conditions of c, to break what c promises: first up to two that
 // need the faults of c, to show that the faults take effect, then variants that break by load alone.
-func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect) {
-	var byFault, byLoad []suspect
+func suspects(ctx context.Context, f flags, c scenarios.Config) (found []controlCandidate) {
+	var byFault, byLoad []controlCandidate
 	for _, x := range exchanges(c) {
 		changed := f.instead(c, x)
 		p, config, err := planFor(ctx, changed)
@@ -151,7 +151,7 @@ func suspects(ctx context.Context, f flags, c scenarios.Config) (found []suspect
 		if err != nil {
 			continue // it does not fit the other variants
 		}
-		s := suspect{what: differs(config, c, flags{}), plan: p, config: config}
+		s := controlCandidate{what: differs(config, c, flags{}), plan: p, config: config}
 		switch config := promising(config, c); {
 		case breaks(config.ExpectUnder([]variant.Fault{variant.NoFault})):
 			s.byLoad = true
@@ -289,7 +289,7 @@ func (r *running) choose(ctx context.Context, w *entryControl, round int) {
 }
 
 // catch runs a suspect and reports whether it broke a guarded promise.
-func (r *running) catch(ctx context.Context, w *entryControl, s suspect, round, try int) (why string, ok bool) {
+func (r *running) catch(ctx context.Context, w *entryControl, s controlCandidate, round, try int) (why string, ok bool) {
 	seed := r.options.Seed + uint64(round) + uint64(try)*1_000_003
 	m, err := r.make(ctx, s.plan, s.config, seed, w.name+"-control")
 	if ctx.Err() != nil {

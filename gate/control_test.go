@@ -28,10 +28,10 @@ safety:
 // variant that breaks by load alone is used only if there is no other, and the report says so.
 func TestControlOfFault(t *testing.T) {
 	w, c := watched(t, frozen)
-	if len(w.suspects) == 0 || slices.ContainsFunc(w.suspects, func(s suspect) bool { return s.byLoad }) || len(w.caveats) > 0 {
+	if len(w.suspects) == 0 || slices.ContainsFunc(w.suspects, func(s controlCandidate) bool { return s.byLoad }) || len(w.caveats) > 0 {
 		t.Errorf("with a fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
 	}
-	alone := []suspect{{what: "lock none", byLoad: true}}
+	alone := []controlCandidate{{what: "lock none", byLoad: true}}
 	w = &entryControl{}
 	if w.settle(alone, c); len(w.suspects) != 1 || !strings.Contains(strings.Join(w.caveats, ""), "no variant is known to break by this fault") {
 		t.Errorf("nothing breaks by the fault: %d suspects, caveats %q", len(w.suspects), w.caveats)
@@ -53,13 +53,13 @@ safety:
   - {name: sound, expect: pass, repeat: 1, run: {target: embedded, clients: 8, stock: 60, lock: lua-release, sale: plain}}
   - {name: broken, expect: pass, repeat: 1, run: {target: embedded, clients: 8, stock: 60, lock: none, sale: plain}}
 `)
-	of := func(i int, s suspect) suspect {
+	of := func(i int, s controlCandidate) controlCandidate {
 		s.plan, s.config = p.safety[i].plan, p.safety[i].plan.Runs[0]
 		return s
 	}
 	_, c := watched(t, frozen)
 	w := &entryControl{name: "x", guards: p.safety[0].plan.Runs[0].Promises()}
-	w.settle([]suspect{of(0, suspect{what: "harmless"}), of(1, suspect{what: "lock none", byLoad: true})}, c)
+	w.settle([]controlCandidate{of(0, controlCandidate{what: "harmless"}), of(1, controlCandidate{what: "lock none", byLoad: true})}, c)
 	r := &running{plan: p, options: Options{Dir: filepath.Join(t.TempDir(), "runs"), Seed: 3}, watcher: &listener{Watcher: silent{}}}
 	r.controlRound(t.Context(), w, 0)
 	told := w.told()
@@ -68,7 +68,7 @@ safety:
 	}
 	// An entry without a fault has only controls that break by load.
 	w = &entryControl{name: "x", guards: w.guards}
-	w.settle([]suspect{of(1, suspect{what: "lock none", byLoad: true})}, scenarios.Config{})
+	w.settle([]controlCandidate{of(1, controlCandidate{what: "lock none", byLoad: true})}, scenarios.Config{})
 	r.controlRound(t.Context(), w, 0)
 	if told = w.told(); !told.Good {
 		t.Errorf("without a fault: %+v", told)

@@ -43,7 +43,7 @@ func FuzzPlan(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if m := (*yamlfile.Mistake)(nil); !errors.As(err, &m) && !strings.Contains(err.Error(), "no such") {
+		if m := (*yamlfile.Error)(nil); !errors.As(err, &m) && !strings.Contains(err.Error(), "no such") {
 			t.Errorf("%q is refused without a place: %v", source, err)
 		}
 		if strings.Contains(err.Error(), "\n") {

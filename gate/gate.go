@@ -85,8 +85,8 @@ func (p *Plan) Run(ctx context.Context, o Options, w Watcher) (reports.Gate, err
 func (p *Plan) possible(ctx context.Context) error {
 	ask := func(name textValue, plans ...campaign.Plan) error {
 		for _, plan := range plans {
-			if err := campaign.Possible(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
-				return inFile(p.Path, &yamlfile.Mistake{At: name.at, Say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), Of: err})
+			if err := campaign.CheckFaults(ctx, plan, unwatched{}); refused(err) && ctx.Err() == nil {
+				return inFile(p.Path, &yamlfile.Error{At: name.at, Say: fmt.Sprintf("entry %q: %s", name.V, phrase.OneLine(err.Error())), Of: err})
 			}
 		}
 		return nil
@@ -205,7 +205,7 @@ func (r *running) all(ctx context.Context) error {
 }
 
 // guard carries out an entry under safety.
-func (r *running) guard(ctx context.Context, g *guard) (reports.GateEntry, error) {
+func (r *running) guard(ctx context.Context, g *safetyEntry) (reports.GateEntry, error) {
 	e := reports.GateEntry{
 		Name: g.Name.V, Kind: g.kind, Line: g.Name.at.Line, Column: g.Name.at.Column, Expect: g.Expect.V,
 		Cases: []reports.GateCase{}, Notes: g.notes,
@@ -299,7 +299,7 @@ func (l *listener) first(line string) bool {
 }
 
 // seedOf returns the seed of a round of an entry; retries have seeds of their own.
-func (r *running) seedOf(g *guard, round int, retry bool) uint64 {
+func (r *running) seedOf(g *safetyEntry, round int, retry bool) uint64 {
 	var s uint64
 	switch {
 	case round < len(g.seeds):

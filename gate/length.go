@@ -48,7 +48,7 @@ const (
 
 // growing returns the first length of an entry whose runs may become longer: the entry does not set their length
 // and has no faults, which fire at fixed times.
-func growing(f flags, r *race) length {
+func growing(f flags, r *speedEntry) length {
 	config := r.candidate.Runs[0]
 	switch {
 	case len(config.Faults) > 0 || len(r.baseline.Runs[0].Faults) > 0:
@@ -62,7 +62,7 @@ func growing(f flags, r *race) length {
 }
 
 // lengthened returns the entry with runs of another length. It keeps its identity.
-func (c *race) lengthened(ctx context.Context, l length) (*race, error) {
+func (c *speedEntry) lengthened(ctx context.Context, l length) (*speedEntry, error) {
 	longer := *c
 	longer.length = l
 	for side, f := range c.flags {
@@ -84,7 +84,7 @@ func (c *race) lengthened(ctx context.Context, l length) (*race, error) {
 // settle chooses the length of an entry's runs, and returns the driver of its rounds. The length is the one in the
 // baseline file or else one for which the baseline hardly differs from itself. The choice does not depend on the
 // candidate, so the error rates are the same as with a given length.
-func (t *timing) settle(ctx context.Context, open func(*race) driver) (driver, error) {
+func (t *timing) settle(ctx context.Context, open func(*speedEntry) driver) (driver, error) {
 	c := t.race
 	if c.length.flag == "" {
 		return open(c), nil
@@ -119,7 +119,7 @@ func (t *timing) settle(ctx context.Context, open func(*race) driver) (driver, e
 }
 
 // chosen sets the length of the entry's runs.
-func (t *timing) chosen(ctx context.Context, open func(*race) driver, l length, say string) (driver, error) {
+func (t *timing) chosen(ctx context.Context, open func(*speedEntry) driver, l length, say string) (driver, error) {
 	longer, err := t.race.lengthened(ctx, l)
 	if err != nil {
 		return nil, err

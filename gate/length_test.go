@@ -27,7 +27,7 @@ func raced(t *testing.T, p *Plan, o Options, slower, noise float64) (reports.Gat
 	r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}}
 	r.gate = reports.Gate{Schema: reports.GateSchema, Plan: p.Path, Machine: thisMachine(), FalseAlarms: falseAlarms}
 	var lengths []string
-	e, err := r.raceWith(t.Context(), &p.speed[0], func(c *race) driver {
+	e, err := r.raceWith(t.Context(), &p.speed[0], func(c *speedEntry) driver {
 		lengths = append(lengths, c.length.String())
 		return machineOf(7, slower, noise*math.Sqrt(float64(p.speed[0].length.value)/float64(c.length.value)), 0)
 	})
@@ -124,13 +124,13 @@ func TestPilotThatFails(t *testing.T) {
 	r := &running{plan: p, watcher: &listener{Watcher: silent{}}}
 	broken := errors.New("no server")
 	calls := 0
-	_, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver {
+	_, err := r.raceWith(t.Context(), &p.speed[0], func(*speedEntry) driver {
 		return func(context.Context, []int, []uint64) ([]reports.Run, error) { calls++; return nil, broken }
 	})
 	if !errors.Is(err, broken) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
-	e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver { return machineOf(1, 0, 0.01, 2) })
+	e, err := r.raceWith(t.Context(), &p.speed[0], func(*speedEntry) driver { return machineOf(1, 0, 0.01, 2) })
 	if err != nil || e.RunLength != "duration 100ms" || e.Verdict == "" {
 		t.Errorf("%+v, %v", e, err)
 	}

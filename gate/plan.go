@@ -124,7 +124,7 @@ func (c *control) UnmarshalYAML(n ast.Node) error {
 		case "history":
 			err = c.history.UnmarshalYAML(p.Value)
 		default:
-			err = yamlfile.Wrong(yamlfile.TokenAt(p.Key.GetToken()), "%s", yamlfile.UnknownKey(key, []string{"command", "history"}, docs))
+			err = yamlfile.Errorf(yamlfile.TokenAt(p.Key.GetToken()), "%s", yamlfile.UnknownKey(key, []string{"command", "history"}, docs))
 		}
 		if err != nil {
 			return err
@@ -148,11 +148,11 @@ func (cs *namedControls) UnmarshalYAML(n ast.Node) error {
 		}
 		switch _, twice := (*cs)[name]; {
 		case twice:
-			return yamlfile.Wrong(at, "the control %q is given twice", name)
+			return yamlfile.Errorf(at, "the control %q is given twice", name)
 		case name == noControl, name == autoControl:
-			return yamlfile.Wrong(at, "a control cannot be called %s, which is a keyword", name)
+			return yamlfile.Errorf(at, "a control cannot be called %s, which is a keyword", name)
 		case c.word.V != "":
-			return yamlfile.Wrong(c.at, "want the flags that the control sets differently, like {lock: none}")
+			return yamlfile.Errorf(c.at, "want the flags that the control sets differently, like {lock: none}")
 		}
 		(*cs)[name] = c
 		return nil
@@ -207,9 +207,9 @@ func known(at yamlfile.Position, what, name string, all []string) error {
 		return nil
 	}
 	if near := variant.Nearest(name, all); len(near) > 0 {
-		return yamlfile.Wrong(at, "%s %q is not known: did you mean %s?", what, name, strings.Join(near, " or "))
+		return yamlfile.Errorf(at, "%s %q is not known: did you mean %s?", what, name, strings.Join(near, " or "))
 	}
-	return yamlfile.Wrong(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
+	return yamlfile.Errorf(at, "%s %q is not known: it is one of %s", what, name, strings.Join(all, ", "))
 }
 
 // read reads and validates a plan file.
@@ -273,7 +273,7 @@ func decode(source []byte, d *document) (err error) {
 func empty(n ast.Node, key string, at yamlfile.Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
-		return yamlfile.Wrong(at, "%s has no value: give it one, or leave it out", key)
+		return yamlfile.Errorf(at, "%s has no value: give it one, or leave it out", key)
 	case *ast.AnchorNode:
 		return empty(v.Value, key, at)
 	case *ast.SequenceNode:
@@ -317,7 +317,7 @@ func place(n ast.Node, d *document) {
 
 // inFile prefixes an error with the file's name.
 func inFile(path string, err error) error {
-	if m := (*yamlfile.Mistake)(nil); errors.As(err, &m) {
+	if m := (*yamlfile.Error)(nil); errors.As(err, &m) {
 		if m.At.Line == 0 {
 			m.At = yamlfile.Position{Line: 1, Column: 1}
 		}

@@ -57,12 +57,12 @@ func (x round) redis() string {
 type driver func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error)
 
 // race carries out an entry under performance.
-func (r *running) race(ctx context.Context, c *race) (reports.GatePerformance, error) {
+func (r *running) race(ctx context.Context, c *speedEntry) (reports.GatePerformance, error) {
 	return r.raceWith(ctx, c, r.driverOf)
 }
 
 // raceWith carries out the entry; open returns the driver for an entry with a fixed length of runs.
-func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver) (reports.GatePerformance, error) {
+func (r *running) raceWith(ctx context.Context, c *speedEntry, open func(*speedEntry) driver) (reports.GatePerformance, error) {
 	e := reports.GatePerformance{
 		Name: c.Name.V, Line: c.Name.at.Line, Column: c.Name.at.Column, Measures: []reports.GateMeasure{},
 		MostRounds: c.procedure.looks[len(c.procedure.looks)-1],
@@ -84,7 +84,7 @@ func (r *running) raceWith(ctx context.Context, c *race, open func(*race) driver
 }
 
 // titles returns what the report calls the candidate and the baseline.
-func (c *race) titles() (candidate, baseline string) {
+func (c *speedEntry) titles() (candidate, baseline string) {
 	a, b := c.candidate.Runs[0], c.baseline.Runs[0]
 	candidate = named(campaign.ContenderOf(a))
 	if c.build != "" {
@@ -109,7 +109,7 @@ func named(c reports.Contender) string {
 
 // timing is a comparison in progress.
 type timing struct {
-	race    *race
+	race    *speedEntry
 	running *running
 	entry   *reports.GatePerformance
 	random  *rand.Rand
@@ -347,12 +347,12 @@ func (t *timing) measure(name string) (m reports.GateMeasure, failed string) {
 const quieter = "longer runs (duration, ops or stock, or a larger budget where the gate chooses), more rounds or a quieter machine would"
 
 // operation returns the operation whose latency is compared.
-func (c *race) operation() string {
+func (c *speedEntry) operation() string {
 	return or(c.Operation.V, mainOperation(c.candidate.Runs[0]))
 }
 
 // called returns the name of a measure in reports.
-func (c *race) called(measure string) string {
+func (c *speedEntry) called(measure string) string {
 	if measure == throughput {
 		return throughput
 	}
@@ -436,7 +436,7 @@ func mainOperation(c scenarios.Config) string {
 
 // driverOf returns the driver of an entry: in this process or, to compare builds, both in separate processes, so
 // that they are treated alike.
-func (r *running) driverOf(c *race) driver {
+func (r *running) driverOf(c *speedEntry) driver {
 	if c.build != "" {
 		return r.processes(c)
 	}
@@ -453,7 +453,7 @@ func (r *running) newDir(name string) string {
 }
 
 // together makes all runs on the same servers.
-func (r *running) together(c *race) driver {
+func (r *running) together(c *speedEntry) driver {
 	return func(ctx context.Context, sides []int, seeds []uint64) ([]reports.Run, error) {
 		p := c.candidate
 		p.Dir, p.Runs = r.newDir(c.Name.V), nil
@@ -466,7 +466,7 @@ func (r *running) together(c *race) driver {
 }
 
 // each starts new servers for every run, because the two sides need different ones.
-func (r *running) each(c *race) driver {
+func (r *running) each(c *speedEntry) driver {
 	return func(ctx context.Context, sides []int, seeds []uint64) (runs []reports.Run, err error) {
 		for i, side := range sides {
 			p := c.candidate
@@ -485,7 +485,7 @@ func (r *running) each(c *race) driver {
 }
 
 // config returns one side's combination with a seed.
-func (c *race) config(side int, seed uint64) scenarios.Config {
+func (c *speedEntry) config(side int, seed uint64) scenarios.Config {
 	config := c.baseline.Runs[0]
 	if side == theCandidate {
 		config = c.candidate.Runs[0]
@@ -495,7 +495,7 @@ func (c *race) config(side int, seed uint64) scenarios.Config {
 }
 
 // processes runs both builds as processes.
-func (r *running) processes(c *race) driver {
+func (r *running) processes(c *speedEntry) driver {
 	return func(ctx context.Context, sides []int, seeds []uint64) (runs []reports.Run, err error) {
 		self := r.options.Self
 		if self == "" {

@@ -52,7 +52,7 @@ func driven(t *testing.T, p *Plan, o Options, drive driver) reports.Gate {
 	t.Helper()
 	r := &running{plan: p, options: o, watcher: &listener{Watcher: silent{}}}
 	r.gate = reports.Gate{Schema: reports.GateSchema, Plan: p.Path, Machine: thisMachine(), FalseAlarms: falseAlarms}
-	e, err := r.raceWith(t.Context(), &p.speed[0], func(*race) driver { return drive })
+	e, err := r.raceWith(t.Context(), &p.speed[0], func(*speedEntry) driver { return drive })
 	if err != nil {
 		r.gate.Failed = err.Error()
 	}
@@ -213,7 +213,7 @@ func TestStoppedRace(t *testing.T) {
 		}
 		p := mustLoad(t, trialPlan+"    budget: "+c.budget+"\n")
 		r := &running{plan: p, watcher: &listener{Watcher: silent{}}}
-		e, err := r.raceWith(ctx, &p.speed[0], func(*race) driver { return drive })
+		e, err := r.raceWith(ctx, &p.speed[0], func(*speedEntry) driver { return drive })
 		cancel()
 		r.gate.Performance = []reports.GatePerformance{e}
 		if err != nil || r.gate.ExitCode() != c.code || !strings.Contains(story(r.gate), c.say) {

@@ -30,8 +30,8 @@ import (
 type Plan struct {
 	// Path is the plan file.
 	Path   string
-	safety []guard
-	speed  []race
+	safety []safetyEntry
+	speed  []speedEntry
 }
 
 // Histories returns the files that the commands of the plan write.
@@ -74,8 +74,8 @@ func (p *Plan) Renamed() (notes []string) {
 	return notes
 }
 
-// guard is an entry under safety.
-type guard struct {
+// safetyEntry is an entry under safety.
+type safetyEntry struct {
 	entry
 	kind   string
 	repeat int
@@ -98,8 +98,8 @@ const (
 	kindCommand = "command"
 )
 
-// race is an entry under performance.
-type race struct {
+// speedEntry is an entry under performance.
+type speedEntry struct {
 	comparison
 	budget     time.Duration
 	rounds     int
@@ -150,9 +150,9 @@ func Load(ctx context.Context, path string) (*Plan, error) {
 func (p *Plan) resolve(ctx context.Context, d document) error {
 	switch {
 	case d.Schema.V != "" && d.Schema.V != PlanSchema:
-		return yamlfile.Wrong(d.Schema.at, "the schema of the plan is %q, and this build reads %q", d.Schema.V, PlanSchema)
+		return yamlfile.Errorf(d.Schema.at, "the schema of the plan is %q, and this build reads %q", d.Schema.V, PlanSchema)
 	case len(d.Safety)+len(d.Performance) == 0:
-		return yamlfile.Wrong(yamlfile.Position{Line: 1, Column: 1}, "the plan guards nothing: it lists entries under safety and performance")
+		return yamlfile.Errorf(yamlfile.Position{Line: 1, Column: 1}, "the plan guards nothing: it lists entries under safety and performance")
 	}
 	if err := d.shared(p.Path); err != nil {
 		return err
@@ -161,9 +161,9 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 	named := func(name textValue, at yamlfile.Position, what string, i int) error {
 		switch {
 		case name.V == "":
-			return yamlfile.Wrong(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
+			return yamlfile.Errorf(at, "entry %d under %s has no name: give it one, such as name: the sale under our lock", i+1, what)
 		case names[name.V]:
-			return yamlfile.Wrong(name.at, "two entries are called %q: reports tell them apart by name", name.V)
+			return yamlfile.Errorf(name.at, "two entries are called %q: reports tell them apart by name", name.V)
 		}
 		names[name.V] = true
 		return nil
@@ -197,7 +197,7 @@ func (p *Plan) resolve(ctx context.Context, d document) error {
 			if at.Line == 0 {
 				at = d.Defaults.Rounds.at
 			}
-			return yamlfile.Wrong(at, "%d rounds are too few: with the %d measures of this plan, a false-alarm rate of %s needs at least %d", r.rounds, all, reports.Percent(falseAlarms), least)
+			return yamlfile.Errorf(at, "%d rounds are too few: with the %d measures of this plan, a false-alarm rate of %s needs at least %d", r.rounds, all, reports.Percent(falseAlarms), least)
 		}
 		r.procedure = newProcedure(r.rounds, all)
 	}
@@ -261,10 +261,10 @@ func (d document) knows(word textValue) error {
 }
 
 // guard resolves an entry under safety.
-func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err error) {
-	g = guard{entry: e}
+func (p *Plan) guard(ctx context.Context, d document, e entry) (g safetyEntry, err error) {
+	g = safetyEntry{entry: e}
 	if e.Expect.V == "" {
-		return g, yamlfile.Wrong(e.Name.at, "entry %q has no expected outcome: add expect: pass or expect: violated", e.Name.V)
+		return g, yamlfile.Errorf(e.Name.at, "entry %q has no expected outcome: add expect: pass or expect: violated", e.Name.V)
 	}
 	if err := known(e.Expect.at, "outcome", e.Expect.V, []string{reports.Pass, reports.Violated}); err != nil {
 		return g, err
@@ -280,7 +280,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 		}
 	}
 	if given != 1 {
-		return g, yamlfile.Wrong(e.Name.at, "entry %q has %d of run, explore and command: it takes one", e.Name.V, given)
+		return g, yamlfile.Errorf(e.Name.at, "entry %q has %d of run, explore and command: it takes one", e.Name.V, given)
 	}
 	if err := g.often(d.Defaults); err != nil {
 		return g, err
@@ -291,7 +291,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 	if g.kind != kindCommand {
 		for _, x := range []textValue{e.History, e.Dir} {
 			if x.V != "" {
-				return g, yamlfile.Wrong(x.at, "history and dir go with command only")
+				return g, yamlfile.Errorf(x.at, "history and dir go with command only")
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func (p *Plan) guard(ctx context.Context, d document, e entry) (g guard, err err
 }
 
 // often determines how often an entry runs, for how long and with which seeds.
-func (g *guard) often(d defaults) error {
+func (g *safetyEntry) often(d defaults) error {
 	e := g.entry
 	if g.kind == kindExplore {
 		for _, x := range []struct {
@@ -318,11 +318,11 @@ func (g *guard) often(d defaults) error {
 			what string
 		}{{e.Repeat.at, "repeat"}, {e.Budget.at, "budget"}, {e.Seeds.at, "seeds"}} {
 			if x.at.Line > 0 {
-				return yamlfile.Wrong(x.at, "a search is made once: leave out %s (its flag time limits it)", x.what)
+				return yamlfile.Errorf(x.at, "a search is made once: leave out %s (its flag time limits it)", x.what)
 			}
 		}
 		if len(e.Limits) > 0 {
-			return yamlfile.Wrong(e.Limits[0].at, "a search has no latencies: leave out limits")
+			return yamlfile.Errorf(e.Limits[0].at, "a search has no latencies: leave out limits")
 		}
 		g.repeat = 1
 		return nil
@@ -332,7 +332,7 @@ func (g *guard) often(d defaults) error {
 		repeat, seeds = d.Repeat, d.Seeds
 	}
 	if repeat.V > 0 && len(seeds.V) > 0 && repeat.V != len(seeds.V) {
-		return yamlfile.Wrong(repeat.at, "repeat is %d, but %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
+		return yamlfile.Errorf(repeat.at, "repeat is %d, but %d seeds are listed: give one of the two", repeat.V, len(seeds.V))
 	}
 	for _, s := range seeds.V {
 		g.seeds = append(g.seeds, s.V)
@@ -349,14 +349,14 @@ func (g *guard) often(d defaults) error {
 }
 
 // controlled looks up the entry's control.
-func (g *guard) controlled(d document) error {
+func (g *safetyEntry) controlled(d document) error {
 	g.control = g.entry.Control
 	if g.entry.Expect.V == reports.Violated {
 		if g.control.given() {
-			return yamlfile.Wrong(g.control.at, "an entry that must break is a control itself: leave out control")
+			return yamlfile.Errorf(g.control.at, "an entry that must break is a control itself: leave out control")
 		}
 		if len(g.Limits) > 0 {
-			return yamlfile.Wrong(g.Limits[0].at, "an entry that must break has no speed to guard: leave out limits")
+			return yamlfile.Errorf(g.Limits[0].at, "an entry that must break has no speed to guard: leave out limits")
 		}
 		return nil
 	}
@@ -376,20 +376,20 @@ func (g *guard) controlled(d document) error {
 }
 
 // checkControl refuses a control that cannot be run.
-func (g *guard) checkControl(ctx context.Context, path string) error {
+func (g *safetyEntry) checkControl(ctx context.Context, path string) error {
 	c := g.control
 	switch {
 	case c.command != nil && g.kind != kindCommand:
-		return yamlfile.Wrong(c.at, "the control of a %s is the flags that it sets differently, like {lock: none}", g.kind)
+		return yamlfile.Errorf(c.at, "the control of a %s is the flags that it sets differently, like {lock: none}", g.kind)
 	case c.flags != nil && g.kind == kindCommand:
-		return yamlfile.Wrong(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
+		return yamlfile.Errorf(c.at, "the control of a command is another command, which is known to break, like {command: […]}")
 	case c.command != nil:
 		_, err := resolveCommand(path, *c.command, c.history, g.Dir)
 		return err
 	case c.flags != nil && g.kind == kindRun:
 		plan, err := planOf(ctx, c.flags.over(g.flags))
 		if err == nil && len(plan.Runs) != len(g.plan.Runs) && len(plan.Runs) != 1 {
-			return yamlfile.Wrong(c.at, "the control is %d combinations of variants: it takes one", len(plan.Runs))
+			return yamlfile.Errorf(c.at, "the control is %d combinations of variants: it takes one", len(plan.Runs))
 		}
 		return err
 	case c.flags != nil:
@@ -399,15 +399,15 @@ func (g *guard) checkControl(ctx context.Context, path string) error {
 	return nil
 }
 
-func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
+func (g *safetyEntry) resolveRun(ctx context.Context, d defaults) (err error) {
 	g.flags = g.entry.Run.over(d.Run)
 	if s, ok := g.flags.value("seed"); ok {
 		if len(g.seeds) > 0 {
-			return yamlfile.Wrong(g.entry.Run.at, "there is a seed among the flags, and seeds beside them: give one of the two")
+			return yamlfile.Errorf(g.entry.Run.at, "there is a seed among the flags, and seeds beside them: give one of the two")
 		}
 		var x seed
 		if _, err := fmt.Sscan(s, &x.V); err != nil {
-			return yamlfile.Wrong(g.entry.Run.at, "%s: a seed is a whole number of 0 or more", s)
+			return yamlfile.Errorf(g.entry.Run.at, "%s: a seed is a whole number of 0 or more", s)
 		}
 		for i := range max(g.repeat, 1) {
 			g.seeds = append(g.seeds, x.V+uint64(i))
@@ -422,11 +422,11 @@ func (g *guard) resolveRun(ctx context.Context, d defaults) (err error) {
 }
 
 // checkLimits refuses a limit of an operation of which no run has any.
-func (g *guard) checkLimits() error {
+func (g *safetyEntry) checkLimits() error {
 	for _, l := range g.Limits {
 		of, known := objectOf[l.operation]
 		if known && !slices.ContainsFunc(g.plan.Runs, func(c scenarios.Config) bool { return c.Scenario.Uses(of) }) {
-			return yamlfile.Wrong(l.at, "no run of this entry has a %s: leave out this limit", l.operation)
+			return yamlfile.Errorf(l.at, "no run of this entry has a %s: leave out this limit", l.operation)
 		}
 	}
 	return nil
@@ -441,7 +441,7 @@ var objectOf = map[string]variant.Object{
 	history.Take.String():   variant.Dispatch, history.Submit.String(): variant.Dispatch,
 }
 
-func (g *guard) resolveSearch(d defaults) (err error) {
+func (g *safetyEntry) resolveSearch(d defaults) (err error) {
 	g.flags = g.entry.Explore.over(d.Explore)
 	g.searches, g.notes, err = searchesOf(g.flags)
 	return err
@@ -459,7 +459,7 @@ func planOf(ctx context.Context, f flags) (campaign.Plan, error) {
 		return plan, f.blame(err)
 	}
 	if len(plan.Runs) == 0 {
-		return plan, yamlfile.Wrong(f.at, "nothing is left to run: %s", strings.Join(plan.Skipped, "; "))
+		return plan, yamlfile.Errorf(f.at, "nothing is left to run: %s", strings.Join(plan.Skipped, "; "))
 	}
 	return plan, nil
 }
@@ -489,14 +489,14 @@ func (f flags) parse(command string, bind func(*pflag.FlagSet)) error {
 			return err
 		}
 		if _, several := set.Lookup(i.name).Value.(pflag.SliceValue); i.listed && !several {
-			return yamlfile.Wrong(i.at, "the flag %s takes one value, and this is a list", i.name)
+			return yamlfile.Errorf(i.at, "the flag %s takes one value, and this is a list", i.name)
 		}
 		if len(i.values) == 0 {
-			return yamlfile.Wrong(i.at, "the flag %s has no value", i.name)
+			return yamlfile.Errorf(i.at, "the flag %s has no value", i.name)
 		}
 		for _, v := range i.values {
 			if err := set.Set(i.name, v.V); err != nil {
-				return yamlfile.Wrong(v.at, "%s", phrase.OneLine(limits.Explain(err).Error()))
+				return yamlfile.Errorf(v.at, "%s", phrase.OneLine(limits.Explain(err).Error()))
 			}
 		}
 	}
@@ -525,17 +525,17 @@ func (f flags) blame(err error) error {
 			}
 		}
 	}
-	return yamlfile.Wrong(at, "%s", say)
+	return yamlfile.Errorf(at, "%s", say)
 }
 
 // race resolves an entry under performance.
-func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err error) {
-	r = race{comparison: c, budget: defaultRaceBudget, rounds: defaultRounds, slower: map[string]float64{}}
+func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r speedEntry, err error) {
+	r = speedEntry{comparison: c, budget: defaultRaceBudget, rounds: defaultRounds, slower: map[string]float64{}}
 	switch {
 	case c.Run == nil:
-		return r, yamlfile.Wrong(c.Name.at, "entry %q has no candidate: add run: with its flags", c.Name.V)
+		return r, yamlfile.Errorf(c.Name.at, "entry %q has no candidate: add run: with its flags", c.Name.V)
 	case (c.Baseline == nil) == (c.Build.V == ""):
-		return r, yamlfile.Wrong(c.Name.at, "entry %q has no baseline to compare with: add baseline: with the flags that differ, or build: with another build of oversell", c.Name.V)
+		return r, yamlfile.Errorf(c.Name.at, "entry %q has no baseline to compare with: add baseline: with the flags that differ, or build: with another build of oversell", c.Name.V)
 	}
 	if c.Rounds.V > 0 || d.Rounds.V > 0 {
 		r.rounds = or(c.Rounds.V, d.Rounds.V)
@@ -551,7 +551,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 				return r, err
 			}
 			if slices.Contains(r.measures, m.V) {
-				return r, yamlfile.Wrong(m.at, "the measure %s is listed twice", m.V)
+				return r, yamlfile.Errorf(m.at, "the measure %s is listed twice", m.V)
 			}
 			r.measures = append(r.measures, m.V)
 		}
@@ -578,7 +578,7 @@ func (p *Plan) race(ctx context.Context, d defaults, c comparison) (r race, err 
 	}
 	if c.Build.V != "" {
 		if r.build, err = executable(beside(p.Path, c.Build.V)); err != nil {
-			return r, yamlfile.Wrong(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
+			return r, yamlfile.Errorf(c.Build.at, "the build to compare with cannot be run: %s", phrase.OneLine(err.Error()))
 		}
 	}
 	given := c.Run.over(d.Run)
@@ -598,7 +598,7 @@ func (p *Plan) single(ctx context.Context, f *flags, name textValue) (campaign.P
 		return plan, err
 	}
 	if len(plan.Runs) != 1 {
-		return plan, yamlfile.Wrong(name.at, "entry %q is %d combinations of variants, and speed is compared for one: name a lock, or a queue, in run", name.V, len(plan.Runs))
+		return plan, yamlfile.Errorf(name.at, "entry %q is %d combinations of variants, and speed is compared for one: name a lock, or a queue, in run", name.V, len(plan.Runs))
 	}
 	if plan.Runs[0].Scenario.EndsByTime && !f.has("duration") && !f.has("ops") {
 		*f = f.with("duration", defaultRaceRun.String())
@@ -632,7 +632,7 @@ func digest(parts ...[]string) string {
 const digestLength = 16
 
 // identifier identifies what is guarded.
-func (g guard) identifier() string {
+func (g safetyEntry) identifier() string {
 	var command []string
 	if g.Command != nil {
 		for _, w := range g.Command.V {
@@ -650,7 +650,7 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 		p.words = append(p.words, w.V)
 	}
 	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
-		return p, yamlfile.Wrong(dir.at, "%s is not a directory in which a command can run", p.dir)
+		return p, yamlfile.Errorf(dir.at, "%s is not a directory in which a command can run", p.dir)
 	}
 	path, err := p.words[0], error(nil)
 	if !strings.ContainsRune(path, filepath.Separator) {
@@ -662,7 +662,7 @@ func resolveCommand(plan string, words argument, history, dir textValue) (progra
 		p.path, err = executable(path)
 	}
 	if err != nil {
-		return p, yamlfile.Wrong(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
+		return p, yamlfile.Errorf(words.V[0].at, "the command cannot be run: %s", phrase.OneLine(err.Error()))
 	}
 	if history.V != "" {
 		p.history = history.V

@@ -15,7 +15,7 @@ import (
 
 // tally collects the runs of one combination of an entry.
 type tally struct {
-	g       *guard
+	g       *safetyEntry
 	config  scenarios.Config
 	title   string
 	command func(seed uint64) string
@@ -29,7 +29,7 @@ type tally struct {
 }
 
 // runs carries out an entry whose runs this program makes.
-func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
+func (r *running) runs(ctx context.Context, g *safetyEntry) (cases []reports.GateCase, err error) {
 	var tallies []*tally
 	for _, c := range g.plan.Runs {
 		t := &tally{g: g, config: c, command: func(seed uint64) string { return g.again(c, seed) }}
@@ -55,7 +55,7 @@ func (r *running) runs(ctx context.Context, g *guard) (cases []reports.GateCase,
 }
 
 // goesOn reports whether there is another round: up to the number in the plan, within the budget.
-func (g *guard) goesOn(round int, spent time.Duration) bool {
+func (g *safetyEntry) goesOn(round int, spent time.Duration) bool {
 	if g.repeat > 0 && round >= g.repeat {
 		return false
 	}
@@ -64,7 +64,7 @@ func (g *guard) goesOn(round int, spent time.Duration) bool {
 
 // late reports whether a fixed number of rounds took longer than the budget. Without a number, the budget only says when
 // the last one begins.
-func (g *guard) late(spent time.Duration) bool {
+func (g *safetyEntry) late(spent time.Duration) bool {
 	return g.repeat > 0 && g.budget > 0 && spent > g.budget
 }
 
@@ -311,7 +311,7 @@ func percentileOf(p reports.Percentiles, name string) float64 {
 }
 
 // again returns the command line that repeats a run of an entry.
-func (g *guard) again(c scenarios.Config, seed uint64) string {
+func (g *safetyEntry) again(c scenarios.Config, seed uint64) string {
 	f := naming(g.flags, c).without("seed").with("seed", fmt.Sprint(seed))
 	return shell(append([]string{"oversell", "run"}, f.today().args()...))
 }

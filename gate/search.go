@@ -24,7 +24,7 @@ import (
 )
 
 // searches carries out an entry of kind explore.
-func (r *running) searches(ctx context.Context, g *guard) (cases []reports.GateCase, err error) {
+func (r *running) searches(ctx context.Context, g *safetyEntry) (cases []reports.GateCase, err error) {
 	for _, s := range g.searches {
 		if ctx.Err() != nil {
 			return cases, nil
@@ -39,7 +39,7 @@ func (r *running) searches(ctx context.Context, g *guard) (cases []reports.GateC
 }
 
 // search makes one search, again if it could not decide, and its control.
-func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c reports.GateCase, err error) {
+func (r *running) search(ctx context.Context, g *safetyEntry, s explore.Config) (c reports.GateCase, err error) {
 	started := time.Now()
 	e, err := r.explored(ctx, s)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *running) search(ctx context.Context, g *guard, s explore.Config) (c rep
 	return c, nil
 }
 
-func searchVerdict(g *guard, e reports.Exploration, c reports.GateCase) (verdict, why string) {
+func searchVerdict(g *safetyEntry, e reports.Exploration, c reports.GateCase) (verdict, why string) {
 	switch {
 	case g.Expect.V == reports.Violated && c.Broke > 0:
 		return reports.Pass, ""
@@ -137,7 +137,7 @@ func (r *running) keep(name string, e reports.Exploration) string {
 
 // searchControl searches a variant known to break, within the same bounds, for violations of the entry's
 // properties.
-func (r *running) searchControl(ctx context.Context, g *guard, s explore.Config) reports.GateControl {
+func (r *running) searchControl(ctx context.Context, g *safetyEntry, s explore.Config) reports.GateControl {
 	switch {
 	case g.control.word.V == noControl:
 		return reports.GateControl{What: reports.NoControl, Why: "the plan has none (control: none), so it is unknown whether a violation would have been found"}

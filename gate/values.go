@@ -30,9 +30,9 @@ func scalar(n ast.Node, want string) (string, yamlfile.Position, error) {
 	case *ast.AnchorNode:
 		return scalar(v.Value, want)
 	case *ast.AliasNode:
-		return "", at, yamlfile.Wrong(at, "aliases are not supported in plans: put shared settings under defaults")
+		return "", at, yamlfile.Errorf(at, "aliases are not supported in plans: put shared settings under defaults")
 	}
-	return "", at, yamlfile.Wrong(at, "want %s, not a %s", want, strings.ToLower(n.Type().String()))
+	return "", at, yamlfile.Errorf(at, "want %s, not a %s", want, strings.ToLower(n.Type().String()))
 }
 
 // textValue is a word or a sentence.
@@ -45,7 +45,7 @@ type textValue struct {
 func (t *textValue) UnmarshalYAML(n ast.Node) (err error) {
 	t.V, t.at, err = scalar(n, "a text")
 	if err == nil && strings.TrimSpace(t.V) == "" {
-		return yamlfile.Wrong(t.at, "want a text, and this is empty")
+		return yamlfile.Errorf(t.at, "want a text, and this is empty")
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func bounded(n ast.Node, name, want string) (v float64, at yamlfile.Position, er
 	}
 	l, _ := limits.Gate.Find(name)
 	if v, err = l.Read(s); err != nil {
-		return 0, at, yamlfile.Wrong(at, "%s %v", printable.Word(s), err)
+		return 0, at, yamlfile.Errorf(at, "%s %v", printable.Word(s), err)
 	}
 	return v, at, nil
 }
@@ -102,9 +102,9 @@ func (p *share) UnmarshalYAML(n ast.Node) error {
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	switch {
 	case err != nil, !percent:
-		return yamlfile.Wrong(at, "want a percentage with its sign, like 10%%, not %s", s)
+		return yamlfile.Errorf(at, "want a percentage with its sign, like 10%%, not %s", s)
 	case !(v >= 1 && v <= 1000):
-		return yamlfile.Wrong(at, "%s: the allowed slow-down must be 1%% (less cannot be told from noise) to 1000%%", s)
+		return yamlfile.Errorf(at, "%s: the allowed slow-down must be 1%% (less cannot be told from noise) to 1000%%", s)
 	}
 	p.V = v / 100
 	return nil
@@ -126,7 +126,7 @@ func (l *list[T, P]) UnmarshalYAML(n ast.Node) error {
 	if s, ok := n.(*ast.SequenceNode); ok {
 		nodes = s.Values
 		if len(nodes) == 0 {
-			return yamlfile.Wrong(l.at, "the list is empty: leave it out")
+			return yamlfile.Errorf(l.at, "the list is empty: leave it out")
 		}
 	}
 	l.V = nil
@@ -150,7 +150,7 @@ func (x *seed) UnmarshalYAML(n ast.Node) error {
 		return err
 	}
 	if x.V, err = strconv.ParseUint(s, 10, 64); err != nil {
-		return yamlfile.Wrong(at, "%s: a seed is a whole number of 0 or more", s)
+		return yamlfile.Errorf(at, "%s: a seed is a whole number of 0 or more", s)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (f *flags) UnmarshalYAML(n ast.Node) error {
 			item.values = append(item.values, textValue{v, at})
 		}
 		if f.has(name) {
-			return yamlfile.Wrong(at, "the flag %s is given twice", name)
+			return yamlfile.Errorf(at, "the flag %s is given twice", name)
 		}
 		f.items = append(f.items, item)
 		return nil
@@ -222,9 +222,9 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.AnchorNode:
 		return pairsOf(m.Value)
 	case *ast.AliasNode:
-		return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "aliases are not supported in plans: put shared settings under defaults")
+		return nil, yamlfile.Errorf(yamlfile.PositionOf(n), "aliases are not supported in plans: put shared settings under defaults")
 	}
-	return nil, yamlfile.Wrong(yamlfile.PositionOf(n), "want keys with values, like {lock: lua-release}, not a %s", strings.ToLower(n.Type().String()))
+	return nil, yamlfile.Errorf(yamlfile.PositionOf(n), "want keys with values, like {lock: lua-release}, not a %s", strings.ToLower(n.Type().String()))
 }
 
 func (f flags) has(name string) bool {
@@ -285,7 +285,7 @@ func (f flags) today() flags {
 		for k, v := range item.values {
 			names := strings.Split(v.V, ",")
 			for n := range names {
-				names[n] = lockimpl.Today(names[n])
+				names[n] = lockimpl.CurrentName(names[n])
 			}
 			item.values[k].V = strings.Join(names, ",")
 		}

@@ -235,12 +235,12 @@ type identities struct {
 type identitiesOf struct {
 	key      Value
 	known    numberSet
-	recent   []given       // by the last bits of the number
-	returned time.Duration // the latest return of those that are no longer recent
+	recent   []recentIdentity // by the last bits of the number
+	returned time.Duration    // the latest return of those that are no longer recent
 }
 
-// given is a recent identity.
-type given struct {
+// recentIdentity is a recent identity.
+type recentIdentity struct {
 	id        int64
 	call, ret time.Duration
 	pieces    int64
@@ -270,14 +270,14 @@ func (x *identities) of(key Value) *identitiesOf {
 	if len(x.all) == mostKeys {
 		return nil
 	}
-	x.last = &identitiesOf{key: key, recent: make([]given, mostRecent)}
+	x.last = &identitiesOf{key: key, recent: make([]recentIdentity, mostRecent)}
 	x.all = append(x.all, x.last)
 	return x.last
 }
 
 // find reports whether an identity is known, or whether that is uncertain, and returns it if it is
 // recent.
-func (x *identities) find(key, id Value) (e *given, known bool) {
+func (x *identities) find(key, id Value) (e *recentIdentity, known bool) {
 	n, number := id.Num()
 	k := x.of(key)
 	if k == nil || !number { // it is not certain
@@ -313,7 +313,7 @@ func (x *identities) enter(op *Op, id Value) bool {
 	if e.used {
 		k.returned = max(k.returned, e.ret)
 	}
-	*e = given{id: n, call: op.Call, ret: op.Return, pieces: op.Pieces(), task: op.Result, client: op.Client, outcome: op.Outcome, used: true}
+	*e = recentIdentity{id: n, call: op.Call, ret: op.Return, pieces: op.Pieces(), task: op.Result, client: op.Client, outcome: op.Outcome, used: true}
 	return true
 }
 

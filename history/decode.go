@@ -15,7 +15,7 @@ type decoder struct {
 	payload []byte
 	pos     int
 	texts   []Value // by number
-	memory  memory
+	memory  deltaState
 	err     error
 }
 
@@ -27,7 +27,7 @@ var (
 // start goes on to the next payload.
 func (d *decoder) start(payload []byte) {
 	d.payload, d.pos = payload, 0
-	d.memory = memory{}
+	d.memory = deltaState{}
 }
 
 func (d *decoder) fail(err error) {

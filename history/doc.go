@@ -26,7 +26,7 @@
 //	stop() // when all clients have returned: cancels ctx, which brings the last sweep
 //	err = errors.Join(<-drained, file.Finish(trailer))
 //
-// [Log.Water] reports after each sweep how far the file is complete, so that it can be judged in completion order while
+// [Log.Watermark] reports after each sweep how far the file is complete, so that it can be judged in completion order while
 // it grows. [Open] reads a long one from the disk, a few thousand operations at a time.
 //
 // Operations passed on by a sweep survive a kill -9 of the process; those recorded after the last sweep do not.

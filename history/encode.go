@@ -22,9 +22,9 @@ const minOpBytes = 6
 // are stored plus one to make room for it.
 const bigNumber = 1
 
-// memory is the state that encoder and decoder both keep of the earlier operations in the same frame, to store
+// deltaState is the state that encoder and decoder both keep of the earlier operations in the same frame, to store
 // differences.
-type memory struct {
+type deltaState struct {
 	client      int32
 	key         Value
 	arg, result [256]int64 // last number, by kind of operation
@@ -58,7 +58,7 @@ func appendInt(b []byte, n int64) []byte { return binary.AppendUvarint(b, zigzag
 // last number in that field of an operation of the same kind, <<1 (for a key: to zero; for a
 // session: of any kind); or, when that has more than 63 bits, a 1 and then the number in 8 bytes,
 // little endian.
-func (s *symbols) appendOp(b []byte, c *memory, op *Op) []byte {
+func (s *symbols) appendOp(b []byte, c *deltaState, op *Op) []byte {
 	at := len(b) + 2
 	b = append(b, byte(op.Kind), byte(op.Outcome)|byte(op.Reason)<<2, 0)
 	has := byte(0)
@@ -77,7 +77,7 @@ func (s *symbols) appendOp(b []byte, c *memory, op *Op) []byte {
 	return b
 }
 
-func (s *symbols) appendValues(b []byte, c *memory, op *Op) (_ []byte, has byte) {
+func (s *symbols) appendValues(b []byte, c *deltaState, op *Op) (_ []byte, has byte) {
 	if op.Key != c.key {
 		has |= hasKey
 		b = s.appendValue(b, op.Key, 0)
@@ -112,7 +112,7 @@ func (s *symbols) appendValue(b []byte, v Value, last int64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, bigNumber), uint64(v.num))
 }
 
-func appendNumbers(b []byte, c *memory, op *Op) (_ []byte, has byte) {
+func appendNumbers(b []byte, c *deltaState, op *Op) (_ []byte, has byte) {
 	if op.Fence != 0 {
 		has |= hasFence
 		b = appendInt(b, op.Fence-c.fence)

@@ -16,7 +16,7 @@ type Log struct {
 	mu        sync.Mutex // guards the next three fields
 	recorders []*Recorder
 	free      [chunkSizes][]*chunk
-	water     Water
+	water     Watermark
 
 	sweeping sync.Mutex // held during a sweep; guards batch and the recorders' tails
 	batch    batch
@@ -79,7 +79,7 @@ func (l *Log) Drain(sink func([]Op) error) error {
 		return err
 	}
 	now := l.now() // before the recorders are listed: a later recorder records later calls
-	level := Water{Returned: now, Called: now}
+	level := Watermark{Returned: now, Called: now}
 	for _, r := range l.all() {
 		level.lower(r) // before its operations are taken
 		if err := r.takeInto(&l.batch); err != nil {

@@ -35,7 +35,7 @@ type Recorder struct {
 
 // Now returns the time since the start of the run. It is strictly greater than every earlier reading of this recorder:
 // if the clock stands still, or ticks too coarsely, it moves on by a nanosecond. Call and Return of every operation
-// must be such readings. Call Noted once Begun, Settled or Record has had the reading; until then [Log.Water] takes it
+// must be such readings. Call Noted once Begun, Settled or Record has had the reading; until then [Log.Watermark] takes it
 // for the return of an operation that is about to be recorded.
 func (r *Recorder) Now() time.Duration {
 	r.read.Store(int64(r.last + 1))
@@ -98,8 +98,8 @@ func (r *Recorder) Record(op *Op) {
 	r.head.published.Store(uint32(r.n))
 }
 
-// As makes the recorder record for another client from now on, which replaces the first.
-func (r *Recorder) As(client int32) { r.client = client }
+// SetClient makes the recorder record for another client from now on, which replaces the first.
+func (r *Recorder) SetClient(client int32) { r.client = client }
 
 // advance goes on to a new chunk. If the sweep has not even begun to take the full chunk, the
 // client records much between two sweeps, and gets a large chunk.

@@ -156,7 +156,7 @@ func (s *stream) index(h *History) bool {
 	}
 	filled := blockOps // of the last block
 	whole := false
-	for ops, at := range ahead(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
+	for ops, at := range prefetch(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
 		if filled >= blockOps {
 			s.blocks = append(s.blocks, block{at, Forever, Forever})
 			filled = 0
@@ -243,7 +243,7 @@ func (r *frameReader) next() []byte {
 
 // batches is [History.Batches].
 func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
-	return ahead(func(yield func([]Op, time.Duration) ([]Op, bool)) {
+	return prefetch(func(yield func([]Op, time.Duration) ([]Op, bool)) {
 		var room []Op
 		s.err = s.read(n, func(ops []Op, low time.Duration) (more bool) {
 			room, more = yield(append(room[:0], ops...), low)
@@ -252,9 +252,9 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 	})
 }
 
-// ahead returns the batches that read yields. read runs in a goroutine of its own, up to three batches ahead, and has ended
+// prefetch returns the batches that read yields. read runs in a goroutine of its own, up to three batches prefetch, and has ended
 // when the loop has. It gives each batch away, and gets room for another one back.
-func ahead[Note any](read func(yield func([]Op, Note) ([]Op, bool))) iter.Seq2[[]Op, Note] {
+func prefetch[Note any](read func(yield func([]Op, Note) ([]Op, bool))) iter.Seq2[[]Op, Note] {
 	return func(yield func([]Op, Note) bool) {
 		type batch struct {
 			ops  []Op

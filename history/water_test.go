@@ -42,12 +42,12 @@ func TestWaterIsTrue(t *testing.T) {
 		})
 	}
 	var ops []Op
-	var levels []Water
+	var levels []Watermark
 	sweep := func() {
 		if err := log.Drain(func(batch []Op) error { ops = append(ops, batch...); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		levels = append(levels, log.Water())
+		levels = append(levels, log.Watermark())
 	}
 	done := make(chan struct{})
 	go func() { working.Wait(); close(done) }()
@@ -80,12 +80,12 @@ func TestWaterIsTrue(t *testing.T) {
 func TestWaterWaits(t *testing.T) {
 	log := NewLog(time.Now())
 	rec := log.Recorder(1)
-	level := func() Water {
+	level := func() Watermark {
 		t.Helper()
 		if err := log.Drain(func([]Op) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		return log.Water()
+		return log.Watermark()
 	}
 	call := rec.Now()
 	rec.Begun(call)
@@ -122,7 +122,7 @@ func TestWaterOfSeveral(t *testing.T) {
 			if err := log.Drain(func([]Op) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if w, earliest := log.Water(), slices.Min(left); w.Called > earliest {
+			if w, earliest := log.Watermark(), slices.Min(left); w.Called > earliest {
 				t.Errorf("ending in the order %v: no operation to come was called before %d, it says, and one was at %d", order, w.Called, earliest)
 			}
 			rec.Record(&Op{Call: calls[i], Return: rec.Now()})
@@ -130,8 +130,8 @@ func TestWaterOfSeveral(t *testing.T) {
 			rec.Noted()
 			left = slices.DeleteFunc(left, func(c time.Duration) bool { return c == calls[i] })
 		}
-		if err := log.Drain(func([]Op) error { return nil }); err != nil || log.Water().Called <= calls[2] {
-			t.Errorf("ended in the order %v: %+v, %v", order, log.Water(), err)
+		if err := log.Drain(func([]Op) error { return nil }); err != nil || log.Watermark().Called <= calls[2] {
+			t.Errorf("ended in the order %v: %+v, %v", order, log.Watermark(), err)
 		}
 	}
 }

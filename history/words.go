@@ -7,9 +7,9 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Moment writes a time of a run or a duration, as in all sentences about histories:
+// FormatTime writes a time of a run or a duration, as in all sentences about histories:
 // in milliseconds below ten seconds, in seconds from there on, always with three decimals.
-func Moment(d time.Duration) string {
+func FormatTime(d time.Duration) string {
 	if d == Forever {
 		return "the end of time"
 	}

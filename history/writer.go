@@ -97,7 +97,7 @@ func (w *Writer) end(t Trailer) {
 func (w *Writer) appendOps(ops []Op) {
 	b := append(w.buf[:0], make([]byte, frameHead)...)
 	b = binary.AppendUvarint(b, uint64(len(ops)))
-	var c memory
+	var c deltaState
 	for i := range ops {
 		b = w.symbols.appendOp(b, &c, &ops[i])
 	}

@@ -6,9 +6,9 @@ import (
 	"oversell/variant"
 )
 
-// Apart creates a client without an engine, in the given environment. Nothing in it is random: its Rand always
+// NewDetached creates a client without an engine, in the given environment. Nothing in it is random: its Rand always
 // returns the highest value and has no state, so events with probability 1 happen.
-func Apart(id int32, env variant.Env) *Client {
+func NewDetached(id int32, env variant.Env) *Client {
 	return &Client{ID: id, Env: env, Rand: rand.New(highest{}), end: func() {}}
 }
 

@@ -86,7 +86,7 @@ type Engine struct {
 	mu      sync.Mutex
 	opened  []redis.UniversalClient
 	relays  map[redis.UniversalClient]*relay
-	clients atomic.Int32 // number of clients created
+	clients atomic.Int32 // identifiers of clients, and of their connections, given out
 
 	_           [64]byte     // keeps what every command writes off the cache lines of what it reads
 	commands    atomic.Int64 // sent by all clients
@@ -168,7 +168,7 @@ type Client struct {
 func (e *Engine) Client(ctx context.Context) (*Client, error) {
 	id := e.clients.Add(1) - 1
 	if e.mux != nil {
-		return e.seated(id, e.workerOf(id)), nil
+		return e.newWorkerClient(id, e.workerOf(id)), nil
 	}
 	conns := e.shared
 	if conns == nil {
@@ -237,7 +237,7 @@ func (c *Client) Successor() *Client {
 	c.end()
 	id := c.engine.clients.Add(1) - 1
 	if c.worker != nil {
-		return c.engine.seated(id, c.worker)
+		return c.engine.newWorkerClient(id, c.worker)
 	}
 	return c.engine.client(id, c.conns)
 }
@@ -265,7 +265,7 @@ func (c *Client) End() {
 func (c *Client) token() string { return fmt.Sprintf("%016x%016x", c.Rand.Uint64(), c.Rand.Uint64()) }
 
 func (c *Client) spawn(f func(context.Context)) func(context.Context) error {
-	return variant.Beside(c.ctx, &c.beside, f)
+	return variant.StartIn(c.ctx, &c.beside, f)
 }
 
 // Stop asks the clients to end: waits for locks end, and Stopping becomes true. Operations in progress finish.

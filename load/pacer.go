@@ -89,7 +89,7 @@ const (
 // run wakes clients until the pacer is closed.
 func (p *pacer) run() {
 	runtime.LockOSThread() // never unlocked: the thread, with its fine timer slack, ends with the goroutine
-	finely()
+	reduceTimerSlack()
 	p.mu.Lock()
 	done, changed := p.done, p.changed
 	p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 // setTimerSlack is the prctl option that sets how late the kernel may wake a thread; the default is 50 µs.
 const setTimerSlack = 29
 
-// finely makes this thread wake within a microsecond, if the kernel allows it.
-func finely() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1000, 0) }
+// reduceTimerSlack makes this thread wake within a microsecond, if the kernel allows it.
+func reduceTimerSlack() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1000, 0) }
 
 // doze sleeps on this thread for at most d.
 func doze(d time.Duration) {

@@ -4,8 +4,8 @@ package load
 
 import "time"
 
-// finely does nothing: timers here have no slack to set.
-func finely() {}
+// reduceTimerSlack does nothing: timers here have no slack to set.
+func reduceTimerSlack() {}
 
 // doze sleeps for d.
 func doze(d time.Duration) { time.Sleep(d) }

@@ -59,15 +59,15 @@ func (a attending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		sent := a.sentAt()
 		err := next(a.unlessStopped(ctx), cmds)
 		a.trip(sent, err)
-		a.sent(len(cmds)-greetings(cmds), err)
+		a.sent(len(cmds)-countHandshake(cmds), err)
 		afterCommand(ctx)
 		return err
 	}
 }
 
-// greetings counts the commands that the driver sends on a connection before its client's own: a connection that was
+// countHandshake counts the commands that the driver sends on a connection before its client's own: a connection that was
 // opened before the load has sent them, too.
-func greetings(cmds []redis.Cmder) (n int) {
+func countHandshake(cmds []redis.Cmder) (n int) {
 	for _, c := range cmds {
 		n += greeting(c)
 	}

@@ -18,8 +18,8 @@ type PoolUse struct {
 	Wait   time.Duration
 }
 
-// Less returns u minus an earlier value.
-func (u PoolUse) Less(before PoolUse) PoolUse {
+// Sub returns u minus an earlier value.
+func (u PoolUse) Sub(before PoolUse) PoolUse {
 	return PoolUse{u.Sent - before.Sent, u.Took - before.Took, u.Waited - before.Waited, u.Wait - before.Wait}
 }
 

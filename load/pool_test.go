@@ -41,7 +41,7 @@ func TestPoolUse(t *testing.T) {
 	get() // the first command also connects
 	before := e.PoolUse()
 	get()
-	if u := e.PoolUse().Less(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 || u.Took > time.Hour {
+	if u := e.PoolUse().Sub(before); u.Sent != 1 || u.Waited != 0 || u.Wait != 0 || u.Took <= 0 || u.Took > time.Hour {
 		t.Errorf("nobody had to wait: %+v", u)
 	}
 	before = e.PoolUse()
@@ -58,7 +58,7 @@ func TestPoolUse(t *testing.T) {
 	}
 	only.Close()
 	waiting.Wait()
-	if u := e.PoolUse().Less(before); u.Sent != 4 || u.Waited != 3 || u.Wait <= 0 || u.Took < u.Wait {
+	if u := e.PoolUse().Sub(before); u.Sent != 4 || u.Waited != 3 || u.Wait <= 0 || u.Took < u.Wait {
 		t.Errorf("three had to wait, for the one that sent PING: %+v", u)
 	}
 
@@ -78,7 +78,7 @@ func TestGreetings(t *testing.T) {
 	for _, name := range []string{"hello", "AUTH", "select", "client", "get"} {
 		cmds = append(cmds, redis.NewStatusCmd(t.Context(), name))
 	}
-	if n := greetings(append(cmds, nil)); n != 4 {
+	if n := countHandshake(append(cmds, nil)); n != 4 {
 		t.Errorf("%d greetings, want 4", n)
 	}
 }

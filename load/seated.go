@@ -53,8 +53,8 @@ func (e *Engine) workerOf(id int32) *mux.Worker {
 	return all[int(id)%max(e.config.Clients, 1)%len(all)]
 }
 
-// seated creates a client that lives in a worker.
-func (e *Engine) seated(id int32, w *mux.Worker) *Client {
+// newWorkerClient creates a client that lives in a worker.
+func (e *Engine) newWorkerClient(id int32, w *mux.Worker) *Client {
 	c := &Client{ID: id, engine: e, worker: w, conns: w.Redis(), Rand: rand.New(rand.NewPCG(e.config.Seed, uint64(id))), end: func() {}}
 	c.Env = variant.Env{Redis: c.conns, Clock: w.Clock(), Token: c.token, Wait: c.wait, Go: c.spawnSeated}
 	if e.config.Inject != nil {

@@ -69,15 +69,15 @@ func extended(l Lock, start time.Time, ttl time.Duration, n int64, err error) (L
 	return l, nil
 }
 
-// setNX sends SET key value NX EX ttl, as the documents write it; a lease that is not a whole number of seconds is sent
+// setNXWithExpiry sends SET key value NX EX ttl, as the documents write it; a lease that is not a whole number of seconds is sent
 // as PX.
-func setNX(ctx context.Context, c redis.UniversalClient, key, value string, ttl time.Duration) (bool, error) {
+func setNXWithExpiry(ctx context.Context, c redis.UniversalClient, key, value string, ttl time.Duration) (bool, error) {
 	return did(c.SetArgs(ctx, key, value, redis.SetArgs{Mode: "NX", TTL: ttl}).Err())
 }
 
-// plainSetNX sends SETNX itself. The driver's method of that name sends SET NX, which does the same but is not the
+// sendSETNX sends SETNX itself. The driver's method of that name sends SET NX, which does the same but is not the
 // command in the documents.
-func plainSetNX(ctx context.Context, c redis.UniversalClient, key string, value any) (bool, error) {
+func sendSETNX(ctx context.Context, c redis.UniversalClient, key string, value any) (bool, error) {
 	cmd := redis.NewBoolCmd(ctx, "setnx", key, value)
 	_ = c.Process(ctx, cmd) // the command holds its error
 	return cmd.Result()

@@ -9,9 +9,9 @@ import (
 	"oversell/variant"
 )
 
-// held is the memory of the documents' lock object: the value it wrote under each name. The two listings differ in
+// phpLock is the memory of the documents' lock object: the value it wrote under each name. The two listings differ in
 // three places, which are fields here.
-type held struct {
+type phpLock struct {
 	env    variant.Env
 	values map[string]string
 	// setExpiry is the EXPIRE after a SETNX that was granted.
@@ -28,7 +28,7 @@ var errEmptyName = errors.New("the name of a lock must not be empty")
 
 // Acquire is the documents' lock(name, timeout, expire, retryEvery). Both times
 // are fixed when it is called, however long the wait.
-func (h *held) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
+func (h *phpLock) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	if name == "" {
 		return Lock{}, errEmptyName
 	}
@@ -39,7 +39,7 @@ func (h *held) Acquire(ctx context.Context, name string, o Options) (Lock, error
 	o.Wait -= now.Sub(now.Truncate(time.Second))
 	value := strconv.FormatInt(expireAt, 10)
 	return acquire(ctx, h.env, name, o, func(start time.Time) (Lock, error) {
-		set, err := plainSetNX(ctx, h.env.Redis[0], key, value)
+		set, err := sendSETNX(ctx, h.env.Redis[0], key, value)
 		if err != nil {
 			return Lock{}, err
 		}
@@ -70,7 +70,7 @@ func (h *held) Acquire(ctx context.Context, name string, o Options) (Lock, error
 }
 
 // IsLocking is the documents' isLocking(name).
-func (h *held) IsLocking(ctx context.Context, name string) (bool, error) {
+func (h *phpLock) IsLocking(ctx context.Context, name string) (bool, error) {
 	if _, known := h.values[name]; !known {
 		return false, nil
 	}
@@ -84,7 +84,7 @@ func (h *held) IsLocking(ctx context.Context, name string) (bool, error) {
 }
 
 // Unlock is the documents' unlock(name): isLocking, then DEL.
-func (h *held) Unlock(ctx context.Context, name string) (bool, error) {
+func (h *phpLock) Unlock(ctx context.Context, name string) (bool, error) {
 	if ours, err := h.IsLocking(ctx, name); err != nil || !ours {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (h *held) Unlock(ctx context.Context, name string) (bool, error) {
 }
 
 // UnlockAll is the documents' unlockAll().
-func (h *held) UnlockAll(ctx context.Context) (bool, error) {
+func (h *phpLock) UnlockAll(ctx context.Context) (bool, error) {
 	all := true
 	for name := range h.values {
 		ok, err := h.Unlock(ctx, name)
@@ -110,20 +110,20 @@ func (h *held) UnlockAll(ctx context.Context) (bool, error) {
 }
 
 // Expire is the documents' expire(name, seconds): isLocking, then EXPIRE.
-func (h *held) Expire(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+func (h *phpLock) Expire(ctx context.Context, name string, ttl time.Duration) (bool, error) {
 	if ours, err := h.IsLocking(ctx, name); err != nil || !ours {
 		return false, err
 	}
 	return h.env.Redis[0].Expire(ctx, Key(name), max(ttl.Truncate(time.Second), time.Second)).Result()
 }
 
-func (h *held) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
+func (h *phpLock) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
 	start := h.env.Clock.Now()
 	n, err := count(h.Expire(ctx, l.Key, ttl))
 	return extended(l, start, ttl, n, err)
 }
 
-func (h *held) Release(ctx context.Context, l Lock) error {
+func (h *phpLock) Release(ctx context.Context, l Lock) error {
 	n, err := count(h.Unlock(ctx, l.Key))
 	return changed("release", l.Key, n, err)
 }

@@ -77,8 +77,8 @@ type Named interface {
 	IsLocking(ctx context.Context, name string) (bool, error)
 }
 
-// Loser is a lock that tells its holder that the holder has lost the lock.
-type Loser interface {
+// LossNotifier is a lock that tells its holder that the holder has lost the lock.
+type LossNotifier interface {
 	// Lost is closed once the lock is known to be lost, and never for a lock
 	// that was released in time.
 	Lost(l Lock) <-chan struct{}

@@ -11,7 +11,7 @@ import (
 // the takeover sets an expiry, and isLocking compares. The value is still a whole-second time fixed at the call, so it
 // does not identify its owner.
 func newPHPLock(env variant.Env) Locker {
-	h := &held{env: env, values: map[string]string{}}
+	h := &phpLock{env: env, values: map[string]string{}}
 	h.setExpiry = func(ctx context.Context, key string, expire time.Duration, _ int64) error {
 		return env.Redis[0].Expire(ctx, key, expire).Err()
 	}

@@ -12,7 +12,7 @@ import (
 // (a lease as long as the time since 1970), the takeover sets no expiry, and isLocking
 // assigns where a comparison was meant.
 func newPHPLockPrinted(env variant.Env) Locker {
-	h := &held{env: env, values: map[string]string{}}
+	h := &phpLock{env: env, values: map[string]string{}}
 	h.setExpiry = func(ctx context.Context, key string, _ time.Duration, expireAt int64) error {
 		return env.Redis[0].Expire(ctx, key, time.Duration(expireAt)*time.Second).Err()
 	}

@@ -30,7 +30,7 @@ func (r redlock) Acquire(ctx context.Context, name string, o Options) (Lock, err
 	return acquire(ctx, r.env, name, o, func(start time.Time) (Lock, error) {
 		l := granted(name, r.env.Token(), fmt.Sprintf("SET NX PX on a majority of %d", len(r.env.Redis)), start, o.TTL-drift(o.TTL))
 		n, no, err := r.all(ctx, o.TTL, func(ctx context.Context, c redis.UniversalClient) (bool, error) {
-			return setNX(ctx, c, Key(name), l.Token, o.TTL)
+			return setNXWithExpiry(ctx, c, Key(name), l.Token, o.TTL)
 		})
 		if n >= r.quorum() && r.env.Clock.Now().Before(l.Until) {
 			return l, nil

@@ -14,7 +14,7 @@ func newSetnxExpire(env variant.Env) Locker { return setnxExpire{blind{env}} }
 
 func (s setnxExpire) Acquire(ctx context.Context, name string, o Options) (Lock, error) {
 	return acquire(ctx, s.env, name, o, func(start time.Time) (Lock, error) {
-		set, err := plainSetNX(ctx, s.env.Redis[0], Key(name), 1)
+		set, err := sendSETNX(ctx, s.env.Redis[0], Key(name), 1)
 		if err != nil {
 			return Lock{}, err
 		}

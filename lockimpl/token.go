@@ -21,7 +21,7 @@ func (t token) Acquire(ctx context.Context, name string, o Options) (Lock, error
 
 // setToken makes one attempt to set the lock to this token.
 func setToken(ctx context.Context, env variant.Env, name, token string, start time.Time, ttl time.Duration) (Lock, error) {
-	set, err := setNX(ctx, env.Redis[0], Key(name), token, ttl)
+	set, err := setNXWithExpiry(ctx, env.Redis[0], Key(name), token, ttl)
 	if err != nil {
 		return Lock{}, err
 	}

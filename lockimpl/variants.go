@@ -282,8 +282,8 @@ func Find(name string) (Variant, bool) {
 	return variant.First(Variants, func(v Variant) bool { return v.Name == name || slices.Contains(v.Was, name) })
 }
 
-// Today returns the present name for a variant's earlier name; it returns any other name unchanged.
-func Today(name string) string {
+// CurrentName returns the present name for a variant's earlier name; it returns any other name unchanged.
+func CurrentName(name string) string {
 	if v, ok := Find(name); ok {
 		return v.Name
 	}

@@ -38,8 +38,8 @@ func (w watchdog) renew(l Lock, ttl time.Duration) {
 	w.renewals[l.Token] = r
 }
 
-// rest ends the renewal of l, and returns when it has ended.
-func (w watchdog) rest(ctx context.Context, l Lock) error {
+// stopRenewal ends the renewal of l, and returns when it has ended.
+func (w watchdog) stopRenewal(ctx context.Context, l Lock) error {
 	r := w.renewals[l.Token]
 	if r == nil {
 		return nil
@@ -55,7 +55,7 @@ func (w watchdog) rest(ctx context.Context, l Lock) error {
 // Extend ends the renewal, extends, and begins to renew for the new length. A channel that Lost returned earlier says
 // nothing about the new lease.
 func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error) {
-	if err := w.rest(ctx, l); err != nil {
+	if err := w.stopRenewal(ctx, l); err != nil {
 		return l, err
 	}
 	l, err := w.luaRelease.Extend(ctx, l, ttl)
@@ -66,7 +66,7 @@ func (w watchdog) Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, 
 }
 
 func (w watchdog) Release(ctx context.Context, l Lock) error {
-	if err := w.rest(ctx, l); err != nil {
+	if err := w.stopRenewal(ctx, l); err != nil {
 		return err
 	}
 	return w.luaRelease.Release(ctx, l)

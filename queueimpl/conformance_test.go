@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		target := startRedis(t)
 		conform(t, queueimpl.Variants, func(t *testing.T) queuetest.Bench {
 			return queuetest.Bench{
-				Env:   func() variant.Env { return opentest.World(t, target, clock.Real{}) },
+				Env:   func() variant.Env { return opentest.Env(t, target, clock.Real{}) },
 				Queue: newName(),
 			}
 		})
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 		conform(t, variants, func(t *testing.T) queuetest.Bench {
 			clk, target := opentest.Virtual(t)
 			return queuetest.Bench{
-				Env:   func() variant.Env { return opentest.World(t, target, clk) },
+				Env:   func() variant.Env { return opentest.Env(t, target, clk) },
 				Queue: newName(),
 				Pass:  clk.Advance,
 			}
@@ -59,7 +59,7 @@ func startRedis(t *testing.T) *server.Target {
 // connect returns a client with a single connection, which is open.
 func connect(t *testing.T, target *server.Target) *redis.Client {
 	t.Helper()
-	return opentest.World(t, target, clock.Real{}).Redis[0].(*redis.Client)
+	return opentest.Env(t, target, clock.Real{}).Redis[0].(*redis.Client)
 }
 
 // newName returns a new name for a queue.

@@ -79,7 +79,7 @@ func TestOptionsThatAQueueWouldIgnoreAreRefused(t *testing.T) {
 func TestPrintedQueueRefusesWhatPHPTakesForEmpty(t *testing.T) {
 	_, server := opentest.Virtual(t)
 	v, _ := queueimpl.Find("zset-locked")
-	q := v.New(opentest.World(t, server, clock.Real{}), queueimpl.Options{})
+	q := v.New(opentest.Env(t, server, clock.Real{}), queueimpl.Options{})
 	ctx, name := t.Context(), newName()
 	d := q.(queueimpl.Dequeuer)
 	_, enqueueName := q.Enqueue(ctx, "0", "a")
@@ -98,7 +98,7 @@ func TestPrintedQueueRefusesWhatPHPTakesForEmpty(t *testing.T) {
 	if err != nil || len(in) != 2 {
 		t.Errorf(`enqueue of "0" among others answered %v, %v`, in, err)
 	}
-	impatient := v.New(opentest.World(t, server, clock.Real{}), queueimpl.Options{LockOptions: lockimpl.Options{Wait: -1}})
+	impatient := v.New(opentest.Env(t, server, clock.Real{}), queueimpl.Options{LockOptions: lockimpl.Options{Wait: -1}})
 	if _, err := impatient.Enqueue(ctx, name, "a"); !errors.Is(err, queueimpl.ErrBadCall) {
 		t.Errorf("enqueue with a timeout below zero answered %v", err)
 	}
@@ -109,7 +109,7 @@ func TestErrorsSayWhatWasAttempted(t *testing.T) {
 	for _, v := range queueimpl.Variants {
 		t.Run(v.Name, func(t *testing.T) {
 			name := newName()
-			q := v.New(opentest.World(t, server, clock.Real{}), queueimpl.Options{})
+			q := v.New(opentest.Env(t, server, clock.Real{}), queueimpl.Options{})
 			dead, cancel := context.WithCancel(t.Context())
 			cancel()
 			_, err := q.Pop(dead, name, 1)
@@ -134,7 +134,7 @@ func TestErrorsSayWhatWasAttempted(t *testing.T) {
 func TestStreamsRefuseAForeignReceipt(t *testing.T) {
 	_, server := opentest.Virtual(t)
 	v, _ := queueimpl.Find("streams")
-	q := v.New(opentest.World(t, server, clock.Real{}), queueimpl.Options{}).(queueimpl.Acker)
+	q := v.New(opentest.Env(t, server, clock.Real{}), queueimpl.Options{}).(queueimpl.Acker)
 	for _, receipt := range []string{"7", "1-1/x/c", "1-1/1/"} {
 		err := q.Ack(t.Context(), newName(), queueimpl.Task{ID: "a", Receipt: receipt})
 		if !errors.Is(err, queueimpl.ErrBadCall) {

@@ -31,7 +31,7 @@ func TestOpenLoad(t *testing.T) {
 }
 
 func TestPoolWaiting(t *testing.T) {
-	r := Run{Pool: 100, PoolWait: &PoolWait{Sent: 4000, Waited: 3900, Took: 260, Wait: 251.4}}
+	r := Run{Pool: 100, PoolWait: &PoolUse{Sent: 4000, Waited: 3900, Took: 260, Wait: 251.4}}
 	if got, want := r.PoolWaiting(), "3,900 of 4,000 commands waited for one of 100 shared connections: on average 251 of 260 ms"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}

@@ -358,9 +358,9 @@ func (c Comparison) Surprises() (cells []ComparisonCell) {
 	return cells
 }
 
-// From returns the comparison with its run directories relative to a place from which the path away, with slashes,
+// RelativeTo returns the comparison with its run directories relative to a place from which the path away, with slashes,
 // leads to the comparison's directory.
-func (c Comparison) From(away string) Comparison {
+func (c Comparison) RelativeTo(away string) Comparison {
 	cells := slices.Clone(c.Cells)
 	for i := range cells {
 		cells[i].Dirs = slices.Clone(cells[i].Dirs)

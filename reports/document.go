@@ -94,8 +94,8 @@ type Run struct {
 	// Arrivals describes how an open load was offered; nil for a closed load.
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// PoolWait is the cost of shared connections; nil: there were none, or it is unknown.
-	PoolWait *PoolWait `json:"pool_wait,omitempty"`
-	Faults   []Fault   `json:"faults"`
+	PoolWait *PoolUse `json:"pool_wait,omitempty"`
+	Faults   []Fault  `json:"faults"`
 	// Phases compares the times before, during and after the faults; absent if none fired.
 	Phases []Phase `json:"phases,omitempty"`
 
@@ -192,8 +192,8 @@ type Arrivals struct {
 	Step      Percentiles `json:"step_ms"`
 }
 
-// PoolWait is the cost of shared connections.
-type PoolWait struct {
+// PoolUse is the cost of shared connections.
+type PoolUse struct {
 	// Sent is the number of commands and pipelines sent, and Waited how many of them waited for a connection.
 	Sent   int64 `json:"sent"`
 	Waited int64 `json:"waited"`

@@ -185,7 +185,7 @@ func (l *Latencies) Kinds() []history.Kind {
 // pointsPerDecade is the number of points of a distribution per further nine.
 const pointsPerDecade = 8
 
-// Curve returns the distribution of one kind, at about forty percentages that approach 100, up to the one that the
+// Curve returns the distribution of one kind, at eight percentages for each further nine, up to the one that the
 // number of operations supports; nil without operations. The last point is the maximum.
 func (l *Latencies) Curve(kind history.Kind) (points []Quantile) {
 	h := l.at(kind)

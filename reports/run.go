@@ -175,8 +175,8 @@ var usefulWork = map[string]string{"buy": "Purchases", "pop": "Deliveries", "sub
 // UsefulWork names the useful work of the run.
 func (r Run) UsefulWork() string { return usefulWork[r.UsefulKind()] }
 
-// Sum counts the runs by outcome.
-func (d Document) Sum() string {
+// Summary counts the runs by outcome.
+func (d Document) Summary() string {
 	count := map[string]int{}
 	declared, surprises, unseen := 0, 0, 0
 	for _, r := range d.Runs {

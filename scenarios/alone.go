@@ -13,9 +13,9 @@ import (
 	"oversell/variant"
 )
 
-// World is the environment of a client that is not driven by [Run]: a client of a search, in which a schedule
+// ClientEnv is the environment of a client that is not driven by [Run]: a client of a search, in which a schedule
 // decides what happens when. Every field but OpenPops and Turn must be set.
-type World struct {
+type ClientEnv struct {
 	// Env is what the variants use. The client itself uses it only for the commands of a queue's effects and for
 	// the waits of a consumer that found nothing; it never reads the clock.
 	Env variant.Env
@@ -68,16 +68,16 @@ type World struct {
 // Repeat must be 0 or 1 ([None] keeps them 0 when a config is completed). Resend, Die, Faults, Ops and Duration
 // have no effect: a schedule resends by losing a reply, and kills a client by never resuming it. Hold has none
 // either, because a schedule stretches any section, unless the scenario Extends the lock every half TTL of it.
-func Alone(c Config, w World) *Client {
+func Alone(c Config, w ClientEnv) *Client {
 	c.Resend, c.Die = 0, 0
 	if !c.Scenario.Extends {
 		c.Hold = 0
 	}
-	client := &Client{stage: newStage(c, ""), driver: &solo{World: w}, placed: true, index: w.Index}
+	client := &Client{stage: newStage(c, ""), driver: &searchDriver{ClientEnv: w}, placed: true, index: w.Index}
 	for _, request := range w.OpenPops {
 		client.stage.openPops.Store(request, struct{}{})
 	}
-	client.become(load.Apart(int32(w.Index), w.Env))
+	client.become(load.NewDetached(int32(w.Index), w.Env))
 	return client
 }
 
@@ -130,29 +130,29 @@ func (c *Client) memory(at place) []any {
 	return m
 }
 
-// solo drives a client in a World.
-type solo struct {
-	World
+// searchDriver drives a client in a World.
+type searchDriver struct {
+	ClientEnv
 	handed bool // the client has received a task, and has begun nothing since
 }
 
-func (s *solo) enough() bool { return !s.handed && s.Enough() }
-func (*solo) stopping() bool { return false } // a schedule ends without notice
+func (s *searchDriver) enough() bool { return !s.handed && s.Enough() }
+func (*searchDriver) stopping() bool { return false } // a schedule ends without notice
 
-func (s *solo) boundary(c *Client, at place) {
+func (s *searchDriver) boundary(c *Client, at place) {
 	if s.Turn != nil {
 		s.Turn(at.round > 0, c.memory(at))
 	}
 }
 
-func (s *solo) takeStep() bool         { return true }
-func (*solo) quiet(*Client) bool       { return false } // each look is a round of its own
-func (*solo) comes() bool              { return true }
-func (*solo) keepsComing() bool        { return false }
-func (s *solo) number(of string) int64 { return s.Number(of) }
+func (s *searchDriver) takeStep() bool         { return true }
+func (*searchDriver) quiet(*Client) bool       { return false } // each look is a round of its own
+func (*searchDriver) comes() bool              { return true }
+func (*searchDriver) keepsComing() bool        { return false }
+func (s *searchDriver) number(of string) int64 { return s.Number(of) }
 
 // rest pauses regardless of the duration: the schedule decides how long a section lasts.
-func (s *solo) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bool {
+func (s *searchDriver) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bool {
 	if closed.Is(lost) {
 		return false
 	}
@@ -160,30 +160,30 @@ func (s *solo) rest(_ context.Context, _ time.Duration, lost <-chan struct{}) bo
 	return !closed.Is(lost)
 }
 
-func (s *solo) now() time.Duration { return 0 }
+func (s *searchDriver) now() time.Duration { return 0 }
 
-func (*solo) due(call time.Duration) time.Duration { return call }
+func (*searchDriver) due(call time.Duration) time.Duration { return call }
 
-func (s *solo) at(t time.Time) time.Duration {
+func (s *searchDriver) at(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
 	return t.Sub(s.Epoch)
 }
 
-func (s *solo) began(op history.Op) {
+func (s *searchDriver) began(op history.Op) {
 	s.handed = false
 	s.Began(op)
 }
 
-func (s *solo) settled(bool) {}
+func (s *searchDriver) settled(bool) {}
 
-func (s *solo) ended(op history.Op, err error) {
+func (s *searchDriver) ended(op history.Op, err error) {
 	s.handed = op.Kind == history.Pop && op.Outcome == history.OK
 	s.Ended(op, err)
 }
 
-func (s *solo) dropped(op history.Op, err error) {
+func (s *searchDriver) dropped(op history.Op, err error) {
 	op.Outcome, op.Reason = outcomeOf(err)
 	if errors.Is(err, errors.ErrUnsupported) { // nothing was sent
 		op.Outcome, op.Reason = history.Refused, history.Stopped
@@ -191,13 +191,13 @@ func (s *solo) dropped(op history.Op, err error) {
 	s.Ended(op, err)
 }
 
-func (*solo) went(*Client, history.Op, error) {}
-func (*solo) failed(error)                    {}
+func (*searchDriver) went(*Client, history.Op, error) {}
+func (*searchDriver) failed(error)                    {}
 
 // decline does not decide whether it is the first time: only the driver, which sees all clients, knows.
-func (*solo) decline(string) error { return stockimpl.ErrSoldOut }
+func (*searchDriver) decline(string) error { return stockimpl.ErrSoldOut }
 
-func (*solo) arrive(int32, *faults.Client) *faults.Client { return nil }
+func (*searchDriver) arrive(int32, *faults.Client) *faults.Client { return nil }
 
 // replace does nothing: the schedule identifies the client by its column.
-func (*solo) replace(*Client) {}
+func (*searchDriver) replace(*Client) {}

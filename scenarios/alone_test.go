@@ -72,7 +72,7 @@ type told struct {
 }
 
 // world returns a world on t that has enough after three rounds.
-func (w *told) world(t *server.Target, index int, epoch time.Time) World {
+func (w *told) world(t *server.Target, index int, epoch time.Time) ClientEnv {
 	if w.counts == nil {
 		w.counts = []history.Kind{history.Acquire}
 	}
@@ -95,7 +95,7 @@ func (w *told) world(t *server.Target, index int, epoch time.Time) World {
 			return func(context.Context) error { <-done; return nil }
 		},
 	}
-	return World{
+	return ClientEnv{
 		Env: env, Index: index, Epoch: epoch,
 		Enough: func() bool { return w.rounds >= 3 },
 		Number: func(string) int64 {
@@ -333,7 +333,7 @@ func embedded(t *testing.T) *server.Target {
 // TestDue checks that the due time in a score is that of the clock, in whole microseconds: a score of 0.4 s is 95 ns more.
 func TestDue(t *testing.T) {
 	epoch := time.Unix(1_704_063_600, 0)
-	c := &Client{driver: &solo{World: World{Epoch: epoch}}}
+	c := &Client{driver: &searchDriver{ClientEnv: ClientEnv{Epoch: epoch}}}
 	for _, at := range []time.Duration{0, 400 * time.Millisecond, 1_169_665 * time.Microsecond, time.Minute + time.Microsecond} {
 		score, err := strconv.ParseFloat(fmt.Sprintf("%.6f", float64(epoch.Add(at).UnixMicro())/1e6), 64)
 		if got := c.due(score); err != nil || got != at {

@@ -20,7 +20,7 @@ import (
 // driver. It is not safe for concurrent use.
 type Client struct {
 	*load.Client
-	stage  *stage
+	stage  *runObjects
 	driver driver
 	placed bool // the driver follows the client's places
 	index  int  // among the run's clients; a successor keeps it
@@ -48,7 +48,7 @@ type Client struct {
 }
 
 func (r *run) client(lc *load.Client) *Client {
-	c := &Client{stage: r.stage, driver: &seat{run: r, ctx: lc.Context(), rec: r.recorder(lc)}}
+	c := &Client{stage: r.runObjects, driver: &runDriver{run: r, ctx: lc.Context(), rec: r.recorder(lc)}}
 	c.become(lc)
 	return c
 }
@@ -204,7 +204,7 @@ func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockim
 // reported its loss.
 func (c *Client) rest(ctx context.Context, l lockimpl.Lock, d time.Duration) bool {
 	var lost <-chan struct{}
-	if loser, tells := c.locker.(lockimpl.Loser); tells {
+	if loser, tells := c.locker.(lockimpl.LossNotifier); tells {
 		lost = loser.Lost(l)
 	}
 	return c.driver.rest(ctx, d, lost)

@@ -13,8 +13,8 @@ import (
 	"oversell/queueimpl"
 )
 
-// stage holds the objects and rules of a run: data shared by all clients.
-type stage struct {
+// runObjects holds the objects and rules of a run: data shared by all clients.
+type runObjects struct {
 	config                              Config
 	options                             lockimpl.Options
 	prefix                              string // of every key
@@ -25,9 +25,9 @@ type stage struct {
 	given    atomic.Int64 // tasks of a dispatch given out
 }
 
-func newStage(c Config, prefix string) *stage {
+func newStage(c Config, prefix string) *runObjects {
 	object := func(name string) object { return object{prefix + name, history.Text(prefix + name)} }
-	return &stage{
+	return &runObjects{
 		config:  c,
 		options: lockimpl.Options{TTL: c.TTL, Wait: c.Wait, RetryEvery: c.Retry, MaxTries: c.MaxTries},
 		prefix:  prefix,
@@ -49,7 +49,7 @@ const (
 	numberedRequest = "request" // for tasks
 )
 
-// driver is what the steps of a client need beyond its variant.Env; a run (seat) or a search (solo) provides it.
+// driver is what the steps of a client need beyond its variant.Env; a run (runDriver) or a search (searchDriver) provides it.
 // Operations are passed by value to avoid heap allocations.
 type driver interface {
 	// enough reports whether nothing more must be begun.
@@ -143,8 +143,8 @@ func (c *Client) reachesUnder(l lockimpl.Lock, session int64, at place, next str
 	}
 }
 
-// seat is one client's place in a run.
-type seat struct {
+// runDriver is one client's place in a run.
+type runDriver struct {
 	*run
 	ctx  context.Context   // of the client; it outlasts a stopped run, so that operations in progress finish
 	id   int32             // of the client
@@ -152,16 +152,16 @@ type seat struct {
 	call time.Duration     // of the current operation; 0: there is none
 	turn turn
 	// twin is the seat of the client's twin; nil if it has none or isTwin.
-	twin   *seat
+	twin   *runDriver
 	isTwin bool
 }
 
-func (s *seat) now() time.Duration { return s.rec.Now() }
+func (s *runDriver) now() time.Duration { return s.rec.Now() }
 
-func (s *seat) boundary(*Client, place) {}
+func (s *runDriver) boundary(*Client, place) {}
 
 // began records the call of an operation, but not of a nested one.
-func (s *seat) began(op history.Op) {
+func (s *runDriver) began(op history.Op) {
 	if s.call == 0 {
 		s.call = op.Call
 		s.rec.Begun(op.Call)
@@ -169,7 +169,7 @@ func (s *seat) began(op history.Op) {
 	s.rec.Noted()
 }
 
-func (s *seat) settled(within bool) {
+func (s *runDriver) settled(within bool) {
 	if !within && s.call != 0 {
 		s.rec.Settled(s.call)
 		s.call = 0
@@ -177,21 +177,21 @@ func (s *seat) settled(within bool) {
 	s.rec.Noted()
 }
 
-func (s *seat) dropped(history.Op, error) {}
+func (s *runDriver) dropped(history.Op, error) {}
 
-func (s *seat) ended(op history.Op, _ error) {
-	s.rec.As(s.id)
+func (s *runDriver) ended(op history.Op, _ error) {
+	s.rec.SetClient(s.id)
 	s.rec.Record(&op)
 	s.live.Ops.Add(1)
 }
 
-func (s *seat) arrive(id int32, old *faults.Client) *faults.Client {
+func (s *runDriver) arrive(id int32, old *faults.Client) *faults.Client {
 	s.id = id
 	return s.injuredBy(id, old)
 }
 
 // replace gives the client a new identity: operations of the old one may still take effect.
-func (s *seat) replace(c *Client) {
+func (s *runDriver) replace(c *Client) {
 	s.engine.Sleep(c.Context(), errorPause, nil)
 	if c.dead() {
 		c.deaths++

@@ -56,11 +56,11 @@ func (c *Config) multiplexes() error {
 		const shared = "hits the connection of a client by what %s, and with --engine mux clients share theirs; " + instead
 		switch {
 		case w.Client != 0:
-			return f.Wrong(faults.TakesClient, shared, "its number is")
+			return f.Errorf(faults.TakesClient, shared, "its number is")
 		case w.State != "":
-			return f.Wrong(faults.TakesState, shared, "it holds or waits for")
+			return f.Errorf(faults.TakesState, shared, "it holds or waits for")
 		case w.During != "":
-			return f.Wrong(faults.TakesDuring, shared, "it is doing")
+			return f.Errorf(faults.TakesDuring, shared, "it is doing")
 		}
 	}
 	return nil

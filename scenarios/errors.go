@@ -7,8 +7,8 @@ import (
 	"oversell/internal/phrase"
 )
 
-// oftenest finds the most frequent of many errors. Errors that differ only in their digits count as the same.
-type oftenest struct {
+// mostFrequentError finds the most frequent of many errors. Errors that differ only in their digits count as the same.
+type mostFrequentError struct {
 	all   int
 	kinds map[string]*kindOfError
 	top   *kindOfError
@@ -23,7 +23,7 @@ type kindOfError struct {
 // mostKinds bounds the memory. An error of a further kind is only added to the total.
 const mostKinds = 100
 
-func (o *oftenest) add(err error) {
+func (o *mostFrequentError) add(err error) {
 	o.all++
 	like := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

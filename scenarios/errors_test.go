@@ -12,7 +12,7 @@ import (
 )
 
 func TestOftenest(t *testing.T) {
-	var o oftenest
+	var o mostFrequentError
 	for i := range 3 {
 		o.add(fmt.Errorf("client %d: dial: refused", i))
 	}

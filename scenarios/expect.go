@@ -34,15 +34,15 @@ func (c Config) Promises() []history.Promise {
 
 // Expect returns the outcome that the variants' flaws declare for this combination, and the flaws that lead to it.
 // Soundness belongs to the combination: a sale that relies on the lock breaks if the lock does.
-func (c Config) Expect() (outcome string, why []string) { return c.expect(c.befallen()) }
+func (c Config) Expect() (outcome string, why []string) { return c.expect(c.flawConditions()) }
 
 // Breakable returns the promises that flaws declare broken in this run: those that load alone breaks, and those
 // that break only under the run's faults or other adverse settings, such as orders that are sent twice.
 func (c Config) Breakable() (byLoad, byFaults []history.Promise) {
-	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.befallen()
+	alone, all := c.offers([]variant.Fault{variant.NoFault}), c.flawConditions()
 	for _, s := range c.Subjects() {
 		for _, p := range s.Promises {
-			breaks := func(m match) bool {
+			breaks := func(m conditions) bool {
 				return slices.ContainsFunc(s.Flaws, func(f variant.Flaw) bool { return f.Property == p && m.takes(s.Of, f) })
 			}
 			switch {
@@ -65,8 +65,8 @@ func (c Config) declared() []history.Promise {
 // KnownToBreak returns conditions, faults and options, that are not part of this run and each of which would break
 // further promises, by the declared flaws.
 func (c Config) KnownToBreak() (all []history.Untried) {
-	brought, promises := c.befallen(), c.Promises()
-	with := func(under string, m match) {
+	brought, promises := c.flawConditions(), c.Promises()
+	with := func(under string, m conditions) {
 		u := history.Untried{Under: under}
 		for _, s := range c.Subjects() {
 			for _, f := range s.Flaws {
@@ -99,15 +99,15 @@ func (c Config) KnownToBreak() (all []history.Untried) {
 	return all
 }
 
-// befallen returns the conditions of this run under which flaws show.
-func (c Config) befallen() match {
-	m := c.offers(c.befalling())
+// flawConditions returns the conditions of this run under which flaws show.
+func (c Config) flawConditions() conditions {
+	m := c.offers(c.flawFaults())
 	m.forgotten = c.forgotten()
 	return m
 }
 
-// befalling returns the faults of this run in the vocabulary of flaws.
-func (c Config) befalling() []variant.Fault {
+// flawFaults returns the faults of this run in the vocabulary of flaws.
+func (c Config) flawFaults() []variant.Fault {
 	faults := []variant.Fault{variant.NoFault}
 	if c.Resend > 0 {
 		faults = append(faults, variant.Resend)
@@ -127,7 +127,7 @@ func (c Config) ExpectUnder(faults []variant.Fault) (outcome string, why []strin
 	return c.expect(c.offers(faults))
 }
 
-func (c Config) expect(m match) (outcome string, why []string) {
+func (c Config) expect(m conditions) (outcome string, why []string) {
 	for _, s := range c.Subjects() {
 		why = append(why, m.broken(s)...)
 	}
@@ -138,8 +138,8 @@ func (c Config) expect(m match) (outcome string, why []string) {
 }
 
 // offers returns the conditions of c with these faults under which flaws show.
-func (c Config) offers(faults []variant.Fault) match {
-	m := match{faults: faults, under: []string{""}}
+func (c Config) offers(faults []variant.Fault) conditions {
+	m := conditions{faults: faults, under: []string{""}}
 	for _, s := range c.Subjects() {
 		m.under = append(m.under, s.Name)
 	}
@@ -176,8 +176,8 @@ func (s Scenario) death() variant.Fault {
 	return variant.Crash
 }
 
-// match holds the conditions of a run under which flaws show.
-type match struct {
+// conditions holds the conditions of a run under which flaws show.
+type conditions struct {
 	faults []variant.Fault
 	under  []string
 	// forgotten says that a server may come back without its data; see Config.forgotten.
@@ -185,14 +185,14 @@ type match struct {
 }
 
 // takes reports whether a flaw of an object shows. A lock does not break if a server forgets grants that are over.
-func (m match) takes(of variant.Object, f variant.Flaw) bool {
+func (m conditions) takes(of variant.Object, f variant.Flaw) bool {
 	befell := slices.Contains(m.faults, f.Fault) || m.forgotten && f.Fault == variant.RestartEmpty && of != variant.Lock
 	return befell && !slices.ContainsFunc(strings.Split(f.Under, variant.And), func(part string) bool {
 		return !slices.Contains(m.under, part)
 	})
 }
 
-func (m match) broken(s Subject) (why []string) {
+func (m conditions) broken(s Subject) (why []string) {
 	for _, f := range s.Flaws {
 		if m.takes(s.Of, f) && slices.Contains(s.Promises, f.Property) {
 			why = append(why, fmt.Sprintf("%s %s, %s: %s", s.Of, s.Name, f.Property, f.Why))

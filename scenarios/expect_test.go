@@ -278,7 +278,7 @@ func TestExpectOfForgottenData(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Faults = []faults.Fault{f}
-		provoked := cfg.befallen()
+		provoked := cfg.flawConditions()
 		provoked.faults = slices.DeleteFunc(provoked.faults, func(f variant.Fault) bool { return f == variant.DropReply })
 		if got, why := cfg.expect(provoked); got != c.want {
 			t.Errorf("%s, %s: declared %s %q; want %s", c.name, c.fault, got, why, c.want)

@@ -72,16 +72,16 @@ func (r *run) dial(id int32, connections int) []redis.UniversalClient {
 	return r.target.Clients(o)
 }
 
-// lifeline holds the connections of the clients, to break them all at once: an operation that a fault delays for a
+// connBreaker holds the connections of the clients, to break them all at once: an operation that a fault delays for a
 // minute must not delay the end of a run.
-type lifeline struct {
+type connBreaker struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	cut   bool
 }
 
 // add registers a connection, and breaks it if all are broken.
-func (l *lifeline) add(conn net.Conn) {
+func (l *connBreaker) add(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut {
@@ -92,7 +92,7 @@ func (l *lifeline) add(conn net.Conn) {
 }
 
 // sever breaks all connections, also future ones.
-func (l *lifeline) sever() {
+func (l *connBreaker) sever() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
@@ -163,7 +163,7 @@ func (r *run) injected(s faults.Injection) {
 	if s.Fault.When.ForGood && !r.survives(op.Until) {
 		op.Until = history.Forever
 	}
-	r.injections.As(r.nameOf(s.Client - 1))
+	r.injections.SetClient(r.nameOf(s.Client - 1))
 	r.injections.Record(&op)
 }
 

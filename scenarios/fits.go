@@ -14,7 +14,7 @@ import (
 // work is done.
 func (c *Config) fits(ends time.Duration) error {
 	for _, f := range c.Faults {
-		for _, check := range []func(faults.Fault) error{c.inTime(ends), c.whoIsThere, c.whatIsDone, c.whatIsKept} {
+		for _, check := range []func(faults.Fault) error{c.inTime(ends), c.checkFaultClient, c.checkFaultOperation, c.checkFaultServers} {
 			if err := check(f); err != nil {
 				return err
 			}
@@ -29,59 +29,59 @@ func (c *Config) inTime(ends time.Duration) func(faults.Fault) error {
 		switch {
 		case ends == 0:
 		case f.When.At >= ends:
-			return f.Wrong(faults.TakesAt, "fires at %v, and the run ends after %v (--duration)", f.When.At, ends)
+			return f.Errorf(faults.TakesAt, "fires at %v, and the run ends after %v (--duration)", f.When.At, ends)
 		case f.Lateness() >= ends:
-			return f.Wrong(faults.TakesAmount, "has the command executed %v later, and the run ends after %v (--duration)", f.Lateness(), ends)
+			return f.Errorf(faults.TakesAmount, "has the command executed %v later, and the run ends after %v (--duration)", f.Lateness(), ends)
 		}
 		return nil
 	}
 }
 
-// whoIsThere refuses a fault of a client that does not exist.
-func (c *Config) whoIsThere(f faults.Fault) error {
+// checkFaultClient refuses a fault of a client that does not exist.
+func (c *Config) checkFaultClient(f faults.Fault) error {
 	w := f.Where
 	locks := c.Lock.New != nil
 	switch {
 	case w.Client > c.Clients:
-		return f.Wrong(faults.TakesClient, "names client %d, but the clients are client 1 to client %d", w.Client, c.Clients)
+		return f.Errorf(faults.TakesClient, "names client %d, but the clients are client 1 to client %d", w.Client, c.Clients)
 	case w.State == faults.Holding && !locks:
-		return f.Wrong(faults.TakesState, "hits a holder of a lock, and this run takes none")
+		return f.Errorf(faults.TakesState, "hits a holder of a lock, and this run takes none")
 	case w.State == faults.Waiting && !c.keepsLock():
-		return f.Wrong(faults.TakesState, "hits a waiter for a lock, and no client of this run waits")
+		return f.Errorf(faults.TakesState, "hits a waiter for a lock, and no client of this run waits")
 	case w.State == faults.Holding && slices.Contains([]string{history.Acquire.String(), history.Release.String()}, w.During),
 		w.State == faults.Waiting && slices.Contains([]string{history.Release.String(), history.Extend.String()}, w.During):
-		return f.Wrong(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
+		return f.Errorf(faults.TakesDuring, "does not go with %q: no %s is in that operation", w.State, w.State)
 	}
 	return nil
 }
 
-// whatIsDone refuses a fault of operations and commands that do not occur.
-func (c *Config) whatIsDone(f faults.Fault) error {
+// checkFaultOperation refuses a fault of operations and commands that do not occur.
+func (c *Config) checkFaultOperation(f faults.Fault) error {
 	w := f.Where
 	switch {
 	case w.During != "" && !slices.ContainsFunc(c.operations(), func(k history.Kind) bool { return k.String() == w.During }):
-		return f.Wrong(faults.TakesDuring, "fires in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
+		return f.Errorf(faults.TakesDuring, "fires in %s, and in this run of %s no client does that", w.During, c.Scenario.Name)
 	case w.State == faults.Holding && f.NeedsCommand() && !c.commandsInSections() && (!c.Lock.Renews || f.OfThread()):
-		return f.Wrong(faults.TakesState, "fires at commands of the lock's holder, and in this run of %s a holder sends none", c.Scenario.Name)
+		return f.Errorf(faults.TakesState, "fires at commands of the lock's holder, and in this run of %s a holder sends none", c.Scenario.Name)
 	}
 	return nil
 }
 
-// whatIsKept refuses a fault of servers that hold no data of this run.
-func (c *Config) whatIsKept(f faults.Fault) error {
+// checkFaultServers refuses a fault of servers that hold no data of this run.
+func (c *Config) checkFaultServers(f faults.Fault) error {
 	if f.Kind.HealLast && !f.When.ForGood {
 		for _, s := range c.Subjects() {
 			if s.Needs.ServerClock {
-				return f.Wrong(faults.TakesFor, "sets the clock right while clients are at work, and %s %s keeps moments of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)
+				return f.Errorf(faults.TakesFor, "sets the clock right while clients are at work, and %s %s keeps moments of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)
 			}
 		}
 	}
 	onServers := f.Kind.Level == faults.OnServer || f.NeedsCommand() || f.Kind.Level == faults.OnWire
 	switch {
 	case f.Kind.OfLock && !c.oneLock():
-		return f.Wrong(faults.TakesCommand, "hits the key of the one lock of all clients, and this run of %s has none", c.Scenario.Name)
+		return f.Errorf(faults.TakesCommand, "hits the key of the one lock of all clients, and this run of %s has none", c.Scenario.Name)
 	case onServers && !c.keepsLock() && !c.inRedis():
-		return f.Wrong(faults.TakesCommand, "fires at Redis, and this run of %s keeps nothing there", c.Scenario.Name)
+		return f.Errorf(faults.TakesCommand, "fires at Redis, and this run of %s keeps nothing there", c.Scenario.Name)
 	}
 	return nil
 }

@@ -11,19 +11,19 @@ import (
 	"oversell/variant"
 )
 
-// OpenLoop reports whether steps begin when they are due, not when a client has finished the previous one.
-func (c Config) OpenLoop() bool { return len(c.Rate) > 0 }
+// OpenLoad reports whether steps begin when they are due, not when a client has finished the previous one.
+func (c Config) OpenLoad() bool { return len(c.Rate) > 0 }
 
 // endsWithStages ends a run with its last stage, unless its end was set.
 func (c *Config) endsWithStages() {
-	if c.OpenLoop() && c.Rate.Changes() && c.Ops == 0 {
+	if c.OpenLoad() && c.Rate.Changes() && c.Ops == 0 {
 		c.Duration = cmp.Or(c.Duration, c.Rate.Ends())
 	}
 }
 
 // completeRate fills in what follows from the arrival rate, and refuses a rate that yields no arrivals.
 func (c *Config) completeRate() error {
-	if !c.OpenLoop() {
+	if !c.OpenLoad() {
 		return nil
 	}
 	c.Arrival = cmp.Or(c.Arrival, arrival.Constant)
@@ -66,7 +66,7 @@ func (c Config) arriving() time.Duration {
 
 // arrivals creates the arrival book of an open load; nil if the load is closed.
 func (c Config) arrivals() *arrival.Book {
-	if !c.OpenLoop() {
+	if !c.OpenLoad() {
 		return nil
 	}
 	ends, most := c.Duration, c.Ops
@@ -103,7 +103,7 @@ type turn struct {
 
 // comes waits until the client's next step is due, and reports whether one is left. In a closed load it is due at
 // once.
-func (s *seat) comes() bool {
+func (s *runDriver) comes() bool {
 	if s.book == nil {
 		return true
 	}
@@ -123,7 +123,7 @@ func (s *seat) comes() bool {
 }
 
 // takeStep takes one of the limited or arriving steps, and reports whether one was left.
-func (s *seat) takeStep() bool {
+func (s *runDriver) takeStep() bool {
 	if s.book == nil {
 		return s.run.takeStep()
 	}
@@ -136,7 +136,7 @@ func (s *seat) takeStep() bool {
 
 // due returns when an operation that is called now should have started. The first operation of a step is due with
 // its arrival; later ones are as late as the first.
-func (s *seat) due(call time.Duration) time.Duration {
+func (s *runDriver) due(call time.Duration) time.Duration {
 	if s.turn.fresh {
 		s.turn.fresh = false
 		s.turn.late = max(0, call-s.turn.arrival.Due)
@@ -149,7 +149,7 @@ func (s *seat) due(call time.Duration) time.Duration {
 }
 
 // stepped ends a step.
-func (s *seat) stepped() {
+func (s *runDriver) stepped() {
 	if s.book == nil {
 		return
 	}
@@ -164,12 +164,12 @@ func (s *seat) stepped() {
 
 // keepsComing reports whether buyers continue after the stock is gone: in an open load they do, until the given
 // end.
-func (s *seat) keepsComing() bool {
+func (s *runDriver) keepsComing() bool {
 	return s.book != nil && s.config.bounded() && !s.book.Over()
 }
 
 // seatOf returns a client's seat in a run.
-func seatOf(c *Client) *seat { return c.driver.(*seat) }
+func seatOf(c *Client) *runDriver { return c.driver.(*runDriver) }
 
 // arrived reports how the arrivals were begun; call it after all clients have ended.
 func (r *run) arrived() *history.Arrivals {

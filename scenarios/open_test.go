@@ -194,7 +194,7 @@ func TestStoppedOpenLoad(t *testing.T) {
 	if err := c.Complete(1); err != nil {
 		t.Fatal(err)
 	}
-	r := &run{stage: newStage(c, ""), book: c.arrivals()}
+	r := &run{runObjects: newStage(c, ""), book: c.arrivals()}
 	a, _ := r.book.Take(0, false)
 	r.book.Begin(&a, 0)
 	if r.book.Served() {

@@ -22,7 +22,7 @@ func TestWhatFaultsAddToTheTime(t *testing.T) {
 	if n := strings.Join(h.Trailer.Notes, "; "); !strings.Contains(n, "instead of 300ms (see --duration)") {
 		t.Errorf("after %v: %q", h.Trailer.Elapsed, n)
 	}
-	r := &run{stage: &stage{}}
+	r := &run{runObjects: &runObjects{}}
 	if n := r.overtime(time.Second, noticeable/2); len(n) != 0 {
 		t.Errorf("%q", n)
 	}
@@ -35,7 +35,7 @@ func TestWhatFaultsAddToTheTime(t *testing.T) {
 // otherwise.
 func TestReasonOfASaleCutShort(t *testing.T) {
 	for failures, want := range map[int64]string{3: "3 of 4 operations ended in an error", 1: "some clients had no answer after 1m0s (see --duration)"} {
-		r := &run{stage: &stage{config: Config{Duration: time.Minute, capped: true}}, live: &Live{}, failures: failures}
+		r := &run{runObjects: &runObjects{config: Config{Duration: time.Minute, capped: true}}, live: &Live{}, failures: failures}
 		r.timeUp.Store(true)
 		r.live.Ops.Store(4)
 		if got := r.aborted(nil, time.Minute); got != want {

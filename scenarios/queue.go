@@ -240,7 +240,7 @@ func (c *Client) recordPop(op history.Op, request int64, err error) {
 }
 
 // batch is the maximum number of tasks per call.
-func (s *stage) batch() int { return max(s.config.Batch, 1) }
+func (s *runObjects) batch() int { return max(s.config.Batch, 1) }
 
 // die ends the client with its current task or number; another client replaces it.
 func (c *Client) die(at history.Value) {

@@ -53,13 +53,13 @@ func (l *Live) Faults() []history.FaultCount {
 	return nil
 }
 
-// Water returns how far the file is complete; the zero value while nothing is recorded. It is safe for concurrent
+// Watermark returns how far the file is complete; the zero value while nothing is recorded. It is safe for concurrent
 // use.
-func (l *Live) Water() history.Water {
+func (l *Live) Water() history.Watermark {
 	if log := l.log.Load(); log != nil {
-		return log.Water()
+		return log.Watermark()
 	}
-	return history.Water{}
+	return history.Watermark{}
 }
 
 // Follow sets the log that the file is written from.
@@ -107,13 +107,13 @@ type Servers struct {
 // clients finish their operations in progress, and the history is closed as interrupted, without an error. An error
 // is an environment error (no server, disk full); the file then has the operations recorded so far.
 func Run(ctx context.Context, c Config, s Servers, path string, live *Live) error {
-	r := &run{stage: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live, book: c.arrivals()}
+	r := &run{runObjects: newStage(c, mark.New()), target: s.Redis, db: s.SQL, live: live, book: c.arrivals()}
 	return r.do(ctx, path)
 }
 
 // run is a run in progress.
 type run struct {
-	*stage
+	*runObjects
 	target *server.Target
 	db     *database.DB // nil unless a variant needs one
 	live   *Live
@@ -124,7 +124,7 @@ type run struct {
 	shared []*history.Recorder // shared by the clients of a worker, by its number
 
 	injector    *faults.Injector // nil without faults
-	lifeline    lifeline
+	lifeline    connBreaker
 	injured     sync.Map // of *faults.Client by client ID
 	renamed     sync.Map // current client IDs by the number that the client was created with
 	injections  *history.Recorder
@@ -148,10 +148,10 @@ type run struct {
 	restarted string // the server that was restarted by somebody else, in a sentence; empty: none
 
 	mu         sync.Mutex
-	failures   int64    // operations that ended in an error
-	first      error    // the first error
-	afterwards oftenest // the errors since all scheduled faults were over
-	broken     error    // an error after which no client can go on
+	failures   int64             // operations that ended in an error
+	first      error             // the first error
+	afterwards mostFrequentError // the errors since all scheduled faults were over
+	broken     error             // an error after which no client can go on
 }
 
 func (r *run) do(ctx context.Context, path string) (err error) {
@@ -400,7 +400,7 @@ func (r *run) start(now time.Time, over <-chan struct{}) {
 
 // sharing returns how long clients waited for shared connections since before.
 func (r *run) sharing(before load.PoolUse) *history.PoolUse {
-	u := r.engine.PoolUse().Less(before)
+	u := r.engine.PoolUse().Sub(before)
 	if u.Sent == 0 {
 		return nil
 	}
@@ -656,7 +656,7 @@ func (r *run) header() history.Header {
 	}
 	h.Renews = c.Lock.Renews
 	h.Duration, h.Ops, h.Timeout = c.Duration, c.Ops, c.Timeout
-	if c.OpenLoop() {
+	if c.OpenLoad() {
 		h.Rate, h.Arrival = c.Rate.String(), string(c.Arrival)
 	}
 	h.Faults, h.Redial = c.sentences(), Redial

@@ -138,7 +138,7 @@ type Config struct {
 	Faults []faults.Fault
 
 	// Outside serves a variant whose code is outside of this program; may be nil.
-	Outside Outside
+	Outside ExternalSystem
 
 	// Duration limits the run; 0: no limit.
 	Duration time.Duration
@@ -154,8 +154,8 @@ type Config struct {
 	Arrival arrival.Process
 }
 
-// Outside serves the clients of a variant whose code is outside of this program. It is safe for concurrent use.
-type Outside interface {
+// ExternalSystem serves the clients of a variant whose code is outside of this program. It is safe for concurrent use.
+type ExternalSystem interface {
 	// Begin is called before a run.
 	Begin()
 	// Prepare prepares what a client needs before the load begins.
@@ -182,7 +182,7 @@ func (c Config) Takes() time.Duration {
 	case c.Scenario.Uses(variant.Sale):
 		takes = time.Duration(min(float64(c.Stock)*float64(c.Hold), float64(time.Hour)))
 	}
-	if c.OpenLoop() {
+	if c.OpenLoad() {
 		takes = max(takes, c.arriving())
 		if c.Ops == 0 && !c.capped {
 			takes = c.Duration

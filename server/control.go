@@ -40,7 +40,7 @@ func (t *Target) Can(ctx context.Context, a Ability) error {
 		return t.canLose()
 	case CanFailOver:
 		err := t.shape.CanFailOver()
-		if _, ok := t.shape.(*topology.Watched); ok && err == nil && t.Kind == Address && len(t.group.Data()) > 2 {
+		if _, ok := t.shape.(*topology.SentinelGroup); ok && err == nil && t.Kind == Address && len(t.group.Data()) > 2 {
 			err = t.canAdminister(ctx) // to choose a master again; see Depose
 		}
 		return err
@@ -113,7 +113,7 @@ func (t *Target) Start(ctx context.Context, number int, empty bool) error {
 		return err
 	}
 	t.watch(s)
-	t.alarm(ctx)
+	t.speedUpDetection(ctx)
 	if err := topology.Place(ctx, t.shape, s); err != nil {
 		return errclass.Environmentf("put server %d on %s back into its place: %w", s.Number, s.Addr, err)
 	}
@@ -144,7 +144,7 @@ func (t *Target) act(number int, do func(*instance.Server) error) error {
 	if err := do(s); err != nil {
 		return err
 	}
-	t.alarm(context.Background())
+	t.speedUpDetection(context.Background())
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (t *Target) Promote(ctx context.Context, master int) (int, error) {
 	}
 	ctx, cancel := t.untilDone(ctx)
 	defer cancel()
-	t.alarm(ctx)
+	t.speedUpDetection(ctx)
 	s, err := t.shape.Promote(ctx, m)
 	if err != nil {
 		return 0, errclass.Environmentf("promote a replica of master %d: %w", master, err)
@@ -208,7 +208,7 @@ func (t *Target) AwaitHealthy(ctx context.Context) error {
 	ctx, cancel := t.untilDone(ctx)
 	defer cancel()
 	t.mend(ctx)
-	if err := instance.Poll(ctx, t.shape.Missing); err != nil {
+	if err := instance.Poll(ctx, t.shape.CheckHealth); err != nil {
 		return errclass.Environmentf("wait until the servers have recovered: %w", err)
 	}
 	t.calm(ctx)

@@ -114,21 +114,21 @@ func (k *undoing) note(ctx context.Context, id int64, d *duty) {
 	if err != nil {
 		return
 	}
-	k.t.somewhere(ctx, d.Server, func(ctx context.Context, c *redis.Client) bool {
+	k.t.tryServers(ctx, d.Server, func(ctx context.Context, c *redis.Client) bool {
 		return c.HSet(ctx, recordsKey, k.field(id), text).Err() == nil
 	})
 }
 
 // forget removes a record.
 func (k *undoing) forget(ctx context.Context, id int64, d *duty) {
-	k.t.somewhere(ctx, d.Server, func(ctx context.Context, c *redis.Client) bool {
+	k.t.tryServers(ctx, d.Server, func(ctx context.Context, c *redis.Client) bool {
 		return c.HDel(ctx, recordsKey, k.field(id)).Val() > 0
 	})
 }
 
-// somewhere calls do for one server with data after the other, beginning with the chosen one, until
+// tryServers calls do for one server with data after the other, beginning with the chosen one, until
 // do returns true.
-func (t *Target) somewhere(ctx context.Context, chosen int, do func(context.Context, *redis.Client) bool) {
+func (t *Target) tryServers(ctx context.Context, chosen int, do func(context.Context, *redis.Client) bool) {
 	ctx, cancel := context.WithTimeout(ctx, noting)
 	defer cancel()
 	all := t.group.Data()

@@ -33,7 +33,7 @@ func (t *Target) Depose(ctx context.Context, master int) error {
 		return errclass.Environmentf("find out which server serves as master %d: %w", master, err)
 	}
 	u := Undo{Server: now.Number, Master: true}
-	if g, ok := t.shape.(*topology.Watched); ok {
+	if g, ok := t.shape.(*topology.SentinelGroup); ok {
 		if u.Priorities, err = g.Priorities(ctx); err != nil {
 			return err
 		}

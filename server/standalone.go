@@ -47,16 +47,16 @@ func (s *standalone) Promote(context.Context, *instance.Server) (*instance.Serve
 
 func (s *standalone) Revive(context.Context, *instance.Server) error { return nil }
 
-func (s *standalone) Become(context.Context, topology.Detection) error { return nil }
+func (s *standalone) SetDetection(context.Context, topology.Detection) error { return nil }
 
-func (s *standalone) Missing(ctx context.Context) error {
-	_, err := s.t.group.Roll(ctx)
+func (s *standalone) CheckHealth(ctx context.Context) error {
+	_, err := s.t.group.InfoAll(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range s.t.group.Masters {
 		if m.Killed.Load() {
-			return m.IsGone()
+			return m.KilledError()
 		}
 	}
 	return nil

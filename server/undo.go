@@ -105,8 +105,8 @@ func (t *Target) unclaim(prefix string) {
 // Undoer is the role of a guard process that undoes changes of servers.
 const Undoer = "redis"
 
-// Undoing makes the keeper of the role Undoer, for guard.Serve.
-func Undoing(hello json.RawMessage) (guard.Keeper, error) {
+// NewKeeper makes the keeper of the role Undoer, for guard.Serve.
+func NewKeeper(hello json.RawMessage) (guard.Keeper, error) {
 	var d description
 	if err := json.Unmarshal(hello, &d); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (t *Target) guarded(ctx context.Context, p plan) error {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
 	d := description{ID: hex.EncodeToString(b[:]), Shape: p.shape, Local: !p.AllowRemote}
-	if g, ok := t.shape.(*topology.Watched); ok {
+	if g, ok := t.shape.(*topology.SentinelGroup); ok {
 		d.Master = g.Name
 	}
 	for _, s := range t.group.Servers {

@@ -29,7 +29,7 @@ func document(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	v, err := exactjson.Next(decoder)
-	if twice := exactjson.Twice(""); errors.As(err, &twice) {
+	if twice := exactjson.DuplicateField(""); errors.As(err, &twice) {
 		err = fmt.Errorf("%q appears twice", string(twice))
 	}
 	return v, err

@@ -295,7 +295,7 @@ func (s *System) Begin() {
 	s.failures, s.served, s.failed, s.asked = 0, 0, nil, nil
 }
 
-// Notes implements [scenarios.Outside].
+// Notes implements [scenarios.ExternalSystem].
 func (s *System) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

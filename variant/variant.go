@@ -60,8 +60,8 @@ func Join(done <-chan struct{}) func(context.Context) error {
 	}
 }
 
-// Beside starts f in a group, and returns its join for [Env].Go.
-func Beside(ctx context.Context, g *sync.WaitGroup, f func(context.Context)) func(context.Context) error {
+// StartIn starts f in a group, and returns its join for [Env].Go.
+func StartIn(ctx context.Context, g *sync.WaitGroup, f func(context.Context)) func(context.Context) error {
 	done := make(chan struct{})
 	g.Go(func() {
 		defer close(done)

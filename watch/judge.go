@@ -16,15 +16,15 @@ import (
 //
 // Monitors read operations in completion order. The file has the operations of one
 // client in order, but those of different clients as the sweeps found them. The log knows
-// up to when what it has written is complete ([history.Water]): what returned before that
+// up to when what it has written is complete ([history.Watermark]): what returned before that
 // is judged, and the rest held back. The same knowledge tells the monitors what they may
 // forget, so that neither the judge nor the monitors of locks grow with the run.
 type judge struct {
 	running *checker.Running
-	held    []history.Op  // taken, and not judged
-	taken   int64         // operations of the file
-	water   history.Water // not applied yet: operations that it covers have not been read
-	judged  time.Duration // all that returned before has been judged
+	held    []history.Op      // taken, and not judged
+	taken   int64             // operations of the file
+	water   history.Watermark // not applied yet: operations that it covers have not been read
+	judged  time.Duration     // all that returned before has been judged
 	count   int
 	last    time.Duration // return of the operation observed last
 	unheard time.Duration // last, when the monitors were last asked: later violations are not known yet
@@ -59,10 +59,10 @@ func (j *judge) take(ops []history.Op) {
 	j.held = append(j.held, ops...)
 }
 
-// ripen judges the operations up to the watermark, once all that it covers have been taken. It
+// advance judges the operations up to the watermark, once all that it covers have been taken. It
 // reports whether it did.
-func (j *judge) ripen(w history.Water) bool {
-	if j.quit != "" || j.taken < w.Ops || w == (history.Water{}) {
+func (j *judge) advance(w history.Watermark) bool {
+	if j.quit != "" || j.taken < w.Ops || w == (history.Watermark{}) {
 		return false
 	}
 	history.SortByCompletion(j.held)

@@ -36,21 +36,21 @@ func section(client int32, session int64, from, to time.Duration) []history.Op {
 // settle judges all operations that were taken, and returns the violations.
 func settle(j *judge) (vs []Violation) {
 	j.ask = time.Time{}
-	j.ripen(history.Water{Ops: j.taken, Returned: time.Hour, Called: j.judged})
+	j.advance(history.Watermark{Ops: j.taken, Returned: time.Hour, Called: j.judged})
 	return j.broken()
 }
 
 func TestJudgeTellsWhatIsBroken(t *testing.T) {
 	j := newJudge(aLock)
 	j.take(slices.Concat(section(1, 1, 10, 20), section(2, 2, 15, 30)))
-	if j.ripen(history.Water{Ops: j.taken + 1, Returned: time.Hour}) {
+	if j.advance(history.Watermark{Ops: j.taken + 1, Returned: time.Hour}) {
 		t.Error("it judged though it had not taken all that the water speaks of")
 	}
-	if j.ripen(history.Water{Ops: j.taken, Returned: 15}); len(j.found) > 0 {
+	if j.advance(history.Watermark{Ops: j.taken, Returned: 15}); len(j.found) > 0 {
 		t.Error("it judged what may not be complete")
 	}
 	j.ask = time.Time{}
-	j.ripen(history.Water{Ops: j.taken, Returned: 32})
+	j.advance(history.Watermark{Ops: j.taken, Returned: 32})
 	vs := j.broken()
 	if len(vs) != 1 || vs[0].Property != variant.MutualExclusion || vs[0].Within < 15 || vs[0].Within > 31 || j.quit != "" {
 		t.Errorf("%+v, %q", vs, j.quit)
@@ -67,7 +67,7 @@ func TestJudgeWaitsForSweeps(t *testing.T) {
 	first, second := section(1, 1, 10, 20), section(2, 2, 21, 30)
 	j := newJudge(aLock)
 	j.take(append(first[:1:1], second...))
-	j.ripen(history.Water{Ops: 3, Returned: 21})
+	j.advance(history.Watermark{Ops: 3, Returned: 21})
 	j.take(first[1:])
 	if vs := settle(j); len(vs) > 0 || j.quit != "" {
 		t.Errorf("in time: %+v, %q", vs, j.quit)
@@ -113,7 +113,7 @@ func TestJudgeForgets(t *testing.T) {
 		}
 		j.take(section(int32(i%8), i+1, now, now+5))
 		if now += 10; i%100 == 0 {
-			j.ripen(history.Water{Ops: j.taken, Returned: now, Called: now})
+			j.advance(history.Watermark{Ops: j.taken, Returned: now, Called: now})
 		}
 	}
 	if grown := heap() - before; grown > 4<<20 || len(j.held) > 1000 || j.quit != "" {
@@ -183,8 +183,8 @@ func sweeps(r *rand.Rand, ops []history.Op) (batches [][]history.Op) {
 }
 
 // waterOf returns the low waters of a log that has handed over taken operations and will hand over these batches.
-func waterOf(taken int64, batches [][]history.Op) history.Water {
-	w := history.Water{Ops: taken, Returned: history.Forever, Called: history.Forever}
+func waterOf(taken int64, batches [][]history.Op) history.Watermark {
+	w := history.Watermark{Ops: taken, Returned: history.Forever, Called: history.Forever}
 	for _, op := range slices.Concat(batches...) {
 		if op.Kind != history.Join && op.Kind != history.Fault {
 			w.Returned, w.Called = min(w.Returned, op.Return), min(w.Called, op.Call)
@@ -217,7 +217,7 @@ func TestLiveIsConfirmed(t *testing.T) {
 				for i, batch := range batches {
 					j.take(batch)
 					j.ask = time.Time{}
-					j.ripen(waterOf(j.taken, batches[i+1:]))
+					j.advance(waterOf(j.taken, batches[i+1:]))
 					vs = append(vs, j.broken()...)
 				}
 				if j.quit != "" {

@@ -43,7 +43,7 @@ type Violation struct {
 
 // sentence says which promise is broken, by when and how.
 func (v Violation) sentence() string {
-	return fmt.Sprintf("%s of the %s was broken by %s: %s", v.Property, v.Of, history.Moment(v.Within), v.Why)
+	return fmt.Sprintf("%s of the %s was broken by %s: %s", v.Property, v.Of, history.FormatTime(v.Within), v.Why)
 }
 
 // Run is a run that is being watched. Its methods are safe for concurrent use.
@@ -143,11 +143,11 @@ func (r *Run) look(f *history.Follower, j *judge) *judge {
 	if j == nil {
 		return nil
 	}
-	if j.water == (history.Water{}) {
+	if j.water == (history.Watermark{}) {
 		j.water = water
 	}
-	if j.take(ops); j.ripen(j.water) {
-		j.water = history.Water{}
+	if j.take(ops); j.advance(j.water) {
+		j.water = history.Watermark{}
 	}
 	if behind > farBehind && !r.o.Stop {
 		j.giveUp("the load is faster than it can be judged meanwhile")

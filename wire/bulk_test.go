@@ -14,7 +14,7 @@ import (
 // proxy neither waits for an argument that never comes nor allocates memory for it.
 func TestAbsurdLength(t *testing.T) {
 	addr, _ := servertest.Start(t)
-	p := mustListen(t, Options{Listen: "127.0.0.1:0", To: addr, Judge: func(Command) Action { return Action{} }})
+	p := mustListen(t, Options{Listen: "127.0.0.1:0", To: addr, Decide: func(Command) Action { return Action{} }})
 	for _, request := range []string{"*1\r\n$99999999999\r\n", "*2\r\n$3\r\nGET\r\n$536870913\r\n", "*1\r\n$999999999999999999\r\n", "*1\r\n$-7\r\n", "*99999999999\r\n"} {
 		want := answerTo(t, addr, request)
 		var before, after runtime.MemStats

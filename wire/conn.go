@@ -125,10 +125,10 @@ func (c *conn) fire(s *injection) {
 // and how long it waits before a reset, so that the bytes already written arrive.
 const lingering = time.Second
 
-// dismiss closes the client's connection such that the client sees the end of
+// closeClient closes the client's connection such that the client sees the end of
 // the stream. If the proxy closed the connection while it has unread bytes, the
 // system would send a reset, and the client might lose replies that it has not read.
-func (c *conn) dismiss() {
+func (c *conn) closeClient() {
 	c.closeToClient()
 	if !c.passes(Replies) {
 		return
@@ -141,16 +141,16 @@ func (c *conn) dismiss() {
 	})
 }
 
-// reject resets the client's connection.
-func (c *conn) reject() {
+// resetClient resets the client's connection.
+func (c *conn) resetClient() {
 	c.closeToClient()
 	if c.passes(Replies) {
 		reset(c.client)
 	}
 }
 
-// release ends the connection to the server, which executes what it has got.
-func (c *conn) release() {
+// closeServer ends the connection to the server, which executes what it has got.
+func (c *conn) closeServer() {
 	c.server.CloseWrite()
 	c.server.SetReadDeadline(time.Now().Add(lingering))
 }

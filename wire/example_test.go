@@ -16,7 +16,7 @@ func ExampleListen() {
 	var seen atomic.Int64
 	proxy, err := wire.Listen(ctx, wire.Options{
 		To: "127.0.0.1:6379",
-		Judge: func(c wire.Command) wire.Action {
+		Decide: func(c wire.Command) wire.Action {
 			if c.Name == "DECR" && c.Key == "stock" && seen.Add(1) == 7 {
 				return wire.Action{Verb: wire.DropReply}
 			}

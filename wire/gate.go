@@ -3,7 +3,7 @@ package wire
 import "sync/atomic"
 
 // gate holds bytes back. Its zero value is open. Passing an open gate costs one
-// atomic load: every write of every connection passes two gates.
+// atomic load: a read of requests passes one gate, a write of replies two.
 type gate struct {
 	shut atomic.Pointer[chan struct{}]
 }

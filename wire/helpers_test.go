@@ -188,7 +188,7 @@ func (s *injector) judgements() string {
 // through opens a proxy that this injector judges.
 func (s *injector) through(t testing.TB, to string) *Proxy {
 	t.Helper()
-	return mustListen(t, Options{To: to, Judge: s.judge, Fired: s.heard})
+	return mustListen(t, Options{To: to, Decide: s.judge, Fired: s.heard})
 }
 
 // diff says where two byte strings begin to differ, or returns "" if they are equal.

@@ -137,17 +137,17 @@ func (r *requests) conclude(s *injection) bool {
 	r.c.fire(s)
 	switch s.action.Verb {
 	case Reset, ResetAfter:
-		r.c.reject()
+		r.c.resetClient()
 	default:
-		r.c.dismiss()
+		r.c.closeClient()
 	}
-	r.c.release()
+	r.c.closeServer()
 	return false
 }
 
 // leave ends the connection after the server has left.
 func (r *requests) leave() bool {
-	r.c.dismiss()
+	r.c.closeClient()
 	return false
 }
 
@@ -167,14 +167,14 @@ func (r *requests) late(s *injection, e expectation, owed, done bool) bool {
 	case unmatched:
 		return r.send(request)
 	}
-	r.c.dismiss()
+	r.c.closeClient()
 	if !sleep(r.c.gone, s.action.After) || !r.c.passes(Requests) {
 		return false
 	}
 	if r.apply(request, e, owed) {
 		r.c.fire(s)
 	}
-	r.c.release()
+	r.c.closeServer()
 	return false
 }
 

@@ -33,7 +33,7 @@ func passing(Command) Action { return Action{} }
 
 // bothWays runs a test with a judge and without.
 func bothWays(t *testing.T, test func(t *testing.T, o Options)) {
-	t.Run("judged", func(t *testing.T) { test(t, Options{Judge: passing}) })
+	t.Run("judged", func(t *testing.T) { test(t, Options{Decide: passing}) })
 	t.Run("unjudged", func(t *testing.T) { test(t, Options{}) })
 }
 
@@ -73,7 +73,7 @@ func TestCutReplies(t *testing.T) {
 
 // TestCutTwice checks that a second cut adds to the first, and that one Restore ends both.
 func TestCutTwice(t *testing.T) {
-	p, client, server := pair(t, Options{Judge: passing})
+	p, client, server := pair(t, Options{Decide: passing})
 	p.Cut(Requests)
 	client.send("PING")
 	servertest.Await(t, "the bytes to arrive", func() bool { return p.Stats().RequestBytes == 14 })
@@ -88,7 +88,7 @@ func TestCutTwice(t *testing.T) {
 // TestCutHoldsNewConnections checks that, during a cut, new connections are accepted and nothing passes through them.
 func TestCutHoldsNewConnections(t *testing.T) {
 	addr, accepted := fakeServer(t)
-	p := mustListen(t, Options{To: addr, Judge: passing})
+	p := mustListen(t, Options{To: addr, Decide: passing})
 	p.Cut(Both)
 	client := mustDial(t, p.Addr())
 	client.send("PING")
@@ -106,7 +106,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 // TestCutIsJudgedAfter checks that a command that arrives during a cut is judged only when the cut ends.
 func TestCutIsJudgedAfter(t *testing.T) {
 	s := &injector{name: "INCR", action: Action{Verb: DropRequest}}
-	p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+	p, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 	client.send("PING")
 	server.expect(string(command("PING")))
 	p.Cut(Both)
@@ -127,7 +127,7 @@ func TestCutIsJudgedAfter(t *testing.T) {
 
 // TestCloseDuringACut checks that Close does not wait for the end of a cut.
 func TestCloseDuringACut(t *testing.T) {
-	p, client, _ := pair(t, Options{Judge: passing})
+	p, client, _ := pair(t, Options{Decide: passing})
 	p.Cut(Both)
 	client.send("PING")
 	if err := p.Close(); err != nil {
@@ -142,7 +142,7 @@ func TestCloseDuringACut(t *testing.T) {
 }
 
 func TestSever(t *testing.T) {
-	p, client, server := pair(t, Options{Judge: passing})
+	p, client, server := pair(t, Options{Decide: passing})
 	client.send("PING")
 	server.expect(string(command("PING")))
 	p.Sever()
@@ -216,7 +216,7 @@ func TestNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	p := mustListen(t, Options{To: l.Addr().String(), Judge: passing})
+	p := mustListen(t, Options{To: l.Addr().String(), Decide: passing})
 	refusedSoon(t, p.Addr())
 	servertest.Await(t, "the connection to be gone", func() bool { return p.Stats().Open == 0 })
 }
@@ -249,7 +249,7 @@ func TestListenRefuses(t *testing.T) {
 
 // TestForeignBytes checks that bytes that are not RESP pass at once, in both directions.
 func TestForeignBytes(t *testing.T) {
-	_, client, server := pair(t, Options{Judge: passing})
+	_, client, server := pair(t, Options{Decide: passing})
 	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 	client.Write([]byte(hello))
 	server.expect(hello)
@@ -276,7 +276,7 @@ func TestForeignReplies(t *testing.T) {
 	} {
 		t.Run(string(c.verb), func(t *testing.T) {
 			s := &injector{name: "INCR", action: Action{Verb: c.verb}}
-			_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+			_, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 			if c.first != "" {
 				client.send("GET b")
 			}
@@ -303,7 +303,7 @@ func TestServerLeavesDuringAStrike(t *testing.T) {
 	for _, verb := range []Verb{DropReply, ResetAfter, DropRequest, Reset, Late, HalfOpen} {
 		t.Run(string(verb), func(t *testing.T) {
 			s := &injector{name: "INCR", action: Action{Verb: verb}}
-			p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+			p, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 			client.send("GET b", "INCR a")
 			server.expect(string(command("GET", "b")))
 			if verb == DropReply || verb == ResetAfter {
@@ -343,7 +343,7 @@ func TestHugeCommand(t *testing.T) {
 	const size = 64 << 20
 	var judged Command
 	var cutShort int
-	p, client, server := pair(t, Options{Judge: func(c Command) Action {
+	p, client, server := pair(t, Options{Decide: func(c Command) Action {
 		if c.Name == "SET" {
 			judged, cutShort = c, len(c.Args[2])
 		}
@@ -418,7 +418,7 @@ func TestHugeCommandStruck(t *testing.T) {
 // TestKeyBeyondTheWindow checks that a command whose key does not fit into the window is judged as one without a key.
 func TestKeyBeyondTheWindow(t *testing.T) {
 	judged := make(chan Command, 1)
-	_, client, server := pair(t, Options{Judge: func(c Command) Action { judged <- c; return Action{} }})
+	_, client, server := pair(t, Options{Decide: func(c Command) Action { judged <- c; return Action{} }})
 	client.Write(command("GET", strings.Repeat("k", 2*maxHeld)))
 	if c := <-judged; c.Name != "GET" || c.Key != "" || len(c.Args) != 2 {
 		t.Errorf("judged as %s with a key of %d bytes and %d arguments", c.Name, len(c.Key), len(c.Args))
@@ -432,7 +432,7 @@ func TestKeyBeyondTheWindow(t *testing.T) {
 // TestClientThatReadsNothing checks that replies to a client that does not read are held back, and that Close does not
 // wait for it.
 func TestClientThatReadsNothing(t *testing.T) {
-	p, client, server := pair(t, Options{Judge: passing})
+	p, client, server := pair(t, Options{Decide: passing})
 	client.send("GET k")
 	server.expect(string(command("GET", "k")))
 	server.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))

@@ -19,11 +19,11 @@ type Options struct {
 	Listen string
 	// To is the server's address, host:port.
 	To string
-	// Judge decides about each command, when the whole command or its first 64 KiB
+	// Decide decides about each command, when the whole command or its first 64 KiB
 	// have arrived. It is called in order for the commands of a connection, and
 	// concurrently for different connections; while it runs, no further request of
 	// its connection is forwarded. nil passes everything on, without reading it.
-	Judge func(Command) Action
+	Decide func(Command) Action
 	// Fired is called for each action that took effect: a request that was held
 	// back and goes on now, a reply that arrived and was swallowed, a late
 	// command that was executed. It comes before the client can see the effect,

@@ -40,7 +40,7 @@ const (
 )
 
 func newReplies(c *conn) *replies {
-	return &replies{c: c, raw: c.proxy.options.Judge == nil}
+	return &replies{c: c, raw: c.proxy.options.Decide == nil}
 }
 
 func (r *replies) run() {

@@ -32,7 +32,7 @@ type requests struct {
 }
 
 func newRequests(c *conn) *requests {
-	return &requests{c: c, raw: c.proxy.options.Judge == nil}
+	return &requests{c: c, raw: c.proxy.options.Decide == nil}
 }
 
 // run pumps to the end, and reports whether it ended because the server did not
@@ -186,7 +186,7 @@ func (r *requests) judge(done bool) bool {
 		cmd.Key = string(args[at])
 	}
 	r.c.stats.commands.Add(1)
-	action := r.c.proxy.options.Judge(cmd)
+	action := r.c.proxy.options.Decide(cmd)
 	e, owed := r.session.expect(known, args, r.argc())
 	if action.Verb != Pass {
 		return r.inject(newInjection(cmd, action), e, owed, done)

@@ -94,7 +94,7 @@ type streamWorker struct {
 func newStreamWorker(t *testing.T) *streamWorker {
 	addr, accepted := fakeServer(t)
 	w := &streamWorker{accepted: accepted}
-	w.proxy = mustListen(t, Options{To: addr, Judge: w.judge, Fired: w.heard})
+	w.proxy = mustListen(t, Options{To: addr, Decide: w.judge, Fired: w.heard})
 	return w
 }
 

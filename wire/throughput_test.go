@@ -22,7 +22,7 @@ func BenchmarkThroughput(b *testing.B) {
 	for _, pipeline := range []int{1, 50} {
 		b.Run(fmt.Sprintf("pipeline=%d", pipeline), func(b *testing.B) {
 			addr, _ := servertest.Start(b)
-			p := mustListen(b, Options{To: addr, Judge: passing})
+			p := mustListen(b, Options{To: addr, Decide: passing})
 			direct, proxied := newLoad(b, addr, pipeline), newLoad(b, p.Addr(), pipeline)
 			copied := newLoad(b, copying(b, addr), pipeline)
 			const round = 200 * time.Millisecond

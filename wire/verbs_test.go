@@ -263,7 +263,7 @@ func TestHalfOpenOneWay(t *testing.T) {
 	})
 	t.Run("requests", func(t *testing.T) {
 		s := &injector{name: "INCR", action: Action{Verb: HalfOpen, Direction: Requests}}
-		_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+		_, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 		client.send("INCR a")
 		server.expectSilence(func() {
 			servertest.Await(t, "the action", func() bool { return s.firings() == "half-open INCR a" })
@@ -503,7 +503,7 @@ func TestBlockedClientLeaves(t *testing.T) {
 // before.
 func TestPushesAreNoReplies(t *testing.T) {
 	s := &injector{name: "INCR", action: Action{Verb: DropReply}}
-	_, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+	_, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 	push := ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n"
 	client.send("GET a", "GET b")
 	server.expect(string(command("GET", "a")), string(command("GET", "b")))
@@ -524,7 +524,7 @@ func TestPushesAreNoReplies(t *testing.T) {
 func TestWhatCameBeforeIsDelivered(t *testing.T) {
 	for _, first := range []string{"HELLO 2", "PING"} {
 		s := &injector{name: "INCR", action: Action{Verb: DropRequest}}
-		p, client, server := pair(t, Options{Judge: s.judge, Fired: s.heard})
+		p, client, server := pair(t, Options{Decide: s.judge, Fired: s.heard})
 		p.Cut(Replies)
 		client.send(first)
 		server.expect(string(command(strings.Fields(first)...)))

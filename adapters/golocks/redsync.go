@@ -15,22 +15,22 @@ import (
 	"oversell/variant"
 )
 
-// rsync is one client of github.com/go-redsync/redsync.
-type rsync struct {
+// redsyncLocker is one client of github.com/go-redsync/redsync.
+type redsyncLocker struct {
 	env  variant.Env
 	rs   *redsync.Redsync
 	held map[string]*redsync.Mutex // by value
 }
 
-func newRsync(env variant.Env) *rsync {
+func newRsync(env variant.Env) *redsyncLocker {
 	var pools []redsyncredis.Pool
 	for _, c := range env.Redis {
 		pools = append(pools, goredis.NewPool(c))
 	}
-	return &rsync{env: env, rs: redsync.New(pools...), held: map[string]*redsync.Mutex{}}
+	return &redsyncLocker{env: env, rs: redsync.New(pools...), held: map[string]*redsync.Mutex{}}
 }
 
-func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+func (s *redsyncLocker) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	m := s.rs.NewMutex(lockimpl.Key(key), redsync.WithExpiry(o.TTL), redsync.WithTries(max(o.MaxTries, 1)),
 		redsync.WithRetryDelay(o.RetryEvery), redsync.WithGenValueFunc(func() (string, error) { return s.env.Token(), nil }))
 	err := m.LockContext(ctx)
@@ -47,13 +47,13 @@ func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until(), Via: "LockContext"}, nil
 }
 
-func (s *rsync) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+func (s *redsyncLocker) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	ok, err := s.held[l.Token].ExtendContext(ctx)
 	l.Until = s.held[l.Token].Until()
 	return l, lostUnless(ok, err)
 }
 
-func (s *rsync) Release(ctx context.Context, l lockimpl.Lock) error {
+func (s *redsyncLocker) Release(ctx context.Context, l lockimpl.Lock) error {
 	ok, err := s.held[l.Token].UnlockContext(ctx)
 	return lostUnless(ok, err)
 }

@@ -13,9 +13,9 @@ import (
 	"oversell/variant"
 )
 
-// rlock is one client of github.com/redis/rueidis/rueidislock, which opens its own connections and renews its
+// rueidisLocker is one client of github.com/redis/rueidis/rueidislock, which opens its own connections and renews its
 // leases.
-type rlock struct {
+type rueidisLocker struct {
 	env     variant.Env
 	mutex   sync.Mutex
 	lockers map[time.Duration]rueidislock.Locker // by lease
@@ -28,7 +28,7 @@ type rueidisHeld struct {
 }
 
 // locker returns the library's locker for a lease; it is created on first use.
-func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
+func (r *rueidisLocker) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if l := r.lockers[ttl]; l != nil {
@@ -45,7 +45,7 @@ func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	return l, err
 }
 
-func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+func (r *rueidisLocker) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	locker, err := r.locker(o.TTL)
 	if err != nil {
 		return lockimpl.Lock{}, err
@@ -65,11 +65,11 @@ func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 }
 
 // Extend is unsupported: the library renews by itself.
-func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
+func (r *rueidisLocker) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	return l, errors.ErrUnsupported
 }
 
-func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
+func (r *rueidisLocker) Release(_ context.Context, l lockimpl.Lock) error {
 	h, ok := r.held[l.Token]
 	if !ok {
 		return lockimpl.ErrLost
@@ -89,6 +89,6 @@ var Rueidislock = lockimpl.Variant{
 	Promises: []variant.Property{variant.MutualExclusion},
 	Renews:   true,
 	New: func(env variant.Env) lockimpl.Locker {
-		return &rlock{env: env, lockers: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
+		return &rueidisLocker{env: env, lockers: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
 	},
 }

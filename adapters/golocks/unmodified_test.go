@@ -33,8 +33,8 @@ func (b bsmOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (lo
 	return lockimpl.Lock{Key: key, Token: l.Token(), Until: start.Add(o.TTL), Via: "Obtain"}, nil
 }
 
-// rsyncOwn is rsync with values that the library draws itself.
-type rsyncOwn struct{ *rsync }
+// rsyncOwn is redsyncLocker with values that the library draws itself.
+type rsyncOwn struct{ *redsyncLocker }
 
 func (s rsyncOwn) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
 	m := s.rs.NewMutex(lockimpl.Key(key), redsync.WithExpiry(o.TTL), redsync.WithTries(1))

@@ -81,11 +81,11 @@ func millis(s history.Spans) reports.Percentiles {
 }
 
 // poolWaitOf returns how long clients waited for shared connections; nil if unknown.
-func poolWaitOf(h *history.History) *reports.PoolWait {
+func poolWaitOf(h *history.History) *reports.PoolUse {
 	if h.Trailer == nil || h.Trailer.Pool == nil || h.Trailer.Pool.Sent <= 0 {
 		return nil
 	}
 	p := h.Trailer.Pool
 	mean := func(d time.Duration) float64 { return Round(float64(d) / 1e6 / float64(p.Sent)) }
-	return &reports.PoolWait{Sent: p.Sent, Waited: p.Waited, Took: mean(p.Took), Wait: mean(p.Wait)}
+	return &reports.PoolUse{Sent: p.Sent, Waited: p.Waited, Took: mean(p.Took), Wait: mean(p.Wait)}
 }

@@ -51,9 +51,9 @@ import (
 //	client 2  submit  [7, 8]  task 7  ok
 func holderCommits(*monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[commits]{All: monitor.NewKeyed(func(history.Value) *commits {
-		return &commits{holds: make(map[history.Value]*promise), tasks: make(map[history.Value]*deed),
-			given: make(map[recipient]*promise), asked: make(map[int32]time.Duration),
-			owned: make(map[ownership]*promise), wanted: make(map[history.Value]time.Duration)}
+		return &commits{holds: make(map[history.Value]*commitHold), tasks: make(map[history.Value]*commitRecord),
+			given: make(map[recipient]*commitHold), asked: make(map[int32]time.Duration),
+			owned: make(map[ownership]*commitHold), wanted: make(map[history.Value]time.Duration)}
 	}), Settle: (*commits).settle}
 	b.Enter = func(op *history.Op) {
 		switch {
@@ -71,11 +71,11 @@ func holderCommits(*monitor.Shared) monitor.Monitor {
 }
 
 type commits struct {
-	holds   map[history.Value]*promise
-	tasks   map[history.Value]*deed
-	given   map[recipient]*promise          // the last hold of each client and task
+	holds   map[history.Value]*commitHold
+	tasks   map[history.Value]*commitRecord
+	given   map[recipient]*commitHold       // the last hold of each client and task
 	asked   map[int32]time.Duration         // by client: the earliest take without an answer
-	owned   map[ownership]*promise          // the last hold of each user who is named, and task
+	owned   map[ownership]*commitHold       // the last hold of each user who is named, and task
 	wanted  map[history.Value]time.Duration // by user: the earliest take without an answer
 	landed  int64
 	refused int64
@@ -95,8 +95,8 @@ type recipient struct {
 // ownership is a task that a user was given.
 type ownership struct{ task, user history.Value }
 
-// promise is a hold.
-type promise struct {
+// commitHold is a hold.
+type commitHold struct {
 	take  history.Op    // OK, or without an answer
 	sent  time.Duration // the earliest submit that may have landed
 	tried time.Duration // the earliest of them that landed, or that may have landed in time
@@ -107,18 +107,18 @@ type promise struct {
 // explain it.
 type doubt struct {
 	op     history.Op
-	hold   *promise   // nil: none that granted the task
-	other  history.Op // the take of another in between
-	before history.Op // an earlier commit, in another hold
-	given  bool       // the user can have been given the task by then
-	told   history.Op // an earlier repetition, in another hold
-	own    *promise   // if told: the hold of op, a submit of which it may tell
+	hold   *commitHold // nil: none that granted the task
+	other  history.Op  // the take of another in between
+	before history.Op  // an earlier commit, in another hold
+	given  bool        // the user can have been given the task by then
+	told   history.Op  // an earlier repetition, in another hold
+	own    *commitHold // if told: the hold of op, a submit of which it may tell
 }
 
-// deed is the record of the commits of a task.
-type deed struct {
-	takes   monitor.Rising                    // by their calls
-	users   map[history.Value]*monitor.Rising // the same for each user; those that are not named are one
+// commitRecord is the record of the commits of a task.
+type commitRecord struct {
+	takes   monitor.RunningMax                    // by their calls
+	users   map[history.Value]*monitor.RunningMax // the same for each user; those that are not named are one
 	first   history.Op
 	client  int32 // that was given it first
 	several bool  // others were given it, too
@@ -130,7 +130,7 @@ type deed struct {
 
 // granted enters a Take that was answered with a task.
 func (c *commits) granted(op *history.Op) {
-	h := &promise{take: *op, sent: history.Forever, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
+	h := &commitHold{take: *op, sent: history.Forever, tried: history.Forever, met: c.met.Meets(op.Client, op.Call, op.Return)}
 	c.holds[op.Session] = h
 	d := c.deed(op.Result)
 	for _, bad := range slices.Backward(d.open) {
@@ -142,7 +142,7 @@ func (c *commits) granted(op *history.Op) {
 	d.takes.Add(int64(op.Call), op)
 	of := d.users[op.Arg]
 	if of == nil {
-		of = new(monitor.Rising)
+		of = new(monitor.RunningMax)
 		d.users[op.Arg] = of
 	}
 	of.Add(int64(op.Call), op)
@@ -165,14 +165,14 @@ func (c *commits) unanswered(op *history.Op) {
 		c.wanted[op.Arg] = op.Call
 	}
 	if op.Session != (history.Value{}) {
-		c.holds[op.Session] = &promise{take: *op, sent: history.Forever, tried: history.Forever}
+		c.holds[op.Session] = &commitHold{take: *op, sent: history.Forever, tried: history.Forever}
 	}
 }
 
-func (c *commits) deed(task history.Value) *deed {
+func (c *commits) deed(task history.Value) *commitRecord {
 	d := c.tasks[task]
 	if d == nil {
-		d = &deed{tried: history.Forever, users: make(map[history.Value]*monitor.Rising)}
+		d = &commitRecord{tried: history.Forever, users: make(map[history.Value]*monitor.RunningMax)}
 		c.tasks[task] = d
 	}
 	return d
@@ -213,7 +213,7 @@ func (c *commits) submit(op *history.Op) {
 }
 
 // tells enters a repetition, which says that the task was submitted by then.
-func (d *deed) tells(op *history.Op) {
+func (d *commitRecord) tells(op *history.Op) {
 	switch {
 	case d.told[0].Kind == history.NoKind:
 		d.told[0] = *op
@@ -223,7 +223,7 @@ func (d *deed) tells(op *history.Op) {
 }
 
 // commit enters a commit that landed, in the hold h.
-func (c *commits) commit(bad *doubt, d *deed, h *promise) {
+func (c *commits) commit(bad *doubt, d *commitRecord, h *commitHold) {
 	op := &bad.op
 	c.landed++
 	for _, told := range d.told {
@@ -256,7 +256,7 @@ func (bad *doubt) of(take *history.Op) bool {
 }
 
 // doubt returns the evidence known so far against a commit.
-func (c *commits) doubt(op *history.Op, d *deed) *doubt {
+func (c *commits) doubt(op *history.Op, d *commitRecord) *doubt {
 	h := c.holds[op.Session]
 	if h == nil || h.take.Outcome == history.OK && h.take.Result != op.Arg {
 		h = c.given[recipient{op.Arg, op.Client}] // the user may name another hold than the task's
@@ -276,7 +276,7 @@ func (c *commits) doubt(op *history.Op, d *deed) *doubt {
 
 // after returns the last take by which another user was given the task after the hold h, and before a time; nil if there is
 // none.
-func (d *deed) after(h *promise, call time.Duration) *monitor.Step {
+func (d *commitRecord) after(h *commitHold, call time.Duration) *monitor.Step {
 	late := func(s *monitor.Step) bool { return s != nil && time.Duration(s.Value) > h.take.Return }
 	last := d.takes.Before(call)
 	if !late(last) || !sameUser(&last.Op, &h.take) {
@@ -390,12 +390,12 @@ func (c *commits) verdict(cut bool) monitor.Verdict {
 			return monitor.Undecided(why + "; but " + monitor.CutOff)
 		}
 		if len(bad) > 1 {
-			why += fmt.Sprintf("; %s late or without a hold and %s second ones in all", say.Count(len(bad)-second), say.Count(second))
+			why += fmt.Sprintf("; %s late or without a hold and %s second ones in all", say.Thousands(len(bad)-second), say.Thousands(second))
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: len(bad), Opportunities: c.atRisk, Why: why, Witness: witness}
 	case c.landed+c.refused+int64(len(c.repeats)) == 0:
 		return monitor.Verdict{Why: "nobody submitted a task"}
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s landed, none after another user was given the task; %s refused; %s of tasks that others could have held",
-		say.Many(c.landed, "commit"), say.Many(c.refused, "submit"), say.Many(c.atRisk, "submit"))}
+		say.Count(c.landed, "commit"), say.Count(c.refused, "submit"), say.Count(c.atRisk, "submit"))}
 }

@@ -30,7 +30,7 @@ const nothingTaken = "nobody was given a task"
 //	client 2  take    [5, 6]  task 7  until 100
 func oneHolder(*monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[pool]{All: monitor.NewKeyed(func(history.Value) *pool {
-		return &pool{holds: make(map[history.Value]*tenure), tasks: make(map[history.Value]*custody)}
+		return &pool{holds: make(map[history.Value]*openHold), tasks: make(map[history.Value]*holderRecord)}
 	}), Settle: (*pool).settle}
 	b.Enter = func(op *history.Op) {
 		switch {
@@ -46,23 +46,23 @@ func oneHolder(*monitor.Shared) monitor.Monitor {
 }
 
 type pool struct {
-	holds map[history.Value]*tenure
-	tasks map[history.Value]*custody
-	spans monitor.Spares[monitor.Span]
+	holds map[history.Value]*openHold
+	tasks map[history.Value]*holderRecord
+	spans monitor.FreeList[monitor.Span]
 	takes int64
 
 	met       monitor.Contention // takes that were answered
 	contended int64
 }
 
-// tenure is a hold that was not yet submitted.
-type tenure struct {
+// openHold is a hold that was not yet submitted.
+type openHold struct {
 	take history.Op
 	span *monitor.Span
 }
 
-// custody is the record of the holders of a task.
-type custody struct {
+// holderRecord is the record of the holders of a task.
+type holderRecord struct {
 	client int32 // that was given it last
 	spans  monitor.Overlaps
 }
@@ -75,14 +75,14 @@ func (p *pool) take(op *history.Op) {
 	}
 	t := p.tasks[op.Result]
 	if t == nil {
-		t = &custody{spans: monitor.Overlaps{Spare: &p.spans, Same: func(a, b *monitor.Span) bool { return sameUser(&a.Acq, &b.Acq) }}}
+		t = &holderRecord{spans: monitor.Overlaps{Spare: &p.spans, Same: func(a, b *monitor.Span) bool { return sameUser(&a.Acq, &b.Acq) }}}
 		p.tasks[op.Result] = t
 	}
 	t.client = op.Client
 	if h := p.holds[op.Session]; h != nil { // a number used twice: the first is over
 		p.tasks[h.take.Result].spans.Close(h.span, min(h.span.Until, op.Call), nil)
 	}
-	p.holds[op.Session] = &tenure{*op, t.spans.Start(op, int64(p.takes), monitor.Leased(op))}
+	p.holds[op.Session] = &openHold{*op, t.spans.Start(op, int64(p.takes), monitor.Leased(op))}
 }
 
 func (p *pool) submit(op *history.Op) {
@@ -119,7 +119,7 @@ func (p *pool) verdict(cut bool) monitor.Verdict {
 	case p.takes == 0:
 		return monitor.Verdict{Why: nothingTaken}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: p.contended, Why: fmt.Sprintf("%s of %s, %s taken in contention, no two of one task at once", say.Many(p.takes, "hold"), say.Many(len(p.tasks), "task"), say.Count(p.contended))}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: p.contended, Why: fmt.Sprintf("%s of %s, %s taken in contention, no two of one task at once", say.Count(p.takes, "hold"), say.Count(len(p.tasks), "task"), say.Thousands(p.contended))}
 }
 
 // heldTwice returns the sentence about two holds of a task that overlap.

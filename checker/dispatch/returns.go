@@ -51,7 +51,7 @@ import (
 //	client 1  take    [15, 16]  refused (empty)
 func taskReturns(s *monitor.Shared) monitor.Monitor {
 	b := &monitor.Book[lendings]{All: monitor.NewKeyed(func(history.Value) *lendings {
-		return &lendings{tasks: make(map[history.Value]*lending), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
+		return &lendings{tasks: make(map[history.Value]*taskRecord), number: make(map[history.Value]int32), refused: make(map[history.Value][]history.Op)}
 	})}
 	b.Enter = func(op *history.Op) {
 		switch op.Kind {
@@ -70,9 +70,9 @@ func taskReturns(s *monitor.Shared) monitor.Monitor {
 }
 
 type lendings struct {
-	tasks   map[history.Value]*lending
-	order   []*lending
-	takes   []lent
+	tasks   map[history.Value]*taskRecord
+	order   []*taskRecord
+	takes   []timedHold
 	number  map[history.Value]int32        // of a hold in takes
 	refused map[history.Value][]history.Op // for lack of work, by user
 	asked   []history.Op                   // the same of all users
@@ -84,8 +84,8 @@ type lendings struct {
 	counted bool
 }
 
-// lent is one hold.
-type lent struct {
+// timedHold is one hold.
+type timedHold struct {
 	take      history.Op
 	submitted bool
 	declined  bool          // a submit, after the limit
@@ -93,15 +93,15 @@ type lent struct {
 }
 
 // over returns the latest time at which the hold can have ended.
-func (h *lent) over() time.Duration {
+func (h *timedHold) over() time.Duration {
 	if h.submitted {
 		return min(monitor.Leased(&h.take), h.when)
 	}
 	return monitor.Leased(&h.take)
 }
 
-// lending is the record of a task.
-type lending struct {
+// taskRecord is the record of a task.
+type taskRecord struct {
 	task             history.Value
 	takes            []int32
 	done             time.Duration // the earliest call of a commit that landed
@@ -112,10 +112,10 @@ type lending struct {
 // countsHeld is the name under which an audit that only counts reports the tasks held.
 var countsHeld = history.Text("count-held")
 
-func (l *lendings) task(id history.Value) *lending {
+func (l *lendings) task(id history.Value) *taskRecord {
 	t := l.tasks[id]
 	if t == nil {
-		t = &lending{task: id, done: history.Forever}
+		t = &taskRecord{task: id, done: history.Forever}
 		l.tasks[id] = t
 		l.order = append(l.order, t)
 	}
@@ -131,7 +131,7 @@ func (l *lendings) take(op *history.Op) {
 		t := l.task(op.Result)
 		l.number[op.Session] = int32(len(l.takes))
 		t.takes = append(t.takes, int32(len(l.takes)))
-		l.takes = append(l.takes, lent{take: *op})
+		l.takes = append(l.takes, timedHold{take: *op})
 	case op.Reason == history.Empty:
 		l.refused[op.Arg] = append(l.refused[op.Arg], *op)
 		l.asked = append(l.asked, *op)
@@ -241,29 +241,29 @@ func (l *lendings) verdict(grace time.Duration, cut bool) monitor.Verdict {
 	case int64(len(r.bad)) > l.lost:
 		return monitor.Verdict{Result: monitor.Violated, Count: len(r.bad), Opportunities: r.shown + int64(len(r.bad)), Why: stuckTasks(r.bad), Witness: r.bad[0].witness}
 	case len(r.bad) > 0:
-		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, say.Many(l.lost, "request")))
+		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may hold as many tasks", r.bad[0].why, say.Count(l.lost, "request")))
 	case r.idle > 0:
-		return monitor.Undecided(fmt.Sprintf("the final audit at %s calls %s held long after the limit, and nobody asked since, so it is not known whether a request would have got one", say.At(l.read), say.Many(r.idle, "task")))
+		return monitor.Undecided(fmt.Sprintf("the final audit at %s calls %s held long after the limit, and nobody asked since, so it is not known whether a request would have got one", say.At(l.read), say.Count(r.idle, "task")))
 	case r.open > 0 && r.shown == 0:
-		return monitor.Undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", say.Many(r.open, "hold")))
+		return monitor.Undecided(fmt.Sprintf("%s ended by the limit, and whether a task returned is not known: nobody asked for long enough, and there is no final audit that tells", say.Count(r.open, "hold")))
 	case r.submitted+r.shown+r.unheard == 0:
 		return monitor.Verdict{Why: "no hold is known to have ended"}
 	}
-	why := fmt.Sprintf("%s: %s submitted, %s ended by the limit", say.Many(len(l.takes), "hold"), say.Count(r.submitted), say.Count(r.lapsed))
+	why := fmt.Sprintf("%s: %s submitted, %s ended by the limit", say.Count(len(l.takes), "hold"), say.Thousands(r.submitted), say.Thousands(r.lapsed))
 	if r.shown > 0 {
-		why += fmt.Sprintf(", of which %s returned", say.Count(r.shown))
+		why += fmt.Sprintf(", of which %s returned", say.Thousands(r.shown))
 	}
 	if r.open > 0 {
-		why += fmt.Sprintf(" and of %s nothing more is known", say.Count(r.open))
+		why += fmt.Sprintf(" and of %s nothing more is known", say.Thousands(r.open))
 	}
 	if r.unheard > 0 {
-		why += fmt.Sprintf("; %s may have been submitted by a request that had no answer", say.Many(r.unheard, "hold"))
+		why += fmt.Sprintf("; %s may have been submitted by a request that had no answer", say.Count(r.unheard, "hold"))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: r.shown, Why: why}
 }
 
 // judgeAll judges all holds of a task.
-func (l *lendings) judgeAll(t *lending, grace time.Duration, audited bool, r *returns) {
+func (l *lendings) judgeAll(t *taskRecord, grace time.Duration, audited bool, r *returns) {
 	all := make([]turn, len(t.takes))
 	next, given := t.done, history.Forever
 	for n, i := range slices.Backward(t.takes) {
@@ -274,21 +274,21 @@ func (l *lendings) judgeAll(t *lending, grace time.Duration, audited bool, r *re
 	users, limit := l.users(t), time.Duration(0)
 	for n, i := range t.takes {
 		limit = max(limit, l.takes[i].over())
-		all[n].lent, all[n].limit = &l.takes[i], max(limit, monitor.Leased(&l.takes[i].take))
+		all[n].timedHold, all[n].limit = &l.takes[i], max(limit, monitor.Leased(&l.takes[i].take))
 		l.judge(t, all[n], users, grace, audited, r)
 	}
 }
 
 // turn is one hold of a task among its holds.
 type turn struct {
-	*lent
+	*timedHold
 	limit time.Duration // when it and all before it had ended, for a task may be held by two at once
 	next  time.Duration // when another user had the task, or it was done
 	given time.Duration // when another user had been given it, at the latest
 }
 
 // judge judges one hold of a task.
-func (l *lendings) judge(t *lending, hold turn, users []history.Value, grace time.Duration, audited bool, r *returns) {
+func (l *lendings) judge(t *taskRecord, hold turn, users []history.Value, grace time.Duration, audited bool, r *returns) {
 	if hold.submitted && hold.when <= monitor.Leased(&hold.take) {
 		r.submitted++
 		return
@@ -344,7 +344,7 @@ func (l *lendings) judge(t *lending, hold turn, users []history.Value, grace tim
 }
 
 // users returns the users who were given the task and who were ever told that there was nothing to do.
-func (l *lendings) users(t *lending) (list []history.Value) {
+func (l *lendings) users(t *taskRecord) (list []history.Value) {
 	seen := make(map[history.Value]bool, len(t.takes))
 	for _, i := range t.takes {
 		if user := l.takes[i].take.Arg; !seen[user] && len(l.refused[user]) > 0 {
@@ -399,7 +399,7 @@ func (l *lendings) count(grace time.Duration, cut bool, r *returns) {
 	case l.held > r.current && l.wanted(r.limit, grace):
 		for range min(l.held-r.current, r.open+l.lost) { // one for each hold of which anything is known
 			r.bad = append(r.bad, stuck{r.last.Result, fmt.Sprintf("the final audit at %s counts %s held, though the limit of all but %s was over for long; the last was task %s, given to %s until %s",
-				say.At(l.read), say.Many(l.held, "task"), say.Count(r.current), r.last.Result, say.Client(r.last), say.At(r.limit)), []history.Op{*r.last}})
+				say.At(l.read), say.Count(l.held, "task"), say.Thousands(r.current), r.last.Result, say.Client(r.last), say.At(r.limit)), []history.Op{*r.last}})
 		}
 	}
 }
@@ -416,5 +416,5 @@ func stuckTasks(bad []stuck) string {
 		}
 		ids = append(ids, bad[i].task.String())
 	}
-	return fmt.Sprintf("%s; %s in all did not return: %s", bad[0].why, say.Many(len(bad), "task"), strings.Join(ids, ", "))
+	return fmt.Sprintf("%s; %s in all did not return: %s", bad[0].why, say.Count(len(bad), "task"), strings.Join(ids, ", "))
 }

@@ -36,7 +36,7 @@ func newCounters(*monitor.Shared) *counters {
 	cs := &counters{}
 	cs.All = monitor.NewKeyed(func(key history.Value) *counter {
 		c := &counter{counters: cs, key: key, firstTry: history.Forever}
-		c.ladder = ladder{c: c, next: 1, now: monitor.Always}
+		c.ladder = linearization{c: c, next: 1, now: monitor.Always}
 		return c
 	})
 	cs.Enter, cs.Settle = cs.observe, (*counter).pass
@@ -89,7 +89,7 @@ type counter struct {
 
 	twice  twice
 	order  ascent
-	ladder ladder
+	ladder linearization
 }
 
 // slot records which client got a number, for which request, and when.
@@ -305,10 +305,10 @@ func (c *counter) unclear() string {
 	}
 	why := fmt.Sprintf("%s was told at %s to have been given %s before, and no earlier answer or try of its request is known", say.Client(&first), say.At(first.Return), first.Result)
 	if len(c.told) > 1 {
-		why += fmt.Sprintf("; %s numbers in all", say.Count(len(c.told)))
+		why += fmt.Sprintf("; %s numbers in all", say.Thousands(len(c.told)))
 	}
 	return why
 }
 
 // inContention describes how many of the numbers were contended.
-func (c *counter) inContention() string { return say.Many(c.contended, "contended request") }
+func (c *counter) inContention() string { return say.Count(c.contended, "contended request") }

@@ -32,21 +32,21 @@ func (c *counter) noGaps() monitor.Verdict {
 	case c.n == c.odd && end == 0:
 		return monitor.Verdict{Why: nothingNumbered}
 	case missing > 0 && c.Ended:
-		return monitor.Undecided(fmt.Sprintf("missing from 1 to %s: %s; but %s", say.Count(end), c.gaps(end), monitor.CutOff))
+		return monitor.Undecided(fmt.Sprintf("missing from 1 to %s: %s; but %s", say.Thousands(end), c.gaps(end), monitor.CutOff))
 	case missing > c.unknown+int64(len(c.told)):
-		why := fmt.Sprintf("nobody was given %s of the numbers from 1 to %s: %s", say.Count(missing), say.Count(end), c.gaps(end))
+		why := fmt.Sprintf("nobody was given %s of the numbers from 1 to %s: %s", say.Thousands(missing), say.Thousands(end), c.gaps(end))
 		if c.unknown > 0 {
-			why += fmt.Sprintf("; %s without an answer may have used up as many, no more", say.Many(c.unknown, "request"))
+			why += fmt.Sprintf("; %s without an answer may have used up as many, no more", say.Count(c.unknown, "request"))
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: int(missing - c.unknown), Unit: "number", Opportunities: c.contended, Why: why, Witness: monitor.InOrder(witness...)}
 	case len(c.told) > 0:
 		return monitor.Undecided(c.unclear())
 	case missing > 0:
-		return monitor.Undecided(fmt.Sprintf("nobody is known to have been given %s, which %s without an answer may have used up", c.gaps(end), say.Many(c.unknown, "request")))
+		return monitor.Undecided(fmt.Sprintf("nobody is known to have been given %s, which %s without an answer may have used up", c.gaps(end), say.Count(c.unknown, "request")))
 	case c.odd > 0:
-		return monitor.Undecided(fmt.Sprintf("%s that are no numbers from 1 on", say.Many(c.odd, "answer")))
+		return monitor.Undecided(fmt.Sprintf("%s that are no numbers from 1 on", say.Count(c.odd, "answer")))
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("every number from 1 to %s was given out, in %s", say.Count(end), c.inContention())}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("every number from 1 to %s was given out, in %s", say.Thousands(end), c.inContention())}
 }
 
 // run is a range of numbers.
@@ -62,9 +62,9 @@ func (c *counter) gaps(end int64) string {
 		case len(out) == 10:
 			hidden++
 		case from == to:
-			out = append(out, say.Count(from))
+			out = append(out, say.Thousands(from))
 		default:
-			out = append(out, say.Count(from)+" to "+say.Count(to))
+			out = append(out, say.Thousands(from)+" to "+say.Thousands(to))
 		}
 	}
 	for _, r := range c.given() {
@@ -79,7 +79,7 @@ func (c *counter) gaps(end int64) string {
 		gap(next, end)
 	}
 	if hidden > 0 {
-		out = append(out, "and "+say.Many(int64(hidden), "gap")+" more")
+		out = append(out, "and "+say.Count(int64(hidden), "gap")+" more")
 	}
 	return strings.Join(out, ", ")
 }

@@ -11,8 +11,8 @@ import (
 	"oversell/history"
 )
 
-// ladder is the schedule of a counter's numbers; see [counter.linear].
-type ladder struct {
+// linearization is the schedule of a counter's numbers; see [counter.linear].
+type linearization struct {
 	c      *counter
 	reads  []rung // of the last number
 	open   []lostID
@@ -34,7 +34,7 @@ type lostID struct {
 }
 
 // give takes a number that was given out, and its slot.
-func (l *ladder) give(op *history.Op, s *slot) {
+func (l *linearization) give(op *history.Op, s *slot) {
 	if l.stuck {
 		return
 	}
@@ -43,16 +43,16 @@ func (l *ladder) give(op *history.Op, s *slot) {
 	case !ok || v < 1:
 		l.fail(fmt.Sprintf("%s was given %s, which no counter reaches", say.Client(op), op.Result), *op)
 	case !s.taken && v < l.next:
-		l.fail(fmt.Sprintf("%s asked for a number only at %s and was given %s, though %s had been given out by %s", say.Client(op), say.At(op.Call), say.Count(v), say.Count(l.last.number), say.At(l.last.ret)), l.before(), *op)
+		l.fail(fmt.Sprintf("%s asked for a number only at %s and was given %s, though %s had been given out by %s", say.Client(op), say.At(op.Call), say.Thousands(v), say.Thousands(l.last.number), say.At(l.last.ret)), l.before(), *op)
 	}
 }
 
 // again notes that a number was given out again.
-func (l *ladder) again(s *slot, op *history.Op) {
+func (l *linearization) again(s *slot, op *history.Op) {
 	l.fail(fmt.Sprintf("%s was given to %s between %s and %s, and to %s between %s and %s", op.Result, s.who(), say.At(s.call), say.At(s.ret), say.Client(op), say.At(op.Call), say.At(op.Return)), l.c.op(s, op.Result), *op)
 }
 
-func (l *ladder) lose(op *history.Op) {
+func (l *linearization) lose(op *history.Op) {
 	l.open = append(l.open, lostID{op.Call, op.Client})
 	l.sorted = false
 }
@@ -60,24 +60,24 @@ func (l *ladder) lose(op *history.Op) {
 func (s *slot) who() string { return say.Client(&history.Op{Client: s.client}) }
 
 // rungOp returns the operation of a rung.
-func (l *ladder) rungOp(r *rung) history.Op { return l.c.op(&r.slot, history.Int(r.number)) }
+func (l *linearization) rungOp(r *rung) history.Op { return l.c.op(&r.slot, history.Int(r.number)) }
 
 // before returns the operation scheduled last.
-func (l *ladder) before() history.Op {
+func (l *linearization) before() history.Op {
 	if !l.last.taken {
 		return history.Op{}
 	}
 	return l.rungOp(&l.last)
 }
 
-func (l *ladder) fail(why string, ops ...history.Op) {
+func (l *linearization) fail(why string, ops ...history.Op) {
 	if !l.stuck {
 		l.stuck, l.why, l.ops = true, why, monitor.InOrder(ops...)
 	}
 }
 
 // pass schedules the operations that had returned before lowWater.
-func (l *ladder) pass(lowWater time.Duration) {
+func (l *linearization) pass(lowWater time.Duration) {
 	if !l.sorted {
 		slices.SortFunc(l.open, func(a, b lostID) int { return int(min(1, max(-1, a.call-b.call))) })
 		l.sorted = true
@@ -106,31 +106,31 @@ func (l *ladder) pass(lowWater time.Duration) {
 }
 
 // look schedules a reading of the last number.
-func (l *ladder) look(r rung) bool {
+func (l *linearization) look(r rung) bool {
 	l.read++
 	op := history.Op{Client: r.client, Kind: history.ReadState, Outcome: history.OK, Key: l.c.key, Arg: monitor.TheLast, Result: history.Int(r.number), Due: r.call, Call: r.call, Return: r.ret}
 	switch {
 	case r.number < l.next-1:
 		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though %s had been given out by %s", say.Client(&op), say.At(r.call), say.At(r.ret),
-			say.Count(r.number), say.Count(l.next-1), say.At(l.last.ret)), l.before(), op)
+			say.Thousands(r.number), say.Thousands(l.next-1), say.At(l.last.ret)), l.before(), op)
 	case l.now > r.ret:
 		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have asked for it before %s", say.Client(&op), say.At(r.call), say.At(r.ret),
-			say.Count(r.number), say.At(l.now)), l.before(), op)
+			say.Thousands(r.number), say.At(l.now)), l.before(), op)
 	case r.call > l.now:
 		l.now, l.seen = r.call, op
 	}
 	return !l.stuck
 }
 
-func (l *ladder) schedule(r rung) {
+func (l *linearization) schedule(r rung) {
 	t := max(l.now, r.call)
 	switch {
 	case t > r.ret && l.seen.Kind != history.NoKind:
 		l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though %s had been given %s by %s", say.Client(&l.seen), say.At(l.seen.Call), say.At(l.seen.Return),
-			l.seen.Result, r.who(), say.Count(r.number), say.At(r.ret)), l.rungOp(&r), l.seen)
+			l.seen.Result, r.who(), say.Thousands(r.number), say.At(r.ret)), l.rungOp(&r), l.seen)
 		return
 	case t > r.ret:
-		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though the number before it cannot have been given out before %s", r.who(), say.Count(r.number), say.At(r.call), say.At(r.ret), say.At(t)),
+		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though the number before it cannot have been given out before %s", r.who(), say.Thousands(r.number), say.At(r.call), say.At(r.ret), say.At(t)),
 			l.before(), l.rungOp(&r))
 		return
 	}
@@ -139,7 +139,7 @@ func (l *ladder) schedule(r rung) {
 }
 
 // fill uses up requests without an answer for the missing numbers from next on, if the number after these had returned.
-func (l *ladder) fill(lowWater time.Duration) bool {
+func (l *linearization) fill(lowWater time.Duration) bool {
 	above, ok := l.above()
 	if !ok || above.ret >= lowWater {
 		return false
@@ -157,7 +157,7 @@ func (l *ladder) fill(lowWater time.Duration) bool {
 
 // above returns the bound of the next missing numbers: the first number after them, or a reading. If more numbers are
 // missing than can be filled, it is the largest number so far.
-func (l *ladder) above() (rung, bool) {
+func (l *linearization) above() (rung, bool) {
 	limit := l.next + int64(len(l.open))
 	read, reads := rung{}, l.read < len(l.reads)
 	if reads {
@@ -178,18 +178,18 @@ func (l *ladder) above() (rung, bool) {
 	return read, reads
 }
 
-func (l *ladder) missing(above rung) bool {
+func (l *linearization) missing(above rung) bool {
 	if r := l.c.numbers.At(history.Int(above.number)); above.number <= l.c.top.number && *r == above.slot {
-		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though nobody can have been given %s by then", above.who(), say.Count(above.number), say.At(above.call), say.At(above.ret), say.Count(l.next)), l.rungOp(&above))
+		l.fail(fmt.Sprintf("%s was given %s between %s and %s, though nobody can have been given %s by then", above.who(), say.Thousands(above.number), say.At(above.call), say.At(above.ret), say.Thousands(l.next)), l.rungOp(&above))
 		return false
 	}
-	l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have been given it by then", above.who(), say.At(above.call), say.At(above.ret), say.Count(above.number-1)),
+	l.fail(fmt.Sprintf("%s read between %s and %s that %s was the last number, though nobody can have been given it by then", above.who(), say.At(above.call), say.At(above.ret), say.Thousands(above.number-1)),
 		history.Op{Client: above.client, Kind: history.ReadState, Outcome: history.OK, Key: l.c.key, Arg: monitor.TheLast, Result: history.Int(above.number - 1), Due: above.call, Call: above.call, Return: above.ret})
 	return false
 }
 
-// final returns the ladder as if the history ended now.
-func (l *ladder) final() *ladder {
+// final returns the linearization as if the history ended now.
+func (l *linearization) final() *linearization {
 	end := *l
 	end.open, end.reads = slices.Clone(l.open), slices.Clone(l.reads)
 	end.pass(history.Forever)
@@ -232,5 +232,5 @@ func (c *counter) linear() monitor.Verdict {
 	case c.n == 0:
 		return monitor.Verdict{Why: nothingNumbered}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("%s fit one order, in %s", say.Many(c.n, "number"), c.inContention())}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("%s fit one order, in %s", say.Count(c.n, "number"), c.inContention())}
 }

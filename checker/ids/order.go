@@ -14,14 +14,14 @@ import (
 // ascent tracks the numbers in the order of time.
 type ascent struct {
 	peaks    []rung // numbers larger than all received before them
-	suspects []descent
+	suspects []inversion
 	broken   int
-	first    descent
+	first    inversion
 }
 
-// descent is a number that is lower than one received before it was asked for, unless its
+// inversion is a number that is lower than one received before it was asked for, unless its
 // request had been tried before that.
-type descent struct {
+type inversion struct {
 	before rung
 	since  time.Duration
 	number int64
@@ -40,7 +40,7 @@ func (a *ascent) before(t time.Duration) *rung {
 
 func (a *ascent) give(r rung, op *history.Op) {
 	if before := a.before(r.call); before != nil && before.number > r.number {
-		d := descent{*before, r.call, r.number, *op}
+		d := inversion{*before, r.call, r.number, *op}
 		if r.request == (history.Value{}) {
 			a.found(d)
 		} else {
@@ -54,7 +54,7 @@ func (a *ascent) give(r rung, op *history.Op) {
 
 // lose clears the descents that an earlier try of their request explains.
 func (a *ascent) lose(op *history.Op) {
-	a.suspects = slices.DeleteFunc(a.suspects, func(d descent) bool {
+	a.suspects = slices.DeleteFunc(a.suspects, func(d inversion) bool {
 		if d.op.Arg != op.Arg || d.since <= op.Call {
 			return false
 		}
@@ -63,7 +63,7 @@ func (a *ascent) lose(op *history.Op) {
 	})
 }
 
-func (a *ascent) found(d descent) {
+func (a *ascent) found(d inversion) {
 	if a.broken++; a.broken == 1 {
 		a.first = d
 	}
@@ -105,7 +105,7 @@ func (c *counter) inRealTime() monitor.Verdict {
 		before := c.op(&d.before.slot, history.Int(d.before.number))
 		return monitor.Verdict{Result: monitor.Violated, Count: broken, Opportunities: max(c.followed, int64(broken)), Witness: monitor.InOrder(before, d.op),
 			Why: fmt.Sprintf("%s asked for a number of %s only at %s and was given %s, though %s had been given %s by %s",
-				say.Client(&d.op), say.Titled("counter", c.key), say.At(d.op.Call), say.Count(d.number), say.Client(&before), say.Count(d.before.number), say.At(before.Return))}
+				say.Client(&d.op), say.Titled("counter", c.key), say.At(d.op.Call), say.Thousands(d.number), say.Client(&before), say.Thousands(d.before.number), say.At(before.Return))}
 	case len(c.order.suspects) > 0:
 		return monitor.Undecided(fmt.Sprintf("%s was given a lower number than one received before it asked; but %s", say.Client(&c.order.suspects[0].op), monitor.CutOff))
 	case len(c.told) > 0:
@@ -113,8 +113,8 @@ func (c *counter) inRealTime() monitor.Verdict {
 	case c.n == 0:
 		return monitor.Verdict{Why: nothingNumbered}
 	case c.texts > 0:
-		return monitor.Undecided(fmt.Sprintf("%s that are no numbers, and have no order", say.Many(c.texts, "answer")))
+		return monitor.Undecided(fmt.Sprintf("%s that are no numbers, and have no order", say.Count(c.texts, "answer")))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.followed,
-		Why: fmt.Sprintf("%s, none lower than one received before it was asked for, in %s after another client had one", say.Many(c.n, "number"), say.Many(c.followed, "request"))}
+		Why: fmt.Sprintf("%s, none lower than one received before it was asked for, in %s after another client had one", say.Count(c.n, "number"), say.Count(c.followed, "request"))}
 }

@@ -57,5 +57,5 @@ func (c *counter) unique() monitor.Verdict {
 	case c.n == 0:
 		return monitor.Verdict{Why: nothingNumbered}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("%s, none given out twice in %s", say.Many(c.n, "number"), c.inContention())}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.contended, Why: fmt.Sprintf("%s, none given out twice in %s", say.Count(c.n, "number"), c.inContention())}
 }

@@ -204,7 +204,7 @@ func stockModelAfter(before []history.Op, stock int64, ops []history.Op) porcupi
 			return maphash.String(seed, s.orders) + uint64(s.left)*0x9e3779b97f4a7c15
 		},
 		DescribeOperation: describe,
-		DescribeState:     func(state any) string { return say.Count(state.(shelf).left) + " left" },
+		DescribeState:     func(state any) string { return say.Thousands(state.(shelf).left) + " left" },
 	}
 }
 
@@ -212,7 +212,7 @@ func describe(input, _ any) string {
 	op := input.(history.Op)
 	s := fmt.Sprintf("%s %s", op.Kind, op.Arg)
 	if op.Kind == history.Buy || op.Kind == history.Refund {
-		s = fmt.Sprintf("%s order %s × %s", op.Kind, op.Arg, say.Count(op.Pieces()))
+		s = fmt.Sprintf("%s order %s × %s", op.Kind, op.Arg, say.Thousands(op.Pieces()))
 	}
 	s += " → " + op.Outcome.String()
 	if op.Reason != history.NoReason {

@@ -36,11 +36,11 @@ import (
 type line struct {
 	h       *history.Header
 	key     history.Value
-	grants  monitor.Rising // by the call: the latest call among the grants served before t
-	freed   [2]given       // the last times at which two clients were done with the lock
-	asking  []wait         // in the line and not served, by the time at which they joined it
-	waits   []wait         // in the line, by the return of the grant
-	head    int            // waits[:head] can matter to no grant to come
+	grants  monitor.RunningMax // by the call: the latest call among the grants served before t
+	freed   [2]given           // the last times at which two clients were done with the lock
+	asking  []wait             // in the line and not served, by the time at which they joined it
+	waits   []wait             // in the line, by the return of the grant
+	head    int                // waits[:head] can matter to no grant to come
 	served  int64
 	inLine  int64
 	met     int64 // opportunities
@@ -190,11 +190,11 @@ func (l *lock) order(*locks) monitor.Verdict {
 		v.Why, v.Idle = "nobody was served from a line", f.served == 0
 	case f.met == 0:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return say.Many(f.inLine, "grant") + " from the line, and nobody called while another client waited in it"
+			return say.Count(f.inLine, "grant") + " from the line, and nobody called while another client waited in it"
 		}
 	default:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return fmt.Sprintf("%s from the line, %s of a call that came while another client waited in it; nobody was provably overtaken", say.Many(f.inLine, "grant"), say.Count(f.met))
+			return fmt.Sprintf("%s from the line, %s of a call that came while another client waited in it; nobody was provably overtaken", say.Count(f.inLine, "grant"), say.Thousands(f.met))
 		}
 	}
 	return v

@@ -14,7 +14,7 @@ import (
 	"oversell/history"
 )
 
-// tryLock judges that every answer of a lock fits one legal order of grants,
+// linearization judges that every answer of a lock fits one legal order of grants,
 // refusals, extensions, releases and expiries, each at a moment between its
 // call and its return.
 //
@@ -78,7 +78,7 @@ import (
 // operation that overlaps, in time, another client's operation with an answer or its
 // tenure: the answers of clients that never meet fit in the order in which they came. See
 // [encounters].
-type tryLock struct {
+type linearization struct {
 	h        *history.Header
 	key      history.Value
 	sessions *sessions
@@ -100,7 +100,7 @@ type tryLock struct {
 	refused []stretch
 	dropped time.Duration // the latest call of a refusal no longer in refused
 	enough  int           // when to look for entries to drop
-	floats  []float
+	floats  []emptyCoreSession
 	early   []history.Op // the first operations of a lock without leases, for the oracle
 	odd     []stretch    // the times that sessions may have held whose empty cores were filled later, and which ended
 
@@ -121,19 +121,19 @@ type refusal struct {
 	client    int32
 }
 
-// float is a session with an empty core.
-type float struct {
+// emptyCoreSession is a session with an empty core.
+type emptyCoreSession struct {
 	acq, rel history.Op
 	in       stretch // where its instant must lie
 	may      stretch // the time that it may have held
 }
 
 func openTryLock(ls *locks, l *lock) {
-	l.linear = &tryLock{h: ls.h, key: l.key, sessions: &l.sessions, spans: monitor.Overlaps{Spare: &ls.spans}, topHi: -1 << 63, dropped: -1 << 63, enough: 1024}
+	l.linear = &linearization{h: ls.h, key: l.key, sessions: &l.sessions, spans: monitor.Overlaps{Spare: &ls.spans}, topHi: -1 << 63, dropped: -1 << 63, enough: 1024}
 }
 
 // observe takes an operation and its session, which is nil if it can hold nothing.
-func (t *tryLock) observe(op *history.Op, s *lockSession) {
+func (t *linearization) observe(op *history.Op, s *lockSession) {
 	if op.Kind == history.Join {
 		t.lined = true
 		return
@@ -150,13 +150,13 @@ func (t *tryLock) observe(op *history.Op, s *lockSession) {
 }
 
 // note keeps the first operations, and one more to show that there were more.
-func (t *tryLock) note(op *history.Op) {
+func (t *linearization) note(op *history.Op) {
 	if t.h.TTL <= 0 && len(t.early) <= linear.OracleOps {
 		t.early = append(t.early, *op)
 	}
 }
 
-func (t *tryLock) acquire(op *history.Op, s *lockSession) {
+func (t *linearization) acquire(op *history.Op, s *lockSession) {
 	if len(t.strays) > 0 && op.Outcome != history.Refused {
 		t.explain(op)
 	}
@@ -174,7 +174,7 @@ func (t *tryLock) acquire(op *history.Op, s *lockSession) {
 
 // grant begins a session that op says was granted at from at the earliest, and that lasts until a time unless it is
 // released before.
-func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duration) {
+func (t *linearization) grant(op *history.Op, n *lockSession, from, until time.Duration) {
 	if n.linear != nil {
 		t.fail("%s obtained %s at %s in a session that is in use", []history.Op{*op}, say.Client(op), say.Titled("lock", t.key), say.At(op.Return))
 		return
@@ -197,7 +197,7 @@ func (t *tryLock) grant(op *history.Op, n *lockSession, from, until time.Duratio
 	t.top = s
 }
 
-func (t *tryLock) refuse(op *history.Op) {
+func (t *linearization) refuse(op *history.Op) {
 	t.refusals++
 	t.refused = append(t.refused, stretch{op.Call, op.Return})
 	since := t.topHi
@@ -210,7 +210,7 @@ func (t *tryLock) refuse(op *history.Op) {
 	t.loose = append(t.loose, refusal{op.Call, op.Return, op.Arg, t.grants, since, op.Client})
 }
 
-func (t *tryLock) extend(op *history.Op, n *lockSession) {
+func (t *linearization) extend(op *history.Op, n *lockSession) {
 	if n == nil || n.linear == nil {
 		t.stray(op, n)
 		return
@@ -237,7 +237,7 @@ func (t *tryLock) extend(op *history.Op, n *lockSession) {
 
 // renewed allows for renewals that the client did not learn of: their answers came while
 // the client was paused, or never.
-func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
+func (t *linearization) renewed(s *monitor.Span, op *history.Op) {
 	if t.h.Renews && s.Gone < op.Return {
 		s.Gone = op.Return
 		t.cover(s.Number, s.Gone)
@@ -245,7 +245,7 @@ func (t *tryLock) renewed(s *monitor.Span, op *history.Op) {
 }
 
 // held notes that a client was told that it held the lock at the call of op, in which it did something.
-func (t *tryLock) held(s *monitor.Span, op *history.Op, did, lease string) {
+func (t *linearization) held(s *monitor.Span, op *history.Op, did, lease string) {
 	t.renewed(s, op)
 	if op.Call > s.Gone {
 		t.fail("%s %s %s at %s, though %s was over by %s at the latest", monitor.InOrder(s.Acq, *op),
@@ -253,12 +253,12 @@ func (t *tryLock) held(s *monitor.Span, op *history.Op, did, lease string) {
 	}
 }
 
-func (t *tryLock) prolong(s *monitor.Span, heldAt, until time.Duration) {
+func (t *linearization) prolong(s *monitor.Span, heldAt, until time.Duration) {
 	t.spans.Prolong(s, heldAt, until)
 	t.cover(s.Number, s.Gone)
 }
 
-func (t *tryLock) release(op *history.Op, n *lockSession) {
+func (t *linearization) release(op *history.Op, n *lockSession) {
 	if n == nil || n.linear == nil {
 		t.stray(op, n)
 		return
@@ -285,7 +285,7 @@ func (t *tryLock) release(op *history.Op, n *lockSession) {
 }
 
 // stray judges a release or extension by a session that is not known to hold the lock.
-func (t *tryLock) stray(op *history.Op, n *lockSession) {
+func (t *linearization) stray(op *history.Op, n *lockSession) {
 	lost := n != nil && n.lost
 	switch {
 	case op.Outcome != history.OK:
@@ -306,7 +306,7 @@ func (t *tryLock) stray(op *history.Op, n *lockSession) {
 	case lost:
 		n.lost = false
 		t.keep = true
-		t.floats = append(t.floats, float{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{n.lostCall, op.Return}})
+		t.floats = append(t.floats, emptyCoreSession{rel: *op, in: stretch{op.Call, op.Return}, may: stretch{n.lostCall, op.Return}})
 	case len(t.strays) < mostStrays:
 		t.strays = append(t.strays, *op)
 	default:
@@ -319,7 +319,7 @@ func (t *tryLock) stray(op *history.Op, n *lockSession) {
 const mostStrays = 64
 
 // explain finds releases and extensions by a session that was, or may have been, granted the lock by acq.
-func (t *tryLock) explain(acq *history.Op) {
+func (t *linearization) explain(acq *history.Op) {
 	before := len(t.strays)
 	t.strays = slices.DeleteFunc(t.strays, func(op history.Op) bool {
 		return monitor.Session(&op) == monitor.Session(acq) && acq.Call <= op.Return
@@ -328,7 +328,7 @@ func (t *tryLock) explain(acq *history.Op) {
 }
 
 // strayed describes a release or an extension by a session that did not hold the lock.
-func (t *tryLock) strayed(op *history.Op) (string, []history.Op) {
+func (t *linearization) strayed(op *history.Op) (string, []history.Op) {
 	verb := "released"
 	if op.Kind == history.Extend {
 		verb = "extended"
@@ -338,7 +338,7 @@ func (t *tryLock) strayed(op *history.Op) (string, []history.Op) {
 }
 
 // lose ends a session to which op answered that it no longer holds the lock.
-func (t *tryLock) lose(op *history.Op, n *lockSession) {
+func (t *linearization) lose(op *history.Op, n *lockSession) {
 	s := n.linear
 	if op.Return < s.Until {
 		t.fail("%s was granted %s at %s until %s, and told at %s that it was lost", monitor.InOrder(s.Acq, *op),
@@ -348,11 +348,11 @@ func (t *tryLock) lose(op *history.Op, n *lockSession) {
 }
 
 // end closes a session that lost the lock between lo and hi.
-func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
+func (t *linearization) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
 	s := n.linear
 	n.linear = nil
 	if s.Void && lo <= s.Start {
-		t.floats = append(t.floats, float{s.Acq, *by,
+		t.floats = append(t.floats, emptyCoreSession{s.Acq, *by,
 			stretch{max(s.From, lo), min(s.Start, hi)}, stretch{s.From, max(hi, s.Start)}})
 		t.spans.Close(s, s.Start, by)
 		return
@@ -369,7 +369,7 @@ func (t *tryLock) end(n *lockSession, lo, hi time.Duration, by *history.Op) {
 
 // cover removes the refusals that a session covers after all, although its lease was
 // thought to be over: the refusals that came while it was the last session granted.
-func (t *tryLock) cover(number int64, hi time.Duration) {
+func (t *linearization) cover(number int64, hi time.Duration) {
 	to := len(t.loose)
 	for to > 0 && t.loose[to-1].gap > number {
 		to--
@@ -384,14 +384,14 @@ func (t *tryLock) cover(number int64, hi time.Duration) {
 	}
 }
 
-func (t *tryLock) fail(format string, witness []history.Op, args ...any) {
+func (t *linearization) fail(format string, witness []history.Op, args ...any) {
 	t.broken++
 	if t.broken == 1 {
 		t.why, t.witness = fmt.Sprintf(format, args...), witness
 	}
 }
 
-func (t *tryLock) advance(lowWater time.Duration) {
+func (t *linearization) advance(lowWater time.Duration) {
 	t.spans.Advance(lowWater)
 	if t.keep || len(t.cores)+len(t.refused) <= t.enough {
 		return
@@ -419,13 +419,13 @@ func (l *lock) linearizable(ls *locks) monitor.Verdict {
 			if l.meetings == 0 {
 				return fits() + "; no two clients met"
 			}
-			return fmt.Sprintf("%s; %s while another client held the lock or waited for an answer", fits(), say.Many(l.meetings, "answer"))
+			return fmt.Sprintf("%s; %s while another client held the lock or waited for an answer", fits(), say.Count(l.meetings, "answer"))
 		}
 	}
 	return v
 }
 
-func (t *tryLock) verdict(cut bool) monitor.Verdict {
+func (t *linearization) verdict(cut bool) monitor.Verdict {
 	broken, why, witness := t.broken, t.why, t.witness
 	note := func(n int, f func() (string, []history.Op)) {
 		if n > 0 && broken == 0 {
@@ -449,17 +449,17 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 	case t.grants == 0 && len(floats)+len(odd)+t.hasty == 0 && t.refusals == 0:
 		return monitor.Verdict{Idle: true, Why: "nobody obtained the lock, and nobody was refused it"}
 	case len(bare) > 0 && cut:
-		return monitor.Undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", say.Many(len(bare), "refusal"), monitor.CutOff))
+		return monitor.Undecided(fmt.Sprintf("%s at times when nobody is known to have held the lock: %s", say.Count(len(bare), "refusal"), monitor.CutOff))
 	case (doubt || hopeful || len(odd)+t.hasty > 0) && t.h.TTL <= 0 && !cut && !t.lined && len(t.early) <= linear.OracleOps && t.asked() != monitor.Unknown:
 		if t.asked() == monitor.Violated {
-			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
+			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Count(len(t.early), "answer")), Witness: t.early[len(t.early)-1:]}
 		}
 	case t.hasty > 0:
-		return monitor.Undecided(fmt.Sprintf("%s came before the end of the acquire of its session, which leaves its place in the order open", say.Many(t.hasty, "release or extension")))
+		return monitor.Undecided(fmt.Sprintf("%s came before the end of the acquire of its session, which leaves its place in the order open", say.Count(t.hasty, "release or extension")))
 	case hopeful && len(floats)+len(odd) == 0:
 		return monitor.Undecided("a refusal fits no order unless an acquire without an answer was granted, of which its client was told later that it did not hold the lock")
 	case doubt, hopeful:
-		return monitor.Undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", say.Many(len(floats)+len(odd), "grant")))
+		return monitor.Undecided(fmt.Sprintf("%s came back after its lease was over or without an answer, and refusals close by leave its place in the order open", say.Count(len(floats)+len(odd), "grant")))
 	case len(odd) > 0:
 		return monitor.Undecided("the lease of a session was over before its grant returned, and extended later, which leaves its place in the order open")
 	}
@@ -467,8 +467,8 @@ func (t *tryLock) verdict(cut bool) monitor.Verdict {
 }
 
 // fits tells how many answers fit one order; late is how many grants are not in t.grants.
-func (t *tryLock) fits(late int64) string {
-	text := fmt.Sprintf("%s and %s fit one order", say.Many(t.grants+late, "grant"), say.Many(t.refusals, "refusal"))
+func (t *linearization) fits(late int64) string {
+	text := fmt.Sprintf("%s and %s fit one order", say.Count(t.grants+late, "grant"), say.Count(t.refusals, "refusal"))
 	if t.lined {
 		text += "; a lock with a wait line may refuse while it is free, so refusals were not judged"
 	}
@@ -476,24 +476,24 @@ func (t *tryLock) fits(late int64) string {
 }
 
 // asked checks the whole history with porcupine, which has no leases in its lock model.
-func (t *tryLock) asked() monitor.Result {
+func (t *linearization) asked() monitor.Result {
 	return linear.Ask(linear.LockModel(), linear.Operations(t.early))
 }
 
 // floating returns every session with an empty core, including open ones.
-func (t *tryLock) floating() []float {
+func (t *linearization) floating() []emptyCoreSession {
 	floats := slices.Clone(t.floats)
 	for _, n := range t.sessions.all {
 		if s := n.linear; s != nil && s.Void {
-			floats = append(floats, float{acq: s.Acq, in: stretch{max(s.From, s.Until), s.Start}, may: stretch{s.From, t.mayHold(s)}})
+			floats = append(floats, emptyCoreSession{acq: s.Acq, in: stretch{max(s.From, s.Until), s.Start}, may: stretch{s.From, t.mayHold(s)}})
 		}
 	}
-	slices.SortStableFunc(floats, func(a, b float) int { return cmp.Compare(a.in.to, b.in.to) })
+	slices.SortStableFunc(floats, func(a, b emptyCoreSession) int { return cmp.Compare(a.in.to, b.in.to) })
 	return floats
 }
 
 // filled returns the times that sessions may have held whose empty cores were filled later.
-func (t *tryLock) filled() []stretch {
+func (t *linearization) filled() []stretch {
 	odd := slices.Clone(t.odd)
 	for _, n := range t.sessions.all {
 		if s := n.linear; s != nil && !s.Void && s.Number == 0 {
@@ -505,7 +505,7 @@ func (t *tryLock) filled() []stretch {
 
 // place looks for an instant for every session with an empty core. homeless are the sessions without one. doubt says
 // that refusals lie in the gap of such an instant.
-func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool) {
+func (t *linearization) place(floats []emptyCoreSession, cut bool) (homeless []emptyCoreSession, doubt bool) {
 	if len(floats) == 0 {
 		return nil, false
 	}
@@ -545,7 +545,7 @@ func (t *tryLock) place(floats []float, cut bool) (homeless []float, doubt bool)
 	return homeless, doubt
 }
 
-func (t *tryLock) homeless(f *float) (string, []history.Op) {
+func (t *linearization) homeless(f *emptyCoreSession) (string, []history.Op) {
 	op := &f.acq
 	if op.Kind == history.NoKind {
 		op = &f.rel
@@ -556,7 +556,7 @@ func (t *tryLock) homeless(f *float) (string, []history.Op) {
 
 // uncovered returns the first refusal of every gap that no session can have filled, and whether another one was skipped
 // because a session may have covered it whose core is empty, or was for a time.
-func (t *tryLock) uncovered(floats []float, odd []stretch) (bare []refusal, hopeful bool) {
+func (t *linearization) uncovered(floats []emptyCoreSession, odd []stretch) (bare []refusal, hopeful bool) {
 	if len(t.loose) == 0 {
 		return nil, false
 	}
@@ -574,7 +574,7 @@ func (t *tryLock) uncovered(floats []float, odd []stretch) (bare []refusal, hope
 			continue
 		}
 		touches := func(s stretch) bool { return s.from <= r.ret && r.call <= s.to }
-		if slices.ContainsFunc(odd, touches) || slices.ContainsFunc(floats, func(f float) bool { return touches(f.may) }) {
+		if slices.ContainsFunc(odd, touches) || slices.ContainsFunc(floats, func(f emptyCoreSession) bool { return touches(f.may) }) {
 			hopeful = true
 			continue
 		}
@@ -590,7 +590,7 @@ func (t *tryLock) uncovered(floats []float, odd []stretch) (bare []refusal, hope
 
 // mayCover returns until when sessions that were never released may have held the lock, by number. A dead client does
 // not report renewals in the background; see progress.
-func (t *tryLock) mayCover() map[int64]time.Duration {
+func (t *linearization) mayCover() map[int64]time.Duration {
 	covers := make(map[int64]time.Duration)
 	for _, n := range t.sessions.all {
 		if s := n.linear; s != nil && !s.Void && s.Number > 0 {
@@ -601,7 +601,7 @@ func (t *tryLock) mayCover() map[int64]time.Duration {
 }
 
 // mayHold returns until when a session that was never released may have held the lock.
-func (t *tryLock) mayHold(s *monitor.Span) time.Duration {
+func (t *linearization) mayHold(s *monitor.Span) time.Duration {
 	switch {
 	case s.Leaving:
 	case t.renews, t.h.Renews && t.h.Hold == 0:
@@ -612,7 +612,7 @@ func (t *tryLock) mayHold(s *monitor.Span) time.Duration {
 	return s.Gone
 }
 
-func (t *tryLock) bare(r refusal, floats []float, odd []stretch) (string, []history.Op) {
+func (t *linearization) bare(r refusal, floats []emptyCoreSession, odd []stretch) (string, []history.Op) {
 	for _, f := range floats {
 		odd = append(odd, f.may)
 	}

@@ -23,10 +23,10 @@ type locks struct {
 	disturbed monitor.Disturbances
 	ended     bool // the history was cut off
 
-	free   monitor.Spares[lockSession]
-	spans  monitor.Spares[monitor.Span]
-	owners monitor.Spares[owner]
-	turns  monitor.Spares[turn]
+	free   monitor.FreeList[lockSession]
+	spans  monitor.FreeList[monitor.Span]
+	owners monitor.FreeList[owner]
+	turns  monitor.FreeList[turn]
 }
 
 // lock is one lock. A part is nil when no monitor asked for it.
@@ -46,7 +46,7 @@ type lock struct {
 	tokens *tokens
 	line   *line
 	turns  *turns
-	linear *tryLock
+	linear *linearization
 }
 
 // lockMonitor is one property of all locks.
@@ -100,7 +100,7 @@ func (m *lockMonitor) ObserveAll(ops []history.Op) {
 // Advance implements [monitor.Monitor].
 func (m *lockMonitor) Advance(lowWater time.Duration) { m.advance(lowWater) }
 
-// Cut implements [monitor.Cutter].
+// Cut implements [monitor.CutAware].
 func (m *lockMonitor) Cut(is bool) { m.ended = is }
 
 // Verdict implements [monitor.Monitor].

@@ -91,11 +91,11 @@ func (l *lock) exclusion(ls *locks) monitor.Verdict {
 		v.Why, v.Idle = "nobody obtained the lock", true
 	case v.Opportunities == 0:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return say.Many(l.grants, "grant") + ", no two at once; no acquire with an answer came while another client held the lock"
+			return say.Count(l.grants, "grant") + ", no two at once; no acquire with an answer came while another client held the lock"
 		}
 	default:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return fmt.Sprintf("no two holders at once in %s and %s", say.Many(handovers, "contended hand-over"), say.Many(refusals, "refusal"))
+			return fmt.Sprintf("no two holders at once in %s and %s", say.Count(handovers, "contended hand-over"), say.Count(refusals, "refusal"))
 		}
 	}
 	return v

@@ -47,7 +47,7 @@ import (
 type owners struct {
 	h       *history.Header
 	open    []*owner // those that may hold the lock
-	spare   *monitor.Spares[owner]
+	spare   *monitor.FreeList[owner]
 	renews  bool // a renewal in the background was seen
 	changes int64
 	late    int64 // releases and extensions that were refused as too late, and changed nothing
@@ -137,7 +137,7 @@ func (o *owners) extend(op *history.Op, s *owner) {
 func (o *owners) release(op *history.Op, s *owner) {
 	if op.Until > s.until {
 		o.renews = true
-		o.cloud(op)
+		o.markVague(op)
 		s.granted, s.until = history.Forever, op.Until
 	}
 	o.end(s, op, min(op.Call, s.until))
@@ -149,8 +149,8 @@ func (o *owners) release(op *history.Op, s *owner) {
 	}
 }
 
-// cloud notes that a session may hold the lock again at any time.
-func (o *owners) cloud(op *history.Op) {
+// markVague notes that a session may hold the lock again at any time.
+func (o *owners) markVague(op *history.Op) {
 	if o.vague == nil {
 		o.vague = make(map[history.Value]bool)
 	}
@@ -305,7 +305,7 @@ func (l *lock) ownership(ls *locks) monitor.Verdict {
 	}
 	met := func() string {
 		if l.contended > 0 {
-			return fmt.Sprintf("; %s met another client that held the lock or asked for it", say.Count(l.contended))
+			return fmt.Sprintf("; %s met another client that held the lock or asked for it", say.Thousands(l.contended))
 		}
 		return "; none of them met another client"
 	}
@@ -320,13 +320,13 @@ func (l *lock) ownership(ls *locks) monitor.Verdict {
 		}
 	case o.changes == 0 && o.late > 0:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return say.Many(o.late, "release or extension") + ", all refused as too late: none changed anything" + met()
+			return say.Count(o.late, "release or extension") + ", all refused as too late: none changed anything" + met()
 		}
 	case o.changes == 0:
 		v.Why, v.Idle = "nobody released or extended the lock", l.grants == 0
 	default:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return say.Many(o.changes+o.late, "release or extension") + tooLate(o.late) + ", none provably of another's lock" + met()
+			return say.Count(o.changes+o.late, "release or extension") + tooLate(o.late) + ", none provably of another's lock" + met()
 		}
 	}
 	return v
@@ -337,7 +337,7 @@ func tooLate(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s refused as too late)", say.Count(n))
+	return fmt.Sprintf(" (%s refused as too late)", say.Thousands(n))
 }
 
 // robbed returns the sentence about a change of another's lock.

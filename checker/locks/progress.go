@@ -61,7 +61,7 @@ type turns struct {
 	deserted  *turn         // the last session that was granted, if it was never released
 	outlived  int64         // grants after a session that had not been released by then
 	renews    bool
-	spare     *monitor.Spares[turn]
+	spare     *monitor.FreeList[turn]
 }
 
 // turn is a session.
@@ -348,7 +348,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 			return fmt.Sprintf("nobody obtained %s, but clients tried for %s only", say.Titled("lock", t.key), say.At(max(0, t.last-t.start)))
 		}}
 	case passes == 0:
-		return monitor.Verdict{Result: monitor.Holds, Say: func() string { return say.Many(t.grants, "grant") + ", none of them after another client's" }}
+		return monitor.Verdict{Result: monitor.Holds, Say: func() string { return say.Count(t.grants, "grant") + ", none of them after another client's" }}
 	}
 	if o := t.deserted; o != nil && t.outlived == 0 && t.last > o.acq.Return {
 		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s never released %s, which it was granted at %s, and nobody obtained it until the end of the run at %s: too early to tell whether it is ever free again",
@@ -359,7 +359,7 @@ func (t *turns) verdict(cut bool, oldest time.Duration, passes int64) monitor.Ve
 		longest = max(longest, tail.to-tail.from)
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		return fmt.Sprintf("%s, %s after another client's; the longest time in which clients tried and nobody is known to have held it was %s", say.Many(t.grants, "grant"), say.Count(passes), say.At(longest))
+		return fmt.Sprintf("%s, %s after another client's; the longest time in which clients tried and nobody is known to have held it was %s", say.Count(t.grants, "grant"), say.Thousands(passes), say.At(longest))
 	}}
 }
 

@@ -23,7 +23,7 @@ type tokens struct {
 	h       *history.Header
 	key     history.Value
 	seen    monitor.Table[bool]
-	largest monitor.Rising
+	largest monitor.RunningMax
 	grants  monitor.Contention
 	granted int64
 	bare    int64 // grants without a token
@@ -67,10 +67,10 @@ func (t *tokens) fail(op, before *history.Op) {
 	}
 	t.witness = []history.Op{*op}
 	t.why = fmt.Sprintf("%s was granted %s at %s with the token %s, which had been granted before",
-		say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.Count(op.Fence))
+		say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.Thousands(op.Fence))
 	if before != nil {
 		t.why = fmt.Sprintf("%s was granted %s at %s with the token %s, after %s had been granted it at %s with the token %s",
-			say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.Count(op.Fence), say.Client(before), say.At(before.Return), say.Count(before.Fence))
+			say.Client(op), say.Titled("lock", t.key), say.At(op.Return), say.Thousands(op.Fence), say.Client(before), say.At(before.Return), say.Thousands(before.Fence))
 		t.witness = monitor.InOrder(*before, *op)
 	}
 }
@@ -85,12 +85,12 @@ func (l *lock) rise(*locks) monitor.Verdict {
 	case t.granted == 0:
 		v.Why, v.Idle = "no grant carried a token", t.bare == 0
 	case t.bare > 0:
-		v.Why = fmt.Sprintf("%s rose from grant to grant, but %s carried none", say.Many(t.granted, "token"), say.Many(t.bare, "grant"))
+		v.Why = fmt.Sprintf("%s rose from grant to grant, but %s carried none", say.Count(t.granted, "token"), say.Count(t.bare, "grant"))
 	case t.met == 0:
-		v.Result, v.Say = monitor.Holds, func() string { return say.Many(t.granted, "token") + ", and none after another client's" }
+		v.Result, v.Say = monitor.Holds, func() string { return say.Count(t.granted, "token") + ", and none after another client's" }
 	default:
 		v.Result, v.Say = monitor.Holds, func() string {
-			return fmt.Sprintf("%s, each larger than those before, %s after another client's", say.Many(t.granted, "token"), say.Count(t.met))
+			return fmt.Sprintf("%s, each larger than those before, %s after another client's", say.Count(t.granted, "token"), say.Thousands(t.met))
 		}
 	}
 	return v

@@ -55,7 +55,7 @@ func (m *Aspect[S]) Advance(lowWater time.Duration) {
 	}
 }
 
-// Cut implements [Cutter].
+// Cut implements [CutAware].
 func (m *Aspect[S]) Cut(is bool) { m.Ended = is }
 
 // Verdict implements [Monitor].

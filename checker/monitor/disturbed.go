@@ -13,26 +13,26 @@ import (
 // time after faults have healed.
 type Disturbances struct {
 	Redial time.Duration // how long clients may take to notice that a server is back
-	Lease  time.Duration // how long the injection of a client's stall is remembered
-	All    []Unrest
-	delays []Unrest // such injections, by their ends
+	Lease  time.Duration // the longest stall of a client that is noted
+	All    []Disturbance
+	delays []Disturbance // such injections, by their ends
 }
 
-// Unrest is a stretch of time under a fault.
-type Unrest struct{ from, to time.Duration }
+// Disturbance is a stretch of time under a fault.
+type Disturbance struct{ from, to time.Duration }
 
 // Observe notes a fault. A fault that hit only clients does not excuse the others.
-func (d *Disturbances) Observe(op *history.Op) (s Unrest, disturbs bool) {
+func (d *Disturbances) Observe(op *history.Op) (s Disturbance, disturbs bool) {
 	if op.Kind != history.Fault {
-		return Unrest{}, false
+		return Disturbance{}, false
 	}
 	if op.Until == 0 {
 		if op.Call < op.Return && op.Return-op.Call <= d.Lease {
-			d.delays = append(d.delays, Unrest{op.Call, op.Return})
+			d.delays = append(d.delays, Disturbance{op.Call, op.Return})
 		}
-		return Unrest{}, false
+		return Disturbance{}, false
 	}
-	s = Unrest{op.Call, After(op.Until, d.Redial)}
+	s = Disturbance{op.Call, After(op.Until, d.Redial)}
 	d.All = append(d.All, s)
 	return s, true
 }
@@ -53,13 +53,13 @@ func (d *Disturbances) Calm(from, to time.Duration) time.Duration {
 // HeldUp returns for how much of a stretch faults held up some client, each for no longer than a lease. The client may
 // have held the queue's lock, and such a stall does not make it lose the lock, so the other clients wait as long.
 func (d *Disturbances) HeldUp(from, to time.Duration) (sum time.Duration) {
-	var within []Unrest
+	var within []Disturbance
 	for i := len(d.delays) - 1; i >= 0 && d.delays[i].to > from; i-- {
 		if s := d.delays[i]; s.from < to {
-			within = append(within, Unrest{max(s.from, from), min(s.to, to)})
+			within = append(within, Disturbance{max(s.from, from), min(s.to, to)})
 		}
 	}
-	slices.SortFunc(within, func(a, b Unrest) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(within, func(a, b Disturbance) int { return cmp.Compare(a.from, b.from) })
 	for _, s := range within {
 		if from = max(from, s.from); s.to > from {
 			sum += s.to - from

@@ -7,8 +7,8 @@ import (
 	"oversell/variant"
 )
 
-// Judged names a property of an object, and makes its monitor.
-type Judged struct {
+// Factory names a property of an object, and makes its monitor.
+type Factory struct {
 	Of       variant.Object
 	Property variant.Property
 	// OnlyPromised says that the property is meaningful only if promised, such as an order of service for a lock with a

@@ -17,7 +17,7 @@ type Keyed[S any] struct {
 	cur   *S
 	All   []*S // in order of appearance
 	keys  []history.Value
-	index Table[*S] // used from the second key on
+	index Table[*S] // read from the second key on
 	open  func(history.Value) *S
 }
 
@@ -80,11 +80,11 @@ func (k *Keyed[S]) Verdict(of variant.Object, p variant.Property, nothing string
 	case len(k.All) == 0:
 		out.Why = nothing
 	case out.Result == Holds && same > describedKeys:
-		out.Why = fmt.Sprintf("each of %s by itself, such as %s: %s", say.Many(same, "key"), say.Title(k.keys[at]), busiest.Told().Why)
+		out.Why = fmt.Sprintf("each of %s by itself, such as %s: %s", say.Count(same, "key"), say.Title(k.keys[at]), busiest.Told().Why)
 	case out.Result == Holds && len(k.All) > 1:
 		out.Why = strings.Join(why, "; ")
 	case out.Result != Holds && same > 1:
-		out.Why += fmt.Sprintf("; %s for %s of %s", out.Result, say.Count(same), say.Many(len(k.All), "key"))
+		out.Why += fmt.Sprintf("; %s for %s of %s", out.Result, say.Thousands(same), say.Count(len(k.All), "key"))
 	}
 	return out
 }

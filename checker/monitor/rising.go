@@ -8,10 +8,10 @@ import (
 	"oversell/history"
 )
 
-// Rising returns the largest value among the operations that had returned before a time, for operations added in the
-// order of their returns. It keeps only values larger than all before, so both the times and the values rise, and a
+// RunningMax returns the largest value among the operations that had returned before a time, for operations that
+// Add takes in the order of their returns, and Insert in any order. It keeps only values larger than all before, so both the times and the values rise, and a
 // binary search finds the answer.
-type Rising struct {
+type RunningMax struct {
 	Steps []Step
 }
 
@@ -23,14 +23,14 @@ type Step struct {
 }
 
 // Add notes value for an operation that returned at op.Return.
-func (r *Rising) Add(value int64, op *history.Op) {
+func (r *RunningMax) Add(value int64, op *history.Op) {
 	if n := len(r.Steps); n == 0 || value > r.Steps[n-1].Value {
 		r.Steps = append(r.Steps, Step{op.Return, value, *op})
 	}
 }
 
 // Insert notes value for an operation that returned at op.Return, perhaps before others that were added.
-func (r *Rising) Insert(value int64, op *history.Op) {
+func (r *RunningMax) Insert(value int64, op *history.Op) {
 	i := sort.Search(len(r.Steps), func(i int) bool { return r.Steps[i].returned > op.Return })
 	if i > 0 && r.Steps[i-1].Value >= value {
 		return
@@ -45,7 +45,7 @@ func (r *Rising) Insert(value int64, op *history.Op) {
 // Before returns the step with the largest value that returned strictly
 // before t, or nil. Strictly, because calls sort before returns at equal times:
 // an operation called at t may come before one that returned at t.
-func (r *Rising) Before(t time.Duration) *Step {
+func (r *RunningMax) Before(t time.Duration) *Step {
 	n := len(r.Steps)
 	if n > 0 && r.Steps[n-1].returned < t {
 		return &r.Steps[n-1]
@@ -58,7 +58,7 @@ func (r *Rising) Before(t time.Duration) *Step {
 }
 
 // Last returns the step with the largest value of all, or nil.
-func (r *Rising) Last() *Step {
+func (r *RunningMax) Last() *Step {
 	if n := len(r.Steps); n > 0 {
 		return &r.Steps[n-1]
 	}
@@ -66,7 +66,7 @@ func (r *Rising) Last() *Step {
 }
 
 // Forget drops the steps that no query for a time of lowWater or later needs.
-func (r *Rising) Forget(lowWater time.Duration) {
+func (r *RunningMax) Forget(lowWater time.Duration) {
 	i := sort.Search(len(r.Steps), func(i int) bool { return r.Steps[i].returned >= lowWater })
 	if i > 1 {
 		r.Steps = slices.Delete(r.Steps, 0, i-1)

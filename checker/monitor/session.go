@@ -8,10 +8,10 @@ import (
 	"oversell/history"
 )
 
-// Cutter is a monitor that must know when a history was cut off: the operations
+// CutAware is a monitor that must know when a history was cut off: the operations
 // then in flight are missing from it, and nothing can be concluded from their
 // absence. Cut says before Verdict whether it was.
-type Cutter interface{ Cut(is bool) }
+type CutAware interface{ Cut(is bool) }
 
 // CutOff is the reason in verdicts about a history that was cut off.
 const CutOff = "the history was cut off, and operations then in flight are missing from it"

@@ -56,7 +56,7 @@ type Overlaps struct {
 	count   int     // spans that overlap an earlier one
 	first   [2]*Span
 	now     time.Duration // the latest return that is known
-	Spare   *Spares[Span]
+	Spare   *FreeList[Span]
 
 	// Same, if there is one, reports whether two spans are of one user: these may overlap.
 	Same func(a, b *Span) bool

@@ -1,11 +1,11 @@
 package monitor
 
-// Spares is a free list shared by all keys: with many keys, only a few are busy at a
+// FreeList is a free list shared by all keys: with many keys, only a few are busy at a
 // time.
-type Spares[T any] struct{ free []*T }
+type FreeList[T any] struct{ free []*T }
 
 // Take returns a T, with its contents as it was given back.
-func (p *Spares[T]) Take() *T {
+func (p *FreeList[T]) Take() *T {
 	n := len(p.free)
 	if n == 0 {
 		return new(T)
@@ -16,4 +16,4 @@ func (p *Spares[T]) Take() *T {
 }
 
 // Give gives a T back, to be taken again.
-func (p *Spares[T]) Give(t *T) { p.free = append(p.free, t) }
+func (p *FreeList[T]) Give(t *T) { p.free = append(p.free, t) }

@@ -51,7 +51,7 @@ type Verdict struct {
 	Unit string
 	// Opportunities counts the situations in this history in which a broken promise would have shown: for mutual
 	// exclusion, hand-overs and refusals on one key between clients that each had an answer. With none, nothing was
-	// shown, and [Judge] replaces Holds by Unknown.
+	// shown, and checker.Judge replaces Holds by Unknown.
 	Opportunities int64
 	// Why explains the verdict in one sentence, with clients, operations and times: the first violation, or the counts,
 	// or, for Unknown, what is missing.

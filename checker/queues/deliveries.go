@@ -55,13 +55,13 @@ func (q *queue) duplicates() monitor.Verdict {
 		return monitor.Undecided(why + "; but " + monitor.CutOff)
 	case bad > 0:
 		if bad > 1 || announced > 0 {
-			why += fmt.Sprintf("; %s in all, %s of them announced as another attempt", say.Many(bad, "task"), say.Count(announced))
+			why += fmt.Sprintf("; %s in all, %s of them announced as another attempt", say.Count(bad, "task"), say.Thousands(announced))
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: int(bad), Opportunities: q.races, Why: why, Witness: witness}
 	case q.pops == 0:
 		return monitor.Verdict{Why: "nobody was handed a task"}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.races, Why: fmt.Sprintf("%s, each after an enqueue of its own, in %s", deliveries(q.pops), say.Many(q.races, "contended pop"))}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.races, Why: fmt.Sprintf("%s, each after an enqueue of its own, in %s", deliveries(q.pops), say.Count(q.races, "contended pop"))}
 }
 
 // twice finds a delivery b of a task without an enqueue of its own, and an earlier one with which it shares one; a is
@@ -275,7 +275,7 @@ func (q *queue) effectsOnce() monitor.Verdict {
 		}
 		times := "once"
 		if allowed > 1 {
-			times = say.Count(allowed) + " times by then"
+			times = say.Thousands(allowed) + " times by then"
 		}
 		if allowed == 0 {
 			why = fmt.Sprintf("task %s took effect by %s between %s and %s, and nobody had enqueued it by then", t.id, who(last), say.At(last.call), say.At(last.ret))
@@ -287,7 +287,7 @@ func (q *queue) effectsOnce() monitor.Verdict {
 		if prev.reason == history.Repeated {
 			first = fmt.Sprintf("by %s, as %s was told", say.At(prev.ret), who(prev))
 		}
-		why = fmt.Sprintf("task %s, enqueued %s, took effect %s times: %s, and by %s between %s and %s", t.id, times, say.Count(len(done)),
+		why = fmt.Sprintf("task %s, enqueued %s, took effect %s times: %s, and by %s between %s and %s", t.id, times, say.Thousands(len(done)),
 			first, who(last), say.At(last.call), say.At(last.ret))
 		witness = monitor.InOrder(ops[max(0, len(ops)-4):]...)
 	}
@@ -299,10 +299,10 @@ func (q *queue) effectsOnce() monitor.Verdict {
 	case q.effects+q.maybeEffects == 0:
 		return monitor.Verdict{Why: "no effect of a task is known"}
 	case doubtful > 0:
-		return monitor.Undecided(fmt.Sprintf("%s may have taken effect twice: not every effect was answered", say.Many(doubtful, "task")))
+		return monitor.Undecided(fmt.Sprintf("%s may have taken effect twice: not every effect was answered", say.Count(doubtful, "task")))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: opportunities, Why: fmt.Sprintf("%s, none twice; %s told to be done already; %s could have been double",
-		say.Many(q.effects, "effect"), say.Count(again), say.Count(opportunities))}
+		say.Count(q.effects, "effect"), say.Thousands(again), say.Thousands(opportunities))}
 }
 
 // tooMany lists the effects of a task, if one of them cannot have an enqueue of its own: when it had returned, only
@@ -401,7 +401,7 @@ func (q *queue) early() monitor.Verdict {
 		return monitor.Verdict{Why: "nobody was handed a task"}
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: strict.tooSoon, Why: fmt.Sprintf("%s, %s of delayed tasks, none before it was due, in %s while a task was there that was not due",
-		first(q.takes), say.Count(delayed), say.Many(strict.tooSoon, "pop"))}
+		first(q.takes), say.Thousands(delayed), say.Count(strict.tooSoon, "pop"))}
 }
 
 // sources returns, for each delivery, the enqueue with the earliest due time among its possible ones; nil if there is
@@ -501,7 +501,7 @@ func (q *queue) oneEntry() monitor.Verdict {
 			if len(puts) == 0 {
 				puts = append(puts, history.Op{Kind: history.ReadState, Outcome: history.OK, Key: q.key, Arg: monitor.IsWaiting, Result: t.id})
 			}
-			note(fmt.Sprintf("the final audit lists task %s %s times as waiting; it was enqueued %s times", t.id, say.Count(t.waiting), say.Count(t.puts+t.maybePuts)), puts...)
+			note(fmt.Sprintf("the final audit lists task %s %s times as waiting; it was enqueued %s times", t.id, say.Thousands(t.waiting), say.Thousands(t.puts+t.maybePuts)), puts...)
 		}
 		if a, b := q.atOnce(t); a != nil {
 			note(fmt.Sprintf("%s was handed task %s twice by one request, between %s and %s", who(a), t.id, say.At(a.call), say.At(a.ret)), q.op(a), q.op(b))
@@ -516,7 +516,7 @@ func (q *queue) oneEntry() monitor.Verdict {
 		return monitor.Undecided(q.noAudit())
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.returned, Why: fmt.Sprintf("%s enqueued, ids enqueued again %s, %s of these in contention; none is waiting twice",
-		say.Many(q.puts, "task"), say.Times(q.again), say.Count(q.returned))}
+		say.Count(q.puts, "task"), say.Times(q.again), say.Thousands(q.returned))}
 }
 
 // atOnce finds two deliveries of a task by one request.

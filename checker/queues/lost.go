@@ -65,7 +65,7 @@ func (q *queue) lost() monitor.Verdict {
 		return monitor.Verdict{Why: "no task was enqueued for certain"}
 	case missing > 0 && !q.audited():
 		return monitor.Verdict{Open: true, Why: fmt.Sprintf("%s of %s neither done nor withdrawn as far as is known (%s), and %s",
-			say.Count(missing), say.Many(c.owed, "task"), q.names(lost, missing, false), q.noAudit())}
+			say.Thousands(missing), say.Count(c.owed, "task"), q.names(lost, missing, false), q.noAudit())}
 	case missing > 0:
 		var witness []history.Op
 		for i := range lost[:min(3, len(lost))] {
@@ -76,20 +76,20 @@ func (q *queue) lost() monitor.Verdict {
 			verb = "is"
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: missing, Opportunities: c.atRisk, Witness: monitor.InOrder(witness...),
-			Why: fmt.Sprintf("%s of %s %s lost: %s", say.Count(missing), say.Many(c.owed, "task"), verb, q.names(lost, missing, true))}
+			Why: fmt.Sprintf("%s of %s %s lost: %s", say.Thousands(missing), say.Count(c.owed, "task"), verb, q.names(lost, missing, true))}
 	case c.open > 0:
-		return monitor.Undecided(fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", say.Count(c.open), say.Many(c.owed, "task")))
+		return monitor.Undecided(fmt.Sprintf("%s of %s only known from an effect or a withdrawal that had no answer", say.Thousands(c.open), say.Count(c.owed, "task")))
 	}
-	parts := []string{say.Count(c.done) + " done"}
+	parts := []string{say.Thousands(c.done) + " done"}
 	for _, p := range []struct {
 		n    int64
 		what string
 	}{{c.dropped, "withdrawn"}, {c.waiting, "waiting"}, {c.claimed, "claimed"}, {c.dead, "dead"}, {c.stopped, "in a client's hands when the run ended"}} {
 		if p.n > 0 {
-			parts = append(parts, say.Count(p.n)+" "+p.what)
+			parts = append(parts, say.Thousands(p.n)+" "+p.what)
 		}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", say.Many(c.owed, "task"), strings.Join(parts, ", "), say.Count(c.atRisk))}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: c.atRisk, Why: fmt.Sprintf("%s: %s; %s changed hands in contention", say.Count(c.owed, "task"), strings.Join(parts, ", "), say.Thousands(c.atRisk))}
 }
 
 // accounted reports whether a task is done, withdrawn, or perhaps one of these.
@@ -132,7 +132,7 @@ func (q *queue) names(first []task, of int, tell bool) string {
 		out = append(out, s)
 	}
 	if more := of - len(first); more > 0 {
-		out = append(out, fmt.Sprintf("and %s more", say.Count(more)))
+		out = append(out, fmt.Sprintf("and %s more", say.Thousands(more)))
 	}
 	return strings.Join(out, ", ")
 }
@@ -166,7 +166,7 @@ func (q *queue) fate(t *task) string {
 	switch {
 	case r == nil:
 		if n := q.unsettledPops(); n > 0 {
-			return "handed to nobody, unless by " + say.Many(n, "pop") + " without an answer"
+			return "handed to nobody, unless by " + say.Count(n, "pop") + " without an answer"
 		}
 		return "handed to nobody"
 	case !told:

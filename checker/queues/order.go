@@ -33,7 +33,7 @@ func (q *queue) inOrder() monitor.Verdict {
 	case 2*strict.judged < q.takes:
 		return monitor.Verdict{Opportunities: strict.choices, Why: strict.mostlyLoose()}
 	}
-	return monitor.Verdict{Result: monitor.Holds, Opportunities: strict.choices, Why: fmt.Sprintf("%s, %s of them with another task at hand, none before a task surely due earlier%s", first(q.takes), say.Count(strict.choices), strict.aside())}
+	return monitor.Verdict{Result: monitor.Holds, Opportunities: strict.choices, Why: fmt.Sprintf("%s, %s of them with another task at hand, none before a task surely due earlier%s", first(q.takes), say.Thousands(strict.choices), strict.aside())}
 }
 
 // linear judges that the answers of the queue fit one legal order of enqueues,
@@ -70,14 +70,14 @@ func (q *queue) linear() monitor.Verdict {
 	case count > 0:
 		return monitor.Verdict{Result: monitor.Violated, Count: count, Opportunities: q.contended, Why: f.why, Witness: f.witness}
 	case bad > 0:
-		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, say.Many(q.asks, "pop")))
+		return monitor.Undecided(fmt.Sprintf("%s; but %s without an answer may have taken tasks", s.why, say.Count(q.asks, "pop")))
 	case q.puts+q.takes+strict.polls.tries == 0:
 		return monitor.Verdict{Why: "nobody enqueued a task or was handed one"}
 	case 2*strict.judged < q.takes:
 		return monitor.Undecided(strict.mostlyLoose())
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.contended, Why: fmt.Sprintf("%s, %s and %s fit one order, %s%s",
-		say.Many(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), say.Many(q.contended, "contended operation"), strict.aside())}
+		say.Count(q.puts, "enqueue"), first(q.takes), refusedPops(strict.polls.tries), say.Count(q.contended, "contended operation"), strict.aside())}
 }
 
 // leftOver finds a task that the final audit lists as waiting although no client had enqueued it, or although it was
@@ -158,17 +158,17 @@ func (s *sweep) worst() (*findings, int) {
 
 // mostlyLoose returns why there is no verdict on an order of which most was not judged.
 func (s *sweep) mostlyLoose() string {
-	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", say.Count(s.judged), first(s.q.takes))
+	return fmt.Sprintf("only %s of %s could be judged exactly: the others are of ids enqueued again or handed out again meanwhile", say.Thousands(s.judged), first(s.q.takes))
 }
 
 // aside describes what the sweep omitted.
 func (s *sweep) aside() string {
 	out := ""
 	if s.q.redelivered > 0 {
-		out += fmt.Sprintf("; %s left out", say.Many(s.q.redelivered, "redelivery"))
+		out += fmt.Sprintf("; %s left out", say.Count(s.q.redelivered, "redelivery"))
 	}
 	if s.loose > 0 {
-		out += fmt.Sprintf("; %s of ids enqueued again meanwhile judged loosely", say.Many(s.loose, "task"))
+		out += fmt.Sprintf("; %s of ids enqueued again meanwhile judged loosely", say.Count(s.loose, "task"))
 	}
 	return out
 }
@@ -177,5 +177,5 @@ func first(n int64) string {
 	if n == 1 {
 		return "1 first delivery"
 	}
-	return say.Count(n) + " first deliveries"
+	return say.Thousands(n) + " first deliveries"
 }

@@ -95,14 +95,14 @@ func (q *queue) progress() monitor.Verdict {
 		return monitor.Verdict{Why: fmt.Sprintf("nobody was handed a task; %s", refusedPops(s.polls.tries))}
 	}
 	return monitor.Verdict{Result: monitor.Holds, Opportunities: q.served, Why: fmt.Sprintf("%s, %s of them in contention; while consumers asked in vain, work was due for %s at the longest",
-		deliveries(s.polls.handed), say.Count(q.served), say.At(s.polls.longest))}
+		deliveries(s.polls.handed), say.Thousands(q.served), say.At(s.polls.longest))}
 }
 
 func refusedPops(n int64) string {
 	if n == 0 {
 		return "nobody asked in vain"
 	}
-	return say.Many(n, "pop") + " refused"
+	return say.Count(n, "pop") + " refused"
 }
 
-func deliveries(n int64) string { return say.Many(n, "delivery") }
+func deliveries(n int64) string { return say.Count(n, "delivery") }

@@ -470,7 +470,7 @@ func (q *queue) noAudit() string {
 	case q.Ended:
 		return monitor.CutOff
 	case q.audit.Complete:
-		return "the final audit lists " + say.Count(q.audit.Listed) + " of " + say.Many(q.audit.Want, "entry")
+		return "the final audit lists " + say.Thousands(q.audit.Listed) + " of " + say.Count(q.audit.Want, "entry")
 	case q.hasty:
 		return "the audit of what was left is not final: it was read before all operations had ended; one without an answer ends when its client gives up or goes on"
 	}

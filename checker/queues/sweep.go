@@ -302,11 +302,11 @@ func (s *sweep) enter(i int32, r *record) {
 // widen notes that a task may have the due time of another enqueue instead of its own.
 func (s *sweep) widen(st *state, r *record) {
 	there := st.core
-	s.lift(st)
+	s.endCore(st)
 	lo, hi, sight := s.window(r)
 	st.lo, st.hi, st.sight = min(st.lo, lo), max(st.hi, hi), max(st.sight, sight)
 	if there {
-		s.rest(st, r.task)
+		s.startCore(st, r.task)
 	}
 }
 
@@ -332,7 +332,7 @@ func (s *sweep) leave(st *state, task int32) {
 		s.tangle(st)
 	default:
 		st.taking = true
-		s.lift(st)
+		s.endCore(st)
 		if st.phase != absent {
 			s.take(st, task)
 		}
@@ -384,8 +384,8 @@ func (s *sweep) open(e event) {
 	}
 }
 
-// rest starts a core.
-func (s *sweep) rest(st *state, task int32) {
+// startCore starts a core.
+func (s *sweep) startCore(st *state, task int32) {
 	st.core, st.phase = true, present
 	s.cores.push(event{st.hi, task, st.version})
 	if st.lo > s.latest.due || st.lo > 0 && !s.waits(s.latest) {
@@ -411,8 +411,8 @@ func (s *sweep) show(st *state) {
 	}
 }
 
-// lift ends a core.
-func (s *sweep) lift(st *state) {
+// endCore ends a core.
+func (s *sweep) endCore(st *state) {
 	if !st.core {
 		return
 	}
@@ -427,7 +427,7 @@ func (s *sweep) lift(st *state) {
 // tangle stops judging a task exactly.
 func (s *sweep) tangle(st *state) {
 	if !st.tangled {
-		s.lift(st)
+		s.endCore(st)
 		st.version++
 		st.tangled, st.taking, st.perhaps, st.since = true, false, false, 0
 		s.loose++
@@ -509,11 +509,11 @@ func (s *sweep) entered(st *state, task int32) {
 		st.phase = absent
 	case st.phase == anew && st.flying > 0: // another one is under way
 		if !st.core {
-			s.rest(st, task)
+			s.startCore(st, task)
 			st.phase = anew
 		}
 	case st.phase == anew:
-		s.lift(st)
+		s.endCore(st)
 		if !st.perhaps { // otherwise there may be more to take, with another due time
 			st.credit = 1
 			s.loose++
@@ -521,12 +521,12 @@ func (s *sweep) entered(st *state, task int32) {
 				st.lo, st.hi, st.sight = s.window(s.record(st.put))
 			}
 		}
-		s.rest(st, task)
+		s.startCore(st, task)
 	case st.taking:
 		st.phase = present
 	case st.core: // it was there
 	default:
-		s.rest(st, task)
+		s.startCore(st, task)
 	}
 }
 

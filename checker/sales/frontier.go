@@ -196,7 +196,7 @@ func (f *frontier) finish(number, index int) {
 		stuck := *it
 		f.stuck = &stuck
 	case len(next) > mostConfigs:
-		f.gaveUp = fmt.Sprintf("more than %s orders were possible at once", say.Count(mostConfigs))
+		f.gaveUp = fmt.Sprintf("more than %s orders were possible at once", say.Thousands(mostConfigs))
 	}
 }
 
@@ -356,7 +356,7 @@ func (f *frontier) tooMany(it *item) bool {
 }
 
 func (f *frontier) giveUp(it *item) {
-	f.gaveUp = fmt.Sprintf("too many sequences are possible of the %s in flight at %s; with fewer clients there are fewer", say.Many(int64(f.inFlight()), "operation"), say.At(it.ret))
+	f.gaveUp = fmt.Sprintf("too many sequences are possible of the %s in flight at %s; with fewer clients there are fewer", say.Count(int64(f.inFlight()), "operation"), say.At(it.ret))
 }
 
 // size returns the cost of copying or comparing a configuration.
@@ -430,7 +430,7 @@ func without(s []int, n int) []int {
 }
 
 // unused returns the changes of operations without an answer that have not taken effect.
-func (f *frontier) unused(c *config) (list []spare) {
+func (f *frontier) unused(c *config) (list []unanswered) {
 	for class, n := range f.spare {
 		k := f.classes[class]
 		if class < len(c.used) {
@@ -440,7 +440,7 @@ func (f *frontier) unused(c *config) (list []spare) {
 			k.pieces = -k.pieces
 		}
 		if n > 0 {
-			list = append(list, spare{pieces: k.pieces, count: int64(n)})
+			list = append(list, unanswered{pieces: k.pieces, count: int64(n)})
 		}
 	}
 	return list

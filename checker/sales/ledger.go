@@ -111,9 +111,9 @@ type ledger struct {
 	// untold is the part of unknown in orders without a known effect, each counted once.
 	untold int64
 	// spare counts the operations in unknown, by pieces.
-	spare []spare
+	spare []unanswered
 	// untoldSpare is the same for untold.
-	untoldSpare []spare
+	untoldSpare []unanswered
 	// implied is the part of sure that no fresh success showed. undated is the part of implied that only refunds show:
 	// those pieces were sold for a while, since an unknown time.
 	implied, undated int64
@@ -138,9 +138,9 @@ type ledger struct {
 	unexplained map[int32]history.Op
 }
 
-// spare is how many operations without an answer there are of some pieces that may, but need
+// unanswered is how many operations without an answer there are of some pieces that may, but need
 // not, have taken effect.
-type spare struct {
+type unanswered struct {
 	pieces, count int64
 	late          int64 // more of them, that count only after the first reading
 }
@@ -157,11 +157,11 @@ func (l *ledger) distrust(q, n int64) {
 	l.untoldSpare = enter(l.untoldSpare, q, n)
 }
 
-func enter(list []spare, q, n int64) []spare {
-	i := slices.IndexFunc(list, func(s spare) bool { return s.pieces == q })
+func enter(list []unanswered, q, n int64) []unanswered {
+	i := slices.IndexFunc(list, func(s unanswered) bool { return s.pieces == q })
 	if i < 0 {
 		i = len(list)
-		list = append(list, spare{pieces: q})
+		list = append(list, unanswered{pieces: q})
 	}
 	list[i].count += n
 	return list

@@ -34,7 +34,7 @@ import (
 //     refusal of q pieces while q were surely left; see [soldOut].
 //   - Refunds, but no sold-out answers: what is surely sold at any moment, net of
 //     refunds called, is at most S; see [balance].
-//   - The numbers left that buyers were told, unless there are refunds; see [tale]. A number below -1 fits no order;
+//   - The numbers left that buyers were told, unless there are refunds; see [toldLeft]. A number below -1 fits no order;
 //     -1 says that none was told.
 //   - Everything else: a search; see [frontier]. It needs all operations from
 //     the first on. It runs along when the header announces refunds or amounts;
@@ -55,7 +55,7 @@ import (
 //	client 2  buy  [3, 4]  refused (sold-out)
 //	reading  left  1
 //
-// One opportunity is an operation that met a rival (see [contest]), provided that an answer could have been out of
+// One opportunity is an operation that met a rival (see [contention]), provided that an answer could have been out of
 // order: some answer was sold out or repeated, or more was ordered than there was.
 func saleLinear(p *product) monitor.Verdict {
 	v := p.ordering(p.ended)
@@ -66,10 +66,10 @@ func saleLinear(p *product) monitor.Verdict {
 	if below := p.tale.below; below != nil && v.Result != monitor.Violated {
 		left, _ := below.Result.Num()
 		v = monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*below},
-			Why: fmt.Sprintf("%s was told at %s that %s pieces were left after order %s, fewer than none", say.Client(below), say.At(below.Return), say.Count(left), below.Arg)}
+			Why: fmt.Sprintf("%s was told at %s that %s pieces were left after order %s, fewer than none", say.Client(below), say.At(below.Return), say.Thousands(left), below.Arg)}
 	}
 	if n := p.final.passed; n > 0 && v.Result == monitor.Holds {
-		v = monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Many(n, "reading")))
+		v = monitor.Undecided(fmt.Sprintf("what was read before the last purchase or refund had ended, in %s, was not judged", say.Count(n, "reading")))
 	}
 	if v.Result == monitor.Unknown {
 		if o := p.oversold(); o.Result == monitor.Violated { // in any order
@@ -114,8 +114,8 @@ func (p *product) tales(good monitor.Verdict) monitor.Verdict {
 	return good
 }
 
-// saleOrder is the state of a product that only its linearizability needs.
-type saleOrder struct {
+// linearization is the state of a product that only its linearizability needs.
+type linearization struct {
 	operations   int64 // purchases, and refunds that may have had an effect
 	soldOuts     int64
 	repetitions  int64
@@ -127,7 +127,7 @@ type saleOrder struct {
 	lastSale     *history.Op    // the purchase that went beyond the stock
 	second       *[2]history.Op // the first answers that show an order counted twice
 
-	tale      tale
+	tale      toldLeft
 	searching *frontier // nil at first, and once it is too late
 	live      bool      // searching runs along
 	gone      bool      // operations are missing from searching
@@ -144,7 +144,7 @@ const (
 	mostOps = 1 << 17
 )
 
-func (l *saleOrder) buy(p *product, op *history.Op, fresh bool) {
+func (l *linearization) buy(p *product, op *history.Op, fresh bool) {
 	l.operations++
 	p.note(op)
 	if op.Pieces() != 1 && (op.Outcome != history.Refused || op.Reason == history.SoldOut) && op.Reason != history.Repeated {
@@ -176,7 +176,7 @@ func (l *saleOrder) buy(p *product, op *history.Op, fresh bool) {
 	}
 }
 
-func (l *saleOrder) refund(p *product, op *history.Op) {
+func (l *linearization) refund(p *product, op *history.Op) {
 	l.operations++
 	l.refundCount++
 	p.note(op)
@@ -231,7 +231,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 		return p.returnedNothing(b, cut)
 	}
 	good := monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		return fmt.Sprintf("%s, %s of them contended, fit one order; %s sold out", say.Many(p.operations, "answer"), say.Count(p.contest.count), were(p.soldOuts))
+		return fmt.Sprintf("%s, %s of them contended, fit one order; %s sold out", say.Count(p.operations, "answer"), say.Thousands(p.contest.count), were(p.soldOuts))
 	}}
 	own := p.own()
 	mixed := p.mixedAmounts || slices.ContainsFunc(own, func(r history.Op) bool { return r.Pieces() != 1 })
@@ -248,7 +248,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 		}
 		if net.peak > p.h.Stock {
 			v := monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - p.h.Stock), Unit: inPieces,
-				Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Count(net.peak), say.Count(p.h.Stock))}
+				Why: fmt.Sprintf("sold %s of %s at one time, all refunds called by then deducted", say.Thousands(net.peak), say.Thousands(p.h.Stock))}
 			if net.crossing != nil {
 				v.Witness = []history.Op{*net.crossing}
 			}
@@ -269,7 +269,7 @@ func (p *product) ordering(cut bool) monitor.Verdict {
 	case p.buys.sure > p.h.Stock:
 		op := p.lastSale
 		return monitor.Verdict{Result: monitor.Violated, Count: int(p.buys.sure - p.h.Stock), Unit: inPieces, Witness: monitor.InOrder(*op),
-			Why: fmt.Sprintf("sold %s of %s: the purchase by %s from %s to %s (order %s) found nothing left to take", say.Count(p.buys.sure), say.Count(p.h.Stock),
+			Why: fmt.Sprintf("sold %s of %s: the purchase by %s from %s to %s (order %s) found nothing left to take", say.Thousands(p.buys.sure), say.Thousands(p.h.Stock),
 				say.Client(op), say.At(op.Call), say.At(op.Return), op.Arg)}
 	case p.soldOuts == 0:
 	case mixed:
@@ -313,7 +313,7 @@ func (p *product) returnedUnbought(cut bool) (v monitor.Verdict, is bool) {
 	case wrong == 0:
 		return v, false
 	case cut:
-		return monitor.Undecided(fmt.Sprintf("%s refunded without a trace of its purchase: %s", say.Many(wrong, "order"), monitor.CutOff)), true
+		return monitor.Undecided(fmt.Sprintf("%s refunded without a trace of its purchase: %s", say.Count(wrong, "order"), monitor.CutOff)), true
 	}
 	return monitor.Verdict{Result: monitor.Violated, Count: wrong, Witness: []history.Op{*first},
 		Why: fmt.Sprintf("%s was told at %s that order %s was refunded, but nothing that it sent before can have been counted", say.Client(first), say.At(first.Return), first.Arg)}, true
@@ -333,7 +333,7 @@ func (p *product) own() (all []history.Op) {
 func (p *product) returnedNothing(b *back, cut bool) monitor.Verdict {
 	op := b.last
 	why := fmt.Sprintf("%s refunded %s of order %s from %s to %s, which makes %s in all, but no more than %s bought of it",
-		say.Client(op), say.Many(op.Pieces(), "piece"), op.Arg, say.At(op.Call), say.At(op.Return), say.Count(b.given), were(b.bought+b.lost))
+		say.Client(op), say.Count(op.Pieces(), "piece"), op.Arg, say.At(op.Call), say.At(op.Return), say.Thousands(b.given), were(b.bought+b.lost))
 	if cut {
 		return monitor.Undecided(why + ": " + monitor.CutOff)
 	}
@@ -384,7 +384,7 @@ func (p *product) single(good monitor.Verdict, cut bool) monitor.Verdict {
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*p.first},
 			Why: fmt.Sprintf("%s was told at %s that nothing was left, but only %s of %s can have been sold by then", say.Client(p.first), say.At(p.first.Return),
-				say.Count(p.buys.sure+open), say.Count(p.h.Stock))}
+				say.Thousands(p.buys.sure+open), say.Thousands(p.h.Stock))}
 	}
 	return good
 }
@@ -406,7 +406,7 @@ func (p *product) amounts(good monitor.Verdict, cut bool) monitor.Verdict {
 // searched judges by a search.
 func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
 	if p.gone {
-		return monitor.Undecided(fmt.Sprintf("refunds or amounts together with sold-out answers need a search from the first operation on, and only the first %s are kept when the header announces neither", say.Count(int64(keptOps))))
+		return monitor.Undecided(fmt.Sprintf("refunds or amounts together with sold-out answers need a search from the first operation on, and only the first %s are kept when the header announces neither", say.Thousands(int64(keptOps))))
 	}
 	end := p.searching.final()
 	switch {
@@ -419,12 +419,12 @@ func (p *product) searched(good monitor.Verdict, cut bool) monitor.Verdict {
 		cl := end.classes[it.class]
 		op := history.Op{Client: it.client, Amount: int32(cl.pieces), Kind: history.Buy, Outcome: history.OK, Key: p.key, Arg: it.arg,
 			Result: history.Int(-1), Due: it.call, Call: it.call, Return: it.ret}
-		what := "bought " + say.Many(cl.pieces, "piece")
+		what := "bought " + say.Count(cl.pieces, "piece")
 		switch cl.kind {
 		case gives:
-			op.Kind, what = history.Refund, "refunded "+say.Many(cl.pieces, "piece")
+			op.Kind, what = history.Refund, "refunded "+say.Count(cl.pieces, "piece")
 		case finds:
-			op.Outcome, op.Reason, what = history.Refused, history.SoldOut, "was refused "+say.Many(cl.pieces, "piece")+" as sold out"
+			op.Outcome, op.Reason, what = history.Refused, history.SoldOut, "was refused "+say.Count(cl.pieces, "piece")+" as sold out"
 		}
 		return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{op},
 			Why: fmt.Sprintf("%s %s from %s to %s (order %s), which fits no order of the answers until then", say.Client(&op), what, say.At(it.call), say.At(it.ret), it.arg)}
@@ -474,7 +474,7 @@ func (p *product) asked(good monitor.Verdict, cut bool, reason string) monitor.V
 		case r == monitor.Holds:
 			return good
 		case r == monitor.Violated && !cut:
-			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Many(len(p.early), "answer")), Witness: p.early[len(p.early)-1:]}
+			return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("no order explains the %s", say.Count(len(p.early), "answer")), Witness: p.early[len(p.early)-1:]}
 		}
 	}
 	return monitor.Undecided("no order was found, and none is excluded: " + reason)

@@ -77,7 +77,7 @@ func (p *product) ordered() monitor.Verdict {
 	if f := &p.final; f.haveSold && !p.ended {
 		if most := p.buys.once + p.buys.untold - p.certain; f.sold > most {
 			return monitor.Verdict{Result: monitor.Violated, Count: int(f.sold - most), Unit: inPieces, Witness: f.readings,
-				Why: fmt.Sprintf("the sale counts %s as sold in the end, but all orders, each once, come to %s", say.Many(f.sold, "piece"), say.Count(most))}
+				Why: fmt.Sprintf("the sale counts %s as sold in the end, but all orders, each once, come to %s", say.Count(f.sold, "piece"), say.Thousands(most))}
 		}
 	}
 	shown := p.eachOnce()
@@ -89,16 +89,16 @@ func (p *product) ordered() monitor.Verdict {
 		if doubtful != 1 {
 			were = "they were"
 		}
-		return monitor.Undecided(fmt.Sprintf("%s may have been counted twice: %s sent again, and not every time answered", say.Many(doubtful, "order"), were))
+		return monitor.Undecided(fmt.Sprintf("%s may have been counted twice: %s sent again, and not every time answered", say.Count(doubtful, "order"), were))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
-		why := say.Many(p.buys.sent, "order") + ", no order was sent twice"
+		why := say.Count(p.buys.sent, "order") + ", no order was sent twice"
 		if again > 0 {
-			why = fmt.Sprintf("%s, sent again %s, none was seen counted twice", say.Many(p.buys.sent, "order"), say.Times(again))
+			why = fmt.Sprintf("%s, sent again %s, none was seen counted twice", say.Count(p.buys.sent, "order"), say.Times(again))
 		}
 		if shown {
 			_, taken, _ := p.taken()
-			why += fmt.Sprintf("; the final state shows %s taken, which is each known order once", say.Many(taken, "piece"))
+			why += fmt.Sprintf("; the final state shows %s taken, which is each known order once", say.Count(taken, "piece"))
 		}
 		return why
 	}}

@@ -28,7 +28,7 @@ import (
 //	reading  left  0
 //	reading  sold  2
 //
-// One opportunity is an operation that met a rival (see [contest]), provided that more was ordered than there was:
+// One opportunity is an operation that met a rival (see [contention]), provided that more was ordered than there was:
 // otherwise a sale that accepts everything does not oversell. Every purchase counts as ordered, including purchases
 // refused as stale: accepting one of them could have been the violation.
 func noOversell(p *product) monitor.Verdict {
@@ -47,9 +47,9 @@ func (p *product) oversold() monitor.Verdict {
 	most := net.peak + more
 	peak := net.peak
 	state := func() string {
-		state := fmt.Sprintf("sold %s of %s", say.Count(peak), say.Count(stock))
+		state := fmt.Sprintf("sold %s of %s", say.Thousands(peak), say.Thousands(stock))
 		if unsure > 0 {
-			state = fmt.Sprintf("sold %s to %s of %s", say.Count(peak), say.Count(peak+unsure), say.Count(stock))
+			state = fmt.Sprintf("sold %s to %s of %s", say.Thousands(peak), say.Thousands(peak+unsure), say.Thousands(stock))
 		}
 		if p.refunds.sent > 0 {
 			state += " at the most at one time"
@@ -71,7 +71,7 @@ func (p *product) oversold() monitor.Verdict {
 	case net.peak > stock && p.ended && (p.h.Refund > 0 || p.refunds.sent > 0): // the first refund of all may be in flight
 		return monitor.Undecided(state() + ": refunds may explain it, but " + monitor.CutOff)
 	case alone > 0 && booked <= stock && (net.peak > stock || unfit > 0) && net.peak-alone <= stock && !certain:
-		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible; an answer says that %s had been refunded before, and the history does not show when", state(), say.Many(alone, "piece")))
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible; an answer says that %s had been refunded before, and the history does not show when", state(), say.Count(alone, "piece")))
 	case net.peak > stock:
 		why, witness := p.explain(&net)
 		return monitor.Verdict{Result: monitor.Violated, Count: int(net.peak - stock), Unit: inPieces, Why: state() + ": " + why, Witness: witness}
@@ -79,23 +79,23 @@ func (p *product) oversold() monitor.Verdict {
 		return p.squeezed(unfit, first, state())
 	case booked > stock:
 		return monitor.Verdict{Result: monitor.Violated, Count: int(booked - stock), Unit: inPieces, Witness: []history.Op{*p.final.most},
-			Why: fmt.Sprintf("%s, and the sale itself counted %s as sold at %s", state(), say.Many(booked, "piece"), say.At(p.final.most.Return))}
+			Why: fmt.Sprintf("%s, and the sale itself counted %s as sold at %s", state(), say.Count(booked, "piece"), say.At(p.final.most.Return))}
 	case p.buys.sent == 0:
 		return monitor.Verdict{Why: "nothing was sold"}
 	case most == 0 && p.contest.count == 0:
 		return monitor.Verdict{Why: "nothing was sold for certain"}
 	case most > stock:
-		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer", state(), say.Count(p.buys.unknown+p.buys.undated, "piece")))
 	case more > 0 && most+p.vague+net.passing.most() > stock && p.demand > stock:
-		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer, and on when pieces were sold that were refunded before the answer to their purchase", state(), say.Many(p.buys.unknown+p.buys.undated, "piece")))
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on %s without an answer, and on when pieces were sold that were refunded before the answer to their purchase", state(), say.Count(p.buys.unknown+p.buys.undated, "piece")))
 	case p.vague > 0 && peak+p.vague > stock && p.demand > stock:
-		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when refunded pieces were sold (%s, refunded before the answer to their purchase)", state(), say.Count(p.vague)))
+		return monitor.Undecided(fmt.Sprintf("%s: oversell is possible, it depends on when refunded pieces were sold (%s, refunded before the answer to their purchase)", state(), say.Thousands(p.vague)))
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
 		why := state()
 		if peak+p.buys.unknown > stock {
 			_, taken, _ := p.taken()
-			why += fmt.Sprintf(", and the final state shows %s taken", say.Many(taken, "piece"))
+			why += fmt.Sprintf(", and the final state shows %s taken", say.Count(taken, "piece"))
 		}
 		if p.demand <= stock {
 			return fmt.Sprintf("%s, and no more than %s asked for", why, were(p.demand))
@@ -107,7 +107,7 @@ func (p *product) oversold() monitor.Verdict {
 // squeezed returns the verdict if purchases that were refunded while they were made found no room.
 func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verdict {
 	op := first.op
-	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, say.Many(first.pieces, "piece"), say.At(op.Return))
+	why := fmt.Sprintf("%s, but order %s of %s was bought and refunded by %s, and at no moment before that were so many left", state, op.Arg, say.Count(first.pieces, "piece"), say.At(op.Return))
 	if p.ended {
 		return monitor.Undecided(why + ": " + monitor.CutOff)
 	}
@@ -115,7 +115,7 @@ func (p *product) squeezed(unfit int, first *passage, state string) monitor.Verd
 }
 
 // were is "1 was", "3,000 were".
-func were(n int64) string { return say.Count(n) + " " + phrase.Were(n) }
+func were(n int64) string { return say.Thousands(n) + " " + phrase.Were(n) }
 
 // mayHaveSold returns how many more pieces than the sure ones purchases without an answer can have sold. The final
 // state bounds it if it accounts for everything that was surely sold, and so for everything else that was not given
@@ -163,7 +163,7 @@ func (p *product) explain(net *balance) (string, []history.Op) {
 	if p.update != nil {
 		a, b := &p.update[0], &p.update[1]
 		left, _ := a.Result.Num()
-		return fmt.Sprintf("%s and %s both sold down to %s left, at the same time (%s to %s and %s to %s)%s%s", say.Client(a), say.Client(b), say.Count(left),
+		return fmt.Sprintf("%s and %s both sold down to %s left, at the same time (%s to %s and %s to %s)%s%s", say.Client(a), say.Client(b), say.Thousands(left),
 			say.At(a.Call), say.At(a.Return), say.At(b.Call), say.At(b.Return), p.leases.stale(a), p.leases.stale(b)), monitor.InOrder(*a, *b)
 	}
 	c := net.crossing
@@ -172,10 +172,10 @@ func (p *product) explain(net *balance) (string, []history.Op) {
 	}
 	if c.Kind == history.Refund {
 		return fmt.Sprintf("the purchase of order %s, of which %s refunded %s from %s to %s, went beyond the stock",
-			c.Arg, say.Client(c), say.Many(c.Pieces(), "piece"), say.At(c.Call), say.At(c.Return)), []history.Op{*c}
+			c.Arg, say.Client(c), say.Count(c.Pieces(), "piece"), say.At(c.Call), say.At(c.Return)), []history.Op{*c}
 	}
 	return fmt.Sprintf("the purchase of %s by %s from %s to %s (order %s) went beyond the stock",
-		say.Many(c.Pieces(), "piece"), say.Client(c), say.At(c.Call), say.At(c.Return), c.Arg), []history.Op{*c}
+		say.Count(c.Pieces(), "piece"), say.Client(c), say.At(c.Call), say.At(c.Return), c.Arg), []history.Op{*c}
 }
 
 // toldBits is the size of the table of answers to buyers: 1,024 entries.

@@ -26,11 +26,11 @@ import (
 //	client 2  refund  [5, 6]  order 7  ok
 type proofs struct {
 	open     []proof
-	lost     map[tryKey][]try // the operations without an answer that showed a token, by order
-	repeated map[tryKey]*try  // the first repetition of an order of which nothing else was answered
-	known    map[tryKey]bool  // orders with a proof that was judged
-	recent   []history.Op     // what was accepted since the first of the open proofs: from call to call, tokens rise
-	proved   monitor.Rising   // the tokens of proofs, by the returns of their answers
+	lost     map[tryKey][]try   // the operations without an answer that showed a token, by order
+	repeated map[tryKey]*try    // the first repetition of an order of which nothing else was answered
+	known    map[tryKey]bool    // orders with a proof that was judged
+	recent   []history.Op       // what was accepted since the first of the open proofs: from call to call, tokens rise
+	proved   monitor.RunningMax // the tokens of proofs, by the returns of their answers
 }
 
 // tryKey is an order, and whether its purchases or its refunds are meant.
@@ -183,21 +183,21 @@ func (g *gate) proven(shown *proof) {
 	if until <= by {
 		return
 	}
-	told := fmt.Sprintf("%s, as the answer to %s at %s shows", say.Count(op.Fence), say.Client(&shown.answer), say.At(by))
+	told := fmt.Sprintf("%s, as the answer to %s at %s shows", say.Thousands(op.Fence), say.Client(&shown.answer), say.At(by))
 	newer := shown.first.newer
-	for _, tokens := range []*monitor.Rising{&g.largest, &g.proved} {
+	for _, tokens := range []*monitor.RunningMax{&g.largest, &g.proved} {
 		if s := tokens.Before(op.Call); s != nil && s.Value > op.Fence && (newer == nil || s.Value > newer.Fence) {
 			newer = &s.Op
 		}
 	}
 	if newer != nil && shown.fresh == nil {
 		g.fail(fmt.Sprintf("the sale accepted the token %s; it came from %s only after %s, and the sale had accepted %s from %s by %s",
-			told, say.Client(op), say.At(op.Call), say.Count(newer.Fence), say.Client(newer), say.At(newer.Return)), *newer, *op, shown.answer)
+			told, say.Client(op), say.At(op.Call), say.Thousands(newer.Fence), say.Client(newer), say.At(newer.Return)), *newer, *op, shown.answer)
 	}
 	for i := range g.recent {
 		if o := &g.recent[i]; o.Call > by && o.Call <= until && o.Fence < op.Fence {
 			g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, after it had accepted %s, from %s",
-				say.Count(o.Fence), say.Client(o), say.At(o.Call), say.At(o.Return), told, say.Client(op)), *op, shown.answer, *o)
+				say.Thousands(o.Fence), say.Client(o), say.At(o.Call), say.At(o.Return), told, say.Client(op)), *op, shown.answer, *o)
 			break
 		}
 	}

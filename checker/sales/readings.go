@@ -62,7 +62,7 @@ func (p *product) readings() (list []reading) {
 // read reports whether a sale that has settled all answers can show the final readings. left is then the number left,
 // and spare lists the changes by operations without an answer that may still come, each before, between or after the
 // readings.
-func (p *product) read(left int64, spare []spare) monitor.Result {
+func (p *product) read(left int64, spare []unanswered) monitor.Result {
 	f := &p.final
 	if !f.haveSold && f.left+f.reserved == left && left >= 0 && left <= p.h.Stock { // as almost always
 		return monitor.Holds
@@ -94,15 +94,15 @@ const mostReached = 1 << 16
 
 // reach reports whether some operations of spare, which take pieces, or give them back if negative, add up to first,
 // and some of the others to second. The result is Unknown if there are too many combinations.
-func reach(list []spare, first, second int64) monitor.Result {
-	list = slices.DeleteFunc(slices.Clone(list), func(s spare) bool { return s.count == 0 && s.late == 0 })
+func reach(list []unanswered, first, second int64) monitor.Result {
+	list = slices.DeleteFunc(slices.Clone(list), func(s unanswered) bool { return s.count == 0 && s.late == 0 })
 	// The larger numbers first: smaller ones fill the rest.
-	slices.SortStableFunc(list, func(a, b spare) int { return cmp.Compare(max(b.pieces, -b.pieces), max(a.pieces, -a.pieces)) })
+	slices.SortStableFunc(list, func(a, b unanswered) int { return cmp.Compare(max(b.pieces, -b.pieces), max(a.pieces, -a.pieces)) })
 	steps := 0
 	return reachMixed(list, first, second, &steps)
 }
 
-func reachMixed(list []spare, first, second int64, steps *int) monitor.Result {
+func reachMixed(list []unanswered, first, second int64, steps *int) monitor.Result {
 	if first == 0 && second == 0 {
 		return monitor.Holds
 	}
@@ -154,10 +154,10 @@ func reachMixed(list []spare, first, second int64, steps *int) monitor.Result {
 }
 
 // spare returns the changes by operations without an answer that may still come.
-func (p *product) spare() []spare {
+func (p *product) spare() []unanswered {
 	list := slices.Clone(p.buys.spare)
 	for _, s := range p.refunds.spare {
-		list = append(list, spare{pieces: -s.pieces, count: s.count})
+		list = append(list, unanswered{pieces: -s.pieces, count: s.count})
 	}
 	return list
 }
@@ -169,24 +169,24 @@ func (p *product) accounts() monitor.Result {
 	list := p.readings()
 	from := p.h.Stock - p.buys.sure + p.certain
 	back, undone, vague := p.mayReturn()
-	try := func(a, b *reading, back []spare) monitor.Result {
+	try := func(a, b *reading, back []unanswered) monitor.Result {
 		orders := slices.Concat(p.buys.untoldSpare, back)
 		if b == nil {
 			return reach(orders, from-a.left, 0)
 		}
 		if b.sold {
 			for _, s := range p.buys.spare {
-				i := slices.IndexFunc(orders, func(o spare) bool { return o.pieces == s.pieces })
+				i := slices.IndexFunc(orders, func(o unanswered) bool { return o.pieces == s.pieces })
 				if i < 0 {
 					i = len(orders)
-					orders = append(orders, spare{pieces: s.pieces})
+					orders = append(orders, unanswered{pieces: s.pieces})
 				}
 				orders[i].late = s.count - orders[i].count
 			}
 		}
 		return reach(orders, from-a.left, a.left-b.left)
 	}
-	ways := func(back []spare) monitor.Result {
+	ways := func(back []unanswered) monitor.Result {
 		switch len(list) {
 		case 0:
 			return monitor.Holds
@@ -213,7 +213,7 @@ func (p *product) accounts() monitor.Result {
 
 // mayReturn returns how much refunds without an answer may have returned: of known purchases (back), and of purchases
 // that may have had an effect (undone). vague says that they may have returned only part of an order.
-func (g *givenBack) mayReturn() (back, undone []spare, vague bool) {
+func (g *givenBack) mayReturn() (back, undone []unanswered, vague bool) {
 	if g.perhaps == 0 && g.undone == 0 {
 		return nil, nil, false
 	}

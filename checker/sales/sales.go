@@ -124,7 +124,7 @@ func (m *saleMonitor) Advance(lowWater time.Duration) {
 	m.active = busy
 }
 
-// Cut implements [monitor.Cutter].
+// Cut implements [monitor.CutAware].
 func (m *saleMonitor) Cut(is bool) { m.ended = is }
 
 // Verdict implements [monitor.Monitor].
@@ -145,12 +145,12 @@ type product struct {
 	net           balance
 	out           soldOut
 	final         finalState
-	contest       contest
+	contest       contention
 	demand        int64 // pieces that a sale that accepts everything would have sold
 	update        *[2]history.Op
 	gate          *gate // nil without tokens
 	givenBack
-	saleOrder
+	linearization
 }
 
 // touch notes that Advance may have operations to settle. A product with few operations is settled when the next one
@@ -233,7 +233,7 @@ func (p *product) buy(op *history.Op) {
 	if fresh && p.update == nil {
 		p.tell(op)
 	}
-	p.saleOrder.buy(p, op, fresh)
+	p.linearization.buy(p, op, fresh)
 }
 
 func (p *product) refund(op *history.Op) {
@@ -260,7 +260,7 @@ func (p *product) refund(op *history.Op) {
 	if op.Outcome == history.OK && op.Reason != history.Repeated {
 		p.out.refund(op)
 	}
-	p.saleOrder.refund(p, op)
+	p.linearization.refund(p, op)
 }
 
 // undated reports whether a refund is the only evidence, if there is any, that an order was
@@ -287,11 +287,11 @@ func (p *product) implied(op *history.Op) bool {
 	return e.more > 0
 }
 
-// contest counts the operations of a product that met a rival: operations that were answered
+// contention counts the operations of a product that met a rival: operations that were answered
 // and that were under way at the same time as one of another client that was answered, too,
 // one of the two having been accepted. Operations that follow one another do not contend, and
 // neither do two refusals.
-type contest struct {
+type contention struct {
 	count    int64
 	accepted rivals
 	answered rivals
@@ -325,7 +325,7 @@ func (r *rivals) of(client int32, since time.Duration) (rival, bool) {
 // observe enters an operation that was under way since a time, and returns the rival that
 // it met, if any. Its rival is the last one of another client to return before it did: if
 // that one had returned before since, all had.
-func (c *contest) observe(op *history.Op, since time.Duration) (other rival, met bool) {
+func (c *contention) observe(op *history.Op, since time.Duration) (other rival, met bool) {
 	accepted := op.Outcome == history.OK && op.Reason != history.Repeated
 	if !accepted && op.Outcome != history.OK && op.Reason != history.SoldOut && op.Reason != history.Stale {
 		return rival{}, false
@@ -406,4 +406,4 @@ func (a *acquisitions) since(op *history.Op) time.Duration {
 }
 
 // contended says in words how many operations met a rival.
-func (p *product) contended() string { return say.Many(p.contest.count, "contended operation") }
+func (p *product) contended() string { return say.Count(p.contest.count, "contended operation") }

@@ -38,7 +38,7 @@ import (
 //	client 2  buy  [5, 6]  fence 8  refused (stale)
 //
 // One opportunity is an accepted operation that met a rival with another token (see
-// [contest]), which could have been accepted in the wrong order, or a token that was
+// [contention]), which could have been accepted in the wrong order, or a token that was
 // refused as stale after a newer one had been accepted from another client.
 func acceptTokens(p *product) monitor.Verdict {
 	if p.gate == nil || !p.gate.any {
@@ -51,12 +51,12 @@ func acceptTokens(p *product) monitor.Verdict {
 
 type gate struct {
 	proofs
-	any      bool           // a token was shown
-	largest  monitor.Rising // of the accepted tokens
-	shown    []shown        // tokens larger than every accepted one, in order, those of one token by their calls
-	waiting  []history.Op   // refusals that a later operation may explain, and what was accepted after them, by return
-	last     history.Op     // the accepted operation that was called last; no kind: there is none
-	refusals []explained    // those that a later accepted operation may contradict
+	any      bool               // a token was shown
+	largest  monitor.RunningMax // of the accepted tokens
+	shown    []shown            // tokens larger than every accepted one, in order, those of one token by their calls
+	waiting  []history.Op       // refusals that a later operation may explain, and what was accepted after them, by return
+	last     history.Op         // the accepted operation that was called last; no kind: there is none
+	refusals []explained        // those that a later accepted operation may contradict
 
 	accepted int64
 	refused  int64
@@ -107,7 +107,7 @@ func (p *product) show(op *history.Op, met bool) {
 		}
 		if newer := g.largest.Before(op.Call); newer != nil && newer.Value > op.Fence {
 			g.fail(fmt.Sprintf("the sale accepted the token %s from %s between %s and %s, after it had accepted %s from %s by %s",
-				say.Count(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return), say.Count(newer.Value), say.Client(&newer.Op), say.At(newer.Op.Return)),
+				say.Thousands(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return), say.Thousands(newer.Value), say.Client(&newer.Op), say.At(newer.Op.Return)),
 				newer.Op, *op)
 		} else if len(g.waiting) > 0 {
 			g.waiting = append(g.waiting, *op)
@@ -174,8 +174,8 @@ func (r *explained) without(op *history.Op) []registered {
 func (g *gate) contradict(r explained, op *history.Op) {
 	by := r.by[len(r.by)-1]
 	g.fail(fmt.Sprintf("the sale refused the token %s of %s between %s and %s as stale, so it had registered %s or a newer one by %s, by what it had been shown; but it accepted %s from %s between %s and %s",
-		say.Count(r.op.Fence), say.Client(r.op), say.At(r.op.Call), say.At(r.op.Return), say.Count(by.token), say.At(by.when),
-		say.Count(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return)), *r.op, *op)
+		say.Thousands(r.op.Fence), say.Client(r.op), say.At(r.op.Call), say.At(r.op.Return), say.Thousands(by.token), say.At(by.when),
+		say.Thousands(op.Fence), say.Client(op), say.At(op.Call), say.At(op.Return)), *r.op, *op)
 }
 
 func (g *gate) fail(why string, witness ...history.Op) {
@@ -188,7 +188,7 @@ func (g *gate) fail(why string, witness ...history.Op) {
 // unjustified returns the sentence about a refusal that nothing explains.
 func unjustified(op *history.Op) string {
 	return fmt.Sprintf("the sale refused the token %s of %s at %s as stale, though nobody had shown it a newer one",
-		say.Count(op.Fence), say.Client(op), say.At(op.Return))
+		say.Thousands(op.Fence), say.Client(op), say.At(op.Return))
 }
 
 // advance decides the refusals that no later operation can explain any more.
@@ -288,6 +288,6 @@ func (g *gate) verdict(cut bool) monitor.Verdict {
 	}
 	return monitor.Verdict{Result: monitor.Holds, Say: func() string {
 		return fmt.Sprintf("%s accepted, none seen after a newer one, and %s as stale: %s to go wrong",
-			say.Many(g.accepted, "token"), say.Many(g.refused, "refusal"), say.Many(g.chances, "chance"))
+			say.Count(g.accepted, "token"), say.Count(g.refused, "refusal"), say.Count(g.chances, "chance"))
 	}}
 }

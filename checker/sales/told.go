@@ -11,7 +11,7 @@ import (
 	"oversell/history"
 )
 
-// tale judges the numbers left that buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
+// toldLeft judges the numbers left that buyers were told: a purchase that leaves r pieces took the pieces r+1 to r+q,
 // counted from the last. Without refunds each piece is sold once, so these numbers give the order of the purchases, and
 // each must fit it: in that order, t = max(t, call) may not pass a return. A piece that no answer mentions went to a
 // purchase whose answer had no number, or that had no answer. The smallest bad histories, with a stock of 9:
@@ -23,7 +23,7 @@ import (
 //	client 2  buy  [3, 4]  8 left
 //
 // Purchases that continue the sequence from the stock are settled at once, so little is remembered.
-type tale struct {
+type toldLeft struct {
 	next    int64         // the largest piece that is not settled
 	t       time.Duration // the greedy schedule of the settled purchases
 	latest  sale          // the purchase that set t, if it is occupied
@@ -38,11 +38,11 @@ type tale struct {
 	witness []history.Op
 }
 
-// mostPending bounds the memory of a tale: 6 MB.
+// mostPending bounds the memory of a toldLeft: 6 MB.
 const mostPending = 1 << 16
 
 // observe takes a purchase that had no answer or a fresh success.
-func (w *tale) observe(p *product, op *history.Op) {
+func (w *toldLeft) observe(p *product, op *history.Op) {
 	left, said := op.Result.Num()
 	if op.Outcome != history.Unknown && said && left < -1 && w.below == nil {
 		w.below = clone(op)
@@ -83,7 +83,7 @@ func taleOf(op *history.Op, left int64) sale {
 
 // advance settles purchases before which no other can come any more: a purchase called after the answer to another has
 // a smaller number.
-func (w *tale) advance(p *product, lowWater time.Duration) {
+func (w *toldLeft) advance(p *product, lowWater time.Duration) {
 	if !slices.ContainsFunc(w.pending, func(s sale) bool { return s.ret < lowWater }) {
 		return
 	}
@@ -96,7 +96,7 @@ func (w *tale) advance(p *product, lowWater time.Duration) {
 
 // settle takes the pending purchases in the order in which buyers were told of them, as long as
 // they follow one another without a gap; it takes the first many of them even across gaps.
-func (w *tale) settle(p *product, many int) {
+func (w *toldLeft) settle(p *product, many int) {
 	n := 0
 	for ; n < len(w.pending) && w.wrong == 0; n++ {
 		s := &w.pending[n]
@@ -104,7 +104,7 @@ func (w *tale) settle(p *product, many int) {
 		case first > w.next:
 			w.twice = w.next < p.h.Stock
 			op := s.op(&history.Op{Key: p.key})
-			w.fail(p, op, fmt.Sprintf("%s was told at %s that %s left of %s after order %s, but %s", say.Client(op), say.At(op.Return), were(s.left), say.Count(p.h.Stock), op.Arg, w.others(p)))
+			w.fail(p, op, fmt.Sprintf("%s was told at %s that %s left of %s after order %s, but %s", say.Client(op), say.At(op.Return), were(s.left), say.Thousands(p.h.Stock), op.Arg, w.others(p)))
 			return
 		case first < w.next && n >= many:
 			w.pending = slices.Delete(w.pending, 0, n)
@@ -125,14 +125,14 @@ func (w *tale) settle(p *product, many int) {
 }
 
 // others describes the answers to other purchases that this answer does not fit.
-func (w *tale) others(p *product) string {
+func (w *toldLeft) others(p *product) string {
 	if w.next == p.h.Stock {
-		return "there were no more than " + say.Count(p.h.Stock)
+		return "there were no more than " + say.Thousands(p.h.Stock)
 	}
 	return "that fits no order with what others were told: the last of them that " + were(w.next) + " left"
 }
 
-func (w *tale) fail(p *product, op *history.Op, why string) {
+func (w *toldLeft) fail(p *product, op *history.Op, why string) {
 	w.wrong, w.why = 1, why
 	if w.latest.occupied != 0 && w.latest.order != op.Arg {
 		w.witness = append(w.witness, *w.latest.op(&history.Op{Key: p.key}))
@@ -142,12 +142,12 @@ func (w *tale) fail(p *product, op *history.Op, why string) {
 }
 
 // verdict judges the answers so far. good is the verdict to return if they are right.
-func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdict {
+func (w *toldLeft) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdict {
 	switch {
 	case w.told == 0:
 		return good
 	case w.lost:
-		return monitor.Undecided(fmt.Sprintf("what buyers were told was not judged: too many numbers are missing between those that were told, of %s", say.Many(w.told, "piece")))
+		return monitor.Undecided(fmt.Sprintf("what buyers were told was not judged: too many numbers are missing between those that were told, of %s", say.Count(w.told, "piece")))
 	}
 	end := *w
 	end.pending, end.witness = slices.Clone(w.pending), slices.Clone(w.witness)
@@ -161,7 +161,7 @@ func (w *tale) verdict(p *product, good monitor.Verdict, cut bool) monitor.Verdi
 		}
 		return v
 	case missing > w.untold && !cut:
-		return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("a buyer was told that %s left, but only %s of %s can have been sold by then", were(end.next), say.Count(w.told+w.untold), say.Count(p.h.Stock)), Witness: end.last(p)}
+		return monitor.Verdict{Result: monitor.Violated, Count: 1, Why: fmt.Sprintf("a buyer was told that %s left, but only %s of %s can have been sold by then", were(end.next), say.Thousands(w.told+w.untold), say.Thousands(p.h.Stock)), Witness: end.last(p)}
 	}
 	return good
 }
@@ -173,7 +173,7 @@ func leftAfter(op *history.Op) int64 {
 }
 
 // last returns the purchase that set the time of the schedule, if there is one.
-func (w *tale) last(p *product) []history.Op {
+func (w *toldLeft) last(p *product) []history.Op {
 	if w.latest.occupied == 0 {
 		return nil
 	}

@@ -40,7 +40,7 @@ import (
 //	reading  left  0
 //	reading  left  2
 //
-// One opportunity is an operation that met a rival (see [contest]): one of the two could
+// One opportunity is an operation that met a rival (see [contention]): one of the two could
 // have undone the other's change of the stock. The final reading is the evidence.
 func noUndersell(p *product) monitor.Verdict {
 	v := p.agrees(p.undersold())
@@ -66,18 +66,18 @@ func (p *product) undersold() monitor.Verdict {
 	case b.least > 0:
 		more := ""
 		if p.buys.untold > 0 {
-			more = fmt.Sprintf(", even if all %s without an answer were sold", say.Many(p.buys.untold, "piece"))
+			more = fmt.Sprintf(", even if all %s without an answer were sold", say.Count(p.buys.untold, "piece"))
 		}
 		return p.unbalanced(b.least, "vanished", p.sum()+more)
 	case b.most < 0:
 		more := ""
 		if p.perhaps > 0 {
-			more = fmt.Sprintf(", even if all %s without an answer were returned", say.Many(p.perhaps, "piece"))
+			more = fmt.Sprintf(", even if all %s without an answer were returned", say.Count(p.perhaps, "piece"))
 		}
 		return p.unbalanced(-b.most, "too many", p.sum()+more)
 	}
 	if may := p.mayHaveTaken(); strict != nil && strict.needed() > may {
-		v := refusedWrongly(&strict.op, strict.known-may, fmt.Sprintf(": what is left in the end shows that no more than %s without an answer can have been sold", say.Many(may, "piece")))
+		v := refusedWrongly(&strict.op, strict.known-may, fmt.Sprintf(": what is left in the end shows that no more than %s without an answer can have been sold", say.Count(may, "piece")))
 		v.Witness = append(v.Witness, p.final.readings...)
 		return v
 	}
@@ -100,7 +100,7 @@ func (p *product) undersold() monitor.Verdict {
 func refusedWrongly(op *history.Op, left int64, because string) monitor.Verdict {
 	return monitor.Verdict{Result: monitor.Violated, Count: 1, Witness: []history.Op{*op},
 		Why: fmt.Sprintf("%s was refused %s as sold out between %s and %s (order %s), though at least %s left at every moment in between%s",
-			say.Client(op), say.Many(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(left), because)}
+			say.Client(op), say.Count(op.Pieces(), "piece"), say.At(op.Call), say.At(op.Return), op.Arg, were(left), because)}
 }
 
 // unread returns the verdict if the final state is not known.
@@ -110,7 +110,7 @@ func (p *product) unread() monitor.Verdict {
 	case p.ended:
 		why = monitor.CutOff
 	case n > 0:
-		why = fmt.Sprintf("%s had been made before the last purchase or refund ended; one without an answer ends when its client gives up (gave_up_ns)", say.Many(n, "reading"))
+		why = fmt.Sprintf("%s had been made before the last purchase or refund ended; one without an answer ends when its client gives up (gave_up_ns)", say.Count(n, "reading"))
 	}
 	return monitor.Undecided("what is left in the end is not known: " + why)
 }
@@ -139,34 +139,34 @@ func (p *product) provided(b accountedFor) string {
 	case gone == 0:
 		return " if, without an answer, as many pieces changed hands as came back"
 	case gone < 0:
-		return fmt.Sprintf(" if, without an answer, %s more came back than changed hands", say.Many(-gone, "piece"))
+		return fmt.Sprintf(" if, without an answer, %s more came back than changed hands", say.Count(-gone, "piece"))
 	}
-	return fmt.Sprintf(" if, without an answer, %s more changed hands than came back", say.Many(gone, "piece"))
+	return fmt.Sprintf(" if, without an answer, %s more changed hands than came back", say.Count(gone, "piece"))
 }
 
 // some says that n of all pieces are meant.
 func some(n, all int64) string {
 	switch n {
 	case 0:
-		return "none of " + say.Many(all, "piece")
+		return "none of " + say.Count(all, "piece")
 	case all:
-		return say.Many(all, "piece")
+		return say.Count(all, "piece")
 	}
-	return fmt.Sprintf("%s of %s", say.Count(n), say.Many(all, "piece"))
+	return fmt.Sprintf("%s of %s", say.Thousands(n), say.Count(all, "piece"))
 }
 
 // sum describes what happened to the stock.
 func (p *product) sum() string {
 	f := &p.final
-	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Count(p.h.Stock), say.Count(p.buys.sure), say.Count(f.left))
+	sum := fmt.Sprintf("of %s, %s sold, %s left", say.Thousands(p.h.Stock), say.Thousands(p.buys.sure), say.Thousands(f.left))
 	if f.reserved != 0 {
-		sum += fmt.Sprintf(", %s reserved", say.Count(f.reserved))
+		sum += fmt.Sprintf(", %s reserved", say.Thousands(f.reserved))
 	}
 	if p.refunds.sure > 0 {
-		sum += fmt.Sprintf(", %s returned", say.Count(p.certain))
+		sum += fmt.Sprintf(", %s returned", say.Thousands(p.certain))
 	}
 	if more := p.refunds.sure - p.certain; more > 0 {
-		sum += fmt.Sprintf(", and refunds of %s more than were bought of their orders", say.Count(more))
+		sum += fmt.Sprintf(", and refunds of %s more than were bought of their orders", say.Thousands(more))
 	}
 	return sum
 }
@@ -174,13 +174,13 @@ func (p *product) sum() string {
 // books returns the text of sum, followed by the sale's own count if it was read.
 func (p *product) books() string {
 	if p.final.haveSold {
-		return fmt.Sprintf("%s, and %s sold by the sale's own count", p.sum(), say.Count(p.final.sold))
+		return fmt.Sprintf("%s, and %s sold by the sale's own count", p.sum(), say.Thousands(p.final.sold))
 	}
 	return p.sum()
 }
 
 func (p *product) unbalanced(n int64, what, sum string) monitor.Verdict {
-	return monitor.Verdict{Result: monitor.Violated, Count: int(n), Unit: inPieces, Why: say.Many(n, "piece") + " " + what + ": " + sum, Witness: p.final.readings}
+	return monitor.Verdict{Result: monitor.Violated, Count: int(n), Unit: inPieces, Why: say.Count(n, "piece") + " " + what + ": " + sum, Witness: p.final.readings}
 }
 
 // miscounted judges the sale's own count of what it sold.

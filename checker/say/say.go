@@ -12,11 +12,11 @@ import (
 	"oversell/internal/phrase"
 )
 
-// Count writes a number with thousands separators: 1,204.
-func Count[N ~int | ~int32 | ~int64](n N) string { return humanize.Comma(int64(n)) }
+// Thousands writes a number with thousands separators: 1,204.
+func Thousands[N ~int | ~int32 | ~int64](n N) string { return humanize.Comma(int64(n)) }
 
-// Many writes a number with its noun: "1 grant", "1,204 grants".
-func Many[N ~int | ~int32 | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
+// Count writes a number with its noun: "1 grant", "1,204 grants".
+func Count[N ~int | ~int32 | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
 
 // Times writes how often: "once", "twice", "3 times".
 func Times(n int64) string {
@@ -26,11 +26,11 @@ func Times(n int64) string {
 	case 2:
 		return "twice"
 	}
-	return Count(n) + " times"
+	return Thousands(n) + " times"
 }
 
 // At writes a time of the run or a duration.
-func At(d time.Duration) string { return history.Moment(d) }
+func At(d time.Duration) string { return history.FormatTime(d) }
 
 // Client names the client of an operation: "client 3".
 func Client(op *history.Op) string { return "client " + strconv.Itoa(int(op.Client)) }

@@ -52,7 +52,7 @@ usage, 3 when one could not be decided, and 5 for an environment error.`,
 			}
 			if cmd.Flags().Changed("markdown") {
 				page := campaign.Output{Named: campaign.Named{By: "--markdown", Path: markdown}, What: "a page of claims", Ours: text.IsClaimsMarkdown}
-				if err := campaign.Outputs([]campaign.Output{page}); err != nil {
+				if err := campaign.CheckOutputs([]campaign.Output{page}); err != nil {
 					return err
 				}
 			}

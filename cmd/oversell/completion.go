@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// completed registers shell completions for the flags and arguments of all commands.
-func completed(root *cobra.Command) {
+// registerCompletions registers shell completions for the flags and arguments of all commands.
+func registerCompletions(root *cobra.Command) {
 	c := campaign.Catalogue()
 	values := map[string][]cobra.Completion{
 		"target":   {"auto", "embedded", "process", "container", "redis://"},

@@ -131,7 +131,7 @@ func (e *exploreFlags) run(cmd *cobra.Command) error {
 	if e.asJSON {
 		err = printing(reports.WriteJSON(cmd.OutOrStdout(), all))
 	} else {
-		err = told(cmd, all, e.dest)
+		err = printFiles(cmd, all, e.dest)
 	}
 	return errors.Join(unfiled, err, emitted(cmd.ErrOrStderr(), e.emitTest, all))
 }
@@ -167,8 +167,8 @@ func emit(stderr io.Writer, path string, e reports.Exploration) error {
 	return err
 }
 
-// told prints, after the searches, which files exist and how to replay them.
-func told(cmd *cobra.Command, all reports.Explorations, dest string) error {
+// printFiles prints, after the searches, which files exist and how to replay them.
+func printFiles(cmd *cobra.Command, all reports.Explorations, dest string) error {
 	if len(all.Explorations) > 1 {
 		if err := terminal(cmd).Explorations(all); err != nil {
 			return printing(err)
@@ -184,7 +184,7 @@ func told(cmd *cobra.Command, all reports.Explorations, dest string) error {
 
 // unsearched returns an error if a search in dir would overwrite an earlier one.
 func unsearched(dir string) error {
-	if err := campaign.Directory(dir); err != nil {
+	if err := campaign.CheckDirectory(dir); err != nil {
 		return err
 	}
 	files, _ := os.ReadDir(dir) // a directory that cannot be read fails again on writing

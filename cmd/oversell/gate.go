@@ -101,7 +101,7 @@ func (f *gateFlags) options(cmd *cobra.Command, path string, histories []string)
 	if o.Dir == "" {
 		o.Dir = campaign.DefaultDir(time.Now())
 	}
-	if err := campaign.Directory(o.Dir); err != nil {
+	if err := campaign.CheckDirectory(o.Dir); err != nil {
 		return o, err
 	}
 	if _, err := os.Stat(o.Dir); err == nil && f.out != "" {
@@ -147,7 +147,7 @@ func (f *gateFlags) places(cmd *cobra.Command, path string, histories []string) 
 	for _, h := range histories {
 		inputs = append(inputs, campaign.Named{By: "the history", Path: h})
 	}
-	return campaign.Outputs(outputs, inputs...)
+	return campaign.CheckOutputs(outputs, inputs...)
 }
 
 // again returns the command line that repeats the gate.

@@ -23,8 +23,8 @@ func helpWidth(stdout io.Writer) int {
 	return width
 }
 
-// helpful makes all commands fold their help to a width, and commands with subcommands refuse unknown ones.
-func helpful(root *cobra.Command, width int) {
+// setUpHelp makes all commands fold their help to a width, and commands with subcommands refuse unknown ones.
+func setUpHelp(root *cobra.Command, width int) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprintf("Flags.FlagUsagesWrapped %d", width)))

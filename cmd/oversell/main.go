@@ -31,7 +31,7 @@ import (
 
 func main() {
 	if guard.Asked() {
-		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.Undoing, database.Undoer: database.Undoing}))
+		os.Exit(guard.Serve(guard.Roles{server.Undoer: server.NewKeeper, database.Undoer: database.NewKeeper}))
 	}
 	logging.Disable()              // the driver also prints failed dials to stderr; oversell reports them as errors
 	signal.Ignore(syscall.SIGPIPE) // a run is judged and saved even if its output pipe was closed
@@ -97,8 +97,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			tellf(cmd.ErrOrStderr(), "note: %s\n", note)
 		}
 	}
-	completed(root)
-	helpful(root, helpWidth(stdout))
+	registerCompletions(root)
+	setUpHelp(root, helpWidth(stdout))
 	err := root.ExecuteContext(ctx)
 	if out.err != nil && !errors.Is(err, out.err) {
 		err = errors.Join(err, printing(out.err))

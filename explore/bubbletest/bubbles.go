@@ -30,7 +30,7 @@ type bubbles struct {
 	config  scenarios.Config
 	tries   int
 	masters int
-	who     clients.Who
+	who     clients.ClientSpec
 	// patience is how long, in real time, one run may take.
 	patience time.Duration
 
@@ -150,7 +150,7 @@ func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 		path = append(path, p)
 	}
 	began := time.Now()
-	book := c.who.Names.Book(seed)
+	book := c.who.Names.Dictionary(seed)
 	a := &arrival{book: book}
 	b := newBubble(c, book)
 	over := make(chan struct{})
@@ -172,7 +172,7 @@ func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 
 // arrival is where a run stands in the end, in its own names: see place.
 type arrival struct {
-	book            *names.Book
+	book            *names.Dictionary
 	now             time.Duration
 	stands, pending []coro.Request
 	events          []rules.Event
@@ -250,7 +250,7 @@ func (x *execution) Close() {}
 func (x *execution) Drawn() int { return x.at.values }
 
 // same compares a run with those that came to the same place before.
-func (p *place) same(book *names.Book, stands []coro.Request, events []rules.Event) error {
+func (p *place) same(book *names.Dictionary, stands []coro.Request, events []rules.Event) error {
 	is := clients.Said(book, p.stands, p.events)
 	return clients.Chance(names.Follow(clients.Said(book, stands, events), is, p.drawn))
 }
@@ -263,17 +263,17 @@ type Clients struct {
 	masters int
 
 	mu  sync.Mutex
-	all map[clients.Who]*bubbles
+	all map[clients.ClientSpec]*bubbles
 }
 
 // New makes the clients of a complete configuration, each with so many tries on so many servers. The bubbles belong to
 // the test t.
 func New(t *testing.T, config scenarios.Config, tries, masters int) *Clients {
-	return &Clients{t: t, config: config, tries: tries, masters: masters, all: map[clients.Who]*bubbles{}}
+	return &Clients{t: t, config: config, tries: tries, masters: masters, all: map[clients.ClientSpec]*bubbles{}}
 }
 
 // Start makes an execution of a client's code, at the start.
-func (c *Clients) Start(who clients.Who) clients.Execution {
+func (c *Clients) Start(who clients.ClientSpec) clients.Execution {
 	c.mu.Lock()
 	code := c.all[who]
 	if code == nil {

@@ -95,7 +95,7 @@ func searched(t *testing.T, v lockimpl.Variant, tries, attempts int) explore.Con
 func inBubbles(t *testing.T, v lockimpl.Variant, tries, attempts int) clients.Execution {
 	t.Helper()
 	c := searched(t, v, tries, attempts)
-	return New(t, c.Run, c.Bounds.Tries, c.Masters).Start(clients.Who{})
+	return New(t, c.Run, c.Bounds.Tries, c.Masters).Start(clients.ClientSpec{})
 }
 
 // play drives a client in a bubble step by step: each line is the request that the client must make, and the answer.

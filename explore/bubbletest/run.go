@@ -30,7 +30,7 @@ import (
 // bubble is one run of a client's code.
 type bubble struct {
 	code *bubbles
-	book *names.Book
+	book *names.Dictionary
 	stir chan struct{} // of the bubble: something visible happened
 
 	mu       sync.Mutex // guards all below
@@ -51,7 +51,7 @@ type stand struct {
 	goOn     chan answer
 }
 
-func newBubble(c *bubbles, book *names.Book) *bubble { return &bubble{code: c, book: book} }
+func newBubble(c *bubbles, book *names.Dictionary) *bubble { return &bubble{code: c, book: book} }
 
 // run follows the path, which is listed from its end, to the last step, unless that is the start already.
 func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
@@ -283,7 +283,7 @@ func (b *bubble) live(ctx context.Context) {
 	env := b.env(beside)
 	tried, numbers := 0, map[string]int64{}
 	over := func() bool { return tried >= b.code.tries }
-	client := scenarios.Alone(b.code.config, scenarios.World{
+	client := scenarios.Alone(b.code.config, scenarios.ClientEnv{
 		Env: env, Index: b.code.who.Index, Epoch: servers.Epoch, Pause: b.pause, Enough: over,
 		Number: func(of string) int64 {
 			numbers[of]++

@@ -19,13 +19,13 @@ import (
 
 // Program returns the code of a client in a search, in canonical names: the steps of the scenario.
 func Program(c scenarios.Config, index int, b reports.Bounds) coro.Program {
-	return ProgramOf(c, index, b, names.Scheme{}.Book(0), nil, nil)
+	return ProgramOf(c, index, b, names.Scheme{}.Dictionary(0), nil, nil)
 }
 
 // ProgramOf is Program with the numbers of a book. It calls stopped, unless it is nil, when b.Waits ends a client's
 // waiting, and failed, unless it is nil, with the errors of its calls.
-func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book, stopped func(), failed func(history.Op, error)) coro.Program {
-	return func(ctx context.Context, w *coro.World) {
+func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Dictionary, stopped func(), failed func(history.Op, error)) coro.Program {
+	return func(ctx context.Context, w *coro.Runtime) {
 		l := &life{w: w, resends: b.Resends, waits: b.Waits, stopped: stopped, failed: failed, numbers: map[string]int64{}, book: book}
 		scenarios.Alone(c, l.world(index)).Live(ctx, b.Tries)
 	}
@@ -33,7 +33,7 @@ func ProgramOf(c scenarios.Config, index int, b reports.Bounds, book *names.Book
 
 // life is the state of one client's execution outside of its own objects.
 type life struct {
-	w       *coro.World
+	w       *coro.Runtime
 	tried   int // acquisitions begun in this round
 	resends int // how often an order is sent again in a round
 	waits   int // within one acquisition; 0: no bound
@@ -41,10 +41,10 @@ type life struct {
 	stopped func()
 	failed  func(history.Op, error)
 	numbers map[string]int64
-	book    *names.Book
+	book    *names.Dictionary
 }
 
-func (l *life) world(index int) scenarios.World {
+func (l *life) world(index int) scenarios.ClientEnv {
 	env := l.w.Env()
 	if wait := env.Wait; l.waits > 0 {
 		env.Wait = func(ctx context.Context, key string, atMost time.Duration) error {
@@ -58,7 +58,7 @@ func (l *life) world(index int) scenarios.World {
 			return wait(ctx, key, atMost)
 		}
 	}
-	return scenarios.World{
+	return scenarios.ClientEnv{
 		Env: env, Index: index, Epoch: servers.Epoch,
 		Pause:  l.w.Pause,
 		Turn:   l.boundary,
@@ -85,7 +85,7 @@ func (l *life) world(index int) scenarios.World {
 
 // InCanonicalNumbers returns an operation whose numbers, which are concrete if the naming of the book is, are
 // canonical.
-func InCanonicalNumbers(op history.Op, book *names.Book) history.Op {
+func InCanonicalNumbers(op history.Op, book *names.Dictionary) history.Op {
 	for _, v := range []*history.Value{&op.Key, &op.Arg, &op.Result, &op.Session} {
 		if n, is := v.Num(); is && *v != (history.Value{}) {
 			*v = history.Int(book.CanonicalNumber(n))
@@ -113,8 +113,8 @@ func (l *life) boundary(begins bool, objects []any) {
 }
 
 // Administrator runs f as the administrative client of c.
-func Administrator(c scenarios.Config, book *names.Book, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
-	return func(ctx context.Context, w *coro.World) {
+func Administrator(c scenarios.Config, book *names.Dictionary, f func(ctx context.Context, client *scenarios.Client) error, failed *error) coro.Program {
+	return func(ctx context.Context, w *coro.Runtime) {
 		l := &life{w: w, numbers: map[string]int64{}, book: book}
 		*failed = f(ctx, scenarios.Alone(c, l.world(names.Nobody)))
 	}

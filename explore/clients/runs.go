@@ -20,8 +20,8 @@ import (
 // may differ, and then without exchanging clients, with names that look like real ones, once for each of several
 // namings.
 
-// Who says which client's code an execution runs.
-type Who struct {
+// ClientSpec says which client's code an execution runs.
+type ClientSpec struct {
 	// Index is 0 for a queue's producer, 1 for its consumers, and 0 for all clients of
 	// other scenarios.
 	Index int
@@ -110,7 +110,7 @@ func shape(pending []coro.Request, events []rules.Event) string {
 }
 
 // Said returns the requests and events of a run at its present place, in its own names.
-func Said(book *names.Book, pending []coro.Request, events []rules.Event) *names.Stand {
+func Said(book *names.Dictionary, pending []coro.Request, events []rules.Event) *names.Stand {
 	s := &names.Stand{Book: book, Shape: shape(pending, events), Texts: make([]string, 0, 16), Says: func() string { return requests(pending) }}
 	visitTexts(pending, events, func(text string, _ func(string)) { s.Texts = append(s.Texts, text) })
 	return s
@@ -126,12 +126,12 @@ func Spelled(pending []coro.Request, events []rules.Event, texts []string) ([]co
 type Run struct {
 	// Code is the execution. Resume resumes it and takes its events.
 	Code Execution
-	book *names.Book
+	book *names.Dictionary
 	Came []rules.Event // since it was last looked at
 }
 
 // NewRun returns an execution that has just begun, with a book of its names.
-func NewRun(x Execution, book *names.Book) *Run {
+func NewRun(x Execution, book *names.Dictionary) *Run {
 	r := &Run{Code: x, book: book}
 	r.look()
 	return r

@@ -43,7 +43,7 @@ type Execution interface {
 // its parent and then one more. Observations that are repeated must lead to the same requests;
 // otherwise the client is not deterministic, and the search ends with an error.
 type Trie struct {
-	start    func(*names.Book) Execution
+	start    func(*names.Dictionary) Execution
 	names    names.Scheme
 	checked  bool
 	seed     uint64 // of the last spelling
@@ -195,7 +195,7 @@ const GoOn = ^uint32(0)
 // Options describe the code of a trie.
 type Options struct {
 	// Start starts an execution whose names are in a book.
-	Start func(*names.Book) Execution
+	Start func(*names.Dictionary) Execution
 	// Names gives the client's names.
 	Names names.Scheme
 	// Checked: several runs that spell names differently reach each node, to check that names mean nothing. If false,
@@ -259,7 +259,7 @@ func (t *Trie) Vague() bool { return t.vague.Load() }
 // run starts an execution whose names are spelled as the seed says.
 func (t *Trie) run(seed uint64) *Run {
 	t.executions.Add(1)
-	book := t.names.Book(seed)
+	book := t.names.Dictionary(seed)
 	return NewRun(t.start(book), book)
 }
 
@@ -589,7 +589,7 @@ func (t *Trie) again(to uint32, seed uint64) (*Run, error) {
 // random choice in each execution goes unnoticed once in 256 times.
 const repetitions = 8
 
-// merging returns errMerged for a difference between the ways to a node, unless the code differs even on one of them.
+// merging returns ErrMerged for a difference between the ways to a node, unless the code differs even on one of them.
 func (t *Trie) merging(at uint32, err error) error {
 	for range repetitions {
 		r, is := t.replay(at, 0, false)
@@ -601,7 +601,7 @@ func (t *Trie) merging(at uint32, err error) error {
 	return fmt.Errorf("%w: %w", ErrMerged, err)
 }
 
-// blame turns err into errMerged if the runs differ only because they reached the node in different
+// blame turns err into ErrMerged if the runs differ only because they reached the node in different
 // orders.
 func (t *Trie) blame(err error, key edgeKey) error {
 	if !t.merge || !errors.Is(err, names.ErrNotOpaque) && !errors.Is(err, ErrNondeterministic) || errors.Is(err, ErrMerged) {
@@ -674,7 +674,7 @@ func (t *Trie) same(r *Run, n *Node) error {
 
 // sameAfter is same for a run with these events on the way to the node.
 func (t *Trie) sameAfter(r *Run, n *Node, events []rules.Event) error {
-	is := Said(t.names.Book(0), n.Pending, events)
+	is := Said(t.names.Dictionary(0), n.Pending, events)
 	if err := names.Follow(r.stand(), is, n.drawn); err != nil {
 		return Chance(err)
 	}

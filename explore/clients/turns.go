@@ -31,8 +31,8 @@ const probeLimit = 50_000
 // one.
 const mostTurns = 12
 
-// Turns returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
-func (t *Trie) Turns(node uint32, which uint8, now time.Duration) []time.Duration {
+// SwitchPoints returns turnsAt for a thread that is about to read the clock at a node, and remembers it.
+func (t *Trie) SwitchPoints(node uint32, which uint8, now time.Duration) []time.Duration {
 	at := lookAt{lookFrom{node, which}, now}
 	return *t.turning.Get(at, at.Hash())
 }

@@ -50,7 +50,7 @@ type told struct {
 
 // life returns the program that a client of a lock runs.
 func life(v lockimpl.Variant, l limits) coro.Program {
-	return func(ctx context.Context, w *coro.World) {
+	return func(ctx context.Context, w *coro.Runtime) {
 		k := v.New(w.Env())
 		options := lockimpl.Options{TTL: lease, Wait: time.Second, RetryEvery: 100 * time.Millisecond, MaxTries: 1}
 		for range l.rounds {
@@ -59,7 +59,7 @@ func life(v lockimpl.Variant, l limits) coro.Program {
 	}
 }
 
-func round(ctx context.Context, w *coro.World, k lockimpl.Locker, o lockimpl.Options, extends bool) {
+func round(ctx context.Context, w *coro.Runtime, k lockimpl.Locker, o lockimpl.Options, extends bool) {
 	w.Emit(told{kind: history.Acquire})
 	held, err := k.Acquire(ctx, "order", o)
 	w.Emit(told{kind: history.Acquire, end: true, ok: err == nil, until: held.Until.Sub(explore.Epoch)})
@@ -661,7 +661,7 @@ func (o *oracle) ends(s *situation) {
 
 func (o *oracle) obtains(server *redismodel.State, now time.Duration) bool {
 	var got bool
-	c := coro.Start(func(ctx context.Context, w *coro.World) {
+	c := coro.Start(func(ctx context.Context, w *coro.Runtime) {
 		k := o.lock.New(w.Env())
 		for !got {
 			_, err := k.Acquire(ctx, "order", lockimpl.Options{TTL: lease, MaxTries: 1})

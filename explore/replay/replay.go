@@ -41,7 +41,7 @@ type Search struct {
 	// Bounds are those of the search.
 	Bounds reports.Bounds
 	// Start starts the code of a client, whose names are in the book.
-	Start func(who clients.Who, book *names.Book, scripts *coro.Scripts) clients.Execution
+	Start func(who clients.ClientSpec, book *names.Dictionary, scripts *coro.Scripts) clients.Execution
 }
 
 // Drive drives the schedule of a counterexample against real servers, which must be empty. Every
@@ -122,7 +122,7 @@ func lateLine(step int) int { return -1 - step }
 type replayedClient struct {
 	number int
 	code   clients.Execution
-	book   *names.Book
+	book   *names.Dictionary
 	loud   bool // others could notice its last step
 	under  []history.Kind
 	held   []rules.Event // not yet judged
@@ -143,8 +143,8 @@ func (r *replay) open(n int, timed bool) error {
 	r.facts = r.rules.Start()
 	r.scripts = &coro.Scripts{}
 	for i := range n {
-		who := clients.Who{Index: int(clients.RoleOf(r.of.Run, i)), Names: r.naming.Scheme(i)}
-		p := &replayedClient{number: i, book: who.Names.Book(0)}
+		who := clients.ClientSpec{Index: int(clients.RoleOf(r.of.Run, i)), Names: r.naming.Scheme(i)}
+		p := &replayedClient{number: i, book: who.Names.Dictionary(0)}
 		p.code = r.of.Start(who, p.book, r.scripts)
 		r.clients = append(r.clients, p)
 		if err := r.settle(p); err != nil {
@@ -645,9 +645,9 @@ func (r *replay) plain() (variant.Env, func()) {
 }
 
 // plainWorld is the environment of a client that is not stepped; it calls ended with each operation.
-func plainWorld(env variant.Env, book *names.Book, ended func(history.Op)) scenarios.World {
+func plainWorld(env variant.Env, book *names.Dictionary, ended func(history.Op)) scenarios.ClientEnv {
 	numbers := map[string]int64{}
-	return scenarios.World{
+	return scenarios.ClientEnv{
 		Env: env, Index: names.Nobody, Epoch: servers.Epoch,
 		Pause:  func(string) {},
 		Enough: func() bool { return false },

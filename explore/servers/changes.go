@@ -37,14 +37,14 @@ func (s *Servers) Expires(servers uint32, key string) bool {
 // changesOthers reports whether a command may have changed another client's data under a lock's key.
 func (s *Servers) changesOthers(before, after *redismodel.State, client int, expiring []string) bool {
 	return slices.ContainsFunc(s.LockKeys, func(key string) bool {
-		return s.touches(before, after, key, client, slices.Contains(expiring, key))
+		return s.changesOthersAt(before, after, key, client, slices.Contains(expiring, key))
 	})
 }
 
-// touches reports whether a command changed other clients' data under a lock's key, judged by its value; a search also
+// changesOthersAt reports whether a command changed other clients' data under a lock's key, judged by its value; a search also
 // compares how clients fare. In a value that several clients share, such as a wait line, only their own entries count.
 // Setting the expiry counts even if it was the same before: at another time it would have been different.
-func (s *Servers) touches(before, after *redismodel.State, key string, client int, expiry bool) bool {
+func (s *Servers) changesOthersAt(before, after *redismodel.State, key string, client int, expiry bool) bool {
 	if !expiry && !Differ(before, after, key) || s.ownedBy(before, key, client) {
 		return false
 	}

@@ -14,7 +14,7 @@ const maxOrders = 24
 // are at most maxOrders and one.
 func alternatives(reply string, info redismodel.Info) []string {
 	all := []string{reply}
-	for _, l := range info.Loose {
+	for _, l := range info.Unordered {
 		// All orders of a list have one length, so positions stay.
 		header := strings.Index(reply[l.At:], "\r\n") + 2
 		begin := l.At + header
@@ -32,7 +32,7 @@ func alternatives(reply string, info redismodel.Info) []string {
 }
 
 // items returns the items of a list that begins there, and its end.
-func items(reply string, begin int, l redismodel.Loose) (all []string, end int) {
+func items(reply string, begin int, l redismodel.Unordered) (all []string, end int) {
 	end = begin
 	for range l.N {
 		start := end

@@ -314,9 +314,9 @@ func perform(on *redismodel.State, now time.Duration, c Call) (*redismodel.State
 		if info.Unknown != "" {
 			return on, nil, info
 		}
-		for _, l := range info.Loose {
+		for _, l := range info.Unordered {
 			l.At += len(replies)
-			all.Loose = append(all.Loose, l)
+			all.Unordered = append(all.Unordered, l)
 		}
 		on, replies = next, append(replies, reply...)
 		all.Clock = all.Clock || info.Clock

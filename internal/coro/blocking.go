@@ -17,8 +17,8 @@ import (
 // timeout is over. The schedule decides how long the Pause is, so the command can get an element at
 // any moment before its timeout.
 
-// waiting is a command that blocks, such as BLPOP.
-type waiting struct {
+// blockingCommand is a command that blocks, such as BLPOP.
+type blockingCommand struct {
 	args  []any         // its non-blocking form, such as LPOP
 	limit time.Duration // its timeout
 	// answer turns the reply to the non-blocking command, which is not nil, into the reply to the blocking one; ok is false if there
@@ -26,10 +26,10 @@ type waiting struct {
 	answer func(reply any) (text string, ok bool)
 }
 
-// unwaiting returns the non-blocking form of a command. It returns nil for a command that does not
+// nonBlocking returns the non-blocking form of a command. It returns nil for a command that does not
 // block, and for one that blocks on several lists or sorted sets, on entries added after the call
 // ("$"), or without a timeout: the model does not know those.
-func unwaiting(cmd redis.Cmder) *waiting {
+func nonBlocking(cmd redis.Cmder) *blockingCommand {
 	name := cmd.Name()
 	if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax", "xread", "xreadgroup"}, name) {
 		return nil
@@ -40,21 +40,21 @@ func unwaiting(cmd redis.Cmder) *waiting {
 	}
 	same := func(reply any) (string, bool) { return encoded(reply), true }
 	last := len(given) - 1
-	var w waiting
+	var w blockingCommand
 	switch {
 	case (name == "blpop" || name == "brpop") && last == 2:
-		w = waiting{args: []any{name[1:], given[1]}, answer: func(element any) (string, bool) { return encoded([]any{given[1], element}), true }}
+		w = blockingCommand{args: []any{name[1:], given[1]}, answer: func(element any) (string, bool) { return encoded([]any{given[1], element}), true }}
 	case name == "blmove" && last == 5:
-		w = waiting{args: []any{"lmove", given[1], given[2], given[3], given[4]}, answer: same}
+		w = blockingCommand{args: []any{"lmove", given[1], given[2], given[3], given[4]}, answer: same}
 	case name == "brpoplpush" && last == 3:
-		w = waiting{args: []any{"rpoplpush", given[1], given[2]}, answer: same}
+		w = blockingCommand{args: []any{"rpoplpush", given[1], given[2]}, answer: same}
 	case (name == "bzpopmin" || name == "bzpopmax") && last == 2:
-		w = waiting{args: []any{name[1:], given[1]}, answer: func(reply any) (string, bool) {
+		w = blockingCommand{args: []any{name[1:], given[1]}, answer: func(reply any) (string, bool) {
 			member, _ := reply.([]any)
 			return encoded(append([]any{given[1]}, member...)), len(member) > 0
 		}}
 	case name == "xread" || name == "xreadgroup":
-		return unwaitingRead(given, same)
+		return nonBlockingRead(given, same)
 	default:
 		return nil
 	}
@@ -66,9 +66,9 @@ func unwaiting(cmd redis.Cmder) *waiting {
 	return &w
 }
 
-// unwaitingRead is unwaiting for XREAD and XREADGROUP: it takes BLOCK out.
-func unwaitingRead(given []string, same func(any) (string, bool)) *waiting {
-	w := &waiting{answer: same}
+// nonBlockingRead is nonBlocking for XREAD and XREADGROUP: it takes BLOCK out.
+func nonBlockingRead(given []string, same func(any) (string, bool)) *blockingCommand {
+	w := &blockingCommand{answer: same}
 	for i := 0; i < len(given); i++ {
 		switch word := strings.ToLower(given[i]); {
 		case word == "streams":
@@ -115,7 +115,7 @@ func encoded(reply any) string {
 }
 
 // wait carries out a blocking command by its non-blocking form.
-func (h hook) wait(ctx context.Context, cmd redis.Cmder, w *waiting, next redis.ProcessHook) error {
+func (h hook) wait(ctx context.Context, cmd redis.Cmder, w *blockingCommand, next redis.ProcessHook) error {
 	take := func() (text string, ok bool, err error) {
 		at := redis.NewCmd(ctx, w.args...)
 		switch err := h.process(ctx, []redis.Cmder{at}, false, func(ctx context.Context) error { return next(ctx, at) }); {

@@ -36,7 +36,7 @@ func TestUnwaiting(t *testing.T) {
 		{[]any{"blpop", "a", "b", 1}, "", 0, nil, ""},
 		{[]any{"lpop", "list"}, "", 0, nil, ""},
 	} {
-		w := unwaiting(redis.NewCmd(t.Context(), tt.cmd...))
+		w := nonBlocking(redis.NewCmd(t.Context(), tt.cmd...))
 		if w == nil || tt.args == "" {
 			if w != nil || tt.args != "" {
 				t.Errorf("%v is replaced by %v; want %q", tt.cmd, w, tt.args)

@@ -10,7 +10,7 @@ import (
 
 // Program is the code of one client. ctx is never done. When the program returns, the client ends,
 // and the context of functions run by Env.Go is cancelled.
-type Program func(ctx context.Context, w *World)
+type Program func(ctx context.Context, w *Runtime)
 
 // Options configure a client's environment.
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 // could not stop waiting for a thread that blocks.
 type Client struct {
 	options Options
-	world   World
+	world   Runtime
 	ports   []*port
 	threads []*thread
 	current *thread // the one that runs
@@ -85,7 +85,7 @@ func Start(p Program, o Options) *Client {
 		o.Patience = 5 * time.Second
 	}
 	c := &Client{options: o, back: make(chan uint64, 2)}
-	c.world = World{c: c}
+	c.world = Runtime{c: c}
 	c.beside, c.end = context.WithCancel(context.Background())
 	for node := range o.Masters {
 		c.ports = append(c.ports, o.Scripts.take(c, node))

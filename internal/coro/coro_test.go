@@ -37,7 +37,7 @@ func show(r Request) string {
 func BenchmarkStartAndClose(b *testing.B) {
 	s := &Scripts{}
 	for b.Loop() {
-		c := Start(func(context.Context, *World) {}, Options{Masters: 1, Scripts: s})
+		c := Start(func(context.Context, *Runtime) {}, Options{Masters: 1, Scripts: s})
 		c.Resume(0, Observation{})
 		c.Close()
 	}
@@ -46,14 +46,14 @@ func BenchmarkStartAndClose(b *testing.B) {
 func BenchmarkCrash(b *testing.B) {
 	s := &Scripts{}
 	for b.Loop() {
-		c := Start(func(ctx context.Context, w *World) { w.Env().Redis[0].Get(ctx, "k") }, Options{Masters: 1, Scripts: s})
+		c := Start(func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Get(ctx, "k") }, Options{Masters: 1, Scripts: s})
 		c.Resume(0, Observation{})
 		c.Close()
 	}
 }
 
 func BenchmarkCommand(b *testing.B) {
-	c := Start(func(ctx context.Context, w *World) {
+	c := Start(func(ctx context.Context, w *Runtime) {
 		for {
 			w.Env().Redis[0].Get(ctx, "k")
 		}
@@ -69,7 +69,7 @@ func BenchmarkCommand(b *testing.B) {
 }
 
 func BenchmarkClock(b *testing.B) {
-	c := Start(func(ctx context.Context, w *World) {
+	c := Start(func(ctx context.Context, w *Runtime) {
 		for {
 			w.Env().Clock.Now()
 		}
@@ -83,7 +83,7 @@ func BenchmarkClock(b *testing.B) {
 
 func BenchmarkFirstConnection(b *testing.B) {
 	for b.Loop() {
-		c := Start(func(ctx context.Context, w *World) { w.Env().Redis[0].Get(ctx, "k") }, Options{Masters: 1})
+		c := Start(func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Get(ctx, "k") }, Options{Masters: 1})
 		c.Resume(0, Observation{})
 		c.Resume(0, Observation{Reply: "$1\r\n1\r\n"})
 		c.Close()

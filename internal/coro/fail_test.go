@@ -16,7 +16,7 @@ import (
 // TestCrash checks that, after a crash, no request is answered, not even in deferred functions.
 func TestCrash(t *testing.T) {
 	var cleaned []string
-	p := func(ctx context.Context, w *World) {
+	p := func(ctx context.Context, w *Runtime) {
 		env := w.Env()
 		defer func() { cleaned = append(cleaned, "outer") }()
 		defer env.Clock.Now()
@@ -67,7 +67,7 @@ func settled(t *testing.T, before int) {
 }
 
 func TestCloseBeforeAnything(t *testing.T) {
-	c := Start(func(context.Context, *World) { t.Error("ran") }, Options{})
+	c := Start(func(context.Context, *Runtime) { t.Error("ran") }, Options{})
 	c.Close()
 	c.Resume(0, Observation{})
 }
@@ -88,36 +88,36 @@ func TestCrashInTransaction(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	get := func(ctx context.Context, w *World) { w.Env().Redis[0].Get(ctx, "k") }
+	get := func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Get(ctx, "k") }
 	for _, test := range []struct {
 		name, want string
 		p          Program
 		o          Observation
 	}{
-		{"panic", "the program panicked: oh\n\t", func(ctx context.Context, w *World) {
+		{"panic", "the program panicked: oh\n\t", func(ctx context.Context, w *Runtime) {
 			defer w.Env().Redis[0].Del(ctx, "k")
 			get(ctx, w)
 			panic("oh")
 		}, Observation{Reply: "$-1\r\n"}},
-		{"nil pointer", "nil pointer dereference\n\t", func(ctx context.Context, w *World) {
+		{"nil pointer", "nil pointer dereference\n\t", func(ctx context.Context, w *Runtime) {
 			get(ctx, w)
 			var p *Client
 			p.options = Options{}
 		}, Observation{Reply: "$-1\r\n"}},
-		{"exit", "ended its goroutine", func(ctx context.Context, w *World) {
+		{"exit", "ended its goroutine", func(ctx context.Context, w *Runtime) {
 			get(ctx, w)
 			runtime.Goexit()
 		}, Observation{Reply: "$-1\r\n"}},
 		{"too little", "are not 1 replies", get, Observation{Reply: "$5\r\nab\r\n"}},
 		{"too much", "are not 1 replies", get, Observation{Reply: "$-1\r\n:1\r\n"}},
 		{"nothing", "are not 1 replies", get, Observation{}},
-		{"deadlock", "wait for each other", func(ctx context.Context, w *World) {
+		{"deadlock", "wait for each other", func(ctx context.Context, w *Runtime) {
 			get(ctx, w)
 			var join func(context.Context) error
 			join = w.Env().Go(func(ctx context.Context) { _ = join(ctx) })
 			_ = join(ctx)
 		}, Observation{Reply: "$-1\r\n"}},
-		{"subscription", "cannot be parked", func(ctx context.Context, w *World) {
+		{"subscription", "cannot be parked", func(ctx context.Context, w *Runtime) {
 			get(ctx, w)
 			s := w.Env().Redis[0].Subscribe(ctx, "c")
 			defer s.Close()
@@ -142,7 +142,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestWhatCannotBeSent(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		err := w.Env().Redis[0].Set(ctx, "k", struct{}{}, 0).Err()
 		w.Emit(err != nil && strings.Contains(err.Error(), "can't marshal"))
 		w.Emit(w.Env().Redis[0].Get(ctx, "k").Val())
@@ -155,23 +155,23 @@ func TestWhatCannotBeSent(t *testing.T) {
 
 // TestForeignGoroutines checks that goroutines that are not the client's threads are detected, whatever they do.
 func TestForeignGoroutines(t *testing.T) {
-	for name, do := range map[string]func(context.Context, *World){
-		"command":  func(ctx context.Context, w *World) { w.Env().Redis[0].Get(ctx, "k") },
-		"pipeline": func(ctx context.Context, w *World) { _, _ = w.Env().Redis[0].Pipelined(ctx, piped(ctx)) },
-		"now":      func(_ context.Context, w *World) { w.Env().Clock.Now() },
-		"sleep":    func(ctx context.Context, w *World) { _ = w.Env().Clock.Sleep(ctx, time.Second) },
-		"wait":     func(ctx context.Context, w *World) { _ = w.Env().Wait(ctx, "k", time.Second) },
-		"pause":    func(_ context.Context, w *World) { w.Pause("a") },
-		"boundary": func(_ context.Context, w *World) { w.Boundary("a") },
-		"timeout": func(ctx context.Context, w *World) {
+	for name, do := range map[string]func(context.Context, *Runtime){
+		"command":  func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Get(ctx, "k") },
+		"pipeline": func(ctx context.Context, w *Runtime) { _, _ = w.Env().Redis[0].Pipelined(ctx, piped(ctx)) },
+		"now":      func(_ context.Context, w *Runtime) { w.Env().Clock.Now() },
+		"sleep":    func(ctx context.Context, w *Runtime) { _ = w.Env().Clock.Sleep(ctx, time.Second) },
+		"wait":     func(ctx context.Context, w *Runtime) { _ = w.Env().Wait(ctx, "k", time.Second) },
+		"pause":    func(_ context.Context, w *Runtime) { w.Pause("a") },
+		"boundary": func(_ context.Context, w *Runtime) { w.Boundary("a") },
+		"timeout": func(ctx context.Context, w *Runtime) {
 			_, cancel := w.Env().Clock.WithTimeout(ctx, time.Second)
 			cancel()
 		},
-		"go": func(ctx context.Context, w *World) { _ = w.Env().Go(func(context.Context) {})(ctx) },
+		"go": func(ctx context.Context, w *Runtime) { _ = w.Env().Go(func(context.Context) {})(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := runtime.NumGoroutine()
-			c := Start(func(ctx context.Context, w *World) {
+			c := Start(func(ctx context.Context, w *Runtime) {
 				var all sync.WaitGroup
 				for range 3 {
 					all.Go(func() { do(ctx, w) })
@@ -200,7 +200,7 @@ func piped(ctx context.Context) func(redis.Pipeliner) error {
 func TestForeignGoroutineAfterTheEnd(t *testing.T) {
 	shared := &Scripts{}
 	var env func() error
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		env = func() error { return w.Env().Redis[0].Get(ctx, "k").Err() }
 	}, Options{Scripts: shared})
 	c.Close()
@@ -213,7 +213,7 @@ func TestRealWait(t *testing.T) { synctest.Test(t, realWait) }
 
 func realWait(t *testing.T) {
 	forever := make(chan struct{})
-	c := Start(func(ctx context.Context, w *World) {
+	c := Start(func(ctx context.Context, w *Runtime) {
 		w.Env().Go(func(context.Context) { w.Pause("beside") })
 		w.Pause("a")
 		<-forever
@@ -234,7 +234,7 @@ func realWait(t *testing.T) {
 // TestRealWaitInACrash checks that a deferred function that waits for something outside of Env does not hold up a crash.
 func TestRealWaitInACrash(t *testing.T) {
 	forever := make(chan struct{})
-	c := Start(func(_ context.Context, w *World) {
+	c := Start(func(_ context.Context, w *Runtime) {
 		w.Env().Go(func(context.Context) {
 			defer func() { <-forever }()
 			w.Pause("b")
@@ -249,7 +249,7 @@ func TestRealWaitInACrash(t *testing.T) {
 
 func TestContextThatEndsLate(t *testing.T) {
 	for range 50 {
-		c := follow(t, func(ctx context.Context, w *World) {
+		c := follow(t, func(ctx context.Context, w *Runtime) {
 			env := w.Env()
 			stopped, stop := context.WithCancel(ctx)
 			join := env.Go(func(ctx context.Context) {

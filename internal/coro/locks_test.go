@@ -42,7 +42,7 @@ func (s *server) do(command []string) string {
 
 // holds returns a client that acquires the lock, pauses, extends the lease and releases the lock.
 func holds(v lockimpl.Variant) Program {
-	return func(ctx context.Context, w *World) {
+	return func(ctx context.Context, w *Runtime) {
 		lock := v.New(w.Env())
 		l, err := lock.Acquire(ctx, "a", lockimpl.Options{TTL: 3 * time.Second, Wait: time.Second, RetryEvery: 10 * time.Millisecond})
 		if err != nil {
@@ -134,7 +134,7 @@ func TestEveryLock(t *testing.T) {
 func TestRenewalsEndWithTheirClient(t *testing.T) {
 	for _, name := range []string{"watchdog", "watchdog-naive"} {
 		v, _ := lockimpl.Find(name)
-		c := Start(func(ctx context.Context, w *World) {
+		c := Start(func(ctx context.Context, w *Runtime) {
 			_, err := v.New(w.Env()).Acquire(ctx, "a", lockimpl.Options{TTL: 3 * time.Second})
 			w.Emit(err)
 		}, optionsFor(v, nil))

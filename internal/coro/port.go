@@ -86,7 +86,7 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if cmd.Name() == "hello" { // the library's own, on a new connection
 			return h.say(hello, func() error { return next(ctx, cmd) })
 		}
-		if w := unwaiting(cmd); w != nil {
+		if w := nonBlocking(cmd); w != nil {
 			return h.wait(ctx, cmd, w, next)
 		}
 		return h.process(ctx, []redis.Cmder{cmd}, false, func(ctx context.Context) error { return next(ctx, cmd) })

@@ -13,7 +13,7 @@ import (
 
 // keeps returns a client that ends without releasing the lock.
 func keeps(v lockimpl.Variant) Program {
-	return func(ctx context.Context, w *World) {
+	return func(ctx context.Context, w *Runtime) {
 		_, err := v.New(w.Env()).Acquire(ctx, "a", lockimpl.Options{TTL: 3 * time.Second})
 		w.Emit(err)
 		for range 10 {

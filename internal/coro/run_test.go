@@ -72,7 +72,7 @@ func sure(t *testing.T, c *Client) {
 
 // one returns a program of one command. It emits the command's result as a text.
 func one[T any](do func(ctx context.Context, c redis.UniversalClient) (T, error)) Program {
-	return func(ctx context.Context, w *World) {
+	return func(ctx context.Context, w *Runtime) {
 		v, err := do(ctx, w.Env().Redis[0])
 		w.Emit(fmt.Sprintf("%v %v", v, err))
 	}
@@ -188,7 +188,7 @@ func TestPipelineAndTransaction(t *testing.T) {
 		return func() string { return fmt.Sprintf("%v %v %v %v", n.Val(), n.Err(), s.Val(), s.Err()) }
 	}
 	pipelined := func(tx bool) Program {
-		return func(ctx context.Context, w *World) {
+		return func(ctx context.Context, w *Runtime) {
 			run := w.Env().Redis[0].Pipelined
 			if tx {
 				run = w.Env().Redis[0].TxPipelined
@@ -225,7 +225,7 @@ func TestPipelineAndTransaction(t *testing.T) {
 }
 
 // add increments a number by read–modify–write under WATCH, and tries until it succeeds.
-func add(ctx context.Context, w *World) {
+func add(ctx context.Context, w *Runtime) {
 	for {
 		err := w.Env().Redis[0].Watch(ctx, func(tx *redis.Tx) error {
 			n, err := tx.Get(ctx, "n").Int()
@@ -259,7 +259,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestConnectionOfItsOwn(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		own := w.Env().Redis[0].(*redis.Client).Conn()
 		defer own.Close()
 		w.Emit(own.Get(ctx, "a").Val() + own.Get(ctx, "b").Val())
@@ -271,7 +271,7 @@ func TestConnectionOfItsOwn(t *testing.T) {
 }
 
 func TestMastersAreTold(t *testing.T) {
-	c := Start(func(ctx context.Context, w *World) {
+	c := Start(func(ctx context.Context, w *Runtime) {
 		for _, r := range w.Env().Redis {
 			r.Get(ctx, "k")
 		}
@@ -287,7 +287,7 @@ func TestMastersAreTold(t *testing.T) {
 }
 
 func TestNoAnswerIsATimeout(t *testing.T) {
-	follow(t, func(ctx context.Context, w *World) {
+	follow(t, func(ctx context.Context, w *Runtime) {
 		err := w.Env().Redis[0].Get(ctx, "k").Err()
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v is no timeout", err)
@@ -298,7 +298,7 @@ func TestNoAnswerIsATimeout(t *testing.T) {
 // TestScriptsAreLearned checks that a client makes the same requests whether its script was known or not.
 func TestScriptsAreLearned(t *testing.T) {
 	script := redis.NewScript("return redis.call('get', KEYS[1])")
-	p := func(ctx context.Context, w *World) { script.Run(ctx, w.Env().Redis[0], []string{"k"}) }
+	p := func(ctx context.Context, w *Runtime) { script.Run(ctx, w.Env().Redis[0], []string{"k"}) }
 	shared := &Scripts{}
 	if _, known := shared.Text(script.Hash()); known {
 		t.Fatal("the script is known before it was sent")
@@ -309,9 +309,9 @@ func TestScriptsAreLearned(t *testing.T) {
 			t.Errorf("learned %q", text)
 		}
 	}
-	direct := func(ctx context.Context, w *World) { w.Env().Redis[0].Eval(ctx, "return 1", nil, 2) }
+	direct := func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Eval(ctx, "return 1", nil, 2) }
 	follow(t, direct, Options{Scripts: shared}, reply("evalsha "+shared.learn("return 1")+" 0 2", ":1\r\n"))
-	piped := func(ctx context.Context, w *World) {
+	piped := func(ctx context.Context, w *Runtime) {
 		_, _ = w.Env().Redis[0].Pipelined(ctx, func(p redis.Pipeliner) error {
 			p.Eval(ctx, "return 3", nil)
 			p.EvalSha(ctx, "ABC", nil)
@@ -322,7 +322,7 @@ func TestScriptsAreLearned(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		k := w.Env().Clock
 		w.Emit(k.Now().Sub(epoch))
 		w.Emit(k.Sleep(ctx, 2*time.Second))
@@ -339,7 +339,7 @@ func TestClock(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	var deadlines []time.Duration
-	c := Start(func(ctx context.Context, w *World) {
+	c := Start(func(ctx context.Context, w *Runtime) {
 		env := w.Env()
 		outer, cancel := env.Clock.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
@@ -388,7 +388,7 @@ func TestTimeouts(t *testing.T) {
 
 // TestThreads checks that three threads that ask three servers, as in redlock, can be answered in any order.
 func TestThreads(t *testing.T) {
-	all := func(ctx context.Context, w *World) {
+	all := func(ctx context.Context, w *Runtime) {
 		var joins []func(context.Context) error
 		sum := 0
 		for i, r := range w.Env().Redis {
@@ -422,7 +422,7 @@ func TestThreads(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		env := w.Env()
 		short, cancel := env.Clock.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -441,7 +441,7 @@ func TestJoin(t *testing.T) {
 
 // TestCancelledSleepGoesOnByItself checks that a thread whose context another thread cancels goes on without the driver.
 func TestCancelledSleepGoesOnByItself(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		env := w.Env()
 		working, stop := context.WithCancel(ctx)
 		join := env.Go(func(context.Context) {
@@ -461,7 +461,7 @@ func TestCancelledSleepGoesOnByItself(t *testing.T) {
 
 // TestParkedCommandOutlivesItsContext checks that a command that is under way is answered even if its context is cancelled.
 func TestParkedCommandOutlivesItsContext(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		working, stop := context.WithCancel(ctx)
 		w.Env().Go(func(context.Context) { w.Emit(w.Env().Redis[0].Get(working, "k").Val()) })
 		w.Pause("a")
@@ -474,7 +474,7 @@ func TestParkedCommandOutlivesItsContext(t *testing.T) {
 }
 
 func TestBoundaryAndTokens(t *testing.T) {
-	c := follow(t, func(_ context.Context, w *World) {
+	c := follow(t, func(_ context.Context, w *Runtime) {
 		w.Emit(w.Env().Token() + w.Env().Token())
 		w.Boundary(strconv.Itoa(w.Tokens()))
 	}, Options{Token: func(n int) string { return "t" + strconv.Itoa(n) }}, at("boundary 2", 0))
@@ -487,7 +487,7 @@ func TestBoundaryAndTokens(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		env := w.Env()
 		w.Emit(env.Wait(ctx, "k", time.Second))
 		limited, cancel := env.Clock.WithTimeout(ctx, time.Second)

@@ -34,7 +34,7 @@ func TestRequestsAreWhatGoesOnTheWire(t *testing.T) {
 		nilOf[string](), nilOf[int](), nilOf[int64](), nilOf[float64](), nilOf[bool](), nilOf[time.Time](), nilOf[time.Duration](),
 	}
 	args := append([]any{"COMMAND"}, values...)
-	c := Start(func(ctx context.Context, w *World) { w.Env().Redis[0].Do(ctx, args...) }, Options{})
+	c := Start(func(ctx context.Context, w *Runtime) { w.Env().Redis[0].Do(ctx, args...) }, Options{})
 	defer c.Close()
 	c.ports[0].keep = true
 	c.Resume(0, Observation{})
@@ -74,7 +74,7 @@ func TestWhatIsAReply(t *testing.T) {
 }
 
 func TestHooksSeeTheWholeTransaction(t *testing.T) {
-	c := follow(t, func(ctx context.Context, w *World) {
+	c := follow(t, func(ctx context.Context, w *Runtime) {
 		_, _ = w.Env().Redis[0].Pipelined(ctx, func(p redis.Pipeliner) error {
 			p.Do(ctx, "multi")
 			p.Get(ctx, "k")

@@ -11,8 +11,8 @@ import (
 	"oversell/variant"
 )
 
-// World is the environment of a program. It is only for the program's threads.
-type World struct {
+// Runtime is the environment of a program. It is only for the program's threads.
+type Runtime struct {
 	c   *Client
 	env variant.Env
 }
@@ -29,22 +29,22 @@ type World struct {
 // Pending; under a context with a deadline it is a Sleep until that.
 //
 // SQL is nil. A program must not add hooks to the redis clients, and must not close them.
-func (w *World) Env() variant.Env { return w.env }
+func (w *Runtime) Env() variant.Env { return w.env }
 
 // Pause parks as a Pause with this label.
-func (w *World) Pause(label string) { w.stop(Request{Kind: Pause, Label: label}) }
+func (w *Runtime) Pause(label string) { w.stop(Request{Kind: Pause, Label: label}) }
 
 // Boundary parks as a Boundary: memory describes the program's whole memory.
-func (w *World) Boundary(memory string) { w.stop(Request{Kind: Boundary, Label: memory}) }
+func (w *Runtime) Boundary(memory string) { w.stop(Request{Kind: Boundary, Label: memory}) }
 
-func (w *World) stop(r Request) {
+func (w *Runtime) stop(r Request) {
 	if w.c.own() {
 		w.c.park(context.Background(), r, false)
 	}
 }
 
 // Emit passes an event to the driver of the client. It does not park.
-func (w *World) Emit(event any) {
+func (w *Runtime) Emit(event any) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	if !w.c.dead.Load() {
@@ -53,13 +53,13 @@ func (w *World) Emit(event any) {
 }
 
 // Tokens returns how many tokens have been drawn.
-func (w *World) Tokens() int {
+func (w *Runtime) Tokens() int {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	return w.c.tokens
 }
 
-func (w *World) makeEnv() variant.Env {
+func (w *Runtime) makeEnv() variant.Env {
 	env := variant.Env{Clock: ticker{w.c}, Token: w.token, Wait: w.wait, Go: w.spawn, Step: stepper{w.c}}
 	for _, p := range w.c.ports {
 		env.Redis = append(env.Redis, redis.UniversalClient(p.rdb))
@@ -67,7 +67,7 @@ func (w *World) makeEnv() variant.Env {
 	return env
 }
 
-func (w *World) token() string {
+func (w *Runtime) token() string {
 	w.c.mu.Lock()
 	n := w.c.tokens
 	w.c.tokens++
@@ -78,7 +78,7 @@ func (w *World) token() string {
 	return w.c.options.Token(n)
 }
 
-func (w *World) wait(ctx context.Context, _ string, _ time.Duration) error {
+func (w *Runtime) wait(ctx context.Context, _ string, _ time.Duration) error {
 	if !w.c.own() {
 		return ErrAlone
 	}
@@ -89,7 +89,7 @@ func (w *World) wait(ctx context.Context, _ string, _ time.Duration) error {
 	return context.Cause(ctx)
 }
 
-func (w *World) spawn(f func(context.Context)) func(context.Context) error {
+func (w *Runtime) spawn(f func(context.Context)) func(context.Context) error {
 	c := w.c
 	if !c.own() {
 		return func(context.Context) error { return ErrAlone }

@@ -275,8 +275,8 @@ type Error struct {
 // Error implements error: the position and the message.
 func (e *Error) Error() string { return e.At.String() + ": " + e.Say }
 
-// Wrong returns an error at a position.
-func Wrong(at Position, format string, a ...any) error {
+// Errorf returns an error at a position.
+func Errorf(at Position, format string, a ...any) error {
 	return &Error{at, fmt.Sprintf(format, a...)}
 }
 
@@ -312,11 +312,11 @@ func One(text string) (Value, error) {
 		return v, err
 	}
 	if !more {
-		return v, Wrong(r.place, "there is no value: want one")
+		return v, Errorf(r.place, "there is no value: want one")
 	}
 	another, more, err := r.Next()
 	if more {
-		err = Wrong(another.At, "%.40s follows the value %.40s: want one value", another, v)
+		err = Errorf(another.At, "%.40s follows the value %.40s: want one value", another, v)
 	}
 	return v, err
 }
@@ -367,13 +367,13 @@ func (r *Reader) wanted(depth int, what string) (Value, error) {
 		return Value{}, err
 	}
 	if r.at >= len(r.text) {
-		return Value{}, Wrong(at, "the file ends; want %s", what)
+		return Value{}, Errorf(at, "the file ends; want %s", what)
 	}
 	return r.value(depth)
 }
 
 func tooDeep(at Position) error {
-	return Wrong(at, "values are nested more than %d deep", maxDepth)
+	return Errorf(at, "values are nested more than %d deep", maxDepth)
 }
 
 // value reads the value that begins here.
@@ -390,7 +390,7 @@ func (r *Reader) value(depth int) (Value, error) {
 	case '{':
 		return r.sequence(Map, 1, depth)
 	case ')', ']', '}':
-		return Value{}, Wrong(at, "%q closes nothing", string(c))
+		return Value{}, Errorf(at, "%q closes nothing", string(c))
 	case '"':
 		text, err := r.quotation()
 		return Value{Kind: String, Text: text, At: at}, err
@@ -421,7 +421,7 @@ func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
 			return v, err
 		}
 		if r.at >= len(r.text) {
-			return v, Wrong(v.At, "%s is not closed: %s is missing at the end of the file", brackets[kind][0], closing)
+			return v, Errorf(v.At, "%s is not closed: %s is missing at the end of the file", brackets[kind][0], closing)
 		}
 		if r.text[r.at] == closing[0] {
 			break
@@ -435,7 +435,7 @@ func (r *Reader) sequence(kind Kind, n, depth int) (Value, error) {
 	r.skip(1)
 	if kind == Map && len(v.Items)%2 == 1 {
 		last := v.Items[len(v.Items)-1]
-		return v, Wrong(last.At, "the key %s of a map has no value", last)
+		return v, Errorf(last.At, "the key %s of a map has no value", last)
 	}
 	return v, v.once()
 }
@@ -460,7 +460,7 @@ func (r *Reader) quotation() (string, error) {
 			r.escaped(&b)
 		}
 	}
-	return "", Wrong(at, `a string is not closed: " is missing`)
+	return "", Errorf(at, `a string is not closed: " is missing`)
 }
 
 // escaped reads the escape after a backslash, up to its last byte. Unknown escapes are kept as written.
@@ -506,7 +506,7 @@ func (r *Reader) dispatch(depth int) (Value, error) {
 	rest := r.text[r.at:]
 	switch {
 	case len(rest) == 1:
-		return Value{}, Wrong(at, "the file ends behind #")
+		return Value{}, Errorf(at, "the file ends behind #")
 	case rest[1] == '{':
 		return r.sequence(Set, 2, depth)
 	case rest[1] == '"':
@@ -523,7 +523,7 @@ func (r *Reader) dispatch(depth int) (Value, error) {
 	r.skip(1)
 	tag := r.token()
 	if tag == "" {
-		return Value{}, Wrong(at, "# is followed by %q: want a tag, {, or _", first(r.text[r.at:]))
+		return Value{}, Errorf(at, "# is followed by %q: want a tag, {, or _", first(r.text[r.at:]))
 	}
 	v, err := r.wanted(depth+1, "the value of the tag "+tag)
 	if tag[0] == ':' {
@@ -538,7 +538,7 @@ func inNamespace(v Value, namespace string, err error) (Value, error) {
 	case err != nil:
 		return v, err
 	case v.Kind != Map:
-		return v, Wrong(v.At, "the namespace %s is followed by %.40s: want a map", namespace, v)
+		return v, Errorf(v.At, "the namespace %s is followed by %.40s: want a map", namespace, v)
 	}
 	v.Items = slices.Clone(v.Items)
 	for i := 0; i < len(v.Items); i += 2 {
@@ -568,7 +568,7 @@ func (v Value) once() error {
 	for i := 0; i < len(v.Items); i += step {
 		form := v.Items[i].Canon()
 		if seen[form] {
-			return Wrong(v.Items[i].At, what, v.Items[i])
+			return Errorf(v.Items[i].At, what, v.Items[i])
 		}
 		seen[form] = true
 	}
@@ -585,7 +585,7 @@ func first(text string) string {
 func (r *Reader) character() (Value, error) {
 	at := r.place
 	if r.at+1 >= len(r.text) {
-		return Value{}, Wrong(at, `the file ends behind \`)
+		return Value{}, Errorf(at, `the file ends behind \`)
 	}
 	begin := r.at
 	r.skip(1 + len(first(r.text[r.at+1:])))
@@ -610,7 +610,7 @@ func atom(token string, at Position) (Value, error) {
 	case token == "nil":
 		return Value{At: at}, nil
 	case strings.Trim(token, ":") == "":
-		return Value{}, Wrong(at, "a keyword has no name: it is written :name")
+		return Value{}, Errorf(at, "a keyword has no name: it is written :name")
 	case token[0] == ':':
 		return Value{Kind: Keyword, Text: strings.TrimLeft(token, ":"), At: at}, nil
 	}

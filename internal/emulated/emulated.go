@@ -68,7 +68,7 @@ func (s *Server) Env() variant.Env {
 			return clock.Real{}.Sleep(ctx, min(atMost, time.Millisecond))
 		},
 		Go: func(f func(context.Context)) func(context.Context) error {
-			return variant.Beside(s.alive, &s.beside, f)
+			return variant.StartIn(s.alive, &s.beside, f)
 		}}
 }
 

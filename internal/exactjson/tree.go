@@ -5,13 +5,15 @@ import (
 	"fmt"
 )
 
-// Twice is the name of a field that an object has twice.
-type Twice string
+// DuplicateField is the name of a field that an object has twice.
+type DuplicateField string
 
 // Error implements error.
-func (t Twice) Error() string { return fmt.Sprintf("%q is given twice in one object", string(t)) }
+func (t DuplicateField) Error() string {
+	return fmt.Sprintf("%q is given twice in one object", string(t))
+}
 
-// Next reads the next value as package json does into an any. An object that has a field twice is an error, a [Twice]:
+// Next reads the next value as package json does into an any. An object that has a field twice is an error, a [DuplicateField]:
 // it is unclear which one counts.
 func Next(d *json.Decoder) (any, error) {
 	t, err := d.Token()
@@ -36,7 +38,7 @@ func nextObject(d *json.Decoder) (any, error) {
 		}
 		name, _ := t.(string)
 		if _, twice := object[name]; twice {
-			return nil, Twice(name)
+			return nil, DuplicateField(name)
 		}
 		if object[name], err = Next(d); err != nil {
 			return nil, err

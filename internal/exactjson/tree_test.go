@@ -18,7 +18,7 @@ func TestNext(t *testing.T) {
 	if got, err := read(`{"a": [1, "x", null], "b": {}}`); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read as %v, %v; want %v", got, err, want)
 	}
-	var twice Twice
+	var twice DuplicateField
 	if _, err := read(`[{"a": {"b": 1, "b": 1}}]`); !errors.As(err, &twice) || twice != "b" {
 		t.Errorf("a field that is given twice: %v", err)
 	}

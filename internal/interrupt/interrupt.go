@@ -132,8 +132,8 @@ func (e *Ending) Err() error {
 	return e.err
 }
 
-// Line is one client's way to its servers.
-type Line struct {
+// Interceptor is one client's way to its servers.
+type Interceptor struct {
 	mu   sync.Mutex
 	n    int // commands since the last plan; a pipeline is one
 	act  func(nth int) Action
@@ -148,9 +148,9 @@ type Line struct {
 	known     map[string]bool
 }
 
-// On returns env with redis clients whose commands pass through a Line, and the Line.
-func On(env variant.Env) (variant.Env, *Line) {
-	l := &Line{lost: ErrLost, refused: ErrRefused}
+// Intercept returns env with redis clients whose commands pass through a Line, and the Line.
+func Intercept(env variant.Env) (variant.Env, *Interceptor) {
+	l := &Interceptor{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
 	for i, c := range env.Redis {
 		if one, ok := c.(*redis.Client); ok {
@@ -165,14 +165,14 @@ func On(env variant.Env) (variant.Env, *Line) {
 
 // Plan sets the actions on the commands from now on, counted from 1; nil: none. The
 // function may block, which holds the client up before the command.
-func (l *Line) Plan(act func(nth int) Action) {
+func (l *Interceptor) Plan(act func(nth int) Action) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.n, l.act = 0, act
 }
 
 // Arm has the n-th command from now on suffer.
-func (l *Line) Arm(n int, a Action) {
+func (l *Interceptor) Arm(n int, a Action) {
 	l.Plan(func(nth int) Action {
 		if nth == n {
 			return a
@@ -183,7 +183,7 @@ func (l *Line) Arm(n int, a Action) {
 
 // Errors sets the error of a command whose request or answer is lost, and the error with which
 // the server answers a command that it refuses.
-func (l *Line) Errors(lost, refused error) {
+func (l *Interceptor) Errors(lost, refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost, l.refused = lost, refused
@@ -210,7 +210,7 @@ func (o Outage) String() string {
 }
 
 // On starts the outage on a client's line.
-func (o Outage) On(l *Line) {
+func (o Outage) On(l *Interceptor) {
 	l.Errors(o.Answer, o.Answer)
 	l.Plan(func(nth int) Action {
 		if nth == o.Nth || nth > o.Nth && nth < o.Nth+6 && !o.Only {
@@ -222,7 +222,7 @@ func (o Outage) On(l *Line) {
 
 // TakeApart counts each command of a pipeline that is not a transaction: a server may execute
 // commands of other clients between them.
-func (l *Line) TakeApart() {
+func (l *Interceptor) TakeApart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apart = true
@@ -231,35 +231,35 @@ func (l *Line) TakeApart() {
 // ForgetScripts makes the server look to this client as if it had forgotten its scripts: it answers
 // the EVALSHA of each with NOSCRIPT until the client sends it by EVAL or SCRIPT LOAD. Other clients
 // do not notice.
-func (l *Line) ForgetScripts() {
+func (l *Interceptor) ForgetScripts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forgetful, l.known = true, map[string]bool{}
 }
 
 // Command names the last command that was about to be sent.
-func (l *Line) Command() string {
+func (l *Interceptor) Command() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.name
 }
 
 // errors returns what Errors set.
-func (l *Line) errors() (lost, refused error) {
+func (l *Interceptor) errors() (lost, refused error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost, l.refused
 }
 
 // Sent is how many commands were sent since the last plan.
-func (l *Line) Sent() int {
+func (l *Interceptor) Sent() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.n
 }
 
 // Die ends the client: nothing that it does from now on arrives.
-func (l *Line) Die() {
+func (l *Interceptor) Die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
@@ -267,7 +267,7 @@ func (l *Line) Die() {
 
 // DiesAt runs a call of a client that dies at its n-th command, which suffers a. It reports
 // whether the call has so many commands.
-func (l *Line) DiesAt(n int, a Action, call func()) bool {
+func (l *Interceptor) DiesAt(n int, a Action, call func()) bool {
 	l.Plan(func(nth int) Action {
 		switch {
 		case nth < n:
@@ -284,7 +284,7 @@ func (l *Line) DiesAt(n int, a Action, call func()) bool {
 }
 
 // decide counts the next command, or pipeline, and returns the action on it.
-func (l *Line) decide(cmds ...redis.Cmder) Action {
+func (l *Interceptor) decide(cmds ...redis.Cmder) Action {
 	l.mu.Lock()
 	l.n++
 	l.name = ""
@@ -307,7 +307,7 @@ func (l *Line) decide(cmds ...redis.Cmder) Action {
 
 // Stall is a client held up before a command.
 type Stall struct {
-	l      *Line
+	l      *Interceptor
 	resume chan struct{}
 	done   chan struct{}
 	once   sync.Once
@@ -315,12 +315,12 @@ type Stall struct {
 
 // Stalled starts a call and holds it up before its n-th command. It is nil, and the call
 // has returned, if the call has fewer commands.
-func (l *Line) Stalled(ctx context.Context, n int, call func()) *Stall {
+func (l *Interceptor) Stalled(ctx context.Context, n int, call func()) *Stall {
 	return l.StalledBefore(ctx, n, Pass, call)
 }
 
 // StalledBefore is Stalled for a command that suffers a when the client goes on.
-func (l *Line) StalledBefore(ctx context.Context, n int, a Action, call func()) *Stall {
+func (l *Interceptor) StalledBefore(ctx context.Context, n int, a Action, call func()) *Stall {
 	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
 	reached := make(chan struct{})
 	l.Plan(func(nth int) Action {
@@ -352,7 +352,7 @@ func (s *Stall) GoOn() {
 }
 
 // unknown reports whether the command runs a script that the server has forgotten.
-func (l *Line) unknown(cmd redis.Cmder) bool {
+func (l *Interceptor) unknown(cmd redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	args := cmd.Args()
@@ -376,7 +376,7 @@ func (l *Line) unknown(cmd redis.Cmder) bool {
 }
 
 // hook passes commands through a line.
-type hook struct{ l *Line }
+type hook struct{ l *Interceptor }
 
 func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -433,7 +433,7 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 }
 
 // takesApart reports whether the commands of a pipeline count one by one.
-func (l *Line) takesApart(cmds []redis.Cmder) bool {
+func (l *Interceptor) takesApart(cmds []redis.Cmder) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.apart && len(cmds) > 1 && !strings.EqualFold(cmds[0].Name(), "multi")
@@ -465,7 +465,7 @@ func (h hook) oneByOne(ctx context.Context, cmds []redis.Cmder, next redis.Proce
 
 // Slow returns the world of a client that gets each answer later by this time.
 func Slow(env variant.Env, by time.Duration) variant.Env {
-	env, _ = On(env)
+	env, _ = Intercept(env)
 	for _, c := range env.Redis {
 		c.AddHook(slow{by})
 	}

@@ -12,11 +12,11 @@ import (
 	"oversell/variant"
 )
 
-// Writes is a Redis user of one client (ACL, since Redis 6) whose right to write can be taken away. Without the right,
+// User is a Redis user of one client (ACL, since Redis 6) whose right to write can be taken away. Without the right,
 // each command that writes fails, also within a script, where redis.pcall returns the error; commands that read and
 // scripts are executed. The same happens on a replica, and on a master with too few replicas (min-replicas-to-write),
 // but here other clients do not notice.
-type Writes struct {
+type User struct {
 	user    string
 	servers []redis.UniversalClient // that may change users
 	clients []*redis.Client
@@ -25,8 +25,8 @@ type Writes struct {
 // WithUser returns the world of a client that logs in as a user of its own, which may do everything. The error says why
 // there cannot be one: a server has no users, like the emulation, or a client of env is not a *redis.Client. Close ends the
 // user and its clients; a process that is killed before leaves the user on the server.
-func WithUser(ctx context.Context, env variant.Env) (variant.Env, *Writes, error) {
-	w := &Writes{user: "oversell-" + rand.Text(), servers: env.Redis}
+func WithUser(ctx context.Context, env variant.Env) (variant.Env, *User, error) {
+	w := &User{user: "oversell-" + rand.Text(), servers: env.Redis}
 	password := rand.Text()
 	own := make([]redis.UniversalClient, len(env.Redis))
 	for i, c := range env.Redis {
@@ -52,12 +52,12 @@ func WithUser(ctx context.Context, env variant.Env) (variant.Env, *Writes, error
 }
 
 // Refuse takes the right to write away, and Allow returns it.
-func (w *Writes) Refuse(ctx context.Context) error { return w.set(ctx, "-@write") }
+func (w *User) Refuse(ctx context.Context) error { return w.set(ctx, "-@write") }
 
 // Allow ends Refuse.
-func (w *Writes) Allow(ctx context.Context) error { return w.set(ctx, "+@write") }
+func (w *User) Allow(ctx context.Context) error { return w.set(ctx, "+@write") }
 
-func (w *Writes) set(ctx context.Context, right string) error {
+func (w *User) set(ctx context.Context, right string) error {
 	var all []error
 	for _, c := range w.servers {
 		all = append(all, c.Do(ctx, "ACL", "SETUSER", w.user, right).Err())
@@ -66,7 +66,7 @@ func (w *Writes) set(ctx context.Context, right string) error {
 }
 
 // During runs a call without the right to write. The error is that of the server that was to change the right.
-func (w *Writes) During(ctx context.Context, call func()) error {
+func (w *User) During(ctx context.Context, call func()) error {
 	if err := w.Refuse(ctx); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (w *Writes) During(ctx context.Context, call func()) error {
 }
 
 // Close ends the clients, and removes the user.
-func (w *Writes) Close() {
+func (w *User) Close() {
 	for _, c := range w.clients {
 		c.Close()
 	}

@@ -192,14 +192,14 @@ func TestTrial(t *testing.T) {
 		i := slices.IndexFunc(all, func(q Queue) bool { return q.Name == entry })
 		target := open(t, "single")
 		queuetest.Run(t, all[i].Variant, func(t *testing.T) queuetest.Bench {
-			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return opentest.World(t, target, clock.Real{}) }}
+			return queuetest.Bench{Queue: "{" + rand.Text()[:6] + "}mail", Env: func() variant.Env { return opentest.Env(t, target, clock.Real{}) }}
 		})
 	case "sale":
 		all := Sales()
 		i := slices.IndexFunc(all, func(s Sale) bool { return s.Name == entry })
 		target := open(t, "single")
 		stocktest.Run(t, all[i].Variant, func(t *testing.T) stocktest.Bench {
-			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return opentest.World(t, target, clock.Real{}) }}
+			return stocktest.Bench{Product: "{" + rand.Text()[:6] + "}phone", Env: func() variant.Env { return opentest.Env(t, target, clock.Real{}) }}
 		})
 	}
 }

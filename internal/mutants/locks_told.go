@@ -51,7 +51,7 @@ const refusedBefore = "refused before"
 type telling interface {
 	lockimpl.Locker
 	lockimpl.Renewer
-	lockimpl.Loser
+	lockimpl.LossNotifier
 }
 
 // watchdogThat returns the shipped lock that renews, in a wrapper.

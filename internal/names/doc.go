@@ -3,7 +3,7 @@
 //
 // A search runs the same code many times and compares the outputs. That is possible only if each run's own spelling of
 // the names is replaced by one that is the same for all runs, the canonical one. A [Scheme] says what canonical names
-// look like, a [Book] holds the spelling of one run, and [Settle] compares runs that were given different tokens.
+// look like, a [Dictionary] holds the spelling of one run, and [Settle] compares runs that were given different tokens.
 // If they differ in more than the tokens, it finds out why: the program drew a value at random, which is a name from
 // then on, or it does more with a name than pass it on and compare it, or it is not deterministic.
 package names

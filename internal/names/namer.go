@@ -70,7 +70,7 @@ func (n *Namer) Found(text string) (all []Secret) {
 const Nobody = 8
 
 // BookOfNobody has the numbers of all who are not clients.
-func (n *Namer) BookOfNobody() *Book { return n.Scheme(Nobody).Book(0) }
+func (n *Namer) BookOfNobody() *Dictionary { return n.Scheme(Nobody).Dictionary(0) }
 
 // Outsider returns the n-th token of all who are not clients.
 func (n *Namer) Outsider(number int) string {

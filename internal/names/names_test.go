@@ -91,7 +91,7 @@ func TestLowBits(t *testing.T) {
 }
 
 func TestReplies(t *testing.T) {
-	b := Scheme{}.Book(1)
+	b := Scheme{}.Dictionary(1)
 	long := b.Actual("token3.1")
 	reply := "*2\r\n$10\r\n<token3.1>\r\n$-1\r\n:5\r\n+OK\r\n-ERR token3.1\r\n$0\r\n\r\n"
 	want := fmt.Sprintf("*2\r\n$%d\r\n<%s>\r\n$-1\r\n:5\r\n+OK\r\n-ERR %s\r\n$0\r\n\r\n", len(long)+2, long, long)
@@ -110,7 +110,7 @@ func TestReplies(t *testing.T) {
 type program func(token string) []string
 
 func (p program) stand(seed uint64) *Stand {
-	b := Scheme{}.Book(seed)
+	b := Scheme{}.Dictionary(seed)
 	return &Stand{Book: b, Texts: p(b.Token(0))}
 }
 
@@ -161,7 +161,7 @@ func TestSettle(t *testing.T) {
 				if err != nil {
 					break
 				}
-				want := &Stand{Book: Scheme{}.Book(0), Texts: texts}
+				want := &Stand{Book: Scheme{}.Dictionary(0), Texts: texts}
 				if err := Follow(c.says.stand(seed), want, drawn); err != nil {
 					t.Error(err)
 				}
@@ -200,7 +200,7 @@ func TestEndsAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs = max(runs, 12)
-	if err := Follow(says.stand(0), &Stand{Book: Scheme{}.Book(0), Texts: texts}, drawn); err != nil {
+	if err := Follow(says.stand(0), &Stand{Book: Scheme{}.Dictionary(0), Texts: texts}, drawn); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,7 +214,7 @@ func TestFewValues(t *testing.T) {
 			return []string{fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, mathrand.Uint64N(1<<bits))))}
 		})
 		stand := func() *Stand {
-			return &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: says("")}
+			return &Stand{Book: Scheme{Seen: seen}.Dictionary(0), Texts: says("")}
 		}
 		var err error
 		for range 200 {
@@ -235,7 +235,7 @@ func TestComputedValues(t *testing.T) {
 	hash := func(v string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(v))) }
 	stand := func() *Stand {
 		v := fmt.Sprintf("%016x%016x", mathrand.Uint64(), mathrand.Uint64())
-		return &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{"h:" + hash(v), v}}
+		return &Stand{Book: Scheme{Seen: seen}.Dictionary(0), Texts: []string{"h:" + hash(v), v}}
 	}
 	var err error
 	for range 20 {
@@ -243,12 +243,12 @@ func TestComputedValues(t *testing.T) {
 		if _, _, err := Settle([]*Stand{stand(), stand(), stand(), stand()}, 0, func() (*Stand, error) { return stand(), nil }); err != nil && !errors.Is(err, ErrNotOpaque) {
 			t.Fatal(err)
 		}
-		other := Scheme{Seen: seen}.Book(0)
+		other := Scheme{Seen: seen}.Dictionary(0)
 		_ = other.Actual(padded(RandomPrefix, 0, 32)[:6] + "3" + padded(RandomPrefix, 0, 32)[7:])
 		if len(other.shown) == 0 {
 			continue
 		}
-		is := &Stand{Book: Scheme{Seen: seen}.Book(0), Texts: []string{padded(RandomPrefix, 0, width)}}
+		is := &Stand{Book: Scheme{Seen: seen}.Dictionary(0), Texts: []string{padded(RandomPrefix, 0, width)}}
 		err = errors.Join(err, Follow(&Stand{Book: other, Texts: []string{hash(other.shown[0])}}, is, []Value{{is.Texts[0], width}}))
 	}
 	if !errors.Is(err, ErrNotOpaque) || errors.Is(err, ErrChance) {
@@ -277,7 +277,7 @@ func TestNumbers(t *testing.T) {
 			}
 		}
 	}
-	b := Scheme{}.Book(3)
+	b := Scheme{}.Dictionary(3)
 	mine := b.Number(1)
 	if text := strconv.FormatInt(mine, 10); b.Canonical("o:"+text) != "o:"+strconv.FormatInt(OwnNumber(1), 10) || b.Reply(":"+strconv.FormatInt(OwnNumber(1), 10)+"\r\n") != ":"+text+"\r\n" {
 		t.Errorf("%d is not spelled the same everywhere", mine)
@@ -288,7 +288,7 @@ func TestNumbers(t *testing.T) {
 		for client := range MaxClients + 1 {
 			s, before := Scheme{Naming: naming, Client: client}, int64(0)
 			for _, n := range []int64{1, 2, 3, 100, ClientNumber} {
-				is := s.Book(0).Number(n)
+				is := s.Dictionary(0).Number(n)
 				if seen[is] || is <= before || is >= 1<<53 {
 					t.Errorf("naming %d: number %d of client %d is %d", naming, n, client, is)
 				}
@@ -307,7 +307,7 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("7 is %d", got)
 			}
 		}
-		zero, one := Scheme{Naming: naming, Client: 0}.Book(0).Number(1), Scheme{Naming: naming, Client: 1}.Book(0).Number(1)
+		zero, one := Scheme{Naming: naming, Client: 0}.Dictionary(0).Number(1), Scheme{Naming: naming, Client: 1}.Dictionary(0).Number(1)
 		up, down = up || zero < one, down || zero > one
 		same, other = same || zero%60 == one%60, other || zero%2 != one%2 && zero%7 != one%7
 	}

@@ -71,7 +71,7 @@ func otherNumber(seed uint64, name string) string {
 }
 
 // Number returns the n-th number of the run.
-func (b *Book) Number(n int64) int64 {
+func (b *Dictionary) Number(n int64) int64 {
 	if s := b.scheme; s.Naming >= Concrete {
 		return s.concreteNumber(s.Client, n)
 	}
@@ -117,7 +117,7 @@ func (s Scheme) concreteNumber(client int, n int64) int64 {
 }
 
 // CanonicalNumber returns the canonical number by the book's scheme.
-func (b *Book) CanonicalNumber(number int64) int64 { return b.scheme.CanonicalNumber(number) }
+func (b *Dictionary) CanonicalNumber(number int64) int64 { return b.scheme.CanonicalNumber(number) }
 
 // CanonicalNumber returns the canonical name of a concrete number, and other numbers unchanged.
 func (s Scheme) CanonicalNumber(number int64) int64 {

@@ -46,7 +46,7 @@ func (s *Seen) few() error {
 }
 
 // add notes a value that the run of a book has drawn.
-func (s *Seen) add(canonical, actual string, by *Book) {
+func (s *Seen) add(canonical, actual string, by *Dictionary) {
 	if s == nil {
 		return
 	}

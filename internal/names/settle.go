@@ -23,7 +23,7 @@ func (e *spelled) Error() string { return ErrNotOpaque.Error() + ": " + e.err.Er
 func (e *spelled) Unwrap() []error { return []error{ErrNotOpaque, e.err} }
 
 // Spelled returns an ErrNotOpaque with the seed of b, whose spelling of the names made the difference.
-func (b *Book) Spelled(err error) error { return &spelled{b.seed, err} }
+func (b *Dictionary) Spelled(err error) error { return &spelled{b.seed, err} }
 
 // ShownBy is the seed of the spelling in which an ErrNotOpaque showed; ok is false if it is not known.
 func ShownBy(err error) (seed uint64, ok bool) {
@@ -64,7 +64,7 @@ func Taken(texts []string) error {
 
 // Stand is where a run stands: what it says there.
 type Stand struct {
-	Book *Book
+	Book *Dictionary
 	// Shape is the part of the output that cannot hold names.
 	Shape string
 	// Texts are the texts of the output, in the names of the run.
@@ -412,7 +412,7 @@ func Values(texts []string) (all []Value) {
 }
 
 // match reads new values from a text.
-func (b *Book) match(canonical, said string, drawn []Value) bool {
+func (b *Dictionary) match(canonical, said string, drawn []Value) bool {
 	for canonical != "" {
 		at, v := first(canonical, drawn)
 		if !strings.HasPrefix(said, canonical[:at]) {

@@ -6,7 +6,7 @@
 // meets one is inconclusive.
 //
 // Redis does not define the order of some replies (HGETALL, HKEYS, HVALS, SMEMBERS, SINTER, SUNION,
-// SDIFF). Here they are in the order of fields or members, and [Info.Loose] tells which parts of a
+// SDIFF). Here they are in the order of fields or members, and [Info.Unordered] tells which parts of a
 // reply may come in another order. In Redis the order depends on the encoding and, for a small
 // hash, on the order of insertion, which is not part of a state here.
 package redismodel

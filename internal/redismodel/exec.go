@@ -25,12 +25,12 @@ type Info struct {
 	// Hashed are keys of Lua tables whose hashes determined an order that a script saw. With other
 	// keys the order may differ.
 	Hashed []string
-	// Loose are the parts of the reply whose order the server may choose.
-	Loose []Loose
+	// Unordered are the parts of the reply whose order the server may choose.
+	Unordered []Unordered
 }
 
-// Loose is an array without a defined order in a reply.
-type Loose struct {
+// Unordered is an array without a defined order in a reply.
+type Unordered struct {
 	At   int // byte offset of the array in the reply
 	N    int // number of items, which may change places
 	Unit int // number of bulk strings in each item: 2 for HGETALL, otherwise 1

@@ -87,7 +87,7 @@ func (x *exec) unordered(n, unit int) {
 	case x.inScript:
 		x.Unknown("the order of a hash or a set in a script")
 	default:
-		x.info.Loose = append(x.info.Loose, Loose{At: len(x.out), N: n, Unit: unit})
+		x.info.Unordered = append(x.info.Unordered, Unordered{At: len(x.out), N: n, Unit: unit})
 	}
 }
 

@@ -206,15 +206,15 @@ func parseBound(s string) (b bound, ok bool) {
 	return b, rest == "" && !math.IsNaN(f)
 }
 
-// nameBound is one end of a range of names.
-type nameBound struct {
+// lexBound is one end of a range of names.
+type lexBound struct {
 	name string
 	open bool
 	// end is -1 for the bound -, before all names, 1 for +, after all names, and otherwise 0.
 	end int
 }
 
-func parseNameBound(s string) (b nameBound, ok bool) {
+func parseNameBound(s string) (b lexBound, ok bool) {
 	switch {
 	case s == "":
 		return b, false
@@ -225,11 +225,11 @@ func parseNameBound(s string) (b nameBound, ok bool) {
 		}
 		return b, lua.CString(s[1:]) == ""
 	}
-	return nameBound{name: s[1:], open: s[0] == '('}, s[0] == '(' || s[0] == '['
+	return lexBound{name: s[1:], open: s[0] == '('}, s[0] == '(' || s[0] == '['
 }
 
 // compare compares a bound with another, or with a name, as the server does (sdscmplex).
-func (b nameBound) compare(other nameBound) int {
+func (b lexBound) compare(other lexBound) int {
 	return cmp.Or(cmp.Compare(b.end, other.end), cmp.Compare(b.name, other.name))
 }
 
@@ -245,7 +245,7 @@ type span struct {
 	by          int
 	min, max    bound
 	start, end  int64
-	first, last nameBound
+	first, last lexBound
 }
 
 // span reads a range, or replies an error.
@@ -284,10 +284,10 @@ func (s span) in(z zset) (i, j int) {
 		if c > 0 || c == 0 && (s.first.open || s.last.open) {
 			return 0, 0
 		}
-		for i < len(z) && !s.first.before(z[i].name) {
+		for i < len(z) && !s.first.admitsAsMin(z[i].name) {
 			i++
 		}
-		for j = i; j < len(z) && s.last.behind(z[j].name); {
+		for j = i; j < len(z) && s.last.admitsAsMax(z[j].name); {
 			j++
 		}
 		return i, j
@@ -301,15 +301,15 @@ func (s span) in(z zset) (i, j int) {
 	return i, j
 }
 
-// before reports whether name is in the range that starts at b and has no end.
-func (b nameBound) before(name string) bool {
-	c := b.compare(nameBound{name: name})
+// admitsAsMin reports whether name is in the range that starts at b and has no end.
+func (b lexBound) admitsAsMin(name string) bool {
+	c := b.compare(lexBound{name: name})
 	return c < 0 || c == 0 && !b.open
 }
 
-// behind reports whether name is in the range that ends at b and has no start.
-func (b nameBound) behind(name string) bool {
-	c := b.compare(nameBound{name: name})
+// admitsAsMax reports whether name is in the range that ends at b and has no start.
+func (b lexBound) admitsAsMax(name string) bool {
+	c := b.compare(lexBound{name: name})
 	return c > 0 || c == 0 && !b.open
 }
 

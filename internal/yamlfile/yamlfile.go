@@ -46,34 +46,34 @@ func TokenAt(t *token.Token) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// Mistake is an error at a position of a file.
-type Mistake struct {
+// Error is an error at a position of a file.
+type Error struct {
 	At  Position
 	Say string
 	Of  error // its cause, if any
 }
 
 // Unwrap returns the cause.
-func (m *Mistake) Unwrap() error { return m.Of }
+func (m *Error) Unwrap() error { return m.Of }
 
 // Error implements error: the position, if it is known, and the message. The caller adds the file's name.
-func (m *Mistake) Error() string {
+func (m *Error) Error() string {
 	if m.At.Line == 0 {
 		return m.Say
 	}
 	return fmt.Sprintf("%d:%d: %s", m.At.Line, m.At.Column, m.Say)
 }
 
-// Wrong returns a mistake at a position.
-func Wrong(at Position, format string, a ...any) error {
-	return &Mistake{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
+// Errorf returns a mistake at a position.
+func Errorf(at Position, format string, a ...any) error {
+	return &Error{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
 }
 
 // Recover turns a panic of the YAML library, which happens with some texts that are not YAML, into an error. Callers defer
 // it. what is the name for the document in errors, such as "plan".
 func Recover(err *error, what string) {
 	if recover() != nil {
-		*err = Wrong(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
+		*err = Errorf(Position{1, 1}, "the %s is YAML that cannot be read: a tag (!…) or a list without items may be the reason", what)
 	}
 }
 
@@ -84,14 +84,14 @@ func Parse(source []byte, known []string, what, docs string) (ast.Node, error) {
 	switch {
 	case err != nil:
 		err = Positioned(err, known, docs)
-		if m := (*Mistake)(nil); errors.As(err, &m) {
-			err = &Mistake{At: m.At, Say: "this is not YAML: " + m.Say}
+		if m := (*Error)(nil); errors.As(err, &m) {
+			err = &Error{At: m.At, Say: "this is not YAML: " + m.Say}
 		}
 		return nil, err
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.NullType:
-		return nil, Wrong(Position{1, 1}, "the %s is empty: %s says what it may hold", what, docs)
+		return nil, Errorf(Position{1, 1}, "the %s is empty: %s says what it may hold", what, docs)
 	case len(file.Docs) > 1:
-		return nil, Wrong(PositionOf(file.Docs[1].Body), "a second document begins here: a %s is one", what)
+		return nil, Errorf(PositionOf(file.Docs[1].Body), "a second document begins here: a %s is one", what)
 	}
 	return file.Docs[0].Body, nil
 }
@@ -123,7 +123,7 @@ func whole(n ast.Node, t reflect.Type) error {
 	switch v := n.(type) {
 	case *ast.FloatNode:
 		if k := t.Kind(); k >= reflect.Int && k <= reflect.Uint64 {
-			return Wrong(PositionOf(n), "%s stands where %s belongs", shapeOf(n.Type()), kindOf(k))
+			return Errorf(PositionOf(n), "%s stands where %s belongs", shapeOf(n.Type()), kindOf(k))
 		}
 	case *ast.SequenceNode:
 		for _, item := range v.Values {
@@ -162,9 +162,9 @@ func whole(n ast.Node, t reflect.Type) error {
 func plain(n ast.Node, key string, at Position) error {
 	switch v := n.(type) {
 	case *ast.NullNode:
-		return Wrong(at, "%s has no value: give it one, or leave it out", key)
+		return Errorf(at, "%s has no value: give it one, or leave it out", key)
 	case *ast.AliasNode, *ast.AnchorNode:
-		return Wrong(PositionOf(n), "anchors and aliases are not supported here: write the value out")
+		return Errorf(PositionOf(n), "anchors and aliases are not supported here: write the value out")
 	case *ast.SequenceNode:
 		for _, item := range v.Values {
 			if err := plain(item, "an item of "+key, PositionOf(item)); err != nil {
@@ -183,15 +183,15 @@ func plain(n ast.Node, key string, at Position) error {
 	return nil
 }
 
-// Positioned makes an error of the YAML library a [Mistake]: one line, with a place. known are
+// Positioned makes an error of the YAML library an [Error]: one line, with a place. known are
 // the keys that the file may have, and docs the document that explains them.
 func Positioned(err error, known []string, docs string) error {
-	if m := (*Mistake)(nil); errors.As(err, &m) {
+	if m := (*Error)(nil); errors.As(err, &m) {
 		return m
 	}
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		return &Mistake{Say: phrase.OneLine(err.Error())}
+		return &Error{Say: phrase.OneLine(err.Error())}
 	}
 	say := misplaced(err)
 	if say == "" {
@@ -200,7 +200,7 @@ func Positioned(err error, known []string, docs string) error {
 	if m := unknownField.FindStringSubmatch(say); m != nil {
 		say = UnknownKey(m[1], known, docs)
 	}
-	return &Mistake{At: TokenAt(e.GetToken()), Say: say}
+	return &Error{At: TokenAt(e.GetToken()), Say: say}
 }
 
 // misplaced describes a value of the wrong kind, and the kind expected; "" for other errors.

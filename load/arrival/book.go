@@ -131,7 +131,7 @@ func (b *Book) Drop(a Arrival, now time.Duration) {
 	}
 }
 
-// Served reports whether every arrival within the limits of the load was begun, and its step has ended.
+// Served reports whether every arrival within the limits of the load was begun, and its step has ended, or was given up.
 func (b *Book) Served() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

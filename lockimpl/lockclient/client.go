@@ -23,8 +23,8 @@ import (
 	"oversell/wire"
 )
 
-// World is shared by the clients.
-type World struct {
+// Config is shared by the clients.
+type Config struct {
 	// Ctx ends the calls of the clients.
 	Ctx    context.Context
 	Lock   lockimpl.Variant
@@ -58,7 +58,7 @@ type Client struct {
 	// End ends its background work.
 	End context.CancelFunc
 
-	world  World
+	world  Config
 	conns  []redis.UniversalClient
 	beside sync.WaitGroup
 
@@ -77,7 +77,7 @@ type Client struct {
 const CommandTimeout = 3 * time.Second
 
 // New makes a client with a number of its own. It is not connected yet.
-func New(w World, number int) *Client {
+func New(w Config, number int) *Client {
 	c := &Client{world: w, Number: number}
 	c.rand = rand.New(rand.NewPCG(w.Seed, uint64(number)))
 	c.Ctx, c.End = context.WithCancel(context.WithoutCancel(w.Ctx))
@@ -91,7 +91,7 @@ func (c *Client) Connect() error {
 	for node := range w.Server.Nodes() {
 		o := w.Server.Options(node, server.ConnOptions{PoolSize: 4, Timeout: CommandTimeout})
 		l := &Link{}
-		p, err := wire.Listen(w.Ctx, wire.Options{To: o.Addr, Judge: l.judge, Fired: l.happened})
+		p, err := wire.Listen(w.Ctx, wire.Options{To: o.Addr, Decide: l.judge, Fired: l.happened})
 		if err != nil {
 			return err
 		}
@@ -205,15 +205,15 @@ func (c *Client) Note() {
 	c.tokens++
 }
 
-// Asked returns how many tokens were requested.
-func (c *Client) Asked() int {
+// TokensRequested returns how many tokens were requested.
+func (c *Client) TokensRequested() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tokens
 }
 
-// Chance draws a number below n.
-func (c *Client) Chance(n int) int {
+// IntN draws a number below n.
+func (c *Client) IntN(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rand.IntN(n)
@@ -223,7 +223,7 @@ func (c *Client) Chance(n int) int {
 func (c *Client) wait(ctx context.Context, _ string, atMost time.Duration) error {
 	pause := atMost
 	if half := int(atMost / 2); half > 0 {
-		pause -= time.Duration(c.Chance(half))
+		pause -= time.Duration(c.IntN(half))
 	}
 	t := time.NewTimer(pause)
 	defer t.Stop()
@@ -484,11 +484,11 @@ func (u *Ungranted) Error() string {
 // Unwrap returns the last answer.
 func (u *Ungranted) Unwrap() error { return u.Last }
 
-// Standing is a clock that always shows the same time.
-type Standing struct {
+// FixedClock is a clock that always shows the same time.
+type FixedClock struct {
 	clock.Real
 	At time.Time
 }
 
 // Now is always the same.
-func (s Standing) Now() time.Time { return s.At }
+func (s FixedClock) Now() time.Time { return s.At }

@@ -44,7 +44,7 @@ func TestClient(t *testing.T) {
 	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})
 	doubts := 0
 	start := time.Now()
-	w := World{
+	w := Config{
 		Ctx: t.Context(), Server: s, Seed: 1,
 		Lock:    lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return plain{env} }},
 		Lasted:  func() time.Duration { return time.Since(start) },
@@ -57,8 +57,8 @@ func TestClient(t *testing.T) {
 	}
 	c.Again()
 	l, err := c.Take("order", time.Minute, 0)
-	if err != nil || c.Sent() != 1 || c.Hooked.Load() != 1 || c.Asked() != 1 {
-		t.Fatalf("%v, %d commands on the way, %d in the client, %d tokens; want one of each", err, c.Sent(), c.Hooked.Load(), c.Asked())
+	if err != nil || c.Sent() != 1 || c.Hooked.Load() != 1 || c.TokensRequested() != 1 {
+		t.Fatalf("%v, %d commands on the way, %d in the client, %d tokens; want one of each", err, c.Sent(), c.Hooked.Load(), c.TokensRequested())
 	}
 	if left := time.Until(c.Until(l)); left < 50*time.Second {
 		t.Errorf("the lease ends in %v; want a minute", left)
@@ -100,7 +100,7 @@ func (l late) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 // TestTakeOfALockThatIsFree checks that a lock that has been free for long is granted as patiently as one that is free now.
 func TestTakeOfALockThatIsFree(t *testing.T) {
 	calls, start := 0, time.Now()
-	c := New(World{
+	c := New(Config{
 		Ctx: t.Context(), Server: opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"}), Seed: 1,
 		Lock:   lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return late{plain{env}, &calls} }},
 		Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},
@@ -135,7 +135,7 @@ func TestSlowest(t *testing.T) {
 // the machine.
 func TestHangs(t *testing.T) {
 	healthy := time.Minute
-	c := &Client{Number: 1, world: World{Lasted: func() time.Duration { return healthy }}}
+	c := &Client{Number: 1, world: Config{Lasted: func() time.Duration { return healthy }}}
 	for _, wait := range []time.Duration{0, 8 * time.Second} {
 		end := c.begin("Acquire of \"order\"", wait)
 		c.since = c.since.Add(-time.Hour)
@@ -195,7 +195,7 @@ func (l twice) Acquire(ctx context.Context, key string, o lockimpl.Options) (loc
 // TestTransactionsCountOnce checks that a transaction is one command, which is executed or not.
 func TestTransactionsCountOnce(t *testing.T) {
 	start := time.Now()
-	w := World{
+	w := Config{
 		Ctx: t.Context(), Server: opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"}), Seed: 1,
 		Lock:   lockimpl.Variant{New: func(env variant.Env) lockimpl.Locker { return twice{plain{env}} }},
 		Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},

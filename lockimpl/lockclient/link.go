@@ -89,10 +89,10 @@ func (c *Client) Plan(act func(nth int, cmd wire.Command) wire.Action) {
 }
 
 // Arm plans what happens to the n-th command from now on.
-func (c *Client) Arm(n int, verb wire.Verb) { c.Befall(n, wire.Action{Verb: verb}) }
+func (c *Client) Arm(n int, verb wire.Verb) { c.ArmAction(n, wire.Action{Verb: verb}) }
 
-// Befall is Arm for an action with parameters.
-func (c *Client) Befall(n int, a wire.Action) {
+// ArmAction is Arm for an action with parameters.
+func (c *Client) ArmAction(n int, a wire.Action) {
 	c.Plan(func(nth int, _ wire.Command) wire.Action {
 		if nth == n {
 			return a
@@ -101,8 +101,8 @@ func (c *Client) Befall(n int, a wire.Action) {
 	})
 }
 
-// Reaches cuts the client off from all masters but some: commands to the others fail at once.
-func (c *Client) Reaches(master func(int) bool) {
+// CutOffExcept cuts the client off from all masters but some: commands to the others fail at once.
+func (c *Client) CutOffExcept(master func(int) bool) {
 	for i, l := range c.Links {
 		if !master(i) {
 			l.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.DropRequest} }, nil)

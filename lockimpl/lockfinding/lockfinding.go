@@ -45,8 +45,8 @@ func SameLock(format string, args ...any) error {
 	return b
 }
 
-// Untrue reports that a lock does not keep to an interface that it implements.
-func Untrue(iface string, p variant.Property, format string, args ...any) error {
+// BrokenInterface reports that a lock does not keep to an interface that it implements.
+func BrokenInterface(iface string, p variant.Property, format string, args ...any) error {
 	b := breachOf(p, format, args)
 	b.Interface = iface
 	return b

@@ -24,7 +24,7 @@ func TestTold(t *testing.T) {
 	}{
 		{refused, false, "lock mine promises progress, but today: "},
 		{fmt.Errorf("a case: %w", refused), false, "lock mine promises progress, but today: a case: "},
-		{Untrue("lockimpl.Loser", variant.Progress, "it was told"), false, "lock mine implements lockimpl.Loser, but "},
+		{BrokenInterface("lockimpl.LossNotifier", variant.Progress, "it was told"), false, "lock mine implements lockimpl.LossNotifier, but "},
 		{Unjudged("it is a test", nil), true, "inconclusive: "},
 		{Unjudged("it is a test", refused), false, "inconclusive: "},
 		{Unjudged("it is a test", Broken(variant.MutualExclusion, "two hold it")), false, "inconclusive: "},

@@ -22,8 +22,8 @@ import (
 	"oversell/wire"
 )
 
-// World is what a load is put on.
-type World struct {
+// Config is what a load is put on.
+type Config struct {
 	Ctx  context.Context
 	Lock lockimpl.Variant
 	Seed uint64
@@ -69,7 +69,7 @@ func Trouble(lease, lasts time.Duration) Plan {
 
 // Traffic is a load under way.
 type Traffic struct {
-	World
+	Config
 	Plan
 	start time.Time
 
@@ -82,7 +82,7 @@ type Traffic struct {
 }
 
 // New returns a load that is yet to run.
-func New(w World, p Plan) *Traffic { return &Traffic{World: w, Plan: p} }
+func New(w Config, p Plan) *Traffic { return &Traffic{Config: w, Plan: p} }
 
 // Granted is how many grants there were, and the last error of a call.
 func (t *Traffic) Granted() (n int64, last error) {
@@ -134,11 +134,11 @@ func (t *Traffic) drive(c *lockclient.Client, end time.Time) {
 	var old []grant // that are over
 	for time.Now().Before(end) && t.Ctx.Err() == nil && (t.Grants == 0 || t.granted.Load() < t.Grants) {
 		o := lockimpl.Options{TTL: t.Lease, RetryEvery: time.Millisecond}
-		if c.Chance(3) > 0 {
+		if c.IntN(3) > 0 {
 			o.Wait = 2 * t.Lease
 			o.Wait = min(o.Wait, max(time.Until(end), 0))
 		}
-		g, ok, known := t.acquire(c, id, t.Locks[c.Chance(len(t.Locks))], o)
+		g, ok, known := t.acquire(c, id, t.Locks[c.IntN(len(t.Locks))], o)
 		if !known {
 			id = t.ids.Add(1)
 		}
@@ -147,8 +147,8 @@ func (t *Traffic) drive(c *lockclient.Client, end time.Time) {
 			continue
 		}
 		if !t.Troubled {
-			if c.Chance(8) == 0 {
-				t.sleep(time.Duration(c.Chance(200)) * time.Microsecond)
+			if c.IntN(8) == 0 {
+				t.sleep(time.Duration(c.IntN(200)) * time.Microsecond)
 			}
 			if t.release(&g) == history.Unknown {
 				id = t.ids.Add(1)
@@ -167,14 +167,14 @@ func (t *Traffic) drive(c *lockclient.Client, end time.Time) {
 			continue
 		case !clean:
 			id = t.ids.Add(1)
-			if t.Reenters || c.Chance(4) == 0 {
+			if t.Reenters || c.IntN(4) == 0 {
 				c.Again()
 				old = nil
 			}
 		}
-		if old = append(old, g); c.Chance(6) == 0 && !t.Reenters {
-			g := old[c.Chance(len(old))]
-			if g.c == c && c.Chance(2) == 0 && t.Extends {
+		if old = append(old, g); c.IntN(6) == 0 && !t.Reenters {
+			g := old[c.IntN(len(old))]
+			if g.c == c && c.IntN(2) == 0 && t.Extends {
 				t.extend(&g)
 			}
 			t.release(&g)
@@ -187,13 +187,13 @@ func (t *Traffic) drive(c *lockclient.Client, end time.Time) {
 // with it.
 func (t *Traffic) section(g *grant) (clean, dies bool) {
 	c, lease := g.c, t.Lease
-	part := func(from, to int) time.Duration { return lease * time.Duration(from+c.Chance(to-from)) / 100 }
+	part := func(from, to int) time.Duration { return lease * time.Duration(from+c.IntN(to-from)) / 100 }
 	extends := t.Extends
-	switch n := c.Chance(100); {
+	switch n := c.IntN(100); {
 	case n < 45:
-		t.sleep(time.Duration(c.Chance(5000)) * time.Microsecond)
+		t.sleep(time.Duration(c.IntN(5000)) * time.Microsecond)
 	case n < 60 && extends:
-		for range 1 + c.Chance(3) {
+		for range 1 + c.IntN(3) {
 			t.sleep(part(0, 60))
 			if t.extend(g) != history.OK {
 				break
@@ -201,7 +201,7 @@ func (t *Traffic) section(g *grant) (clean, dies bool) {
 		}
 	case n < 70:
 		t.sleep(part(100, 150))
-		if extends && c.Chance(2) == 0 {
+		if extends && c.IntN(2) == 0 {
 			t.extend(g)
 		}
 	case n < 80:
@@ -209,8 +209,8 @@ func (t *Traffic) section(g *grant) (clean, dies bool) {
 		t.sleep(part(100, 160))
 		c.Thaw()
 	case n < 92:
-		t.sleep(time.Until(c.Until(g.l).Add(time.Duration(c.Chance(8000)-4000) * time.Microsecond)))
-		if extends && c.Chance(2) == 0 {
+		t.sleep(time.Until(c.Until(g.l).Add(time.Duration(c.IntN(8000)-4000) * time.Microsecond)))
+		if extends && c.IntN(2) == 0 {
 			t.extend(g)
 			t.sleep(part(0, 30))
 		}
@@ -222,9 +222,9 @@ func (t *Traffic) section(g *grant) (clean, dies bool) {
 
 // trouble delays and loses a part of a client's commands.
 func (t *Traffic) trouble(c *lockclient.Client) func(int, wire.Command) wire.Action {
-	ms := func(n int) time.Duration { return time.Duration(c.Chance(n*1000)) * time.Microsecond }
+	ms := func(n int) time.Duration { return time.Duration(c.IntN(n*1000)) * time.Microsecond }
 	return func(int, wire.Command) wire.Action {
-		switch n := c.Chance(1000); {
+		switch n := c.IntN(1000); {
 		case n < 120:
 			return wire.Action{Verb: wire.Delay, After: ms(6)}
 		case n < 132:

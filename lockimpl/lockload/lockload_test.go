@@ -26,18 +26,18 @@ func sound(t *testing.T) lockimpl.Variant {
 }
 
 // world returns a World whose clients use a sound lock on the emulation until ctx ends.
-func world(t *testing.T, ctx context.Context) World {
+func world(t *testing.T, ctx context.Context) Config {
 	t.Helper()
 	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})
 	start, lock := time.Now(), sound(t)
 	number := make(chan int, 1)
 	number <- 1
-	return World{
+	return Config{
 		Ctx: ctx, Lock: lock, Seed: 1, Extends: true, Tells: true, Promises: []variant.Property{variant.MutualExclusion},
 		Client: func() (*lockclient.Client, error) {
 			n := <-number
 			number <- n + 1
-			c := lockclient.New(lockclient.World{
+			c := lockclient.New(lockclient.Config{
 				Ctx: ctx, Lock: lock, Server: s, Seed: 1,
 				Lasted: func() time.Duration { return time.Since(start) }, Doubted: func(time.Time, time.Duration) {},
 			}, n)

@@ -11,9 +11,9 @@ import (
 
 	"oversell/internal/keyname"
 	"oversell/lockimpl"
-	"oversell/lockimpl/lockcalls"
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
+	"oversell/lockimpl/lockrules"
 	"oversell/variant"
 )
 
@@ -100,7 +100,7 @@ func (r *run) explore(b *bench) error {
 	}
 	r.scriptless = b.releasesLateWithoutScripts()
 	own := b.with(b.name + "-refused")
-	r.refused = lockcalls.OutOfMemory(own.calls())
+	r.refused = lockrules.OutOfMemory(own.calls())
 	own.close()
 	c.Plan(nil)
 	c.Hooked.Store(0)
@@ -120,7 +120,7 @@ func (r *run) explore(b *bench) error {
 		_ = beside.Release(m)
 	}
 	able := &r.able
-	able.draws = c.Asked() > 0
+	able.draws = c.TokensRequested() > 0
 	able.reached = c.Sent() > 0
 	if able.reached {
 		keys, err := keyname.Of(b.ctx, c.Env.Redis[0], b.name)

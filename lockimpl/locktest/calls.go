@@ -1,13 +1,13 @@
 package locktest
 
 import (
-	"oversell/lockimpl/lockcalls"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockrules"
 	"oversell/variant"
 )
 
-// calling makes a rule of cases of package lockcalls.
-func calling(cases []lockcalls.Case) func(*bench) error {
+// calling makes a rule of cases of package lockrules.
+func calling(cases []lockrules.Case) func(*bench) error {
 	return func(b *bench) error {
 		var parts []part
 		for _, c := range cases {
@@ -28,8 +28,8 @@ func (b *bench) falseLoss() variant.Property {
 	return b.property
 }
 
-func (b *bench) calls() lockcalls.Bench {
-	return lockcalls.Bench{
+func (b *bench) calls() lockrules.Bench {
+	return lockrules.Bench{
 		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, Lasted: b.run.lasted, Log: b.run.logf,
 		FalseLoss: b.falseLoss(), Patience: patience,
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {

@@ -13,7 +13,7 @@ type client struct {
 	*lockclient.Client
 	b *bench
 	// line, unless nil, is what its commands by Env.Redis pass first.
-	line *interrupt.Line
+	line *interrupt.Interceptor
 }
 
 // change alters the Env of a client before its Locker is made.
@@ -32,8 +32,8 @@ func drawing(of func(fresh string) string) change {
 	}
 }
 
-// lined is a client of which the suite acts on what it sends by Env.Redis.
-func lined(c *client) { c.Env, c.line = interrupt.On(c.Env) }
+// intercepted is a client of which the suite acts on what it sends by Env.Redis.
+func intercepted(c *client) { c.Env, c.line = interrupt.Intercept(c.Env) }
 
 // forget has the server forget, for this client, the scripts that it was sent.
 func (c *client) forget() {
@@ -45,7 +45,7 @@ func (c *client) forget() {
 // newClient connects a client.
 func (b *bench) newClient(changes ...change) (*client, error) {
 	c := &client{b: b}
-	c.Client = lockclient.New(lockclient.World{
+	c.Client = lockclient.New(lockclient.Config{
 		Ctx: b.ctx, Lock: b.run.lock, Server: b.run.server, Seed: b.run.seed, Lasted: b.run.lasted, Doubted: b.doubted, Panicked: b.failed,
 	}, int(b.run.clients.Add(1)))
 	b.adopt(c)
@@ -56,7 +56,7 @@ func (b *bench) newClient(changes ...change) (*client, error) {
 		ch(c)
 	}
 	if b.forgets {
-		lined(c)
+		intercepted(c)
 	}
 	c.Again()
 	return c, nil

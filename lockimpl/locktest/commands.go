@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"oversell/lockimpl"
-	"oversell/lockimpl/lockcalls"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockrules"
 	"oversell/variant"
 	"oversell/wire"
 )
@@ -100,7 +100,7 @@ func lostAndStalled(b *bench) error {
 }
 
 // tokensRiseBeside holds up an acquire before each of its commands.
-func tokensRiseBeside(b *bench) error { return calling(lockcalls.FencesBeside(b.steps()))(b) }
+func tokensRiseBeside(b *bench) error { return calling(lockrules.FencesBeside(b.steps()))(b) }
 
 func stalledAcquire(b *bench) error {
 	var cases []part
@@ -479,7 +479,7 @@ func (b *bench) extendLost(n int, verb wire.Verb) error {
 // lateRequests has the server execute a command after its client has given up.
 func lateRequests(b *bench) error {
 	const late = 250 * time.Millisecond
-	arrives := func(c *client, n int) { c.Befall(n, wire.Action{Verb: wire.Late, After: late}) }
+	arrives := func(c *client, n int) { c.ArmAction(n, wire.Action{Verb: wire.Late, After: late}) }
 	releases := func(c *client, l lockimpl.Lock, n int) {
 		arrives(c, n)
 		err := c.Release(l)
@@ -546,7 +546,7 @@ func lateRequests(b *bench) error {
 func leaseFromCall(b *bench) error {
 	cases := []part{{"acquire", func(b *bench) error {
 		c := b.practised()
-		c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
+		c.ArmAction(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
 		l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: b.ttl, RetryEvery: pace})
 		c.Plan(nil)
 		if err != nil {
@@ -563,7 +563,7 @@ func leaseFromCall(b *bench) error {
 			if err != nil {
 				return err
 			}
-			c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
+			c.ArmAction(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.ttl * 7 / 10})
 			m, err := c.Extend(l, b.ttl*2)
 			c.Plan(nil)
 			if err == nil {

@@ -318,12 +318,12 @@ func clocksDiffer(b *bench) error {
 			}})
 		}
 	}
-	return b.together(4, append(cases, part{"the end of a lease by a clock that is behind", func(b *bench) error { return b.inMoved(ownClock) }}))
+	return b.together(4, append(cases, part{"the end of a lease by a clock that is behind", func(b *bench) error { return b.onVirtualClock(ownClock) }}))
 }
 
 // ownClock: Until is a time of the holder's clock, which is behind, and not of the server's. Both are far ahead of the real
 // clock, so a lock that reads that one promises nothing here.
-func ownClock(w *moved) error {
+func ownClock(w *virtualBench) error {
 	const behind = time.Hour
 	c := w.client()
 	c.Env.Clock = clock.Shifted{Clock: w.clock, By: -behind}

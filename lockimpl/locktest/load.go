@@ -42,7 +42,7 @@ func (r *run) loadOnce(ctx context.Context, p lockload.Plan, name string) (found
 	judged := slices.DeleteFunc(slices.Clone(r.lock.Promises), func(of variant.Property) bool {
 		return !r.promises(of, p.Faults...) || p.Troubled && (of == variant.Progress || of == variant.FIFO)
 	})
-	t := lockload.New(lockload.World{
+	t := lockload.New(lockload.Config{
 		Ctx: ctx, Lock: r.lock, Seed: r.seed, Promises: judged, Extends: r.able.extends, Tells: r.able.tells, Reenters: r.able.reenters,
 		Client: func() (*lockclient.Client, error) {
 			c, err := b.newClient()

@@ -21,10 +21,10 @@ import (
 	"oversell/wire"
 )
 
-// moved is a bench with the lock on the emulation and a clock that the suite advances: a lease of a day is over at
+// virtualBench is a bench with the lock on the emulation and a clock that the suite advances: a lease of a day is over at
 // once. The clock is far ahead of the real one, to distinguish code that reads the real clock from code that reads
 // Env.Clock.
-type moved struct {
+type virtualBench struct {
 	*bench
 	clock *clock.Virtual
 	own   *realtime.Seen // times of the real clock, which does not move, that the lock seems to have sent
@@ -34,13 +34,13 @@ type moved struct {
 var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 
 // movedWorld opens the emulation for one case of a rule.
-func (b *bench) movedWorld(times *realtime.Seen) (*moved, error) {
+func (b *bench) movedWorld(times *realtime.Seen) (*virtualBench, error) {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second).Add(300 * time.Millisecond))
 	own, err := b.elsewhere(clk)
 	if err != nil {
 		return nil, err
 	}
-	return &moved{bench: own, clock: clk, own: times}, nil
+	return &virtualBench{bench: own, clock: clk, own: times}, nil
 }
 
 // elsewhere returns the bench on an emulation of its own. Its clients read the real clock, unless told otherwise.
@@ -54,7 +54,7 @@ func (b *bench) elsewhere(clk clock.Clock) (*bench, error) {
 	return &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}, nil
 }
 
-func (w *moved) close() { w.bench.leave() }
+func (w *virtualBench) close() { w.bench.leave() }
 
 // leave ends all clients, and the emulation.
 func (b *bench) leave() {
@@ -82,7 +82,7 @@ func (b *bench) alone(cases []part) []part {
 }
 
 // client returns a client in the moved world.
-func (w *moved) client(changes ...change) *client {
+func (w *virtualBench) client(changes ...change) *client {
 	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
 		for _, arg := range cmd.Args {
@@ -94,12 +94,12 @@ func (w *moved) client(changes ...change) *client {
 }
 
 // call runs a call that may sleep by the moved clock, and moves the clock on for it.
-func (w *moved) call(f func()) {
+func (w *virtualBench) call(f func()) {
 	w.callFor(f, 400*time.Millisecond) // a time limit must not pass because the machine is busy
 }
 
 // callFor is call for what sleeps when it has not returned after a while.
-func (w *moved) callFor(f func(), while time.Duration) {
+func (w *virtualBench) callFor(f func(), while time.Duration) {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	for {
@@ -118,7 +118,7 @@ func (w *moved) callFor(f func(), while time.Duration) {
 
 // promised returns the end of a lease by the moved clock, whichever clock the lock reads. It is not later than the
 // promised end.
-func (w *moved) promised(l lockimpl.Lock) time.Time {
+func (w *virtualBench) promised(l lockimpl.Lock) time.Time {
 	if realtime.Of(l.Until) {
 		return w.clock.Now().Add(time.Until(l.Until))
 	}
@@ -126,7 +126,7 @@ func (w *moved) promised(l lockimpl.Lock) time.Time {
 }
 
 // take makes an attempt, and returns the end of the lease by the moved clock.
-func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
+func (w *virtualBench) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { l, err = c.Try(w.name, ttl) })
 	if err == nil {
 		until = w.promised(l)
@@ -135,7 +135,7 @@ func (w *moved) take(c *client, ttl time.Duration) (l lockimpl.Lock, until time.
 }
 
 // extendBy extends a lease.
-func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, until time.Time, err error) {
+func (w *virtualBench) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, until time.Time, err error) {
 	w.call(func() { m, err = w.extend(c, l, ttl) })
 	if err == nil {
 		until = w.promised(m)
@@ -144,10 +144,10 @@ func (w *moved) extendBy(c *client, l lockimpl.Lock, ttl time.Duration) (m locki
 }
 
 // to moves the clock to a time that is not before now.
-func (w *moved) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
+func (w *virtualBench) to(t time.Time) { w.clock.Advance(max(t.Sub(w.clock.Now()), 0)) }
 
 // refused has a client try for the lock: until the end of a lease it must be refused.
-func (w *moved) refused(c *client, until time.Time, what string) error {
+func (w *virtualBench) refused(c *client, until time.Time, what string) error {
 	l, _, err := w.take(c, w.ttl)
 	left := until.Sub(w.clock.Now())
 	switch {
@@ -161,7 +161,7 @@ func (w *moved) refused(c *client, until time.Time, what string) error {
 }
 
 // granted expects that a new client obtains the lock after a lease is over.
-func (w *moved) granted(length time.Duration, what string) error {
+func (w *virtualBench) granted(length time.Duration, what string) error {
 	var err error
 	for range 2 {
 		c := w.client()
@@ -183,7 +183,7 @@ func (w *moved) granted(length time.Duration, what string) error {
 const afterLease = 10 * time.Second
 
 // leaseOf lets a lease run out, and checks repeatedly that it keeps others out.
-func (w *moved) leaseOf(ttl time.Duration, extensions ...leases.Extension) error {
+func (w *virtualBench) leaseOf(ttl time.Duration, extensions ...leases.Extension) error {
 	holder := w.client()
 	what := fmt.Sprintf("a lease of %v", ttl)
 	l, until, err := w.take(holder, ttl)
@@ -226,21 +226,21 @@ func longLeases(b *bench) error {
 		b.run.logf("%s/long leases was not tried: %s", b.property, why)
 		return nil
 	}
-	if err := b.inMovedWorlds(func(w *moved) error { return w.leaseOf(b.ttl) }); err != nil {
+	if err := b.retryOnVirtualClock(func(w *virtualBench) error { return w.leaseOf(b.ttl) }); err != nil {
 		return nil // by the real clock, other rules find out what is wrong with it
 	}
 	var parts []part
 	for i, c := range leases.Long(b.run.able.brief, b.run.able.extends) {
 		parts = append(parts, part{fmt.Sprintf("case %d", i+1), func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.leaseOf(c.TTL, c.Extensions...) })
+			return b.onVirtualClock(func(w *virtualBench) error { return w.leaseOf(c.TTL, c.Extensions...) })
 		}})
 	}
 	return b.together(4, parts)
 }
 
-// inMoved runs one case, and says so if the lock cannot be judged there.
-func (b *bench) inMoved(f func(*moved) error) error {
-	err := b.inMovedWorlds(f)
+// onVirtualClock runs one case, and says so if the lock cannot be judged there.
+func (b *bench) onVirtualClock(f func(*virtualBench) error) error {
+	err := b.retryOnVirtualClock(f)
 	if errors.Is(err, errUnfit) {
 		b.run.logf("%s: not judged: %v", b.property, err)
 		return nil
@@ -248,10 +248,10 @@ func (b *bench) inMoved(f func(*moved) error) error {
 	return err
 }
 
-// inMovedWorlds runs one case, and again if a call met a time limit, as on a busy machine.
-func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
+// retryOnVirtualClock runs one case, and again if a call met a time limit, as on a busy machine.
+func (b *bench) retryOnVirtualClock(f func(*virtualBench) error) (err error) {
 	for range 3 {
-		err = b.inMovedWorld(f)
+		err = b.onceOnVirtualClock(f)
 		if !errors.Is(err, errUnfit) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) || b.ctx.Err() != nil {
 			break
 		}
@@ -259,8 +259,8 @@ func (b *bench) inMovedWorlds(f func(*moved) error) (err error) {
 	return err
 }
 
-// inMovedWorld runs one case. A lock that mixes two clocks is not judged.
-func (b *bench) inMovedWorld(f func(*moved) error) error {
+// onceOnVirtualClock runs one case. A lock that mixes two clocks is not judged.
+func (b *bench) onceOnVirtualClock(f func(*virtualBench) error) error {
 	at, err := realtime.Confirmed(func(times *realtime.Seen) error {
 		w, err := b.movedWorld(times)
 		if err != nil {
@@ -308,13 +308,13 @@ func lateAfterQuiet(b *bench) error {
 	}
 	for _, quiet := range quiets {
 		cases = append(cases, part{fmt.Sprintf("after %v", quiet), func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.lateAfter(quiet) })
+			return b.onVirtualClock(func(w *virtualBench) error { return w.lateAfter(quiet) })
 		}})
 	}
 	return b.together(3, cases)
 }
 
-func (w *moved) lateAfter(quiet time.Duration) error {
+func (w *virtualBench) lateAfter(quiet time.Duration) error {
 	const grants = 3
 	earlier, stranger := w.client(), w.client()
 	var old []lockimpl.Lock
@@ -352,7 +352,7 @@ func (w *moved) lateAfter(quiet time.Duration) error {
 
 // tokensLater lets hours, days and more pass between two grants.
 func tokensLater(b *bench) error {
-	return b.inMoved(func(w *moved) error {
+	return b.onVirtualClock(func(w *virtualBench) error {
 		last := int64(0)
 		for _, later := range []time.Duration{0, 2 * time.Minute, 2 * time.Hour, 26 * time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour} {
 			w.clock.Advance(later)
@@ -371,7 +371,7 @@ func tokensLater(b *bench) error {
 // oldCounters gives tokens of a lock that is old: its counter, a number in the servers that rises with each grant,
 // is set to one that is about to get longer, or too large for some type.
 func oldCounters(b *bench) error {
-	return b.inMoved(func(w *moved) error {
+	return b.onVirtualClock(func(w *virtualBench) error {
 		if _, err := w.token(w.client(), false); err != nil {
 			return err
 		}
@@ -414,7 +414,7 @@ func oldCounters(b *bench) error {
 }
 
 // token acquires the lock, releases it, and returns the token of the grant. If refused is set, another client asks for it in between.
-func (w *moved) token(c *client, refused bool) (int64, error) {
+func (w *virtualBench) token(c *client, refused bool) (int64, error) {
 	defer c.Close()
 	l, _, err := w.take(c, w.ttl)
 	if err != nil {
@@ -434,7 +434,7 @@ func (w *moved) token(c *client, refused bool) (int64, error) {
 }
 
 // numbers are all numbers that the servers hold.
-func (w *moved) numbers() (map[place]int64, error) {
+func (w *virtualBench) numbers() (map[place]int64, error) {
 	all := map[place]int64{}
 	err := w.each(func(node int, rdb redis.UniversalClient) error {
 		found, err := keyname.Numbers(w.ctx, rdb)
@@ -453,7 +453,7 @@ type place struct {
 }
 
 // set replaces numbers.
-func (w *moved) set(numbers map[place]int64) error {
+func (w *virtualBench) set(numbers map[place]int64) error {
 	return w.each(func(node int, rdb redis.UniversalClient) (err error) {
 		for p, n := range numbers {
 			if p.node == node {
@@ -465,7 +465,7 @@ func (w *moved) set(numbers map[place]int64) error {
 }
 
 // each runs f for each server.
-func (w *moved) each(f func(node int, rdb redis.UniversalClient) error) (err error) {
+func (w *virtualBench) each(f func(node int, rdb redis.UniversalClient) error) (err error) {
 	for node, rdb := range w.run.server.Clients(server.ConnOptions{}) {
 		err = errors.Join(err, f(node, rdb), rdb.Close())
 	}
@@ -473,7 +473,7 @@ func (w *moved) each(f func(node int, rdb redis.UniversalClient) error) (err err
 }
 
 // counters are the numbers that rise a little with each of a few grants: nothing else does on a clock that stands still.
-func (w *moved) counters() (map[place]int64, error) {
+func (w *virtualBench) counters() (map[place]int64, error) {
 	before, err := w.numbers()
 	for range 3 {
 		if err != nil {

@@ -39,17 +39,17 @@ func twoLengths(b *bench) error {
 			by := map[bool]string{true: "the same client", false: "another client"}[same]
 			what := fmt.Sprintf("after a lease of %v of another name, taken by %s, had %s", short, by, end)
 			cases = append(cases, part{by + ", " + end, func(b *bench) error {
-				return b.inMoved(func(w *moved) error { return w.besideShort(same, end, short, length, what) })
+				return b.onVirtualClock(func(w *virtualBench) error { return w.besideShort(same, end, short, length, what) })
 			}})
 		}
 	}
 	return b.together(2, append(cases, part{"the same before a separator", func(b *bench) error {
-		return b.inMoved(func(w *moved) error { return w.besideNamesake(short, length) })
+		return b.onVirtualClock(func(w *virtualBench) error { return w.besideNamesake(short, length) })
 	}}))
 }
 
 // besideNamesake lets short leases end next to long ones whose names differ only behind a separator.
-func (w *moved) besideNamesake(short, length time.Duration) error {
+func (w *virtualBench) besideNamesake(short, length time.Duration) error {
 	var ends []time.Time
 	base := w.name
 	for i, ttl := range []time.Duration{length, short} {
@@ -74,7 +74,7 @@ func (w *moved) besideNamesake(short, length time.Duration) error {
 
 // besideShort takes a long lease, and then a short one of another name, and expects that others are kept out when the short
 // one is over.
-func (w *moved) besideShort(same bool, end string, short, length time.Duration, what string) error {
+func (w *virtualBench) besideShort(same bool, end string, short, length time.Duration, what string) error {
 	long := w.client()
 	_, until, err := w.take(long, length)
 	if err != nil {

@@ -40,24 +40,24 @@ func timePasses(b *bench) error {
 	var cases []part
 	for _, p := range passages(b.run.server.Nodes(), lease) {
 		cases = append(cases, part{"acquire", func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.slowly(p, false) })
+			return b.onVirtualClock(func(w *virtualBench) error { return w.slowly(p, false) })
 		}})
 		if b.run.able.extends {
 			cases = append(cases, part{"extend", func(b *bench) error {
-				return b.inMoved(func(w *moved) error { return w.slowly(p, true) })
+				return b.onVirtualClock(func(w *virtualBench) error { return w.slowly(p, true) })
 			}})
 		}
 	}
 	if b.run.server.Nodes() == 1 {
 		for n := 1; n <= 2; n++ {
 			cases = append(cases, part{fmt.Sprintf("an acquire without an answer to command %d, and the next", n), func(b *bench) error {
-				return b.inMoved(func(w *moved) error { return w.askedAgain(n, lease) })
+				return b.onVirtualClock(func(w *virtualBench) error { return w.askedAgain(n, lease) })
 			}})
 		}
 	}
 	if b.run.server.Nodes() > 2 {
 		cases = append(cases, part{"acquire in two attempts", func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.piecemeal(lease) })
+			return b.onVirtualClock(func(w *virtualBench) error { return w.piecemeal(lease) })
 		}})
 	}
 	return b.together(3, cases)
@@ -65,7 +65,7 @@ func timePasses(b *bench) error {
 
 // askedAgain makes an acquire that ends without the answer to a command, and after a time another one by the same
 // client. The lease of the first ends first.
-func (w *moved) askedAgain(n int, lease time.Duration) error {
+func (w *virtualBench) askedAgain(n int, lease time.Duration) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
 		w.call(func() { _ = c.Release(l) })
@@ -93,7 +93,7 @@ func (w *moved) askedAgain(n int, lease time.Duration) error {
 
 // piecemeal makes an acquire with a first attempt that reaches a minority of the masters, and a second, later
 // one that reaches one more: the keys of the first attempt expire before the others.
-func (w *moved) piecemeal(lease time.Duration) error {
+func (w *virtualBench) piecemeal(lease time.Duration) error {
 	c := w.client()
 	minority := (len(c.Links) - 1) / 2
 	var once sync.Once
@@ -142,7 +142,7 @@ func passages(masters int, lease time.Duration) (all []passage) {
 }
 
 // slowly makes an acquire or an extend during which time passes. The promised lease must keep others out.
-func (w *moved) slowly(p passage, extends bool) error {
+func (w *virtualBench) slowly(p passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
 		w.call(func() { _ = c.Release(l) })
@@ -179,7 +179,7 @@ func (w *moved) slowly(p passage, extends bool) error {
 }
 
 // pass has time pass at a command, and reports whether it did.
-func (w *moved) pass(c *client, p passage) (passed func() bool) {
+func (w *virtualBench) pass(c *client, p passage) (passed func() bool) {
 	var once sync.Once
 	did := false
 	pass := func() { once.Do(func() { did = true; w.clock.Advance(p.passes) }) }
@@ -205,7 +205,7 @@ func someMasters(b *bench) error {
 		reach := func(master int) bool { return (master-first+nodes)%nodes < minority }
 		cases = append(cases, part{"acquire", func(b *bench) error {
 			c := b.practised()
-			c.Reaches(reach)
+			c.CutOffExcept(reach)
 			l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
 			if err != nil {
 				return nil
@@ -218,7 +218,7 @@ func someMasters(b *bench) error {
 				if err != nil {
 					return err
 				}
-				c.Reaches(reach)
+				c.CutOffExcept(reach)
 				if m, err := c.Extend(l, 3*b.ttl); err == nil {
 					l = m
 				}
@@ -245,7 +245,7 @@ func renewalsSuffer(b *bench) error {
 			if err != nil {
 				return err
 			}
-			c.Reaches(func(int) bool { return false })
+			c.CutOffExcept(func(int) bool { return false })
 			_, _, err = b.next(c, l, 2*b.ttl, b.ttl, "with renewals that fail")
 			return err
 		}},
@@ -259,7 +259,7 @@ func (b *bench) renewedLate(by time.Duration) error {
 		return err
 	}
 	first := c.Until(l)
-	c.Befall(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by})
+	c.ArmAction(1, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: by})
 	for end := first.Add(b.ttl); time.Now().Before(end) && !c.Until(l).After(first); {
 		b.sleep(time.Millisecond)
 	}
@@ -274,7 +274,7 @@ func (b *bench) renewedLate(by time.Duration) error {
 func grantsAtOneTime(b *bench) error {
 	late := func(act string) func(*bench) error {
 		return func(b *bench) error {
-			at := func(c *client) { c.Env.Clock = lockclient.Standing{At: time.Now()} }
+			at := func(c *client) { c.Env.Clock = lockclient.FixedClock{At: time.Now()} }
 			owner := b.client(at)
 			clock := owner.Env.Clock
 			owner.Practise(b.name, b.ttl, false)

@@ -76,7 +76,7 @@ func waiterGetsIt(b *bench) error {
 			m, err := waiter.TakeWithin(b.name, long, patience+limit)
 			got <- answer{m, err}
 		}()
-		b.sleep(time.Duration(holder.Chance(1+i*100)) * time.Microsecond)
+		b.sleep(time.Duration(holder.IntN(1+i*100)) * time.Microsecond)
 		if err := b.givesBack(holder, l, "while another client waited"); err != nil {
 			return err
 		}
@@ -404,7 +404,7 @@ func newServer(b *bench) error {
 // call of the client.
 func forgottenScripts(b *bench) error {
 	const attempts = 5
-	return b.inMoved(func(w *moved) error {
+	return b.onVirtualClock(func(w *virtualBench) error {
 		clients := []*client{w.client(), w.client()}
 		for _, c := range clients {
 			l, _, err := w.take(c, long)

@@ -18,14 +18,14 @@ func serverRefuses(b *bench) error {
 	var cases []part
 	for _, r := range interrupt.Refusals {
 		cases = append(cases, part{"the server answered that " + r.What, func(b *bench) error {
-			return b.inMoved(func(w *moved) error { return w.refusing(r.Err) })
+			return b.onVirtualClock(func(w *virtualBench) error { return w.refusing(r.Err) })
 		}})
 	}
 	return b.together(4, cases)
 }
 
 // during runs a call of a client, and tells whether a command was refused.
-func (w *moved) during(o interrupt.Outage, c *client, call func()) bool {
+func (w *virtualBench) during(o interrupt.Outage, c *client, call func()) bool {
 	o.On(c.line)
 	w.callFor(call, 20*time.Millisecond)
 	sent := c.line.Sent()
@@ -33,13 +33,13 @@ func (w *moved) during(o interrupt.Outage, c *client, call func()) bool {
 	return sent >= o.Nth
 }
 
-func (w *moved) refusing(answer error) error {
+func (w *virtualBench) refusing(answer error) error {
 	base := w.name
 	refusals := interrupt.Outages(answer)
 	if w.run.server.Nodes() > 1 {
 		refusals = refusals[:1] // what one of several masters answers says less
 	}
-	holder, asker, stranger := w.client(lined), w.client(lined), w.client()
+	holder, asker, stranger := w.client(intercepted), w.client(intercepted), w.client()
 	for i, r := range refusals {
 		w.name = fmt.Sprintf("%s-held-%d", base, i)
 		if err := w.refusesOthers(r, holder, asker, stranger); err != nil {
@@ -63,7 +63,7 @@ func (w *moved) refusing(answer error) error {
 }
 
 // refusesOthers is about an acquire of a held lock, and its release.
-func (w *moved) refusesOthers(r interrupt.Outage, holder, asker, stranger *client) error {
+func (w *virtualBench) refusesOthers(r interrupt.Outage, holder, asker, stranger *client) error {
 	l, until, err := w.take(holder, time.Hour)
 	if err != nil {
 		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
@@ -97,8 +97,8 @@ func (w *moved) refusesOthers(r interrupt.Outage, holder, asker, stranger *clien
 }
 
 // refusesLease is about an acquire of a free lock. If it is granted, there is a lease, and it ends.
-func (w *moved) refusesLease(r interrupt.Outage, stranger *client) error {
-	asker := w.client(lined) // that dies, if it is granted the lock
+func (w *virtualBench) refusesLease(r interrupt.Outage, stranger *client) error {
+	asker := w.client(intercepted) // that dies, if it is granted the lock
 	var l lockimpl.Lock
 	var err error
 	refused := w.during(r, asker, func() {
@@ -121,7 +121,7 @@ func (w *moved) refusesLease(r interrupt.Outage, stranger *client) error {
 }
 
 // refusesExtend is about an extend. If it is answered with success, the lease lasts for as long.
-func (w *moved) refusesExtend(r interrupt.Outage, holder, stranger *client) error {
+func (w *virtualBench) refusesExtend(r interrupt.Outage, holder, stranger *client) error {
 	l, _, err := w.take(holder, 20*time.Second)
 	if err != nil {
 		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)

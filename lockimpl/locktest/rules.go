@@ -3,7 +3,7 @@ package locktest
 import (
 	"cmp"
 
-	"oversell/lockimpl/lockcalls"
+	"oversell/lockimpl/lockrules"
 	"oversell/variant"
 )
 
@@ -31,15 +31,15 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "the lease counts from the call", reached, leaseFromCall},
 	{variant.MutualExclusion, overrun, "the lease of a lock that was waited for", canWait, leaseAfterWait},
 	{variant.MutualExclusion, nil, "a lock that renews keeps others out while its holder lives", renews, renewalKeepsOut},
-	{variant.MutualExclusion, nil, "a lock that renews goes on, whatever else its client does", renews, calling(lockcalls.Renewals)},
-	{variant.MutualExclusion, noAnswer, "a lock that renews goes on after an answer was lost", silent, calling(lockcalls.LostRenewal)},
-	{variant.MutualExclusion, frozen, "a lock that renews goes on after its client has lost one", renewsOnWire, calling(lockcalls.Losses)},
+	{variant.MutualExclusion, nil, "a lock that renews goes on, whatever else its client does", renews, calling(lockrules.Renewals)},
+	{variant.MutualExclusion, noAnswer, "a lock that renews goes on after an answer was lost", silent, calling(lockrules.LostRenewal)},
+	{variant.MutualExclusion, frozen, "a lock that renews goes on after its client has lost one", renewsOnWire, calling(lockrules.Losses)},
 	{variant.MutualExclusion, overrun, "long leases", nil, longLeases},
 	{variant.MutualExclusion, nil, "a long lease beside a short one of another name", nil, twoLengths},
 	{variant.MutualExclusion, nil, "a holder that asks again", nil, asksAgain},
-	{variant.MutualExclusion, nil, "a holder that asks again late, or for another lease", nil, calling(lockcalls.AsksAgain)},
-	{variant.MutualExclusion, overrun, "a holder that is held up as it asks again", reached, calling(lockcalls.HeldUpAgain)},
-	{variant.MutualExclusion, crash, "a holder extends or releases one of two grants", reenters, calling(lockcalls.Twice)},
+	{variant.MutualExclusion, nil, "a holder that asks again late, or for another lease", nil, calling(lockrules.AsksAgain)},
+	{variant.MutualExclusion, overrun, "a holder that is held up as it asks again", reached, calling(lockrules.HeldUpAgain)},
+	{variant.MutualExclusion, crash, "a holder extends or releases one of two grants", reenters, calling(lockrules.Twice)},
 	{variant.MutualExclusion, skew, "clients' clocks may differ", nil, clocksDiffer},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
@@ -47,9 +47,9 @@ var rules = []rule{
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
-	{variant.MutualExclusion, nil, "a client that may not write", nil, calling(lockcalls.WritesFail)},
-	{variant.MutualExclusion, nil, "a server that answers every command of a call with an error", nil, calling(lockcalls.ServerFails)},
-	{variant.MutualExclusion, nil, "calls with a context that is over", nil, calling(lockcalls.ContextOver)},
+	{variant.MutualExclusion, nil, "a client that may not write", nil, calling(lockrules.WritesFail)},
+	{variant.MutualExclusion, nil, "a server that answers every command of a call with an error", nil, calling(lockrules.ServerFails)},
+	{variant.MutualExclusion, nil, "calls with a context that is over", nil, calling(lockrules.ContextOver)},
 	{variant.MutualExclusion, lost, "masters that do not answer", several, someMasters},
 	{variant.MutualExclusion, frozen, "a renewal that is answered late, or fails", renewed, renewalsSuffer},
 	{variant.MutualExclusion, frozen, "a holder is told when its lock is lost", loses, lossIsTold},
@@ -68,8 +68,8 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, frozen, "a holder cut off from the server until another has the lock", reached, frozenHolder},
 	{variant.OwnerOnlyRelease, lost, "a request that arrives late", reached, lateRequests},
 	{variant.Progress, nil, "a released lock can be taken", nil, releasedCanBeTaken},
-	{variant.Progress, nil, "a lock is released inside a later lease than its first", nil, calling(lockcalls.Longer)},
-	{variant.Progress, lost, "a minority of the masters is dead", several, calling(lockcalls.DeadMasters)},
+	{variant.Progress, nil, "a lock is released inside a later lease than its first", nil, calling(lockrules.Longer)},
+	{variant.Progress, lost, "a minority of the masters is dead", several, calling(lockrules.DeadMasters)},
 	{variant.Progress, nil, "a waiter gets the lock when it is released", nil, waiterGetsIt},
 	{variant.Progress, nil, "a waiter looks again as often as it was told", canWait, looksAgain},
 	{variant.Progress, nil, "a free lock that several wait for", nil, severalWait},
@@ -80,16 +80,16 @@ var rules = []rule{
 	{variant.Progress, restart, "a server that forgets its scripts", hashes, forgottenScripts},
 	{variant.Progress, crash, "a client that dies between two commands on a server that knows no scripts", hashes, scriptless(diesBetween)},
 	{variant.Progress, crash, "waiters that die", nil, waitersDie},
-	{variant.Progress, crash, "of several waiters, the one that gets the lock dies", canWait, calling(lockcalls.WinnerDies)},
-	{variant.Progress, crash, "a cancelled wait holds nothing", nil, calling(lockcalls.CancelledWait)}, // the request under way is like the request of a client that dies
-	{variant.Progress, crash, "a client that stops waiting as the lock is released", reached, calling(lockcalls.GivesUp)},
-	{variant.Progress, unheard, "a context that ends within an acquire", nil, calling(lockcalls.EndsInside)},
-	{variant.Progress, unheard, "a release whose connection fails, and that is repeated", reached, calling(lockcalls.ConnectionFails)},
-	{variant.Progress, restart, "a server that forgets its scripts, and every call", hashes, calling(lockcalls.ScriptsForgotten)},
+	{variant.Progress, crash, "of several waiters, the one that gets the lock dies", canWait, calling(lockrules.WinnerDies)},
+	{variant.Progress, crash, "a cancelled wait holds nothing", nil, calling(lockrules.CancelledWait)}, // the request under way is like the request of a client that dies
+	{variant.Progress, crash, "a client that stops waiting as the lock is released", reached, calling(lockrules.GivesUp)},
+	{variant.Progress, unheard, "a context that ends within an acquire", nil, calling(lockrules.EndsInside)},
+	{variant.Progress, unheard, "a release whose connection fails, and that is repeated", reached, calling(lockrules.ConnectionFails)},
+	{variant.Progress, restart, "a server that forgets its scripts, and every call", hashes, calling(lockrules.ScriptsForgotten)},
 	{variant.Progress, skew, "a client with a wrong clock that dies", nil, deadWithWrongClock},
 	{variant.Progress, nil, "names are independent", nil, namesAreIndependent},
 	{variant.Fencing, overrun, "tokens rise", nil, tokensRise},
-	{variant.Fencing, nil, "tokens of grants in quick succession", nil, calling(lockcalls.QuickFences)},
+	{variant.Fencing, nil, "tokens of grants in quick succession", nil, calling(lockrules.QuickFences)},
 	{variant.Fencing, skew, "tokens rise though clocks differ", nil, tokensRiseAcrossClocks},
 	{variant.Fencing, nil, "tokens rise though a client is held up in its acquire", reached, tokensRiseBeside},
 	{variant.Fencing, nil, "tokens of a lock that is old", nil, oldCounters},

@@ -20,7 +20,7 @@ func lossIsTold(b *bench) error {
 
 // lost returns the channel that the lock closes when l is lost, or nil.
 func (c *client) lost(l lockimpl.Lock) <-chan struct{} {
-	if loser, tells := c.Locker.(lockimpl.Loser); tells {
+	if loser, tells := c.Locker.(lockimpl.LossNotifier); tells {
 		return loser.Lost(l)
 	}
 	return nil
@@ -39,7 +39,7 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	select {
 	case <-lost:
-		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
+		return lockfinding.BrokenInterface("lockimpl.LossNotifier", variant.Progress, "a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
 	default:
 	}
 	if !back {
@@ -51,7 +51,7 @@ func (b *bench) keptUntold(back bool) error {
 	}
 	select {
 	case <-lost:
-		return lockfinding.Untrue("lockimpl.Loser", variant.Progress, "a holder that had released its lock in time was told that it is lost")
+		return lockfinding.BrokenInterface("lockimpl.LossNotifier", variant.Progress, "a holder that had released its lock in time was told that it is lost")
 	case <-b.after(2 * b.ttl):
 		return nil
 	}

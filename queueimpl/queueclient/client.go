@@ -199,9 +199,9 @@ func (c *Client) All(ctx context.Context, count, want int) (got []queueimpl.Task
 	return got, nil
 }
 
-// Takes expects exactly these ids, in any order, when it asks for so many; none means that
+// ExpectTake expects exactly these ids, in any order, when it asks for so many; none means that
 // nothing is due.
-func (c *Client) Takes(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
+func (c *Client) ExpectTake(ctx context.Context, of variant.Property, count int, want ...string) ([]queueimpl.Task, error) {
 	tasks, err := c.All(ctx, count, len(want))
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (c *Client) Given(ctx context.Context, of variant.Property) ([]queueimpl.Ta
 	if _, err := c.Enter(ctx, TheInterface, "a"); err != nil {
 		return nil, err
 	}
-	return c.Takes(ctx, of, 1, "a")
+	return c.ExpectTake(ctx, of, 1, "a")
 }
 
 // Waiting is what a queue breaks that does not deliver a task that waits and is due: its promise of progress or, if it makes none,
@@ -265,16 +265,16 @@ func (c *Client) Done(ctx context.Context, tasks ...queueimpl.Task) error {
 	return nil
 }
 
-// Acks expects that an ack is answered so.
-func (c *Client) Acks(ctx context.Context, of variant.Property, t queueimpl.Task, want error) error {
+// ExpectAck expects that an ack is answered so.
+func (c *Client) ExpectAck(ctx context.Context, of variant.Property, t queueimpl.Task, want error) error {
 	if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, t); !errors.Is(err, want) {
 		return suitetest.Broken(of, "ack of %+v answered %s; want %s", t, Say(err), Say(want))
 	}
 	return nil
 }
 
-// Holds expects exactly these ids to be waiting and claimed on the server.
-func (c *Client) Holds(ctx context.Context, of variant.Property, waiting, claimed []string) error {
+// ExpectState expects exactly these ids to be waiting and claimed on the server.
+func (c *Client) ExpectState(ctx context.Context, of variant.Property, waiting, claimed []string) error {
 	s, err := c.State(ctx, c.Name)
 	if err != nil {
 		return suitetest.Broken(of, "state answered %q", err)
@@ -352,8 +352,8 @@ func (b Bench) holds(ctx context.Context) string {
 	return fmt.Sprintf("; by its state %d wait, and %d are claimed", len(s.Waiting), len(s.Claimed))
 }
 
-// Comes pops, with this client alone, until a task comes, and expects that task to be id.
-func (c *Client) Comes(ctx context.Context, of variant.Property, id string) (queueimpl.Task, error) {
+// ExpectNext pops, with this client alone, until a task comes, and expects that task to be id.
+func (c *Client) ExpectNext(ctx context.Context, of variant.Property, id string) (queueimpl.Task, error) {
 	var got queueimpl.Task
 	err := c.Bench.Until(ctx, fmt.Sprintf("delivery of %q", id), func() (bool, error) {
 		tasks, err := c.Take(ctx, 1)
@@ -399,9 +399,9 @@ func (b Bench) Ended(ctx context.Context, c *Client, end time.Time) error {
 	return b.Until(ctx, "the end of a claim", func() (bool, error) { return !b.Before(c, end.Add(Grain)), nil })
 }
 
-// Early judges that a claimed task has not come to another client before the claim was over. Its
+// ExpectNotEarly judges that a claimed task has not come to another client before the claim was over. Its
 // end is counted by the client that has it, from before its call.
-func Early(c *Client, t queueimpl.Task, of variant.Property) error {
+func ExpectNotEarly(c *Client, t queueimpl.Task, of variant.Property) error {
 	if by := t.Until.Sub(c.Env.Clock.Now()); by > Grain {
 		return suitetest.Broken(of, "the task was given to another %v before the claim was over", by)
 	}
@@ -454,8 +454,8 @@ func (c *Client) Found(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// GetsAll expects that each of these tasks is delivered in the end.
-func (c *Client) GetsAll(ctx context.Context, after string, ids ...string) error {
+// ExpectAll expects that each of these tasks is delivered in the end.
+func (c *Client) ExpectAll(ctx context.Context, after string, ids ...string) error {
 	got, err := c.Settled(ctx)
 	if err != nil {
 		return err
@@ -494,5 +494,5 @@ func (c *Client) Usable(ctx context.Context, after string, ids ...string) error 
 	if _, err := c.Enqueue(ctx, c.Name, ids...); err != nil {
 		return suitetest.Broken(variant.NoLostTask, "%s, enqueue of %q answered %q", after, ids, err)
 	}
-	return c.GetsAll(ctx, after+", and enqueued again", ids...)
+	return c.ExpectAll(ctx, after+", and enqueued again", ids...)
 }

@@ -8,11 +8,11 @@ import (
 	"oversell/variant"
 )
 
-// Moved has a check run on the emulation, on a clock that stands far ahead of the real one and that
+// OnVirtualClock has a check run on the emulation, on a clock that stands far ahead of the real one and that
 // only the check moves: a day is over in no time. Code that tells the server the time of the real
 // clock cannot be judged there, nor can code that the emulation does not understand: both are tried
 // first, with short times. A task that comes too early there is a breach, even if other calls fail.
-func (b Bench) Moved(short, check func(Bench) error) error {
+func (b Bench) OnVirtualClock(short, check func(Bench) error) error {
 	at, err := emulated.Judge(func(server *emulated.Server) error {
 		on := func(queue string) Bench {
 			return Bench{Variant: b.Variant, last: b.last, interrupts: b.interrupts, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}

@@ -58,8 +58,8 @@ func (b Bench) Measured(ctx context.Context) Bench {
 // Claim is the visibility timeout in these rules: long enough for a busy machine.
 const Claim = 250 * time.Millisecond
 
-// Claims sets the visibility timeout of a queue to Claim.
-func Claims(o *queueimpl.Options) { o.Visibility = Claim }
+// SetVisibility sets the visibility timeout of a queue to Claim.
+func SetVisibility(o *queueimpl.Options) { o.Visibility = Claim }
 
 // As returns the bench with what was measured on another one.
 func (b Bench) As(measured Bench) Bench {
@@ -69,16 +69,16 @@ func (b Bench) As(measured Bench) Bench {
 
 // Interrupted makes a client with commands that can be dropped or delayed. It has made every call
 // once, so that scripts are loaded.
-func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*Client, *interrupt.Line) {
+func (b Bench) Interrupted(ctx context.Context, change ...func(*queueimpl.Options)) (*Client, *interrupt.Interceptor) {
 	var o queueimpl.Options
 	if b.Variant.AtLeastOnce {
-		Claims(&o)
+		SetVisibility(&o)
 	}
 	for _, c := range change {
 		c(&o)
 	}
 	b.interrupt()
-	env, line := interrupt.On(b.Env())
+	env, line := interrupt.Intercept(b.Env())
 	line.TakeApart()
 	c := &Client{Queue: b.Variant.New(env, o), Bench: b, Env: env, Name: b.Queue}
 	practice := *c
@@ -142,7 +142,7 @@ func (c *Client) practise(ctx context.Context, do func(call func())) {
 // Other makes another client with the same timeout.
 func (b Bench) Other() *Client {
 	if b.Variant.AtLeastOnce {
-		return b.Client(Claims)
+		return b.Client(SetVisibility)
 	}
 	return b.Client()
 }

@@ -16,11 +16,11 @@ import (
 
 // ClaimInBacklog expects the task of a dead consumer to be delivered again despite a backlog.
 func ClaimInBacklog(ctx context.Context, b queueclient.Bench) error {
-	had, err := b.Client(queueclient.Claims).Given(ctx, queueclient.TheInterface)
+	had, err := b.Client(queueclient.SetVisibility).Given(ctx, queueclient.TheInterface)
 	if err != nil {
 		return err
 	}
-	return comesInBacklog(ctx, b.Client(queueclient.Claims), "a", had[0].Until, fmt.Sprintf("the claim of a consumer that died, of %v, was over", queueclient.Claim))
+	return comesInBacklog(ctx, b.Client(queueclient.SetVisibility), "a", had[0].Until, fmt.Sprintf("the claim of a consumer that died, of %v, was over", queueclient.Claim))
 }
 
 // DelayedInBacklog expects a delayed task to be delivered despite a backlog.
@@ -43,7 +43,7 @@ func SoonerThanSeen(ctx context.Context, b queueclient.Bench) error {
 		return err
 	}
 	for range 3 {
-		if _, err := consumer.Takes(ctx, variant.NotEarly, 1); err != nil {
+		if _, err := consumer.ExpectTake(ctx, variant.NotEarly, 1); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func SoonerThanSeen(ctx context.Context, b queueclient.Bench) error {
 		if _, err := producer.EnterAfter(ctx, queueclient.TheInterface, after, id); err != nil {
 			return err
 		}
-		got, err := consumer.Comes(ctx, variant.Progress, id)
+		got, err := consumer.ExpectNext(ctx, variant.Progress, id)
 		if err != nil {
 			return fmt.Errorf("a consumer had found only a task that is due in %v; then another one was enqueued, due in %v: %w", later, after, err)
 		}

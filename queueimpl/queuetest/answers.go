@@ -262,7 +262,7 @@ func failingExtend(ctx context.Context, f *failing) error {
 	}
 	other := f.Bench.Client(claims)
 	other.Name = again.Name
-	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+	if _, err := other.ExpectNext(ctx, variant.Progress, "a"); err != nil {
 		return err
 	}
 	if err := early(other, longer, variant.NoDuplicateDelivery); err != nil {

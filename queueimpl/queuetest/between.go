@@ -10,7 +10,7 @@ import (
 
 	"oversell/internal/interrupt"
 	"oversell/queueimpl"
-	"oversell/queueimpl/queuecalls"
+	"oversell/queueimpl/queuerules"
 	"oversell/variant"
 )
 
@@ -20,7 +20,7 @@ import (
 // same queue.
 type held struct {
 	*client
-	line  *interrupt.Line
+	line  *interrupt.Interceptor
 	n     int
 	other *client
 }
@@ -59,7 +59,7 @@ func whileOthersEnter(ctx context.Context, b bench) error {
 		if err != nil || !there {
 			return err
 		}
-		got, err := h.other.Takes(ctx, variant.NoLostTask, 1, "b")
+		got, err := h.other.ExpectTake(ctx, variant.NoLostTask, 1, "b")
 		if err == nil {
 			err = h.other.Done(ctx, got...)
 		}
@@ -96,7 +96,7 @@ func dequeueOfEarlier(ctx context.Context, b bench) error {
 		if err != nil || !there || !taken || again[0].Score == in[0].Score {
 			return err
 		}
-		if err := h.other.Holds(ctx, variant.NoLostTask, []string{"a"}, nil); err != nil {
+		if err := h.other.ExpectState(ctx, variant.NoLostTask, []string{"a"}, nil); err != nil {
 			return fmt.Errorf("a dequeue was held up before command %d while its task was done, and the id enqueued again with another score: %w", n, err)
 		}
 		return nil
@@ -150,7 +150,7 @@ func overwrittenMeanwhile(ctx context.Context, b bench) error {
 			h := heldUp(ctx, b, n, strings.ReplaceAll(call.name, " ", "-"), lasting, overwriting)
 			had, err := h.Enter(ctx, theInterface, "a")
 			if err == nil && call.taken {
-				had, err = h.Takes(ctx, theInterface, 1, "a")
+				had, err = h.ExpectTake(ctx, theInterface, 1, "a")
 			}
 			if err != nil {
 				return err
@@ -359,11 +359,11 @@ var departures = []departure{
 	}},
 	{name: "the ack of an entry that overwrote it while it was claimed", on: both(lends, overwrites), out: overwrittenOut},
 	{name: "its end as a dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: deadOut},
-	{name: "the late ack of its dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: queuecalls.LetterAcked(queuecalls.ByPop)},
-	{name: "the late ack of its dead letter, which a reclaim had put aside,", on: both(lends, both(can[queueimpl.DeadLetters], can[queueimpl.Reclaimer])), out: queuecalls.LetterAcked(queuecalls.ByReclaim)},
-	{name: "the late ack of its last attempt", on: both(lends, can[queueimpl.DeadLetters]), out: queuecalls.LetterAcked(queuecalls.NotYet)},
+	{name: "the late ack of its dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: queuerules.LetterAcked(queuerules.ByPop)},
+	{name: "the late ack of its dead letter, which a reclaim had put aside,", on: both(lends, both(can[queueimpl.DeadLetters], can[queueimpl.Reclaimer])), out: queuerules.LetterAcked(queuerules.ByReclaim)},
+	{name: "the late ack of its last attempt", on: both(lends, can[queueimpl.DeadLetters]), out: queuerules.LetterAcked(queuerules.NotYet)},
 	{name: "it was claimed, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
-		taken, err := b.Client(long).Takes(ctx, theInterface, 1, "a")
+		taken, err := b.Client(long).ExpectTake(ctx, theInterface, 1, "a")
 		return "a", taken, err
 	}},
 	{name: "its claim had run out and it waited again, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: outAgain},
@@ -495,14 +495,14 @@ func outAgain(ctx context.Context, b bench) (id string, earlier []queueimpl.Task
 
 func lateOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 	c := b.Client(impatient)
-	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	taken, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return "", nil, err
 	}
 	if err := b.Ended(ctx, c, taken[0].Until); err != nil {
 		return "", nil, err
 	}
-	return "a", taken, c.Acks(ctx, theInterface, taken[0], nil)
+	return "a", taken, c.ExpectAck(ctx, theInterface, taken[0], nil)
 }
 
 // dequeuedOut withdraws a task that waits.
@@ -521,7 +521,7 @@ func dequeuedOut(ctx context.Context, b bench, id string) error {
 
 func overwrittenOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 	c := b.Client(overwriting)
-	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	taken, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return "", nil, err
 	}
@@ -534,12 +534,12 @@ func overwrittenOut(ctx context.Context, b bench) (string, []queueimpl.Task, err
 
 func deadOut(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 	c := b.Client(func(o *queueimpl.Options) { o.Visibility, o.MaxAttempts = visibility, 1 })
-	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	taken, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return "", nil, err
 	}
 	return "a", taken, b.Until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, theInterface, 1); err != nil {
 			return false, err
 		}
 		dead, err := c.Queue.(queueimpl.DeadLetters).Dead(ctx, c.Name)

@@ -34,11 +34,11 @@ var (
 	firstOf    = suitetest.FirstOf
 	numbered   = queueclient.Numbered
 	declaredAs = queueclient.DeclaredAs
-	early      = queueclient.Early
+	early      = queueclient.ExpectNotEarly
 	same       = queueclient.Same
 	keeps      = queueclient.Keeps
 	loses      = queueclient.Loses
-	claims     = queueclient.Claims
+	claims     = queueclient.SetVisibility
 	bothWays   = queueclient.BothWays
 	dueIn      = queueclient.DueIn
 	sorted     = queueclient.Sorted

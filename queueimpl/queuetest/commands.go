@@ -30,7 +30,7 @@ func producerDies(ctx context.Context, b bench) error {
 		if _, err := c.Enqueue(ctx, b.Queue, "b"); err != nil {
 			return broken(variant.NoLostTask, "after the death of a producer, enqueue of another id answered %q", err)
 		}
-		if err := c.GetsAll(ctx, "after the death of a producer in its enqueue", "a", "b"); err != nil {
+		if err := c.ExpectAll(ctx, "after the death of a producer in its enqueue", "a", "b"); err != nil {
 			return err
 		}
 		return c.Usable(ctx, "after the death of a producer in its enqueue", "a", "b")
@@ -144,13 +144,13 @@ func ackerDies(ctx context.Context, b bench) error {
 		if _, err := c.Settled(ctx); err != nil {
 			return err
 		}
-		if err := c.Holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+		if err := c.ExpectState(ctx, variant.NoLostTask, nil, nil); err != nil {
 			return fmt.Errorf("after the death of a consumer in its ack, and everything else was done: %w", err)
 		}
 		if _, err := c.Enqueue(ctx, b.Queue, "a"); err != nil {
 			return broken(variant.NoLostTask, "the id of a task whose consumer died in its ack cannot be enqueued again: %v", err)
 		}
-		return c.GetsAll(ctx, "after the death of an earlier consumer in its ack", "a")
+		return c.ExpectAll(ctx, "after the death of an earlier consumer in its ack", "a")
 	})
 }
 
@@ -162,7 +162,7 @@ func reclaimerDies(ctx context.Context, b bench) error {
 		if _, err := doomed.Enqueue(ctx, b.Queue, ids...); err != nil {
 			return broken(theInterface, "enqueue answered %q", err)
 		}
-		if _, err := doomed.Takes(ctx, variant.NoLostTask, 3, slices.Clone(ids)...); err != nil {
+		if _, err := doomed.ExpectTake(ctx, variant.NoLostTask, 3, slices.Clone(ids)...); err != nil {
 			return err
 		}
 		b.Passes(ctx, claim*5/4)
@@ -174,7 +174,7 @@ func reclaimerDies(ctx context.Context, b bench) error {
 			return nil
 		}
 		c := b.Other()
-		if err := c.GetsAll(ctx, "after the death of a client that ended claims which had run out", ids...); err != nil {
+		if err := c.ExpectAll(ctx, "after the death of a client that ended claims which had run out", ids...); err != nil {
 			return err
 		}
 		return c.Usable(ctx, "after the death of a client that ended claims which had run out", ids...)
@@ -242,7 +242,7 @@ func lostAnswer(ctx context.Context, b bench, lost string, n int, a interrupt.Ac
 
 // stalledPop holds up a consumer while another one takes everything.
 func stalledPop(ctx context.Context, b bench) error {
-	return stalledPops(ctx, b, func(*interrupt.Line) {})
+	return stalledPops(ctx, b, func(*interrupt.Interceptor) {})
 }
 
 // scriptsForgotten: a call whose script the server has forgotten, for example in a restart, does what it
@@ -265,11 +265,11 @@ func scriptsForgotten(ctx context.Context, b bench) error {
 			return broken(b.Waiting(), "the server forgot its scripts, and the %s, tried three times, answered %q", name, err)
 		}
 	}
-	return stalledPops(ctx, b, (*interrupt.Line).ForgetScripts)
+	return stalledPops(ctx, b, (*interrupt.Interceptor).ForgetScripts)
 }
 
 // stalledPops prepares the line of the consumer that is held up.
-func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Line)) error {
+func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Interceptor)) error {
 	return b.Stalls(ctx, func(ctx context.Context, b bench, n int) error {
 		for theirs := 1; theirs <= 3; theirs += 2 {
 			own := b
@@ -283,7 +283,7 @@ func stalledPops(ctx context.Context, b bench, prepare func(*interrupt.Line)) er
 }
 
 // stalledBeside enqueues three tasks and holds up a pop of two before its n-th command, while another consumer takes one or more (others).
-func stalledBeside(ctx context.Context, b bench, n, others int, prepare func(*interrupt.Line)) error {
+func stalledBeside(ctx context.Context, b bench, n, others int, prepare func(*interrupt.Interceptor)) error {
 	slow, line := b.Interrupted(ctx, long)
 	prepare(line)
 	c := b.Client()
@@ -369,7 +369,7 @@ func stalledEnqueue(ctx context.Context, b bench) error {
 		if len(mine)+len(theirs) != 1 {
 			return broken(variant.OneEntryPerID, "of two producers of one id at once, %d were told that they entered it; want 1", len(mine)+len(theirs))
 		}
-		got, err := c.Takes(ctx, variant.OneEntryPerID, 5, "a")
+		got, err := c.ExpectTake(ctx, variant.OneEntryPerID, 5, "a")
 		if err == nil {
 			err = c.Done(ctx, got...)
 		}
@@ -408,10 +408,10 @@ func stalledAck(ctx context.Context, b bench) error {
 		if !errors.Is(err, queueimpl.ErrLost) {
 			return broken(theInterface, "an ack that was held up until another had the task answered %s; want %q", say(err), queueimpl.ErrLost)
 		}
-		if err := next.Acks(ctx, variant.NoLostTask, again[0], nil); err != nil {
+		if err := next.ExpectAck(ctx, variant.NoLostTask, again[0], nil); err != nil {
 			return fmt.Errorf("after a late ack by an earlier consumer: %w", err)
 		}
-		if err := next.Holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+		if err := next.ExpectState(ctx, variant.NoLostTask, nil, nil); err != nil {
 			return err
 		}
 		return next.Usable(ctx, "after a late ack by an earlier consumer", "a")

@@ -140,7 +140,7 @@ func withdrawerDies(ctx context.Context, b bench) error {
 		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Extender).Extend(ctx, b.Queue, t[0]) }) {
 			return nil
 		}
-		return b.Other().GetsAll(ctx, "after the death of a consumer in its extend", "a")
+		return b.Other().ExpectAll(ctx, "after the death of a consumer in its extend", "a")
 	})
 }
 
@@ -155,7 +155,7 @@ func besideDeadLetters(ctx context.Context, b bench) error {
 		if _, err := c.Enter(ctx, theInterface, ids...); err != nil {
 			return err
 		}
-		had, err := c.Takes(ctx, variant.NoLostTask, letters, ids...)
+		had, err := c.ExpectTake(ctx, variant.NoLostTask, letters, ids...)
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func mixedDue(ctx context.Context, b bench) error {
 		if err := c.Done(ctx, got...); err != nil {
 			return err
 		}
-		if err := c.Holds(ctx, variant.NoLostTask, []string{"later", "latest"}, nil); err != nil {
+		if err := c.ExpectState(ctx, variant.NoLostTask, []string{"later", "latest"}, nil); err != nil {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func overwriteEarlier(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := c.Takes(ctx, of, 2, "a")
+	tasks, err := c.ExpectTake(ctx, of, 2, "a")
 	if err != nil {
 		return fmt.Errorf("an id that was due in an hour was enqueued again, to be due at once: %w", err)
 	}
@@ -96,10 +96,10 @@ func overwriteEarlier(ctx context.Context, b bench) error {
 	if _, err := c.Overwrite(ctx, time.Hour, was[0]); err != nil {
 		return err
 	}
-	if _, err := c.Takes(ctx, of, 2); err != nil {
+	if _, err := c.ExpectTake(ctx, of, 2); err != nil {
 		return fmt.Errorf("an id that was due at once was enqueued again, to be due in an hour: %w", err)
 	}
-	return c.Holds(ctx, of, []string{"a"}, nil)
+	return c.ExpectState(ctx, of, []string{"a"}, nil)
 }
 
 // ownReceipts: a client that is given an id twice has two receipts, and the earlier one is of no more
@@ -115,7 +115,7 @@ func ownReceipts(ctx context.Context, b bench) error {
 				return broken(variant.EffectOnce, "an extend with the receipt of an earlier delivery, to the same client, %s, was answered with success; want %q", what, queueimpl.ErrLost)
 			}
 		}
-		return c.Holds(ctx, variant.NoLostTask, nil, []string{"b"})
+		return c.ExpectState(ctx, variant.NoLostTask, nil, []string{"b"})
 	}
 	if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 		return err
@@ -127,14 +127,14 @@ func ownReceipts(ctx context.Context, b bench) error {
 	if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 		return err
 	}
-	now, err := c.Takes(ctx, variant.NoLostTask, 1, "b")
+	now, err := c.ExpectTake(ctx, variant.NoLostTask, 1, "b")
 	if err != nil {
 		return err
 	}
 	return firstOf(
 		func() error { return earlier(old, "of an entry that is done") },
-		func() error { return c.Acks(ctx, variant.NoLostTask, now[0], nil) },
-		func() error { return c.Holds(ctx, variant.NoLostTask, nil, nil) },
+		func() error { return c.ExpectAck(ctx, variant.NoLostTask, now[0], nil) },
+		func() error { return c.ExpectState(ctx, variant.NoLostTask, nil, nil) },
 	)
 }
 
@@ -145,7 +145,7 @@ func waitsAgain(ctx context.Context, b bench, change ...func(*queueimpl.Options)
 	if _, err := holder.Enter(ctx, theInterface, "first", "second"); err != nil {
 		return nil, nil, nil, err
 	}
-	taken, err := holder.Takes(ctx, theInterface, 2, "first", "second")
+	taken, err := holder.ExpectTake(ctx, theInterface, 2, "first", "second")
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -197,7 +197,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 			return err
 		}
 		for n := 1; n <= most; n++ {
-			t, err := c.Comes(ctx, variant.NoLostTask, "a")
+			t, err := c.ExpectNext(ctx, variant.NoLostTask, "a")
 			if err != nil {
 				return err
 			}
@@ -274,13 +274,13 @@ func sameIDs(ctx context.Context, b bench) error {
 	if !lends(b.Variant) {
 		return nil
 	}
-	if err := c.Acks(ctx, theInterface, had[0], nil); err != nil {
+	if err := c.ExpectAck(ctx, theInterface, had[0], nil); err != nil {
 		return err
 	}
-	if err := c.Holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+	if err := c.ExpectState(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
 		return fmt.Errorf("of two entries with one id, both delivered, one was acknowledged: %w", err)
 	}
-	if err := c.Acks(ctx, variant.NoLostTask, had[1], nil); err != nil {
+	if err := c.ExpectAck(ctx, variant.NoLostTask, had[1], nil); err != nil {
 		return fmt.Errorf("of two entries with one id, both delivered, one was acknowledged: %w", err)
 	}
 	if _, err := c.Enqueue(ctx, c.Name, "a", "a"); err != nil {
@@ -291,7 +291,7 @@ func sameIDs(ctx context.Context, b bench) error {
 			return fmt.Errorf("of two entries with one id: %w", err)
 		}
 	}
-	if err := c.Holds(ctx, variant.NoLostTask, nil, nil); err != nil {
+	if err := c.ExpectState(ctx, variant.NoLostTask, nil, nil); err != nil {
 		return err
 	}
 	return oneOfTwins(ctx, b.Client(claims))
@@ -307,14 +307,14 @@ func oneOfTwins(ctx context.Context, c *client) error {
 	if err != nil || len(had) != 2 {
 		return err // other rules are about that
 	}
-	if err := c.Acks(ctx, theInterface, had[0], nil); err != nil {
+	if err := c.ExpectAck(ctx, theInterface, had[0], nil); err != nil {
 		return err
 	}
-	again, err := c.Comes(ctx, variant.NoLostTask, "a")
+	again, err := c.ExpectNext(ctx, variant.NoLostTask, "a")
 	if err != nil {
 		return fmt.Errorf("two tasks with one id were enqueued in one call and delivered, and one was acknowledged; the other: %w", err)
 	}
-	return c.Acks(ctx, theInterface, again, nil)
+	return c.ExpectAck(ctx, theInterface, again, nil)
 }
 
 // behindLiveClaims: of many claims that have run out, all but one are taken again at once, so that the
@@ -370,7 +370,7 @@ func lateExtend(ctx context.Context, b bench) error {
 		return err
 	}
 	start := c.Env.Clock.Now()
-	taken, err := c.Takes(ctx, theInterface, 1, "a")
+	taken, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return err
 	}
@@ -390,7 +390,7 @@ func lateExtend(ctx context.Context, b bench) error {
 	if _, err := x.Extend(ctx, holder.Name, *had); !errors.Is(err, queueimpl.ErrLost) {
 		return broken(theInterface, "extend of a claim that had run out, of a task that waits again, answered %s; want %q", say(err), queueimpl.ErrLost)
 	}
-	_, err = other.Comes(ctx, variant.NoLostTask, had.ID)
+	_, err = other.ExpectNext(ctx, variant.NoLostTask, had.ID)
 	return err
 }
 
@@ -417,7 +417,7 @@ func extendOften(ctx context.Context, b bench) error {
 	}
 	other := b.Client(claims)
 	end := now.Add(claim)
-	if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
+	if _, err := other.ExpectNext(ctx, variant.NoLostTask, "a"); err != nil {
 		return err
 	}
 	if late := other.Env.Clock.Now().Sub(end); late > 2*lateness {
@@ -439,7 +439,7 @@ func slowAnswers(ctx context.Context, b bench) error {
 		return err
 	}
 	other := b.Client(claims)
-	if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
+	if _, err := other.ExpectNext(ctx, variant.NoLostTask, "a"); err != nil {
 		return err
 	}
 	if err := early(other, taken[0], variant.NoDuplicateDelivery); err != nil {
@@ -475,7 +475,7 @@ func deadAck(ctx context.Context, b bench) error {
 	}
 	var dead []queueimpl.Task
 	if err := b.Until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, theInterface, 1); err != nil {
 			return false, err
 		}
 		dead, err = d.Dead(ctx, c.Name)

@@ -54,7 +54,7 @@ func longExtends(ctx context.Context, b bench) error {
 		b.Queue += "-extended"
 		return extends{1, 0.5}.hold(ctx, b, 10*visibility)
 	}
-	return b.Moved(short, func(b bench) error {
+	return b.OnVirtualClock(short, func(b bench) error {
 		for i, hidden := range []time.Duration{queueimpl.DefaultVisibility, 20 * time.Minute, 26 * time.Hour} {
 			for j, e := range []extends{{1, 0.01}, {1, 0.4}, {1, 0.6}, {1, 0.95}, {2, 0.6}, {150, 0.3}} {
 				own := b
@@ -95,7 +95,7 @@ func (e extends) hold(ctx context.Context, b bench, hidden time.Duration) error 
 		t = longer
 	}
 	if b.Pass == nil {
-		if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+		if _, err := other.ExpectNext(ctx, variant.Progress, "a"); err != nil {
 			return fmt.Errorf("%s, and ran out: %w", what, err)
 		}
 		if err := early(other, t, variant.NoDuplicateDelivery); err != nil {
@@ -107,12 +107,12 @@ func (e extends) hold(ctx context.Context, b bench, hidden time.Duration) error 
 	for _, at := range parts(hidden) {
 		b.Pass(at - gone)
 		gone = at
-		if _, err := other.Takes(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+		if _, err := other.ExpectTake(ctx, variant.NoDuplicateDelivery, 1); err != nil {
 			return fmt.Errorf("%s, and %v after the last time: %w", what, at, err)
 		}
 	}
 	b.Pass(hidden - gone + grain)
-	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+	if _, err := other.ExpectNext(ctx, variant.Progress, "a"); err != nil {
 		return fmt.Errorf("%s, and ran out: %w", what, err)
 	}
 	return nil

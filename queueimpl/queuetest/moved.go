@@ -29,7 +29,7 @@ func shortTimes(ctx context.Context) func(bench) error {
 
 // longDelays delays tasks for longer than a test on the real clock can wait.
 func longDelays(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes(ctx), func(b bench) error {
+	return b.OnVirtualClock(shortTimes(ctx), func(b bench) error {
 		for _, after := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 61*time.Minute + 30*time.Second, 100 * time.Minute, 26 * time.Hour, 40 * 24 * time.Hour, 60 * 24 * time.Hour} {
 			if err := delayOf(ctx, b, after); err != nil {
 				return fmt.Errorf("with a delay of %v: %w", after, err)
@@ -58,7 +58,7 @@ func delayOf(ctx context.Context, b bench, after time.Duration) error {
 	for _, at := range parts(after) {
 		b.Pass(at - gone)
 		gone = at
-		if _, err := c.Takes(ctx, variant.NotEarly, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, variant.NotEarly, 1); err != nil {
 			return fmt.Errorf("after %v: %w", at, err)
 		}
 		if err := peeksAhead(ctx, c, after-at); err != nil {
@@ -66,7 +66,7 @@ func delayOf(ctx context.Context, b bench, after time.Duration) error {
 		}
 	}
 	b.Pass(due - gone + grain)
-	tasks, err := c.Takes(ctx, variant.Progress, 1, id)
+	tasks, err := c.ExpectTake(ctx, variant.Progress, 1, id)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func peeksAhead(ctx context.Context, c *client, in time.Duration) error {
 
 // longClaims hides tasks for longer than a test on the real clock can wait.
 func longClaims(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes(ctx), func(b bench) error {
+	return b.OnVirtualClock(shortTimes(ctx), func(b bench) error {
 		for _, hidden := range []time.Duration{1900 * time.Millisecond, 90 * time.Second, 16 * time.Minute, 100*time.Minute + 30*time.Second, 26 * time.Hour, 60 * 24 * time.Hour} {
 			if err := claimOf(ctx, b, fmt.Sprintf("hidden-for-%d-ms", hidden.Milliseconds()), hidden); err != nil {
 				return fmt.Errorf("with a visibility timeout of %v: %w", hidden, err)
@@ -107,19 +107,19 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	if _, err := c.Enter(ctx, theInterface, id); err != nil {
 		return err
 	}
-	if _, err := c.Takes(ctx, theInterface, 1, id); err != nil {
+	if _, err := c.ExpectTake(ctx, theInterface, 1, id); err != nil {
 		return err
 	}
 	gone := time.Duration(0)
 	for _, at := range parts(hidden) {
 		b.Pass(at - gone)
 		gone = at
-		if _, err := other.Takes(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+		if _, err := other.ExpectTake(ctx, variant.NoDuplicateDelivery, 1); err != nil {
 			return fmt.Errorf("%v after the beginning of a claim of %v: %w", at, hidden, err)
 		}
 	}
 	b.Pass(hidden - gone + grain)
-	tasks, err := other.Takes(ctx, variant.NoLostTask, 1, id)
+	tasks, err := other.ExpectTake(ctx, variant.NoLostTask, 1, id)
 	if err != nil {
 		return fmt.Errorf("after it was over: %w", err)
 	}
@@ -129,7 +129,7 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 // manyDeliveries has the claims of one task run out again and again. No limit was asked for.
 func manyDeliveries(ctx context.Context, b bench) error {
 	const deliveries = 300
-	return b.Moved(shortTimes(ctx), func(b bench) error {
+	return b.OnVirtualClock(shortTimes(ctx), func(b bench) error {
 		c := b.Client(impatient)
 		if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 			return err
@@ -137,7 +137,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 		start := time.Now()
 		var old []queueimpl.Task
 		for n := 1; n <= deliveries; n++ {
-			tasks, err := c.Takes(ctx, variant.NoLostTask, 1, "a")
+			tasks, err := c.ExpectTake(ctx, variant.NoLostTask, 1, "a")
 			if err != nil {
 				var w *suitetest.Breach
 				if n > 2 && errors.As(err, &w) {
@@ -160,7 +160,7 @@ func manyDeliveries(ctx context.Context, b bench) error {
 
 // everythingLasts: what is in a queue stays there until somebody takes it. A journal must last for an hour.
 func everythingLasts(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes(ctx), func(b bench) error {
+	return b.OnVirtualClock(shortTimes(ctx), func(b bench) error {
 		first := b
 		first.Queue += "-first"
 		if err := lasts(ctx, first); err != nil {
@@ -212,7 +212,7 @@ func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 	for _, d := range append([]time.Duration{0}, times...) {
 		b.Pass(d)
 		gone += d
-		if err := c.Holds(ctx, variant.NoLostTask, idsOf(was.Waiting), idsOf(was.Claimed)); err != nil {
+		if err := c.ExpectState(ctx, variant.NoLostTask, idsOf(was.Waiting), idsOf(was.Claimed)); err != nil {
 			return fmt.Errorf("after %v: %w", gone, err)
 		}
 		if keepsDead {

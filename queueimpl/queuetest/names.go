@@ -58,7 +58,7 @@ func idsAreOpaque(ctx context.Context, b bench) error {
 				}
 			}
 		}
-		if err := consumer.Holds(ctx, theInterface, nil, nil); err != nil {
+		if err := consumer.ExpectState(ctx, theInterface, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func unlikeNames(ctx context.Context, b bench) error {
 			if b.Variant.AtLeastOnce {
 				claimed = []string{taken[i].ID}
 			}
-			return both[i].Holds(ctx, theInterface, ids, claimed)
+			return both[i].ExpectState(ctx, theInterface, ids, claimed)
 		}
 	}
 	steps := []func() error{rest(0, "a", "b", "c"), rest(1, "a", "b", "c")}
@@ -199,8 +199,8 @@ func unlikeNames(ctx context.Context, b bench) error {
 			}, rest(0, "a", "b", "c"))
 		}
 		steps = append(steps,
-			func() error { return one.Acks(ctx, theInterface, taken[0], nil) }, rest(1, "a", "b", "c"),
-			func() error { return two.Acks(ctx, theInterface, taken[1], nil) })
+			func() error { return one.ExpectAck(ctx, theInterface, taken[0], nil) }, rest(1, "a", "b", "c"),
+			func() error { return two.ExpectAck(ctx, theInterface, taken[1], nil) })
 	}
 	if j, ok := one.Queue.(queueimpl.Journaler); ok {
 		steps = append(steps, func() error {
@@ -232,8 +232,8 @@ func unlikeNames(ctx context.Context, b bench) error {
 			}
 			return nil
 		},
-		func() error { return two.Holds(ctx, theInterface, nil, nil) },
-		func() error { return one.Holds(ctx, theInterface, []string{"d"}, nil) })
+		func() error { return two.ExpectState(ctx, theInterface, nil, nil) },
+		func() error { return one.ExpectState(ctx, theInterface, []string{"d"}, nil) })
 	if err := firstOf(steps...); err != nil {
 		return fmt.Errorf("with two queues of unlike names: %w", err)
 	}
@@ -283,7 +283,7 @@ func manyTasks(ctx context.Context, b bench) error {
 			return err
 		}
 	}
-	return consumer.Holds(ctx, variant.NoLostTask, nil, nil)
+	return consumer.ExpectState(ctx, variant.NoLostTask, nil, nil)
 }
 
 // skewed makes a client with a wrong clock.
@@ -324,7 +324,7 @@ func claimsAndClocks(ctx context.Context, b bench) error {
 		if _, err := first.Given(ctx, theInterface); err != nil {
 			return err
 		}
-		if _, err := second.Takes(ctx, variant.NoDuplicateDelivery, 1); err != nil {
+		if _, err := second.ExpectTake(ctx, variant.NoDuplicateDelivery, 1); err != nil {
 			return fmt.Errorf("a claimed task; the clock of its consumer is %s, that of another one is %s: %w", phrase.Clock(by.first), phrase.Clock(by.second), err)
 		}
 	}
@@ -402,7 +402,7 @@ func claimEnds(ctx context.Context, b bench) error {
 		return err
 	}
 	b.Passes(ctx, claim*5/4)
-	taken, err := c.Takes(ctx, variant.NoLostTask, 1, "a")
+	taken, err := c.ExpectTake(ctx, variant.NoLostTask, 1, "a")
 	if err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func claimEnds(ctx context.Context, b bench) error {
 		}
 		b.Passes(ctx, claim/20)
 	}
-	_, err = other.Comes(ctx, variant.NoLostTask, "a")
+	_, err = other.ExpectNext(ctx, variant.NoLostTask, "a")
 	return err
 }
 
@@ -465,7 +465,7 @@ func strangeReturns(ctx context.Context, b bench) error {
 					return false, broken(variant.NoLostTask, "when its claim had run out, a task came back as %q; missing are %q", t.ID, keysOf(want))
 				}
 				delete(want, t.ID)
-				if err := other.Acks(ctx, variant.NoLostTask, t, nil); err != nil {
+				if err := other.ExpectAck(ctx, variant.NoLostTask, t, nil); err != nil {
 					return false, err
 				}
 			}
@@ -488,7 +488,7 @@ func extendedBeside(ctx context.Context, b bench) error {
 		if _, err := c.Enter(ctx, theInterface, "b"); err != nil {
 			return err
 		}
-		_, err = c.Takes(ctx, theInterface, 1, "b")
+		_, err = c.ExpectTake(ctx, theInterface, 1, "b")
 		if b.Before(c, first[0].Until.Add(-grain)) {
 			if err != nil {
 				return err
@@ -551,7 +551,7 @@ func oldReceipt(ctx context.Context, b bench) error {
 	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return err
 	}
-	now, err := other.Takes(ctx, theInterface, 1, "a")
+	now, err := other.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return err
 	}
@@ -561,10 +561,10 @@ func oldReceipt(ctx context.Context, b bench) error {
 			return broken(variant.EffectOnce, "an extend of an earlier entry with the same id was answered with success")
 		}
 	}
-	if err := other.Holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+	if err := other.ExpectState(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
 		return fmt.Errorf("after a second ack of an earlier entry with the same id: %w", err)
 	}
-	return other.Acks(ctx, variant.NoLostTask, now[0], nil)
+	return other.ExpectAck(ctx, variant.NoLostTask, now[0], nil)
 }
 
 // allDueInOrder pops one by one when all are due. Tasks without scores are due a delay after they were enqueued.

@@ -85,7 +85,7 @@ func claimEndsSoon(ctx context.Context, b bench) error {
 		}
 		end := c.Env.Clock.Now().Add(visibility)
 		other := own.Client(impatient)
-		if _, err := other.Comes(ctx, variant.NoLostTask, "a"); err != nil {
+		if _, err := other.ExpectNext(ctx, variant.NoLostTask, "a"); err != nil {
 			return err
 		}
 		if late = other.Env.Clock.Now().Sub(end); late <= lateness {

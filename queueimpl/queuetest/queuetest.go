@@ -89,9 +89,9 @@ import (
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/queueimpl"
-	"oversell/queueimpl/queuecalls"
 	"oversell/queueimpl/queueclient"
 	"oversell/queueimpl/queueload"
+	"oversell/queueimpl/queuerules"
 	"oversell/server"
 	"oversell/server/opentest"
 	"oversell/variant"
@@ -119,12 +119,12 @@ func Auto(t *testing.T) func(*testing.T) Bench {
 	name := func() string { return "{" + rand.Text() + "}mail" }
 	if s.Kind != server.Embedded {
 		return func(*testing.T) Bench {
-			return Bench{Queue: name(), Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}
+			return Bench{Queue: name(), Env: func() variant.Env { return opentest.Env(t, s, clock.Real{}) }}
 		}
 	}
 	return func(t *testing.T) Bench {
 		clk, s := opentest.Virtual(t)
-		return Bench{Queue: name(), Env: func() variant.Env { return opentest.World(t, s, clk) }, Pass: clk.Advance}
+		return Bench{Queue: name(), Env: func() variant.Env { return opentest.Env(t, s, clk) }, Pass: clk.Advance}
 	}
 }
 
@@ -306,13 +306,13 @@ var rules = []rule{
 	{"after its attempts a task is a dead letter", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), deadLetter},
 	{"any number of claims that have run out come back", variant.NoLostTask, nil, lends, manyRunOut},
 	{"the journal tells what a request took", "", nil, can[queueimpl.Journaler], journalTells},
-	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], queuecalls.RequestAgain},
+	{"a request sent again takes nothing more", "", nil, can[queueimpl.Journaler], queuerules.RequestAgain},
 	{"concurrent clients lose nothing", variant.NoLostTask, nil, nil, crowdLosesNothing},
 	{"concurrent clients get nothing twice", "", nil, once, crowdGetsNothingTwice},
 	{"copies of one id at once make one entry", variant.OneEntryPerID, nil, ignoresRepeats, copiesAtOnce},
 	{"two queues do not mix", "", nil, nil, twoQueues},
 	{"a bad call is an error, and changes nothing", "", nil, nil, badCalls},
-	{"a cancelled context is no declared answer", "", nil, nil, queuecalls.Ended},
+	{"a cancelled context is no declared answer", "", nil, nil, queuerules.Ended},
 	{"ids are texts like any other", variant.NoLostTask, nil, nil, idsAreOpaque},
 	{"ids are texts when claims end, too", variant.NoLostTask, nil, lends, strangeReturns},
 	{"a claim that is extended keeps no other from ending", variant.NoLostTask, nil, both(lends, can[queueimpl.Extender]), extendedBeside},
@@ -334,10 +334,10 @@ var rules = []rule{
 	{"a task that waits again can be withdrawn", "", nil, both(lends, can[queueimpl.Dequeuer]), dequeueAgain},
 	{"a late ack of a dead letter", variant.EffectOnce, nil, both(lends, can[queueimpl.DeadLetters]), deadAck},
 	{"any number of dead letters", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), manyDead},
-	{"dead letters of months", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.OldLetters},
-	{"a task that is withdrawn long before it is due", "", nil, both(can[queueimpl.Dequeuer], can[queueimpl.Delayer]), queuecalls.Withdrawn},
-	{"a pop held up until its id is due later", variant.NotEarly, nil, both(unlocked, both(once, can[queueimpl.Delayer])), queuecalls.Rescheduled},
-	{"tasks that move while a pop looks for one", variant.Linearizable, nil, both(unlocked, once), queuecalls.Moving},
+	{"dead letters of months", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuerules.OldLetters},
+	{"a task that is withdrawn long before it is due", "", nil, both(can[queueimpl.Dequeuer], can[queueimpl.Delayer]), queuerules.Withdrawn},
+	{"a pop held up until its id is due later", variant.NotEarly, nil, both(unlocked, both(once, can[queueimpl.Delayer])), queuerules.Rescheduled},
+	{"tasks that move while a pop looks for one", variant.Linearizable, nil, both(unlocked, once), queuerules.Moving},
 	{"many tasks in one pop", variant.NoLostTask, nil, once, manyAtOnce},
 	{"many tasks in one pop come in their order", variant.InOrder, nil, nil, batchInOrder},
 	{"a pop under a request that is interrupted", variant.NoLostTask, nil, both(unlocked, can[queueimpl.Journaler]), journalInterrupted},
@@ -366,10 +366,10 @@ var rules = []rule{
 	{fiveThousandTasks, variant.NoLostTask, nil, once, queueload.FiveThousand},
 	{tenThousandTasks, variant.NoLostTask, nil, once, queueload.TenThousand},
 	{twentyThousandTasks, variant.NoLostTask, nil, once, queueload.TwentyThousand},
-	{"an id that is enqueued again while a client has its task", variant.NoLostTask, nil, both(unlocked, lends), queuecalls.ClaimedAgain},
-	{"a repeated id among many", variant.OneEntryPerID, nil, ignoresRepeats, queuecalls.RepeatsAmongMany},
+	{"an id that is enqueued again while a client has its task", variant.NoLostTask, nil, both(unlocked, lends), queuerules.ClaimedAgain},
+	{"a repeated id among many", variant.OneEntryPerID, nil, ignoresRepeats, queuerules.RepeatsAmongMany},
 	{"many requests", "", nil, can[queueimpl.Journaler], queueload.ManyRequests},
-	{"ids and names with one checksum", variant.NoLostTask, nil, once, queuecalls.SameChecksums},
+	{"ids and names with one checksum", variant.NoLostTask, nil, once, queuerules.SameChecksums},
 	{"long ids", variant.NoLostTask, nil, once, queueload.LongIDs},
 	{"answers of calls of which a command fails", "", nil, unlocked, definiteAnswers},
 	{writesMayFail, "", nil, unlocked, writesFail},
@@ -390,20 +390,20 @@ var rules = []rule{
 	{"many receipts", variant.NoLostTask, nil, lends, manyReceipts},
 	{"a receipt is refused after a long time", variant.NoLostTask, nil, lends, oldReceipts},
 	{"a task whose claim has run out is there", variant.NoLostTask, nil, lends, ranOutIsThere},
-	{"ids are texts in the journal, too", variant.NoLostTask, nil, both(once, can[queueimpl.Journaler]), queuecalls.IDsInJournal},
-	{"attempts are counted over hours and days", "", nil, lends, queuecalls.AttemptsOverDays},
-	{"an extend held up until its task is done", "", nil, both(unlocked, both(lends, can[queueimpl.Extender])), queuecalls.ExtendOfDone},
-	{"an ack after a reclaim", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.AckAfterReclaim},
-	{"one reclaim returns all claims that have run out", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.ReclaimsAll},
-	{"a request sent again after its tasks are done", "", nil, can[queueimpl.Journaler], queuecalls.RequestAfterAck},
-	{"a repeated id of a task that is not due", variant.OneEntryPerID, nil, both(ignoresRepeats, can[queueimpl.Delayer]), queuecalls.RepeatOfDelayed},
-	{"a repeated id of a task whose claim has run out", variant.OneEntryPerID, nil, both(lends, ignoresRepeats), queuecalls.RepeatOfRunOut},
-	{"an extended claim lasts until its end when answers are slow", "", nil, both(lends, can[queueimpl.Extender]), queuecalls.SlowExtends},
-	{"an id becomes a dead letter twice", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.DeadTwice},
-	{"a reclaim is no attempt", "", nil, both(lends, can[queueimpl.Reclaimer]), queuecalls.ReclaimIsNoAttempt},
-	{"a dead letter is its last consumer's", "", nil, both(lends, can[queueimpl.DeadLetters]), queuecalls.LetterOfLast},
-	{"the state lists waiting tasks in their order", "", nil, inItsOrder, queuecalls.StateInOrder},
-	{"peek shows a delayed task that is due", "", nil, both(can[queueimpl.Peeker], can[queueimpl.Delayer]), queuecalls.PeekOfDelayed},
+	{"ids are texts in the journal, too", variant.NoLostTask, nil, both(once, can[queueimpl.Journaler]), queuerules.IDsInJournal},
+	{"attempts are counted over hours and days", "", nil, lends, queuerules.AttemptsOverDays},
+	{"an extend held up until its task is done", "", nil, both(unlocked, both(lends, can[queueimpl.Extender])), queuerules.ExtendOfDone},
+	{"an ack after a reclaim", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.AckAfterReclaim},
+	{"one reclaim returns all claims that have run out", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.ReclaimsAll},
+	{"a request sent again after its tasks are done", "", nil, can[queueimpl.Journaler], queuerules.RequestAfterAck},
+	{"a repeated id of a task that is not due", variant.OneEntryPerID, nil, both(ignoresRepeats, can[queueimpl.Delayer]), queuerules.RepeatOfDelayed},
+	{"a repeated id of a task whose claim has run out", variant.OneEntryPerID, nil, both(lends, ignoresRepeats), queuerules.RepeatOfRunOut},
+	{"an extended claim lasts until its end when answers are slow", "", nil, both(lends, can[queueimpl.Extender]), queuerules.SlowExtends},
+	{"an id becomes a dead letter twice", variant.NoLostTask, nil, both(lends, can[queueimpl.DeadLetters]), queuerules.DeadTwice},
+	{"a reclaim is no attempt", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.ReclaimIsNoAttempt},
+	{"a dead letter is its last consumer's", "", nil, both(lends, can[queueimpl.DeadLetters]), queuerules.LetterOfLast},
+	{"the state lists waiting tasks in their order", "", nil, inItsOrder, queuerules.StateInOrder},
+	{"peek shows a delayed task that is due", "", nil, both(can[queueimpl.Peeker], can[queueimpl.Delayer]), queuerules.PeekOfDelayed},
 	{"an entry that is overwritten while a call is held up", variant.NoLostTask, nil, both(unlocked, both(once, both(overwrites, can[queueimpl.Delayer]))), overwrittenMeanwhile},
 }
 

@@ -18,7 +18,7 @@ func stale(ctx context.Context, c *client, old []queueimpl.Task, what string) er
 			return broken(variant.NoLostTask, "%s: an ack with the receipt of delivery %d, of %d before the one that somebody has, was answered with success; want %q", what, i+1, len(old), queueimpl.ErrLost)
 		}
 	}
-	if err := c.Holds(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
+	if err := c.ExpectState(ctx, variant.NoLostTask, nil, []string{"a"}); err != nil {
 		return fmt.Errorf("%s, and the receipts of %d deliveries before the one that somebody has were shown: %w", what, len(old), err)
 	}
 	return nil
@@ -55,7 +55,7 @@ func manyReceipts(ctx context.Context, b bench) error {
 
 // oldReceipts shows receipts after a time in which nobody used the queue.
 func oldReceipts(ctx context.Context, b bench) error {
-	return b.Moved(shortTimes(ctx), func(b bench) error {
+	return b.OnVirtualClock(shortTimes(ctx), func(b bench) error {
 		for i, gone := range []time.Duration{90 * time.Second, 61 * time.Minute, 25 * time.Hour, 8 * 24 * time.Hour, 40 * 24 * time.Hour} {
 			for _, done := range []bool{true, false} {
 				own := b
@@ -78,7 +78,7 @@ func oldReceipts(ctx context.Context, b bench) error {
 				if done {
 					_, err = c.Given(ctx, variant.NoLostTask)
 				} else {
-					_, err = c.Comes(ctx, variant.NoLostTask, "a")
+					_, err = c.ExpectNext(ctx, variant.NoLostTask, "a")
 				}
 				if err != nil {
 					return err

@@ -24,7 +24,7 @@ func emptySaysSo(ctx context.Context, b bench) error {
 			return broken(theInterface, "pop from a queue that nobody used answered %v and %s; want %q", tasks, say(err), queueimpl.ErrEmpty)
 		}
 	}
-	return c.Holds(ctx, theInterface, nil, nil)
+	return c.ExpectState(ctx, theInterface, nil, nil)
 }
 
 func poppedOnce(ctx context.Context, b bench) error {
@@ -62,8 +62,8 @@ func poppedOnce(ctx context.Context, b bench) error {
 		}
 	}
 	return firstOf(
-		func() error { _, err := consumer.Takes(ctx, variant.NoDuplicateDelivery, 1); return err },
-		func() error { return consumer.Holds(ctx, variant.NoDuplicateDelivery, nil, nil) },
+		func() error { _, err := consumer.ExpectTake(ctx, variant.NoDuplicateDelivery, 1); return err },
+		func() error { return consumer.ExpectState(ctx, variant.NoDuplicateDelivery, nil, nil) },
 	)
 }
 
@@ -177,14 +177,14 @@ func notEarly(ctx context.Context, b bench) error {
 	if b.Pass != nil {
 		due := dueIn(c, in[0], after)
 		b.Pass(after - time.Millisecond)
-		if _, err := c.Takes(ctx, variant.NotEarly, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, variant.NotEarly, 1); err != nil {
 			return err
 		}
 		b.Pass(due - after + time.Millisecond)
-		_, err := c.Takes(ctx, variant.NotEarly, 1, "later")
+		_, err := c.ExpectTake(ctx, variant.NotEarly, 1, "later")
 		return err
 	}
-	t, err := c.Comes(ctx, variant.NotEarly, "later")
+	t, err := c.ExpectNext(ctx, variant.NotEarly, "later")
 	if err != nil {
 		return err
 	}
@@ -196,10 +196,10 @@ func delayedComes(ctx context.Context, b bench) error {
 	if _, err := c.EnterAfter(ctx, variant.Progress, 10*time.Millisecond, "later"); err != nil {
 		return err
 	}
-	if err := c.Holds(ctx, variant.NoLostTask, []string{"later"}, nil); err != nil {
+	if err := c.ExpectState(ctx, variant.NoLostTask, []string{"later"}, nil); err != nil {
 		return err
 	}
-	_, err := c.Comes(ctx, variant.Progress, "later")
+	_, err := c.ExpectNext(ctx, variant.Progress, "later")
 	return err
 }
 
@@ -217,7 +217,7 @@ func repeatIgnored(ctx context.Context, b bench) error {
 	if got := idsOf(again); !slices.Equal(got, []string{"b"}) {
 		return broken(of, `enqueue of "a", "b" and "b" after "a" entered %q; want "b" alone`, got)
 	}
-	tasks, err := c.Takes(ctx, of, 5, "a", "b")
+	tasks, err := c.ExpectTake(ctx, of, 5, "a", "b")
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func repeatOverwrites(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.Comes(ctx, of, "a")
+	t, err := c.ExpectNext(ctx, of, "a")
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func repeatOverwrites(ctx context.Context, b bench) error {
 	if err := c.Done(ctx, t); err != nil {
 		return err
 	}
-	return c.Holds(ctx, of, nil, nil)
+	return c.ExpectState(ctx, of, nil, nil)
 }
 
 func againWhenDone(ctx context.Context, b bench) error {
@@ -267,7 +267,7 @@ func againWhenDone(ctx context.Context, b bench) error {
 			return broken(theInterface, "the first delivery of a new entry is attempt %d", t.Attempt)
 		}
 	}
-	return c.Holds(ctx, theInterface, nil, nil)
+	return c.ExpectState(ctx, theInterface, nil, nil)
 }
 
 func stateAddsUp(ctx context.Context, b bench) error {
@@ -285,7 +285,7 @@ func stateAddsUp(ctx context.Context, b bench) error {
 			return broken(theInterface, "the state has %+v; %+v were entered", t, in)
 		}
 	}
-	if err := c.Holds(ctx, theInterface, []string{"a", "b", "c"}, nil); err != nil {
+	if err := c.ExpectState(ctx, theInterface, []string{"a", "b", "c"}, nil); err != nil {
 		return err
 	}
 	tasks, err := c.Take(ctx, 1)
@@ -297,7 +297,7 @@ func stateAddsUp(ctx context.Context, b bench) error {
 	}
 	rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return id == tasks[0].ID })
 	if b.Variant.AtLeastOnce {
-		if err := c.Holds(ctx, theInterface, rest, idsOf(tasks)); err != nil {
+		if err := c.ExpectState(ctx, theInterface, rest, idsOf(tasks)); err != nil {
 			return err
 		}
 		if s, err = c.State(ctx, c.Name); err != nil {
@@ -312,7 +312,7 @@ func stateAddsUp(ctx context.Context, b bench) error {
 	if err := c.Done(ctx, tasks...); err != nil {
 		return err
 	}
-	return c.Holds(ctx, theInterface, rest, nil)
+	return c.ExpectState(ctx, theInterface, rest, nil)
 }
 
 func dequeueNeedsScore(ctx context.Context, b bench) error {
@@ -334,11 +334,11 @@ func dequeueNeedsScore(ctx context.Context, b bench) error {
 	return firstOf(
 		expect("a", score+0.001, queueimpl.ErrChanged),
 		expect("absent", score, queueimpl.ErrChanged),
-		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { return c.ExpectState(ctx, theInterface, []string{"a", "b"}, nil) },
 		expect("a", score, nil),
 		expect("a", score, queueimpl.ErrChanged),
-		func() error { return c.Holds(ctx, theInterface, []string{"b"}, nil) },
-		func() error { _, err := c.Takes(ctx, theInterface, 2, "b"); return err },
+		func() error { return c.ExpectState(ctx, theInterface, []string{"b"}, nil) },
+		func() error { _, err := c.ExpectTake(ctx, theInterface, 2, "b"); return err },
 		func() error {
 			if !b.Variant.AtLeastOnce && !once(b.Variant) {
 				return nil // not taken by the pop
@@ -372,8 +372,8 @@ func peekChangesNothing(ctx context.Context, b bench) error {
 		peek(3),
 		func() error { _, err := c.Enter(ctx, theInterface, "a", "b"); return err },
 		peek(1, "a", "b"), peek(3, "a", "b"), peek(3, "a", "b"),
-		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
-		func() error { _, err := c.Takes(ctx, theInterface, 2, "a", "b"); return err },
+		func() error { return c.ExpectState(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.ExpectTake(ctx, theInterface, 2, "a", "b"); return err },
 	)
 }
 
@@ -396,7 +396,7 @@ func lockedIsNotEmpty(ctx context.Context, b bench) error {
 	if err := other.Release(ctx, l); err != nil {
 		return err
 	}
-	_, err = c.Takes(ctx, theInterface, 1, "a")
+	_, err = c.ExpectTake(ctx, theInterface, 1, "a")
 	return err
 }
 
@@ -407,9 +407,9 @@ func ackOnce(ctx context.Context, b bench) error {
 		return err
 	}
 	return firstOf(
-		func() error { return c.Acks(ctx, theInterface, tasks[0], nil) },
-		func() error { return c.Acks(ctx, theInterface, tasks[0], queueimpl.ErrLost) },
-		func() error { return c.Holds(ctx, theInterface, nil, nil) },
+		func() error { return c.ExpectAck(ctx, theInterface, tasks[0], nil) },
+		func() error { return c.ExpectAck(ctx, theInterface, tasks[0], queueimpl.ErrLost) },
+		func() error { return c.ExpectState(ctx, theInterface, nil, nil) },
 	)
 }
 
@@ -419,7 +419,7 @@ func lent(ctx context.Context, b bench, change func(*queueimpl.Options)) (*clien
 	if _, err := c.Enter(ctx, theInterface, "a"); err != nil {
 		return nil, queueimpl.Task{}, err
 	}
-	tasks, err := c.Takes(ctx, theInterface, 1, "a")
+	tasks, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err != nil {
 		return nil, queueimpl.Task{}, err
 	}
@@ -435,16 +435,16 @@ func claimHides(ctx context.Context, b bench) error {
 	other := b.Client(impatient)
 	if b.Pass != nil {
 		b.Pass(visibility - time.Millisecond)
-		if _, err := other.Takes(ctx, theInterface, 1); err != nil {
+		if _, err := other.ExpectTake(ctx, theInterface, 1); err != nil {
 			return fmt.Errorf("just before the visibility timeout was over: %w", err)
 		}
 		b.Pass(time.Millisecond + grain)
-		if _, err := other.Takes(ctx, of, 1, "a"); err != nil {
+		if _, err := other.ExpectTake(ctx, of, 1, "a"); err != nil {
 			return fmt.Errorf("when the visibility timeout was over: %w", err)
 		}
 		return nil
 	}
-	again, err := other.Comes(ctx, of, "a")
+	again, err := other.ExpectNext(ctx, of, "a")
 	if err != nil {
 		return err
 	}
@@ -463,11 +463,11 @@ func lateAck(ctx context.Context, b bench) error {
 		return err
 	}
 	other := b.Client(impatient)
-	second, err := other.Comes(ctx, variant.NoLostTask, "a")
+	second, err := other.ExpectNext(ctx, variant.NoLostTask, "a")
 	if err != nil {
 		return err
 	}
-	if err := c.Acks(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
+	if err := c.ExpectAck(ctx, theInterface, first, queueimpl.ErrLost); err != nil {
 		return fmt.Errorf("after another was given the task: %w", err)
 	}
 	ignored, err := ignoresClaimed(ctx, b)
@@ -483,8 +483,8 @@ func lateAck(ctx context.Context, b bench) error {
 		return err
 	}
 	return firstOf(
-		func() error { return other.Acks(ctx, theInterface, second, nil) }, // late, but no client has received it since
-		func() error { return other.Holds(ctx, theInterface, nil, nil) },
+		func() error { return other.ExpectAck(ctx, theInterface, second, nil) }, // late, but no client has received it since
+		func() error { return other.ExpectState(ctx, theInterface, nil, nil) },
 	)
 }
 
@@ -565,7 +565,7 @@ func lateAckBeside(ctx context.Context, b bench) error {
 		if t.ID == given[0].ID {
 			continue
 		}
-		if err := c.Acks(ctx, theInterface, t, nil); err != nil {
+		if err := c.ExpectAck(ctx, theInterface, t, nil); err != nil {
 			return fmt.Errorf("after the claims of two tasks had run out, and another client was given the other one: %w", err)
 		}
 	}
@@ -577,12 +577,12 @@ func ackedStaysAway(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Acks(ctx, theInterface, t, nil); err != nil {
+	if err := c.ExpectAck(ctx, theInterface, t, nil); err != nil {
 		return err
 	}
 	// Several timeouts later there is nothing.
 	for end := c.Env.Clock.Now().Add(2 * visibility); b.Before(c, end); {
-		if _, err := c.Takes(ctx, variant.EffectOnce, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, variant.EffectOnce, 1); err != nil {
 			return err
 		}
 		if b.Pass != nil {
@@ -601,10 +601,10 @@ func overwritingEndsClaim(ctx context.Context, b bench) error {
 	if _, err := c.Overwrite(ctx, 0, old[0]); err != nil {
 		return err
 	}
-	if err := c.Acks(ctx, theInterface, old[0], queueimpl.ErrLost); err != nil {
+	if err := c.ExpectAck(ctx, theInterface, old[0], queueimpl.ErrLost); err != nil {
 		return fmt.Errorf("after the id was enqueued again: %w", err)
 	}
-	return c.Holds(ctx, variant.NoLostTask, []string{"a"}, nil)
+	return c.ExpectState(ctx, variant.NoLostTask, []string{"a"}, nil)
 }
 
 func extended(ctx context.Context, b bench) error {
@@ -627,7 +627,7 @@ func extended(ctx context.Context, b bench) error {
 		return broken(theInterface, "extend moved the end of the claim from %v to %v", t.Until, longer.Until)
 	}
 	other := b.Client(impatient)
-	if _, err := other.Comes(ctx, variant.Progress, "a"); err != nil {
+	if _, err := other.ExpectNext(ctx, variant.Progress, "a"); err != nil {
 		return fmt.Errorf("the claim of a task, of %v, was extended, and ran out: %w", visibility, err)
 	}
 	if err := early(other, longer, theInterface); err != nil {
@@ -661,7 +661,7 @@ func reclaimReturns(ctx context.Context, b bench) error {
 	if returned != tasks {
 		return broken(theInterface, "reclaim ended %d claims of %d", returned, tasks)
 	}
-	return c.Holds(ctx, variant.NoLostTask, ids, nil)
+	return c.ExpectState(ctx, variant.NoLostTask, ids, nil)
 }
 
 func deadLetter(ctx context.Context, b bench) error {
@@ -672,7 +672,7 @@ func deadLetter(ctx context.Context, b bench) error {
 		return err
 	}
 	for attempt := 1; attempt <= 3; attempt++ {
-		t, err := c.Comes(ctx, variant.NoLostTask, "a")
+		t, err := c.ExpectNext(ctx, variant.NoLostTask, "a")
 		if err != nil {
 			return err
 		}
@@ -681,7 +681,7 @@ func deadLetter(ctx context.Context, b bench) error {
 		}
 	}
 	err = b.Until(ctx, "the dead letter", func() (bool, error) {
-		if _, err := c.Takes(ctx, theInterface, 1); err != nil {
+		if _, err := c.ExpectTake(ctx, theInterface, 1); err != nil {
 			return false, fmt.Errorf("after all attempts: %w", err)
 		}
 		dead, err := d.Dead(ctx, c.Name)
@@ -702,7 +702,7 @@ func deadLetter(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Holds(ctx, theInterface, nil, nil); err != nil {
+	if err := c.ExpectState(ctx, theInterface, nil, nil); err != nil {
 		return err
 	}
 	again, err := c.Enqueue(ctx, c.Name, "a")
@@ -712,7 +712,7 @@ func deadLetter(ctx context.Context, b bench) error {
 	if len(again) == 0 && can[queueimpl.Deduper](b.Variant) {
 		return nil // the id is there, as a dead letter
 	}
-	tasks, err := c.Takes(ctx, theInterface, 1, "a")
+	tasks, err := c.ExpectTake(ctx, theInterface, 1, "a")
 	if err == nil && tasks[0].Attempt != 1 && tasks[0].Attempt != 0 {
 		err = broken(theInterface, "a dead letter's id, enqueued again, begins with attempt %d", tasks[0].Attempt)
 	}
@@ -729,7 +729,7 @@ func manyLent(ctx context.Context, b bench, most int) (c *client, ids []string, 
 		return nil, nil, nil, err
 	}
 	start := time.Now()
-	taken, err = c.Takes(ctx, theInterface, len(ids), slices.Clone(ids)...)
+	taken, err = c.ExpectTake(ctx, theInterface, len(ids), slices.Clone(ids)...)
 	if took := time.Since(start); err != nil && b.Pass == nil && took > lasting {
 		err = &suitetest.TooSlow{Why: fmt.Sprintf("%d tasks were taken in %v, longer than a claim lasts", len(ids), took)}
 	}
@@ -781,7 +781,7 @@ func journalTells(ctx context.Context, b bench) error {
 		func() error { return c.Journal(ctx, "request-2", nil) },
 		func() error {
 			rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return slices.Contains(idsOf(took), id) })
-			_, err := c.Takes(ctx, theInterface, 3, rest...)
+			_, err := c.ExpectTake(ctx, theInterface, 3, rest...)
 			return err
 		},
 		func() error { return c.Journal(ctx, "request-1", took) },
@@ -868,7 +868,7 @@ func crowdLosesNothing(ctx context.Context, b bench) error {
 	if len(missing) > 0 {
 		return b.Client().Lost(ctx, missing, "%d tasks were entered, and %d delivered", enqueued, enqueued-len(missing))
 	}
-	return b.Client().Holds(ctx, variant.NoLostTask, nil, nil)
+	return b.Client().ExpectState(ctx, variant.NoLostTask, nil, nil)
 }
 
 func crowdGetsNothingTwice(ctx context.Context, b bench) error {
@@ -907,7 +907,7 @@ func copiesAtOnce(ctx context.Context, b bench) error {
 	if len(in) != 1 {
 		return broken(variant.OneEntryPerID, "%d of %d producers were told that they entered the id; want 1", len(in), copies)
 	}
-	tasks, err := b.Client().Takes(ctx, variant.OneEntryPerID, 2, "a")
+	tasks, err := b.Client().ExpectTake(ctx, variant.OneEntryPerID, 2, "a")
 	if err == nil && tasks[0].Score != in[0].Score {
 		err = broken(variant.OneEntryPerID, "the id was entered with the score %f and is there with %f", in[0].Score, tasks[0].Score)
 	}
@@ -921,11 +921,11 @@ func twoQueues(ctx context.Context, b bench) error {
 	return firstOf(
 		func() error { _, err := c.Enter(ctx, theInterface, "a", "b"); return err },
 		func() error { _, err := other.Enter(ctx, theInterface, "a"); return err },
-		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { return c.ExpectState(ctx, theInterface, []string{"a", "b"}, nil) },
 		func() error { t, err := other.Next(ctx); return errors.Join(err, isTask(t, "a")) },
-		func() error { _, err := other.Takes(ctx, theInterface, 1); return err },
-		func() error { return c.Holds(ctx, theInterface, []string{"a", "b"}, nil) },
-		func() error { _, err := c.Takes(ctx, theInterface, 3, "a", "b"); return err },
+		func() error { _, err := other.ExpectTake(ctx, theInterface, 1); return err },
+		func() error { return c.ExpectState(ctx, theInterface, []string{"a", "b"}, nil) },
+		func() error { _, err := c.ExpectTake(ctx, theInterface, 3, "a", "b"); return err },
 	)
 }
 

@@ -159,5 +159,5 @@ func (in OverviewInput) sum() (class, headline, lead string) {
 	default:
 		headline = fmt.Sprintf("%d of %d %s decided nothing", n[reports.Inconclusive], total, words)
 	}
-	return class, headline, strings.ReplaceAll(d.Sum(), " (marked with !)", "")
+	return class, headline, strings.ReplaceAll(d.Summary(), " (marked with !)", "")
 }

@@ -321,7 +321,7 @@ func (s *series) stockChart(r *reports.Run, x chart.Axis) chart.Chart {
 	c.Label = fmt.Sprintf("Stock over time: %s sold of %s", amount(s.sold[len(s.sold)-1].Y), amount(stock))
 	if s.oversold > 0 {
 		at := 100 * float64(s.oversold) / float64(s.end)
-		c.Marks = append(c.Marks, moments(at, int((1-y.At(stock))*chart.Height), "alarm", "oversold from "+moment(s.oversold)))
+		c.Marks = append(c.Marks, markAt(at, int((1-y.At(stock))*chart.Height), "alarm", "oversold from "+moment(s.oversold)))
 		c.Label += ", more than there was from " + moment(s.oversold)
 		c.Bands = append(c.Bands, chart.Band{X: chart.Percent(0), W: chart.Percent(100), Y: 0, H: int((1 - y.At(stock)) * chart.Height), Class: "beyond", Text: "more than the stock"})
 		c.Keys = append(c.Keys, chart.Key{Class: "beyond", Text: "more than the stock"})
@@ -336,8 +336,8 @@ func (s *series) stockChart(r *reports.Run, x chart.Axis) chart.Chart {
 // smallChart is the width of a chart's plot on a small screen, in pixels.
 const smallChart = 296
 
-// moments marks a position of a chart, with words beside it.
-func moments(share float64, y int, class, text string) chart.Mark {
+// markAt marks a position of a chart, with words beside it.
+func markAt(share float64, y int, class, text string) chart.Mark {
 	w := textWidth(text) + 12
 	left := 10
 	if share > 50 {

@@ -76,7 +76,7 @@ func (s *soldOut) marked(c chart.Chart, end time.Duration) chart.Chart {
 	share, text := 100*float64(s.at)/float64(end), "sold out at "+moment(s.at)
 	best := -1
 	for y := 2; y < chart.Height; y += 22 { // the words are within that distance of the mark
-		m := moments(share, y, "note", text)
+		m := markAt(share, y, "note", text)
 		top := float64(y + m.Pill.Y)
 		bottom := top + float64(m.Pill.H)
 		if bottom > chart.Height || slices.ContainsFunc(c.Marks, func(o chart.Mark) bool {
@@ -93,7 +93,7 @@ func (s *soldOut) marked(c chart.Chart, end time.Duration) chart.Chart {
 			break
 		}
 	}
-	c.Marks = append(c.Marks, moments(share, max(best, 2), "note", text))
+	c.Marks = append(c.Marks, markAt(share, max(best, 2), "note", text))
 	return c
 }
 

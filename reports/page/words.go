@@ -11,7 +11,7 @@ import (
 )
 
 // moment formats a time or a duration, like the verdicts' sentences.
-func moment(d time.Duration) string { return history.Moment(d) }
+func moment(d time.Duration) string { return history.FormatTime(d) }
 
 // plainKey returns a key without the run's prefix in braces.
 func plainKey(key history.Value) string {

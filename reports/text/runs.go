@@ -133,7 +133,7 @@ func (t Terminal) Explain(d reports.Document) error {
 			explainRun(s, r, len(d.Runs) > 1)
 		}
 	}
-	s.linef("\n%s", d.Sum())
+	s.linef("\n%s", d.Summary())
 	return t.show(s)
 }
 

@@ -105,7 +105,7 @@ func TestNothingIsSaidOfWhatIsNotDeclared(t *testing.T) {
 		"1 passed, 0 violated, 0 inconclusive": {undeclared},
 		"2 passed, 0 violated, 0 inconclusive; every decided outcome is as promises and flaws declare, where they declare one": {r, undeclared},
 	} {
-		if got := (reports.Document{Runs: runs}).Sum(); got != want {
+		if got := (reports.Document{Runs: runs}).Summary(); got != want {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}

@@ -32,8 +32,8 @@ func Poll(ctx context.Context, try func(context.Context) error) error {
 	}
 }
 
-// IsGone returns the error that a server was killed.
-func (s *Server) IsGone() error {
+// KilledError returns the error that a server was killed.
+func (s *Server) KilledError() error {
 	return fmt.Errorf("server %d on %s was killed and not started again", s.Number, s.Addr)
 }
 
@@ -41,7 +41,7 @@ func (s *Server) IsGone() error {
 func (s *Server) Away() error {
 	switch {
 	case s.Killed.Load():
-		return s.IsGone()
+		return s.KilledError()
 	case s.Frozen.Load():
 		return fmt.Errorf("server %d on %s is frozen", s.Number, s.Addr)
 	}

@@ -147,8 +147,8 @@ func (c *Cluster) enlist(ctx context.Context, s *instance.Server) error {
 	})
 }
 
-// Become changes how long a node may be silent.
-func (c *Cluster) Become(ctx context.Context, m Detection) error {
+// SetDetection changes how long a node may be silent.
+func (c *Cluster) SetDetection(ctx context.Context, m Detection) error {
 	limit := nodeTimeout
 	if m == Patient {
 		limit = patience
@@ -316,9 +316,9 @@ func (c *Cluster) successor(ctx context.Context, master *instance.Server) (*inst
 	return s, nil
 }
 
-// Missing implements Shape.
-func (c *Cluster) Missing(ctx context.Context) error {
-	answers, err := c.t.Roll(ctx)
+// CheckHealth implements Shape.
+func (c *Cluster) CheckHealth(ctx context.Context) error {
+	answers, err := c.t.InfoAll(ctx)
 	if err != nil {
 		return err
 	}

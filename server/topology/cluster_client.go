@@ -29,7 +29,7 @@ func (c *Cluster) Options(_ int, o instance.ConnOptions) *redis.Options {
 }
 
 // Client returns the driver's own client for clusters. Its connections prevent it from repeating a command with an
-// unknown outcome; see final.
+// unknown outcome; see noRetryConn.
 func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	opts := c.t.Masters[0].Options(o)
 	co := clusterClientOptions(opts)
@@ -42,7 +42,7 @@ func (c *Cluster) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 		if err != nil {
 			return nil, finally(err)
 		}
-		return rewrap(conn, &final{Conn: conn}), nil
+		return rewrap(conn, &noRetryConn{Conn: conn}), nil
 	}
 	client := redis.NewClusterClient(co)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&nodeHook{client, &c.commands}) })

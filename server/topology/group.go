@@ -99,9 +99,9 @@ func (t *Group) allowed(ctx context.Context, addr string) error {
 	return instance.AllLoopback(ctx, []instance.Endpoint{{Host: host, Addr: addr}})
 }
 
-// Roll asks every server that was not killed for INFO, all at once. The answers are in the order of the servers, nil
+// InfoAll asks every server that was not killed for INFO, all at once. The answers are in the order of the servers, nil
 // for killed ones.
-func (t *Group) Roll(ctx context.Context) ([]instance.Info, error) {
+func (t *Group) InfoAll(ctx context.Context) ([]instance.Info, error) {
 	answers, errs := make([]instance.Info, len(t.Servers)), make([]error, len(t.Servers))
 	var wg sync.WaitGroup
 	for i, s := range t.Servers {

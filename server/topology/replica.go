@@ -15,27 +15,27 @@ import (
 	"oversell/server/instance"
 )
 
-// Pair is the shape of a primary with replicas, without sentinels: the program that
+// ReplicaGroup is the shape of a primary with replicas, without sentinels: the program that
 // promotes a replica also tells the clients. Here that is this program.
-type Pair struct {
+type ReplicaGroup struct {
 	t *Group
 	// now is the server that serves as the primary.
 	now atomic.Pointer[instance.Server]
 }
 
 // NewPair returns the shape of the servers of t, of which the first master is the primary.
-func NewPair(t *Group) *Pair {
-	p := &Pair{t: t}
+func NewPair(t *Group) *ReplicaGroup {
+	p := &ReplicaGroup{t: t}
 	p.now.Store(t.Masters[0])
 	return p
 }
 
 // Nodes implements Shape.
-func (p *Pair) Nodes() int { return 1 }
+func (p *ReplicaGroup) Nodes() int { return 1 }
 
 // Options returns the options of a client of the primary at the time it connects. Its connections do not move when
 // another server becomes the primary.
-func (p *Pair) Options(_ int, o instance.ConnOptions) *redis.Options {
+func (p *ReplicaGroup) Options(_ int, o instance.ConnOptions) *redis.Options {
 	first := p.t.Masters[0]
 	opts := first.Options(o)
 	opts.Dialer = p.t.Dialer(opts, o, func(_ context.Context, addr string) (string, error) {
@@ -48,15 +48,15 @@ func (p *Pair) Options(_ int, o instance.ConnOptions) *redis.Options {
 }
 
 // Client implements Shape.
-func (p *Pair) Client(node int, o instance.ConnOptions) redis.UniversalClient {
+func (p *ReplicaGroup) Client(node int, o instance.ConnOptions) redis.UniversalClient {
 	return redis.NewClient(p.Options(node, o))
 }
 
 // Connections implements Shape: clients connect only to the primary.
-func (p *Pair) Connections(n int) (each, all int) { return n, n }
+func (p *ReplicaGroup) Connections(n int) (each, all int) { return n, n }
 
 // CanFailOver implements Shape.
-func (p *Pair) CanFailOver() error {
+func (p *ReplicaGroup) CanFailOver() error {
 	if p.t.given {
 		return errclass.Usagef("the replicas of %s are not promoted, because nothing would tell its other clients: use --target process or container, or --topology sentinel or cluster", p.t.Masters[0].Addr)
 	}
@@ -64,12 +64,12 @@ func (p *Pair) CanFailOver() error {
 }
 
 // Primary implements Shape.
-func (p *Pair) Primary(context.Context, *instance.Server) (*instance.Server, error) {
+func (p *ReplicaGroup) Primary(context.Context, *instance.Server) (*instance.Server, error) {
 	return p.now.Load(), nil
 }
 
 // Promote implements Shape. It makes the best replica the primary.
-func (p *Pair) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+func (p *ReplicaGroup) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	var s *instance.Server
 	err := instance.Poll(ctx, func(ctx context.Context) (err error) {
 		if s, err = p.candidate(ctx); err != nil {
@@ -89,7 +89,7 @@ func beMaster(ctx context.Context, c *redis.Client) error {
 }
 
 // candidate returns the server, other than the primary, with the most data.
-func (p *Pair) candidate(ctx context.Context) (*instance.Server, error) {
+func (p *ReplicaGroup) candidate(ctx context.Context) (*instance.Server, error) {
 	var best *instance.Server
 	most := -1
 	why := errors.New("it has no replica")
@@ -116,7 +116,7 @@ func (p *Pair) candidate(ctx context.Context) (*instance.Server, error) {
 }
 
 // Settle makes the replicas follow the primary.
-func (p *Pair) Settle(ctx context.Context) error {
+func (p *ReplicaGroup) Settle(ctx context.Context) error {
 	for _, s := range p.t.Servers {
 		if err := Place(ctx, p, s); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (p *Pair) Settle(ctx context.Context) error {
 
 // Revive makes a server follow the primary, unless it is the primary. All servers
 // start as masters.
-func (p *Pair) Revive(ctx context.Context, s *instance.Server) error {
+func (p *ReplicaGroup) Revive(ctx context.Context, s *instance.Server) error {
 	primary := p.now.Load()
 	if s == primary {
 		return nil
@@ -149,12 +149,12 @@ func lead(s *instance.Server) func(ctx context.Context, follower *redis.Client) 
 	}
 }
 
-// Become implements Shape: there are no sentinels to tell.
-func (p *Pair) Become(context.Context, Detection) error { return nil }
+// SetDetection implements Shape: there are no sentinels to tell.
+func (p *ReplicaGroup) SetDetection(context.Context, Detection) error { return nil }
 
-// Missing implements Shape.
-func (p *Pair) Missing(ctx context.Context) error {
-	answers, err := p.t.Roll(ctx)
+// CheckHealth implements Shape.
+func (p *ReplicaGroup) CheckHealth(ctx context.Context) error {
+	answers, err := p.t.InfoAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (p *Pair) Missing(ctx context.Context) error {
 // its replicas. It ignores servers of other roles.
 func (t *Group) follow(ctx context.Context, primary *instance.Server, group []*instance.Server, answers []instance.Info) error {
 	if primary.Killed.Load() {
-		return primary.IsGone()
+		return primary.KilledError()
 	}
 	leader := answers[primary.Number-1]
 	if leader["role"] != "master" {

@@ -74,7 +74,7 @@ func handOver(ctx context.Context, s *instance.Server, primary func(context.Cont
 }
 
 // Priorities returns the priorities of all servers, by their numbers, if the sentinels have a choice of replicas.
-func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
+func (g *SentinelGroup) Priorities(ctx context.Context) (map[int]string, error) {
 	was := map[int]string{}
 	for _, s := range g.t.Data() {
 		settings, err := s.Admin.ConfigGet(ctx, replicaPriority).Result()
@@ -91,7 +91,7 @@ func (g *Watched) Priorities(ctx context.Context) (map[int]string, error) {
 
 // Reinstate makes s the primary again by a failover of the sentinels, for which it makes all other servers ineligible;
 // priorities are those to set afterwards, by number of the server.
-func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error {
+func (g *SentinelGroup) Reinstate(ctx context.Context, s *instance.Server, priorities map[int]string) error {
 	primary := func(ctx context.Context) (*instance.Server, error) { return g.Primary(ctx, nil) }
 	if err := handOver(ctx, s, primary, func() error { return g.replace(ctx, s, priorities) }); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (g *Watched) Reinstate(ctx context.Context, s *instance.Server, priorities 
 }
 
 // replace makes a sentinel begin to make a server the primary.
-func (g *Watched) replace(ctx context.Context, s *instance.Server, priorities map[int]string) error {
+func (g *SentinelGroup) replace(ctx context.Context, s *instance.Server, priorities map[int]string) error {
 	if err := g.prefer(ctx, priorities, s); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (g *Watched) replace(ctx context.Context, s *instance.Server, priorities ma
 
 // prefer leaves the sentinels one replica to choose or, if it is nil, restores all priorities. Sentinels make the
 // servers rewrite their configuration files; the priorities must be restored there, too.
-func (g *Watched) prefer(ctx context.Context, was map[int]string, only *instance.Server) error {
+func (g *SentinelGroup) prefer(ctx context.Context, was map[int]string, only *instance.Server) error {
 	for number, priority := range was {
 		s := g.t.Servers[number-1]
 		if only != nil && s != only {
@@ -143,7 +143,7 @@ func (g *Watched) prefer(ctx context.Context, was map[int]string, only *instance
 }
 
 // elect makes a sentinel make a server the primary, if it would choose no other.
-func (g *Watched) elect(ctx context.Context, sentinel *redis.Client, s *instance.Server) error {
+func (g *SentinelGroup) elect(ctx context.Context, sentinel *redis.Client, s *instance.Server) error {
 	cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", "replicas", g.Name)
 	if err := sentinel.Process(ctx, cmd); err != nil {
 		return err

@@ -20,9 +20,9 @@ import (
 // MasterName is our sentinels' name for the group that they monitor.
 const MasterName = "oversell"
 
-// Watched is the shape of a primary with replicas and sentinels that replace it when
+// SentinelGroup is the shape of a primary with replicas and sentinels that replace it when
 // it fails, and tell clients where the primary is.
-type Watched struct {
+type SentinelGroup struct {
 	t    *Group
 	Name string // of the primary and its replicas, for the sentinels
 	// former is the primary as last reported to a caller: a promotion is over when
@@ -31,17 +31,17 @@ type Watched struct {
 }
 
 // NewWatched returns the shape of the servers of t, whose primary the sentinels call name.
-func NewWatched(t *Group, name string) *Watched {
-	g := &Watched{t: t, Name: name}
+func NewWatched(t *Group, name string) *SentinelGroup {
+	g := &SentinelGroup{t: t, Name: name}
 	g.former.Store(t.Masters[0])
 	return g
 }
 
 // Nodes implements Shape.
-func (g *Watched) Nodes() int { return 1 }
+func (g *SentinelGroup) Nodes() int { return 1 }
 
 // sentinels returns the sentinels of the group.
-func (g *Watched) sentinels() []*instance.Server {
+func (g *SentinelGroup) sentinels() []*instance.Server {
 	var all []*instance.Server
 	for _, s := range g.t.Servers {
 		if s.Role == instance.Sentinel {
@@ -53,7 +53,7 @@ func (g *Watched) sentinels() []*instance.Server {
 
 // Options returns the options of a client that does not use the driver's support of sentinels: each new connection goes
 // to the present primary.
-func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
+func (g *SentinelGroup) Options(_ int, o instance.ConnOptions) *redis.Options {
 	first := g.t.Masters[0]
 	opts := first.Options(o)
 	opts.Dialer = g.t.Dialer(opts, o, func(ctx context.Context, addr string) (string, error) {
@@ -71,7 +71,7 @@ func (g *Watched) Options(_ int, o instance.ConnOptions) *redis.Options {
 
 // Client returns the driver's own client for sentinels. It asks one for the primary whenever it opens a connection,
 // listens there for a new primary, and then closes its connections to the old one.
-func (g *Watched) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
+func (g *SentinelGroup) Client(_ int, o instance.ConnOptions) redis.UniversalClient {
 	opts := g.t.Masters[0].Options(o)
 	f := failoverOptions(opts)
 	f.MasterName = g.Name
@@ -109,12 +109,12 @@ func failoverOptions(o *redis.Options) *redis.FailoverOptions {
 const sentinelConnections = 2
 
 // Connections assumes one connection for each client, as is usual.
-func (g *Watched) Connections(n int) (each, all int) {
+func (g *SentinelGroup) Connections(n int) (each, all int) {
 	return n * sentinelConnections, n * (1 + sentinelConnections)
 }
 
 // CanFailOver implements Shape.
-func (g *Watched) CanFailOver() error {
+func (g *SentinelGroup) CanFailOver() error {
 	for _, s := range g.t.Servers {
 		if s.Role == instance.Replica {
 			return nil
@@ -124,7 +124,7 @@ func (g *Watched) CanFailOver() error {
 }
 
 // Primary returns the server that most sentinels name.
-func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+func (g *SentinelGroup) Primary(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	addr, _, err := g.vote(ctx)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (g *Watched) Primary(ctx context.Context, _ *instance.Server) (*instance.Se
 }
 
 // at returns the server at an address.
-func (g *Watched) at(addr string) (*instance.Server, error) {
+func (g *SentinelGroup) at(addr string) (*instance.Server, error) {
 	for _, s := range g.t.Servers {
 		if s.Addr == addr {
 			return s, nil
@@ -143,7 +143,7 @@ func (g *Watched) at(addr string) (*instance.Server, error) {
 }
 
 // vote asks all sentinels for the primary. It returns the address with most votes, and their number.
-func (g *Watched) vote(ctx context.Context) (addr string, votes int, err error) {
+func (g *SentinelGroup) vote(ctx context.Context) (addr string, votes int, err error) {
 	all := g.sentinels()
 	named, errs := make([]string, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
@@ -174,7 +174,7 @@ func (g *Watched) vote(ctx context.Context) (addr string, votes int, err error) 
 }
 
 // ask asks one sentinel for the address of the primary.
-func (g *Watched) ask(ctx context.Context, sentinel *instance.Server) (addr string, err error) {
+func (g *SentinelGroup) ask(ctx context.Context, sentinel *instance.Server) (addr string, err error) {
 	err = sentinel.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
 		at, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", g.Name).StringSlice()
 		if err == nil && len(at) == 2 {
@@ -186,7 +186,7 @@ func (g *Watched) ask(ctx context.Context, sentinel *instance.Server) (addr stri
 }
 
 // Promote waits for a new primary; at an address it first asks for one.
-func (g *Watched) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
+func (g *SentinelGroup) Promote(ctx context.Context, _ *instance.Server) (*instance.Server, error) {
 	if g.t.given {
 		if err := g.demand(ctx); err != nil {
 			return nil, err
@@ -204,7 +204,7 @@ func (g *Watched) Promote(ctx context.Context, _ *instance.Server) (*instance.Se
 }
 
 // demand makes a sentinel replace the primary, though it is healthy.
-func (g *Watched) demand(ctx context.Context) error {
+func (g *SentinelGroup) demand(ctx context.Context) error {
 	now, err := g.Primary(ctx, nil)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (g *Watched) demand(ctx context.Context) error {
 }
 
 // successor returns the primary on which most sentinels agree and that serves as one, if it is not the former one.
-func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
+func (g *SentinelGroup) successor(ctx context.Context) (*instance.Server, error) {
 	addr, votes, err := g.vote(ctx)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (g *Watched) successor(ctx context.Context) (*instance.Server, error) {
 }
 
 // Settle does nothing: the configuration of the servers is complete.
-func (g *Watched) Settle(ctx context.Context) error {
+func (g *SentinelGroup) Settle(ctx context.Context) error {
 	for _, s := range g.sentinels() {
 		if err := Place(ctx, g, s); err != nil {
 			return err
@@ -272,7 +272,7 @@ var hurry = []any{
 const pingPeriod = 300 * time.Millisecond
 
 // Revive hurries a sentinel that was started. The sentinels tell other servers what to do.
-func (g *Watched) Revive(ctx context.Context, s *instance.Server) error {
+func (g *SentinelGroup) Revive(ctx context.Context, s *instance.Server) error {
 	if s.Role != instance.Sentinel {
 		return nil
 	}
@@ -283,9 +283,9 @@ func (g *Watched) Revive(ctx context.Context, s *instance.Server) error {
 	return nil
 }
 
-// Missing implements Shape.
-func (g *Watched) Missing(ctx context.Context) error {
-	answers, err := g.t.Roll(ctx)
+// CheckHealth implements Shape.
+func (g *SentinelGroup) CheckHealth(ctx context.Context) error {
+	answers, err := g.t.InfoAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (g *Watched) Missing(ctx context.Context) error {
 			continue
 		}
 		alive++
-		if err := g.content(ctx, s, primary); err != nil {
+		if err := g.checkSentinel(ctx, s, primary); err != nil {
 			return err
 		}
 	}
@@ -317,8 +317,8 @@ func (g *Watched) Missing(ctx context.Context) error {
 	return nil
 }
 
-// content reports what a sentinel finds wrong.
-func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Server) error {
+// checkSentinel returns what a sentinel finds wrong.
+func (g *SentinelGroup) checkSentinel(ctx context.Context, sentinel, primary *instance.Server) error {
 	flags, err := g.view(ctx, sentinel)
 	if err != nil {
 		return sentinel.Silent(err)
@@ -344,7 +344,7 @@ func (g *Watched) content(ctx context.Context, sentinel, primary *instance.Serve
 
 // view returns a sentinel's flags for every server, by address: "master", "slave" or "sentinel", and its faults, as in
 // "slave,s_down".
-func (g *Watched) view(ctx context.Context, sentinel *instance.Server) (flags map[string]string, err error) {
+func (g *SentinelGroup) view(ctx context.Context, sentinel *instance.Server) (flags map[string]string, err error) {
 	flags = map[string]string{}
 	err = sentinel.Visit(ctx, func(ctx context.Context, c *redis.Client) error {
 		master := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.Name)
@@ -393,9 +393,9 @@ func downAfter(version string) time.Duration {
 	return 500 * time.Millisecond
 }
 
-// Become changes how long a server may be silent, and how fast a former primary is
+// SetDetection changes how long a server may be silent, and how fast a former primary is
 // corrected.
-func (g *Watched) Become(ctx context.Context, m Detection) error {
+func (g *SentinelGroup) SetDetection(ctx context.Context, m Detection) error {
 	limit, greet := downAfter(g.t.Masters[0].Version), greeting
 	switch m {
 	case Patient:

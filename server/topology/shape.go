@@ -26,12 +26,12 @@ type Shape interface {
 	Promote(ctx context.Context, master *instance.Server) (*instance.Server, error)
 	// Revive puts a restarted server into its place.
 	Revive(ctx context.Context, s *instance.Server) error
-	// Become tells the sentinels or cluster nodes how soon to give up a silent
+	// SetDetection tells the sentinels or cluster nodes how soon to give up a silent
 	// server. It may fail for some of them.
-	Become(ctx context.Context, m Detection) error
-	// Missing returns the reason why the servers are not healthy yet, as
+	SetDetection(ctx context.Context, m Detection) error
+	// CheckHealth returns the reason why the servers are not healthy yet, as
 	// AwaitHealthy defines it; nil if they are.
-	Missing(ctx context.Context) error
+	CheckHealth(ctx context.Context) error
 }
 
 // placeTimeout is how long a server that was just started may take to follow an order.

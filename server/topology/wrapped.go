@@ -50,17 +50,17 @@ type withSocket struct {
 
 func (w *withSocket) SyscallConn() (syscall.RawConn, error) { return w.raw.SyscallConn() }
 
-// final is a connection that returns errors in a form that does not make the driver send a command again. The driver's
+// noRetryConn is a connection that returns errors in a form that does not make the driver send a command again. The driver's
 // client for clusters repeats commands after an end of file and after most other errors on the wire, even if they may
 // have been executed, and that cannot be disabled without losing the redirections.
-type final struct {
+type noRetryConn struct {
 	net.Conn
 	// listening: the connection subscribes to channels. Nothing is repeated there, and a timeout must remain one: it
 	// only means that there is no message.
 	listening atomic.Bool
 }
 
-func (f *final) Read(p []byte) (int, error) {
+func (f *noRetryConn) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	if f.listening.Load() {
 		return n, err
@@ -68,7 +68,7 @@ func (f *final) Read(p []byte) (int, error) {
 	return n, finally(err)
 }
 
-func (f *final) Write(p []byte) (int, error) {
+func (f *noRetryConn) Write(p []byte) (int, error) {
 	if subscribes(p) {
 		f.listening.Store(true)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"oversell/internal/interrupt"
 	"oversell/stockimpl"
-	"oversell/stockimpl/stockcalls"
+	"oversell/stockimpl/stockrules"
 )
 
 // manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of
@@ -66,5 +66,5 @@ func (s *abandoned) comesBack(ctx context.Context) error {
 		}
 	}
 	what := fmt.Sprintf("%d buyers died, for each of whom 1 piece of %d was set aside, the time of reservations passed", manyAbandoned, s.stock)
-	return stockcalls.OrderForAll(y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })
+	return stockrules.OrderForAll(y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })
 }

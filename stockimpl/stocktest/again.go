@@ -40,14 +40,14 @@ type lasting struct{ error }
 
 func (l *lasting) Unwrap() error { return l.error }
 
-// itself wraps ErrRepeated if the same client's earlier call ended in an error of the sale's own: that earlier call may
+// ownRepeat wraps ErrRepeated if the same client's earlier call ended in an error of the sale's own: that earlier call may
 // have had the effect.
-type itself struct{ error }
+type ownRepeat struct{ error }
 
-func (i *itself) Unwrap() error { return i.error }
+func (i *ownRepeat) Unwrap() error { return i.error }
 
 // maybeItself reports whether the client that was answered so may have had the effect.
-func maybeItself(err error) bool { return errors.As(err, new(*itself)) }
+func maybeItself(err error) bool { return errors.As(err, new(*ownRepeat)) }
 
 // unlessItself returns nil in place of ErrRepeated if no other client sends the same: then it was the client itself.
 func unlessItself(err error) error {
@@ -69,7 +69,7 @@ func (b bench) settle(ctx context.Context, got answered, call func() (int64, err
 		}
 		got.left, got.err = call()
 		if errors.Is(got.err, stockimpl.ErrRepeated) {
-			got.err = &itself{got.err}
+			got.err = &ownRepeat{got.err}
 		}
 		if !b.asksAgain(ctx, got.err) {
 			return got, true
@@ -94,7 +94,7 @@ func (b bench) insist(ctx context.Context, call func() (int64, error)) (int64, e
 		open = open || asked
 		switch {
 		case open && errors.Is(got.err, stockimpl.ErrRepeated):
-			return got.left, &itself{got.err}
+			return got.left, &ownRepeat{got.err}
 		case !errors.Is(got.err, stockimpl.ErrStale):
 			return got.left, got.err
 		case ctx.Err() != nil:

@@ -99,7 +99,7 @@ type trying struct {
 	refund        bool
 	stock, pieces int
 	y, c          *buyer // c makes the call, and y looks
-	line          *interrupt.Line
+	line          *interrupt.Interceptor
 }
 
 // tryings runs a case for every command of a purchase and, if the sale refunds, of a refund. A case reports whether the

@@ -37,7 +37,7 @@ var bothWays = []interrupt.Action{interrupt.LoseRequest, interrupt.LoseReply}
 type fences struct{ last atomic.Int64 }
 
 // buyerOf is one more client of a product, whose commands can be acted upon.
-func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Line) {
+func (b bench) buyerOf(ctx context.Context, product string, f *fences) (*buyer, *interrupt.Interceptor) {
 	env, line := b.interrupted(b.Env())
 	y := &buyer{b: b, sale: b.newSale(env, product), fences: f}
 	b.practise(ctx, env, product)
@@ -132,7 +132,7 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 		open = open || asked
 		switch {
 		case open && errors.Is(got.err, stockimpl.ErrRepeated):
-			return &itself{got.err}
+			return &ownRepeat{got.err}
 		case !errors.Is(got.err, stockimpl.ErrStale):
 			return got.err
 		}
@@ -189,7 +189,7 @@ func (y *buyer) sellsOut(ctx context.Context, from int64, most int) (int, error)
 // interruptedOrder is the first order of a new sale, one command of which was interfered with.
 type interruptedOrder struct {
 	opener, buyer *buyer
-	line          *interrupt.Line
+	line          *interrupt.Interceptor
 	answer        error
 	reached       bool // the order sent as many commands
 }
@@ -520,12 +520,12 @@ type heldUp struct{ *interrupt.Stall }
 
 // stalled starts a call of a client and holds it up before its n-th command. It returns nil if
 // the call has fewer.
-func stalled(ctx context.Context, line *interrupt.Line, n int, call func()) *heldUp {
+func stalled(ctx context.Context, line *interrupt.Interceptor, n int, call func()) *heldUp {
 	return stalledBefore(ctx, line, n, interrupt.Pass, call)
 }
 
 // stalledBefore is stalled for a command that suffers a when the client goes on.
-func stalledBefore(ctx context.Context, line *interrupt.Line, n int, a interrupt.Action, call func()) *heldUp {
+func stalledBefore(ctx context.Context, line *interrupt.Interceptor, n int, a interrupt.Action, call func()) *heldUp {
 	s := line.StalledBefore(ctx, n, a, call)
 	if s == nil {
 		return nil

@@ -80,7 +80,7 @@ func (b bench) beyond(ctx context.Context, found error) string {
 // counted puts a product on sale, and returns its first client and a function that makes a call and reports whether the
 // sale does not support it.
 func (b bench) counted(ctx context.Context, product string, stock int64) (*buyer, func(call func() error) bool, error) {
-	env, line := interrupt.On(b.Env())
+	env, line := interrupt.Intercept(b.Env())
 	y := &buyer{b: b, sale: b.newSale(env, product), fences: &fences{}}
 	err := y.sale.Open(ctx, stock)
 	sends := line.Sent() > 0 // by a client that can be observed
@@ -102,14 +102,14 @@ func (b bench) refusesOrders(ctx context.Context, quantity int) bool {
 }
 
 // interrupted returns an environment whose commands the rule can act upon.
-func (b bench) interrupted(env variant.Env) (variant.Env, *interrupt.Line) {
+func (b bench) interrupted(env variant.Env) (variant.Env, *interrupt.Interceptor) {
 	b.limits.interrupts.Store(true)
-	return interrupt.On(env)
+	return interrupt.Intercept(env)
 }
 
 // hidden reports whether a sale sells without a command through Env.Redis.
 func (b bench) hidden(ctx context.Context) bool {
-	env, line := interrupt.On(b.Env())
+	env, line := interrupt.Intercept(b.Env())
 	y := &buyer{b: b, sale: b.newSale(env, b.Product+"-seen"), fences: &fences{}}
 	if b.sale.Needs.SQL || y.sale.Open(ctx, 1) != nil {
 		return false

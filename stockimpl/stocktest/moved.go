@@ -12,17 +12,17 @@ import (
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
-	"oversell/stockimpl/stockcalls"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
 // The rules in this file move the clock of the server: a year is over in no time.
 
-// onAnotherClock runs a check on the emulation. The clock there is far ahead of the real one, runs at its pace, and is
-// advanced by the check. onAnotherClock reports whether the sale can be judged there. It cannot if it sends times of
+// onVirtualClock runs a check on the emulation. The clock there is far ahead of the real one, runs at its pace, and is
+// advanced by the check. onVirtualClock reports whether the sale can be judged there. It cannot if it sends times of
 // the real clock to the server, or if it uses commands that the emulation does not know: then it does not sell there at
 // all.
-func (b bench) onAnotherClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
+func (b bench) onVirtualClock(ctx context.Context, check func(b bench, pass func(time.Duration)) error) (judged bool, err error) {
 	at, err := emulated.Judge(func(server *emulated.Server) error {
 		defer server.Ticks(ctx)()
 		own := b
@@ -74,7 +74,7 @@ func (b bench) sellsAtAll(ctx context.Context) error {
 // serverTimes: what a sale knows of orders, refunds and tokens must outlast minutes, hours, days and a
 // year of the server's clock.
 func serverTimes(ctx context.Context, b bench) error {
-	_, err := b.onAnotherClock(ctx, func(b bench, pass func(time.Duration)) error {
+	_, err := b.onVirtualClock(ctx, func(b bench, pass func(time.Duration)) error {
 		for _, passed := range []time.Duration{45 * time.Second, 3 * time.Minute, 17 * time.Minute, 2 * time.Hour, 26 * time.Hour, 9 * 24 * time.Hour, 40 * 24 * time.Hour, 366 * 24 * time.Hour} {
 			own := b
 			own.Product = fmt.Sprintf("%s-%v", b.Product, passed)
@@ -109,7 +109,7 @@ func (b bench) afterReservations(ctx context.Context, check func(b bench, ctx co
 	if after == 0 {
 		after = longest
 	}
-	judged, err := b.onAnotherClock(ctx, func(b bench, pass func(time.Duration)) error {
+	judged, err := b.onVirtualClock(ctx, func(b bench, pass func(time.Duration)) error {
 		if aside, err := b.setsAside(ctx); err != nil || !aside {
 			return err
 		}
@@ -205,7 +205,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 // heldFor holds buyers up at each of their commands while the time of reservations passes.
 func (b bench) heldFor(ctx context.Context, pass func() error) error {
 	const stock = 6
-	return stockcalls.HeldBeyond(b.steps(ctx), func(n int) (*stockcalls.Held, error) {
+	return stockrules.HeldBeyond(b.steps(ctx), func(n int) (*stockrules.Held, error) {
 		own := b
 		own.Product = fmt.Sprint(b.Product, "-held-", n)
 		y, err := opened(ctx, own, own.Product, stock)
@@ -218,7 +218,7 @@ func (b bench) heldFor(ctx context.Context, pass func() error) error {
 		if s == nil {
 			return nil, nil
 		}
-		return &stockcalls.Held{
+		return &stockrules.Held{
 			Shop: y.shop(ctx, stock), Stock: stock, Pieces: orderedPieces, Command: n,
 			Beside: func(calls func()) error { return s.beside(y, calls) }, Answer: func() error { return answer },
 		}, nil

@@ -13,7 +13,7 @@ import (
 	"oversell/internal/suitetest"
 	"oversell/lockimpl"
 	"oversell/stockimpl"
-	"oversell/stockimpl/stockcalls"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -302,11 +302,11 @@ func allCameBack(ctx context.Context, b bench) error {
 	if err != nil || b.noRefunds != nil {
 		return nil // a sale need not keep so many
 	}
-	return stockcalls.AllCameBack(y.shop(ctx, stock), stock, declared)
+	return stockrules.AllCameBack(y.shop(ctx, stock), stock, declared)
 }
 
 // unlocked is the shop for a buyer that holds no lock.
-func (y *buyer) unlocked(ctx context.Context) stockcalls.Shop {
+func (y *buyer) unlocked(ctx context.Context) stockrules.Shop {
 	s := y.shop(ctx, 0)
 	s.Buy = func(id int64, pieces int) error {
 		_, err := y.sale.Buy(ctx, order(id, pieces), lockimpl.Lock{})
@@ -317,8 +317,8 @@ func (y *buyer) unlocked(ctx context.Context) stockcalls.Shop {
 }
 
 // shop is a product by the calls of one buyer.
-func (y *buyer) shop(ctx context.Context, stock int) stockcalls.Shop {
-	return stockcalls.Shop{
+func (y *buyer) shop(ctx context.Context, stock int) stockrules.Shop {
+	return stockrules.Shop{
 		Buy: func(id int64, pieces int) error { return y.decidedAlone(ctx, id, pieces) },
 		Refund: func(id int64) error {
 			_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })

@@ -10,7 +10,7 @@ import (
 
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
-	"oversell/stockimpl/stockcalls"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -221,7 +221,7 @@ func olderToken(ctx context.Context, b bench) error {
 		buy(4, 10, nil, 2),
 		buy(5, 9, stockimpl.ErrStale, 2), // newer as text, older as a number
 		func() error { return y.state(ctx, of, 2, 3) },
-		func() error { return stockcalls.Unlocked(y.unlocked(ctx), b.noRefunds == nil) },
+		func() error { return stockrules.Unlocked(y.unlocked(ctx), b.noRefunds == nil) },
 	); err != nil || b.noRefunds != nil {
 		return err
 	}
@@ -382,7 +382,7 @@ func endedBefore(ctx context.Context, b bench) error {
 			return err
 		}
 		under := []string{"a cancelled context", "a context whose deadline has passed"}[i]
-		if err := stockcalls.Ended(theInterface, under, stockcalls.Shop{
+		if err := stockrules.Ended(theInterface, under, stockrules.Shop{
 			Buy:    func(id int64, pieces int) error { _, err := y.sale.Buy(over, order(id, pieces), y.lock()); return err },
 			Refund: func(id int64) error { _, err := y.sale.Refund(over, order(id, 1), y.lock()); return err },
 			State:  func() (stockimpl.State, error) { return y.sale.State(over) },

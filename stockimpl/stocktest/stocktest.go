@@ -96,7 +96,7 @@ func Auto(t *testing.T) func(*testing.T) Bench {
 	t.Helper()
 	s := opentest.Auto(t, "single")
 	return func(*testing.T) Bench {
-		return Bench{Product: "{" + rand.Text() + "}phone", Env: func() variant.Env { return opentest.World(t, s, clock.Real{}) }}
+		return Bench{Product: "{" + rand.Text() + "}phone", Env: func() variant.Env { return opentest.Env(t, s, clock.Real{}) }}
 	}
 }
 

@@ -142,7 +142,7 @@ type walk struct {
 type walker struct {
 	*buyer
 	number int
-	line   *interrupt.Line
+	line   *interrupt.Interceptor
 	plan   []stockmodel.Call
 	// gate hands out where the client waits before a command.
 	gate chan chan interrupt.Action

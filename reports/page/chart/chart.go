@@ -200,7 +200,7 @@ func (c *Chart) Covers(left, right, top, bottom float64) bool {
 	return false
 }
 
-// Path returns a line as an SVG path, in a box of 1000 by plotHeight.
+// Path returns a line as an SVG path, in a box of 1000 by Height.
 func (l Line) Path(x, y Scale) Plotted {
 	var b strings.Builder
 	last := 0.0

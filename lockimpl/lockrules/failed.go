@@ -1,0 +1,320 @@
+package lockrules
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"oversell/internal/interrupt"
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// ServerFails has the server answer the commands of a call with errors that say nothing about the lock.
+var ServerFails = func() (cases []Case) {
+	for _, r := range interrupt.Refusals {
+		for _, c := range calls(func(b Bench) (*failing, error) {
+			return lined(b, "in which the server answered that "+r.What, func(l *interrupt.Interceptor) { interrupt.Outage{Answer: r.Err, Nth: 1}.On(l) })
+		}) {
+			c.Name += ", the server answered that " + r.What
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}()
+
+// ScriptsForgotten has the server forget the scripts that a client has sent.
+var ScriptsForgotten = calls(func(b Bench) (*failing, error) {
+	return lined(b, "on a server that had forgotten its scripts", (*interrupt.Interceptor).ForgetScripts)
+})
+
+// lined returns a client whose calls meet what begin does to its line.
+func lined(b Bench, what string, begin func(*interrupt.Interceptor)) (*failing, error) {
+	var line *interrupt.Interceptor
+	c, err := b.Client(func(env *variant.Env) { *env, line = interrupt.Intercept(*env) })
+	if err != nil {
+		return nil, err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	return &failing{c, func(call func(context.Context)) bool {
+		line.Plan(nil)
+		begin(line)
+		call(b.Ctx)
+		sent := line.Sent()
+		line.Plan(nil)
+		return sent > 0
+	}, what, nil}, nil
+}
+
+// ConnectionFails resets the connections of a release, before or after the server executes it. The connections of a
+// release that is repeated until it succeeds are reset for a while only.
+var ConnectionFails = []Case{
+	{"a release that does not arrive", func(b Bench) error { return b.cutOff(wire.Reset) }},
+	{"a release without an answer", func(b Bench) error { return b.cutOff(wire.ResetAfter) }},
+}
+
+// resetFor is how long connections are reset.
+const resetFor = 2 * time.Second
+
+func (b Bench) cutOff(verb wire.Verb) error {
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	l, err := c.Take(b.Name, long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	end := time.Now().Add(resetFor)
+	c.Plan(func(int, wire.Command) wire.Action {
+		if time.Now().After(end) {
+			return wire.Action{}
+		}
+		return wire.Action{Verb: verb}
+	})
+	err = c.Release(l)
+	c.Plan(nil)
+	if err == nil || errors.Is(err, lockimpl.ErrLost) {
+		return nil // the same
+	}
+	return b.releasedAgain(c, l, "a release whose connection was reset failed")
+}
+
+// releasedAgain repeats a release that failed. When it is answered with success or ErrLost, the lock can be taken.
+func (b Bench) releasedAgain(c *lockclient.Client, l lockimpl.Lock, what string) error {
+	for range 3 {
+		switch err := c.Release(l); {
+		case err == nil:
+			return b.free(what + ", and when it was repeated it was answered with success")
+		case errors.Is(err, lockimpl.ErrLost):
+			return b.free(what + ", and when it was repeated it was answered with ErrLost")
+		}
+		if !b.pass(lockclient.Pace) {
+			break
+		}
+	}
+	return nil
+}
+
+// stands tries to take a lock whose holder was answered with ErrLost. Before the end of the lease, a grant breaks mutual
+// exclusion, and a refusal shows that the lock is still the holder's.
+func (b Bench) stands(f *failing, l lockimpl.Lock, what string) error {
+	other, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	m, err := other.Try(b.Name, b.TTL)
+	left := time.Until(f.Until(l)).Round(time.Millisecond)
+	if err == nil {
+		_ = other.Release(m)
+	}
+	switch {
+	case left <= 0:
+		return nil
+	case err == nil:
+		return lockfinding.Broken(variant.MutualExclusion, "%s, and another client got the lock %v before the end of the lease", what, left)
+	case errors.Is(err, lockimpl.ErrHeld):
+		return lockfinding.Broken(b.FalseLoss, "%s %v before the end of the lease, and others are refused: the lock is still the holder's", what, left)
+	}
+	return nil
+}
+
+// EndsInside ends the context of an acquire of a free lock when the server has executed one of its commands. A client that is
+// then told ErrHeld holds nothing.
+var EndsInside = func() (cases []Case) {
+	for n, name := range []string{"its first command", "its second command", "its third command"} {
+		cases = append(cases,
+			Case{"cancelled after " + name, func(b Bench) error { return b.endsInside(n+1, false, false) }},
+			Case{"a deadline that passes after " + name, func(b Bench) error { return b.endsInside(n+1, true, false) }},
+			Case{"cancelled while the answer to " + name + " is under way", func(b Bench) error { return b.endsInside(n+1, false, true) }})
+	}
+	return append(cases, Case{"cancelled while an answer is held up", Bench.endsOnWire})
+}()
+
+// ender is a hook that ends a context after a command. If loses is set, the reply is lost: the client gets the context's
+// error.
+type ender struct {
+	after atomic.Int64 // how many commands are left until then; 0: it does nothing
+	end   func()
+	loses bool
+}
+
+func (e *ender) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// executed is called after each command with its error, and returns the error that the client gets.
+func (e *ender) executed(ctx context.Context, err error) error {
+	if e.after.Load() <= 0 || e.after.Add(-1) != 0 {
+		return err
+	}
+	e.end()
+	if e.loses && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (e *ender) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := e.executed(ctx, next(ctx, cmd))
+		if err != nil {
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func (e *ender) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return e.executed(ctx, next(ctx, cmds)) }
+}
+
+func (b Bench) endsInside(n int, deadline, loses bool) error {
+	e := &ender{loses: loses}
+	c, err := b.Client(func(env *variant.Env) {
+		env.Redis = slices.Clone(env.Redis)
+		for _, rdb := range env.Redis {
+			rdb.AddHook(e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	ctx := interrupt.NewEnding(b.Ctx, deadline)
+	e.end = ctx.End
+	e.after.Store(int64(n))
+	l, err := c.Acquire(ctx, b.Name, lockimpl.Options{TTL: long, RetryEvery: lockclient.Pace})
+	if e.after.Swap(0) > 0 {
+		return nil // it has sent fewer
+	}
+	return b.endedInside(c, l, err)
+}
+
+// endsOnWire is for locks whose Redis client is their own.
+func (b Bench) endsOnWire() error {
+	const held = 100 * time.Millisecond
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	ctx, cancel := context.WithCancel(b.Ctx)
+	defer cancel()
+	c.Plan(func(nth int, _ wire.Command) wire.Action {
+		if nth > 1 {
+			return wire.Action{}
+		}
+		time.AfterFunc(held/4, cancel)
+		return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: held}
+	})
+	l, err := c.Acquire(ctx, b.Name, lockimpl.Options{TTL: long, RetryEvery: lockclient.Pace})
+	c.Plan(nil)
+	if ctx.Err() == nil {
+		return nil
+	}
+	return b.endedInside(c, l, err)
+}
+
+func (b Bench) endedInside(c *lockclient.Client, l lockimpl.Lock, err error) error {
+	switch {
+	case err == nil:
+		return b.kept(&failing{Client: c}, l, "an acquire whose context ended meanwhile was granted a free lock", 0)
+	case errors.Is(err, lockimpl.ErrHeld):
+		return b.free("an acquire of a free lock, whose context ended when the server had executed a command, was answered with ErrHeld")
+	}
+	return nil
+}
+
+// CancelledWait cancels the wait for a held lock: long before its release, or as it is released.
+var CancelledWait = []Case{
+	{"long before the release", func(b Bench) error {
+		holder, waiter, err := b.two()
+		if err != nil {
+			return err
+		}
+		l, err := holder.Take(b.Name, long, 0)
+		if err != nil {
+			return lockfinding.Broken(variant.Progress, "a free lock was not granted: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(b.Ctx, 20*time.Millisecond)
+		defer cancel()
+		if _, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: time.Millisecond}); err == nil {
+			return lockfinding.Broken(variant.MutualExclusion, "a wait under a cancelled context was granted a lock that is held")
+		}
+		if err := holder.Release(l); errors.Is(err, lockimpl.ErrLost) {
+			return b.stands(&failing{Client: holder}, l, "after a cancelled wait, the holder's release was answered with ErrLost")
+		}
+		return b.taken("after a cancelled wait")
+	}},
+	{"as the lock is released", func(b Bench) error {
+		holder, waiter, err := b.two()
+		if err != nil {
+			return err
+		}
+		for range 15 {
+			l, err := holder.Take(b.Name, long, b.TTL)
+			if err != nil {
+				return lockfinding.Broken(variant.Progress, "after a cancelled wait nobody could take the lock: %v", err)
+			}
+			if err := b.cancelsBeside(holder, waiter, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+}
+
+func (b Bench) two() (one, two *lockclient.Client, err error) {
+	if one, err = b.Client(func(*variant.Env) {}); err == nil {
+		two, err = b.Client(func(*variant.Env) {})
+	}
+	return one, two, err
+}
+
+// taken expects that a new client obtains the lock, within the lease of others.
+func (b Bench) taken(after string) error {
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, b.TTL)
+	if err != nil {
+		return lockfinding.Broken(variant.Progress, "%s, nobody could take the lock: %v", after, err)
+	}
+	_ = c.Release(l)
+	return nil
+}
+
+// cancelsBeside cancels a wait, and releases the lock at about the same time.
+func (b Bench) cancelsBeside(holder, waiter *lockclient.Client, l lockimpl.Lock) error {
+	ctx, cancel := context.WithCancel(b.Ctx)
+	defer cancel()
+	got := make(chan grant, 1)
+	go func() {
+		m, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: time.Millisecond})
+		got <- grant{waiter, m, err}
+	}()
+	b.pass(time.Duration(waiter.IntN(3000)) * time.Microsecond)
+	time.AfterFunc(time.Duration(waiter.IntN(500))*time.Microsecond, cancel)
+	_ = holder.Release(l)
+	for start := b.Lasted(); b.Lasted()-start < lockclient.Patience; {
+		select {
+		case g := <-got:
+			if g.err == nil {
+				_ = waiter.Release(g.l)
+			}
+			return nil
+		case <-time.After(lockclient.Pace):
+		case <-b.Ctx.Done():
+			return nil
+		}
+	}
+	return lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
+}

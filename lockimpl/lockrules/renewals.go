@@ -1,0 +1,122 @@
+package lockrules
+
+import (
+	"fmt"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Renewals are cases in which a client holds a lock that is renewed in the background for longer than its lease. Others must
+// not get it, whatever the client has done with other locks, or with this one before.
+var Renewals = []Case{
+	{"after a late release of its earlier lock", func(b Bench) error {
+		return b.renewed(3, "after a late release of an earlier lock of the same name", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+			first, err := c.Take(name, b.TTL, 0)
+			if err != nil {
+				return first, err
+			}
+			_ = c.Release(first)
+			l, err := c.Take(name, b.TTL, 0)
+			if err == nil {
+				_ = c.Release(first) // it is lost
+			}
+			return l, err
+		})
+	}},
+	{"after the release of a lock that it took before", func(b Bench) error {
+		return b.renewed(3, "after the release of another lock that its client had taken before", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+			other, err := c.Take(name+"-other", b.TTL, 0)
+			if err != nil {
+				return other, err
+			}
+			l, err := c.Take(name, b.TTL, 0)
+			_ = c.Release(other)
+			return l, err
+		})
+	}},
+	{"for many leases", func(b Bench) error {
+		return b.renewed(8, "since it was granted", func(c *lockclient.Client, name string) (lockimpl.Lock, error) { return c.Take(name, b.TTL, 0) })
+	}},
+	{"a renewal after an extend for longer", func(b Bench) error {
+		if !b.Extends {
+			return nil
+		}
+		holder, err := b.Client(func(*variant.Env) {})
+		if err != nil {
+			return err
+		}
+		l, err := holder.Take(b.Name, b.TTL, 0)
+		if err != nil {
+			return nil // another rule's business
+		}
+		if l, err = holder.Extend(l, 6*b.TTL); err != nil || l.Until.IsZero() {
+			return nil
+		}
+		if !b.pass(b.TTL + b.TTL/4) { // a renewal, and an answer
+			return nil
+		}
+		holder.Die()
+		f := &failing{Client: holder}
+		return b.kept(f, l, "a lease was extended for longer, and renewed in the background before its client died", 6*b.TTL)
+	}},
+}
+
+// LostRenewal loses the answer to one renewal that the server has executed. It is for locks that implement neither
+// [lockimpl.Renewer] nor [lockimpl.LossNotifier]: the holder believes that the lease is renewed, so the lock must go on
+// renewing.
+var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error {
+	return b.renewed(5, "after the answer to one renewal was lost, of which its holder was told nothing", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+		l, err := c.Take(name, b.TTL, 0)
+		if err == nil && b.pass(b.TTL) { // by then its script is loaded
+			c.Arm(1, wire.DropReply)
+		}
+		return l, err
+	})
+}}}
+
+// renewed holds a lock for so many leases. A machine that is busy may hold up a renewal once, but hardly each time.
+func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {
+	const tries = 3
+	var found error
+	for try := range tries {
+		name := fmt.Sprintf("%s-%d", b.Name, try)
+		holder, err := b.Client(func(*variant.Env) {})
+		if err != nil {
+			return err
+		}
+		other, err := b.Client(func(*variant.Env) {})
+		if err != nil {
+			return err
+		}
+		l, err := take(holder, name)
+		if err != nil || !b.pass(time.Duration(leases)*b.TTL) {
+			return nil
+		}
+		if m, err := other.Try(name, b.TTL); err == nil {
+			found = lockfinding.Broken(variant.MutualExclusion, "%v %s, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", time.Duration(leases)*b.TTL, since)
+			_ = other.Release(m)
+		} else {
+			found = nil
+		}
+		_ = holder.Release(l)
+		if found == nil {
+			return nil
+		}
+	}
+	return found
+}
+
+// pass waits, unless the test ends.
+func (b Bench) pass(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-b.Ctx.Done():
+		return false
+	}
+}
