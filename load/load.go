@@ -86,7 +86,7 @@ type Engine struct {
 	mu      sync.Mutex
 	opened  []redis.UniversalClient
 	relays  map[redis.UniversalClient]*relay
-	clients atomic.Int32 // identifiers of clients, and of their connections, given out
+	clients atomic.Int32 // ID of the next client
 
 	_           [64]byte     // keeps what every command writes off the cache lines of what it reads
 	commands    atomic.Int64 // sent by all clients
