@@ -23,6 +23,7 @@ var ErrLost = errors.New("lock is lost")
 
 // Lock is a granted lock. It is a plain value: a stale one can be used again, and must then be refused.
 type Lock struct {
+	// Key is what Extend and Release need to find the lock, usually the name that Acquire was called with.
 	Key   string
 	Token string
 	// Fence is the fencing token; 0 when the lock grants none.

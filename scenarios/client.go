@@ -177,24 +177,24 @@ func (c *Client) extend(ctx context.Context, l lockimpl.Lock, session int64) (_ 
 
 // release releases the scenario's lock.
 func (c *Client) release(ctx context.Context, l lockimpl.Lock, session int64) {
-	_ = c.releaseOn(ctx, c.locker, l, session) // recorded; an error needs no further handling
+	_ = c.releaseOn(ctx, c.locker, c.stage.lock.name, l, session) // recorded; an error needs no further handling
 }
 
-// releaseOn releases a lock. The operation records the end of the lease as last renewed, to detect a section that
+// releaseOn releases the lock of that name. The operation records the end of the lease as last renewed, to detect a section that
 // outlived it.
-func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, l lockimpl.Lock, session int64) error {
+func (c *Client) releaseOn(ctx context.Context, locker lockimpl.Locker, name string, l lockimpl.Lock, session int64) error {
 	c.releases()
 	if c.dead() {
 		c.replaced()
 		return faults.ErrCrashed
 	}
 	l = renewed(locker, l)
-	op := c.begin(history.Op{Kind: history.Release, Key: c.keyOf(l.Key), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
+	op := c.begin(history.Op{Kind: history.Release, Key: c.keyOf(name), Arg: history.Int(session), Until: c.leaseEnd(session, l)})
 	delete(c.leases, session)
 	err := locker.Release(ctx, l)
 	c.givesUp()
 	if c.record(op, err) {
-		c.Released(ctx, l.Key)
+		c.Released(ctx, name)
 	}
 	c.Holds(false)
 	return err

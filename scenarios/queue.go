@@ -340,5 +340,5 @@ func (l *recordedLocker) Acquire(ctx context.Context, key string, o lockimpl.Opt
 }
 
 func (l *recordedLocker) Release(ctx context.Context, held lockimpl.Lock) error {
-	return l.c.releaseOn(ctx, l.Locker, held, l.c.inner[held.Key])
+	return l.c.releaseOn(ctx, l.Locker, held.Key, held, l.c.inner[held.Key])
 }

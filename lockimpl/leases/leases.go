@@ -16,7 +16,7 @@ var Odd = []time.Duration{1500 * time.Millisecond, 1300 * time.Millisecond, 1237
 // whole seconds, and some are long, so that a lock may keep them in whole seconds or minutes.
 var broken = []time.Duration{
 	time.Second / 3, 10 * time.Second / 3, 1050 * time.Millisecond, 1007 * time.Millisecond, 12*time.Second + 5*time.Millisecond,
-	107*time.Second + 930*time.Millisecond, 29*time.Minute + 31*time.Second + 870*time.Millisecond, 6*time.Hour + 47*time.Second + 910*time.Millisecond, 3*day + 59*time.Second + 890*time.Millisecond,
+	107*time.Second + 930*time.Millisecond, 29*time.Minute + 31*time.Second + 870*time.Millisecond, 23*time.Hour + 59*time.Minute + 987*time.Millisecond, 40*day + 11*time.Second + 137*time.Millisecond, 6*time.Hour + 47*time.Second + 910*time.Millisecond, 3*day + 59*time.Second + 890*time.Millisecond,
 	1999 * time.Millisecond, 2499 * time.Millisecond, 618 * time.Millisecond,
 }
 

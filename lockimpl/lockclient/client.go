@@ -69,6 +69,7 @@ type Client struct {
 	since  time.Time
 	least  time.Duration // by World.Lasted, until when the call may take its time
 	slow   string        // the call that took the longest
+	names  map[keyed]string
 	took   time.Duration
 }
 
@@ -328,6 +329,9 @@ func (c *Client) Acquire(ctx context.Context, name string, o lockimpl.Options) (
 	if err == nil && l.Until.IsZero() {
 		l.Until = start.Add(o.TTL)
 	}
+	if err == nil && l.Key != name {
+		c.named(l, name)
+	}
 	if err != nil && !errors.Is(err, lockimpl.ErrHeld) {
 		// The suite's own faults are meant to test the lock. A machine that stood still ended ctx by itself.
 		stalled := time.Since(began)-(c.world.Lasted()-healthy) > CommandTimeout/4
@@ -351,6 +355,9 @@ func (c *Client) Extend(l lockimpl.Lock, ttl time.Duration) (m lockimpl.Lock, er
 	if err == nil && m.Until.IsZero() {
 		m.Until = start.Add(ttl)
 	}
+	if name := c.Name(l); err == nil && m.Key != name {
+		c.named(m, name)
+	}
 	return m, err
 }
 
@@ -359,6 +366,29 @@ func (c *Client) Release(l lockimpl.Lock) (err error) {
 	defer c.begin(fmt.Sprintf("Release of %q", l.Key), 0)()
 	defer c.caught("Release", &err)
 	return c.Locker.Release(c.world.Ctx, l)
+}
+
+// keyed identifies a grant whose Lock.Key is not the name.
+type keyed struct{ key, token string }
+
+func (c *Client) named(l lockimpl.Lock, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names == nil {
+		c.names = map[keyed]string{}
+	}
+	c.names[keyed{l.Key, l.Token}] = name
+}
+
+// Name returns the name for which the client was granted a lock: Lock.Key, or what Acquire was called with, if the lock puts
+// something else there.
+func (c *Client) Name(l lockimpl.Lock) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name, ok := c.names[keyed{l.Key, l.Token}]; ok {
+		return name
+	}
+	return l.Key
 }
 
 // Until returns when the lease may end at the earliest, by the real clock: as the client knows it, less Grain.

@@ -119,6 +119,7 @@ func (t *Traffic) sleep(d time.Duration) {
 type grant struct {
 	c       *lockclient.Client
 	l       lockimpl.Lock
+	name    string
 	session int64
 	id      int32
 	over    bool // it was released
@@ -264,7 +265,7 @@ func (t *Traffic) record(op history.Op, err error, declared error, why history.R
 
 func (t *Traffic) acquire(c *lockclient.Client, id int32, name string, o lockimpl.Options) (g grant, granted, known bool) {
 	op := history.Op{Client: id, Kind: history.Acquire, Key: history.Text(name), Call: t.since()}
-	g = grant{c: c, session: t.sessions.Add(1), id: id}
+	g = grant{c: c, name: name, session: t.sessions.Add(1), id: id}
 	op.Arg = history.Int(g.session)
 	var err error
 	if g.l, err = c.Acquire(t.Ctx, name, o); err == nil {
@@ -290,7 +291,7 @@ func (t *Traffic) until(l lockimpl.Lock) time.Duration {
 }
 
 func (t *Traffic) extend(g *grant) history.Outcome {
-	op := history.Op{Client: g.id, Kind: history.Extend, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
+	op := history.Op{Client: g.id, Kind: history.Extend, Key: history.Text(g.name), Arg: history.Int(g.session), Call: t.since()}
 	l, err := g.c.Extend(g.l, t.Lease)
 	if err == nil {
 		g.l = l
@@ -300,7 +301,7 @@ func (t *Traffic) extend(g *grant) history.Outcome {
 }
 
 func (t *Traffic) release(g *grant) history.Outcome {
-	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.l.Key), Arg: history.Int(g.session), Call: t.since()}
+	op := history.Op{Client: g.id, Kind: history.Release, Key: history.Text(g.name), Arg: history.Int(g.session), Call: t.since()}
 	// Renewals in the background while their client is frozen are not judged here.
 	op.Until = t.until(g.l)
 	err := g.c.Release(g.l)

@@ -19,6 +19,26 @@ var QuickFences = []Case{
 	{"by two clients in turns", func(b Bench) error { return b.quickFences(2) }},
 }
 
+// ExtendedFences extend a lock: its holder has the fencing token of its grant for as long as it holds the lock.
+var ExtendedFences = []Case{{"the token of an extended lock", func(b Bench) error {
+	if !b.Extends {
+		return nil
+	}
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	m, err := c.Extend(l, b.TTL)
+	if err == nil && m.Fence < l.Fence {
+		return lockfinding.Broken(variant.Fencing, "a client was granted the lock with token %d, and the extended lock has token %d: want a token that is not lower", l.Fence, m.Fence)
+	}
+	return nil
+}}}
+
 func (b Bench) quickFences(clients int) error {
 	const grants, limit = 600, 3 * time.Second
 	var all []*lockclient.Client

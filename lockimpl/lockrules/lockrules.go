@@ -2,7 +2,8 @@
 // no command may write, the context of the call has ended, or a client stops waiting just as the lock is released.
 // After an error the outcome of a call is unknown; a grant, success and ErrHeld must be true. Other rules make calls in
 // an order that few clients use: a holder acquires the lock again, extends it several times, or uses one of two grants;
-// a client waits and dies; a client loses the lock while it renews it; many calls are made in quick succession.
+// a client waits and dies; a client loses the lock while it renews it; many calls are made in quick succession; calls of a
+// client fail, and then it goes on. Others are about the options of an acquire, and leases of no whole milliseconds.
 package lockrules
 
 import (
@@ -28,8 +29,8 @@ type Bench struct {
 	TTL time.Duration
 	// Extends says that the lock can be extended, and Renews that leases are renewed in the background.
 	Extends, Renews bool
-	// Brief says that leases need not be whole seconds.
-	Brief bool
+	// Brief says that leases below a second are granted, and WholeSeconds that the lock declares its leases to be whole seconds.
+	Brief, WholeSeconds bool
 	// FalseLoss is the promise that a lock breaks if its holder is told ErrLost and still holds it.
 	FalseLoss variant.Property
 	// Patience is how much longer a client asks for a free lock that it was refused at first.

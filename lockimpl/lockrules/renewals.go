@@ -40,6 +40,9 @@ var Renewals = []Case{
 		})
 	}},
 	{"for many leases", func(b Bench) error {
+		if b.Brief { // renewals are as frequent as the lease is short
+			return b.renewedOften(250*time.Millisecond, 9*time.Second)
+		}
 		return b.renewed(8, "since it was granted", func(c *lockclient.Client, name string) (lockimpl.Lock, error) { return c.Take(name, b.TTL, 0) })
 	}},
 	{"a renewal after an extend for longer", func(b Bench) error {
@@ -109,6 +112,35 @@ func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client,
 		}
 	}
 	return found
+}
+
+// renewedOften holds a lock with a short lease for long, on a machine and with a server that answer in time.
+func (b Bench) renewedOften(lease, long time.Duration) error {
+	holder, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	l, err := holder.Take(b.Name, lease, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	slowest := time.Duration(0)
+	for start, last := time.Now(), time.Now(); time.Since(start) < long; last = time.Now() {
+		if !b.pass(4*lockclient.Pace) || other.Env.Redis[0].Ping(b.Ctx).Err() != nil {
+			return nil
+		}
+		slowest = max(slowest, time.Since(last))
+	}
+	m, err := other.Try(b.Name, lease)
+	switch {
+	case err != nil:
+		_ = holder.Release(l)
+		return nil
+	case slowest > lease/4:
+		return lockfinding.Unjudged("the machine is too busy to renew leases in time", nil)
+	}
+	_ = other.Release(m)
+	return lockfinding.Broken(variant.MutualExclusion, "%v since a lease of %v was granted, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", long, lease)
 }
 
 // pass waits, unless the test ends.

@@ -102,6 +102,9 @@ func (r *run) explore(b *bench) error {
 	own := b.with(b.name + "-refused")
 	r.refused = lockrules.OutOfMemory(own.calls())
 	own.close()
+	own = b.with(b.name + "-forgotten")
+	r.forgotten = lockrules.Forgotten(own.calls())
+	own.close()
 	c.Plan(nil)
 	c.Hooked.Store(0)
 	l, err := c.Take(b.name, long, 0)
@@ -127,7 +130,9 @@ func (r *run) explore(b *bench) error {
 		able.shares = err == nil && len(keys) == 0
 	}
 	_, able.renewed = c.Locker.(lockimpl.Renewer)
-	able.loses = c.lost(l) != nil
+	if notifier, tells := c.Locker.(lockimpl.LossNotifier); tells {
+		able.loses = notifier.Lost(l) != nil
+	}
 	switch {
 	case !able.reached && c.Hooked.Load() == 0:
 		return errors.New("the lock was granted without a command to a server of the suite; build it with the clients in Env.Redis, or connect it to Env.Addr")
@@ -140,7 +145,7 @@ func (r *run) explore(b *bench) error {
 	if !able.draws {
 		r.logf("the lock does not ask Env.Token for its tokens: tokens that resemble each other were not tried")
 	}
-	able.extends = r.canExtend(c, l)
+	able.extends = r.canExtend(c, &l)
 	able.waits = r.canWait(b)
 	able.reenters = r.canReenter(c, b.name)
 	if able.reenters {
@@ -206,13 +211,15 @@ func (c *client) forgetScripts() {
 }
 
 // canExtend reports whether the lock supports Extend. If it does not, Extend returns errors.ErrUnsupported, or fails each
-// time with an error of the lock's own before any command is sent.
-func (r *run) canExtend(c *client, l lockimpl.Lock) bool {
+// time with an error of the lock's own before any command is sent. If the lock is extended, canExtend updates *l.
+func (r *run) canExtend(c *client, l *lockimpl.Lock) bool {
 	counts := func() int64 { return int64(c.Sent()) + c.Hooked.Load() }
 	before, own := counts(), true
 	var err error
 	for range 5 {
-		if _, err = c.Extend(l, long); err == nil {
+		var m lockimpl.Lock
+		if m, err = c.Extend(*l, long); err == nil {
+			*l = m
 			return true
 		}
 		if text := strings.ToLower(err.Error()); errors.Is(err, errors.ErrUnsupported) || strings.Contains(text, "support") || strings.Contains(text, "implement") {

@@ -29,12 +29,13 @@ type run struct {
 	able   abilities
 	first  []string // locks whose holders died, taken when the server knew no scripts
 	// scriptless is the result of late releases on a server that knew no scripts; refused is the result of acquires on
-	// a server that was out of memory.
-	scriptless, refused error
-	clients             atomic.Int64 // how many were made
-	healthy             atomic.Int64 // for how long the machine and the servers have answered in time
-	logf                func(format string, args ...any)
-	repeats             atomic.Bool // all rules have ended, and those that could not be judged are tried again
+	// a server that was out of memory; forgotten is that of calls when the servers had forgotten all scripts and functions.
+	scriptless, refused, forgotten error
+	clients                        atomic.Int64 // how many were made
+	healthy                        atomic.Int64 // for how long the machine and the servers have answered in time
+	parent                         *run         // of a run on an emulation of its own: its time counts
+	logf                           func(format string, args ...any)
+	repeats                        atomic.Bool // all rules have ended, and those that could not be judged are tried again
 
 	endsMu           sync.Mutex // guards what ends has found out
 	ended, endsKnown bool
@@ -188,7 +189,12 @@ func (r *run) beat(ctx context.Context) {
 }
 
 // lasted returns the time by beat.
-func (r *run) lasted() time.Duration { return time.Duration(r.healthy.Load()) }
+func (r *run) lasted() time.Duration {
+	if r.parent != nil {
+		return r.parent.lasted()
+	}
+	return time.Duration(r.healthy.Load())
+}
 
 // matters returns err unless it is about a promise that the lock does not make.
 func (r *run) matters(u rule, err error) error {
@@ -423,7 +429,7 @@ func (b *bench) blamed() variant.Property {
 // held finds out whether a lock keeps a stranger out while its holder has time left.
 func (b *bench) held(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
-	m, err := stranger.Try(l.Key, b.ttl)
+	m, err := stranger.Try(holder.Name(l), b.ttl)
 	switch left := time.Until(holder.Until(l)); {
 	case err != nil || left <= 0:
 		return nil
@@ -457,7 +463,7 @@ func (b *bench) givesBack(holder *client, l lockimpl.Lock, after string) error {
 // the lock is gone, or it is still there and its owner cannot release it.
 func (b *bench) goneOrKept(holder *client, l lockimpl.Lock, after string) error {
 	stranger := b.client()
-	m, err := stranger.Try(l.Key, b.ttl)
+	m, err := stranger.Try(holder.Name(l), b.ttl)
 	left := time.Until(holder.Until(l)).Round(time.Millisecond)
 	if err == nil {
 		_ = stranger.Release(m)
@@ -605,7 +611,7 @@ func (b *bench) abandoned(ttl time.Duration) (*client, lockimpl.Lock, error) {
 // next waits for the lease of a holder to run out and takes the lock, which must not be granted before.
 func (b *bench) next(holder *client, l lockimpl.Lock, within, ttl time.Duration, what string, changes ...change) (*client, lockimpl.Lock, error) {
 	c := b.client(changes...)
-	m, err := c.Take(l.Key, ttl, within)
+	m, err := c.Take(holder.Name(l), ttl, within)
 	if err != nil {
 		return c, m, broken(variant.Progress, "%s, nobody could take the lock after the lease had run out: %v", what, err)
 	}

@@ -30,7 +30,7 @@ func (b *bench) falseLoss() variant.Property {
 
 func (b *bench) calls() lockrules.Bench {
 	return lockrules.Bench{
-		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, Lasted: b.run.lasted, Log: b.run.logf,
+		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, WholeSeconds: b.run.lock.Needs.WholeSeconds, Lasted: b.run.lasted, Log: b.run.logf,
 		FalseLoss: b.falseLoss(), Patience: patience,
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c, err := b.newClient(func(c *client) { change(&c.Env) })

@@ -49,7 +49,7 @@ func (b *bench) elsewhere(clk clock.Clock) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lock: b.run.lock, server: target, seed: b.run.seed, able: b.run.able, logf: b.run.logf, began: b.run.began}
+	r := &run{lock: b.run.lock, parent: b.run, server: target, seed: b.run.seed, able: b.run.able, logf: b.run.logf, began: b.run.began}
 	r.clients.Store(b.run.clients.Add(16) - 16) // tokens of its own
 	return &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}, nil
 }
@@ -236,6 +236,38 @@ func longLeases(b *bench) error {
 		}})
 	}
 	return b.together(4, parts)
+}
+
+// waitsForHours has a client wait for hours, by the virtual clock: it must not think at some time that the holder is dead.
+func waitsForHours(b *bench) error {
+	if b.run.lock.Renews {
+		return nil // leases are renewed by the real clock
+	}
+	return b.onVirtualClock(func(w *virtualBench) error {
+		const lease, wait, looks, real = 4 * time.Hour, 3 * time.Hour, 5 * time.Minute, 5 * time.Second
+		_, until, err := w.take(w.client(), lease)
+		if err != nil {
+			return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
+		}
+		waiter := w.client(func(c *client) {
+			c.Env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error { return w.clock.Sleep(ctx, atMost) }
+		})
+		ctx, cancel := context.WithTimeout(w.ctx, real)
+		defer cancel()
+		from := w.clock.Now()
+		w.callFor(func() {
+			_, err = waiter.Acquire(ctx, w.name, lockimpl.Options{TTL: w.ttl, Wait: wait, RetryEvery: looks})
+		}, 2*pace)
+		now := w.clock.Now()
+		switch left := until.Sub(now); {
+		case err == nil && left > 0:
+			return broken(variant.MutualExclusion, "a client that had waited for %v was granted the lock %v before the end of the lease of %v",
+				now.Sub(from).Round(time.Second), left.Round(time.Second), lease)
+		case !errors.Is(err, lockimpl.ErrHeld):
+			return fmt.Errorf("%w: a wait was answered %w", errUnfit, err)
+		}
+		return nil
+	})
 }
 
 // onVirtualClock runs one case, and says so if the lock cannot be judged there.

@@ -116,16 +116,26 @@ func servedInOrder(b *bench) (err error) {
 			const seldom, often = 2 * time.Second, 20 * time.Millisecond
 			return b.line(waiting{looks: []time.Duration{seldom, often, seldom, often, often}, wait: 2500 * time.Millisecond})
 		}},
+		{"waiters that all look seldom", func(b *bench) error {
+			const seldom = 2 * time.Second
+			return b.line(waiting{looks: []time.Duration{seldom, seldom, seldom}, pause: 300 * time.Millisecond, wait: 2500 * time.Millisecond})
+		}},
+		{"a holder that dies", func(b *bench) error {
+			const seldom, often = 600 * time.Millisecond, 20 * time.Millisecond
+			return b.line(waiting{looks: []time.Duration{seldom, often, seldom, often}, dies: true})
+		}},
 		{"a long line", func(b *bench) error {
 			return b.line(waiting{looks: slices.Repeat([]time.Duration{30 * time.Millisecond}, 40)})
 		}},
 	})
 }
 
-// waiting is a line of clients: how often each looks, the pauses between their arrivals, and how long they wait then.
+// waiting is a line of clients: how often each looks, the pauses between their arrivals, how long they wait then, and
+// whether the holder dies, instead of releasing the lock.
 type waiting struct {
 	looks       []time.Duration
 	pause, wait time.Duration
+	dies        bool
 }
 
 // line tries a line a few times.
@@ -143,8 +153,11 @@ func (b *bench) line(w waiting) (err error) {
 }
 
 func (b *bench) lineUp(w waiting) error {
-	clients := len(w.looks)
-	holder, l, err := b.holder(long)
+	clients, lease := len(w.looks), long
+	if w.dies {
+		lease = b.ttl
+	}
+	holder, l, err := b.holder(lease)
 	if err != nil {
 		return err
 	}
@@ -177,7 +190,9 @@ func (b *bench) lineUp(w waiting) error {
 		b.sleep(w.pause)
 	}
 	b.sleep(w.wait)
-	if err := b.givesBack(holder, l, "with others in line"); err != nil {
+	if w.dies {
+		holder.Die()
+	} else if err := b.givesBack(holder, l, "with others in line"); err != nil {
 		return err
 	}
 	for want := range clients {

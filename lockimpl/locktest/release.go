@@ -142,7 +142,7 @@ func staleCalls(b *bench) error {
 				return nil // no lock has issued what would be forged: it names the holder's own grant
 			}
 			forged := o
-			forged.Key = b.name
+			forged.Key = l.Key
 			_ = other.Release(forged)
 			if b.run.able.extends {
 				_, _ = other.Extend(forged, b.ttl)

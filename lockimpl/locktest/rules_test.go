@@ -84,8 +84,62 @@ func TestRules(t *testing.T) {
 		forgets = "a server that forgets its scripts"
 		unload  = " on a server that knows no scripts"
 		none    = variant.Property("")
+
+		recover  = "a client whose calls have failed, or ended early, is granted the lock again"
+		attempts = "a limit on the attempts"
+		several  = "one client holds many locks"
+		cancel   = "a cancelled wait holds nothing"
+		overdue  = "a wait that is over before an answer arrives"
+		end      = "the end of a lease that was waited for"
+		often    = "a waiter looks again as often as it was told, though it was refused often"
+		free     = "a lock that was released is free at once"
+		fraction = "leases of no whole milliseconds"
+		odd      = "leases of no whole seconds"
+		short    = "short names are independent"
+		extended = "the token stays when the lock is extended"
+		oneByOne = "masters that answer one after the other"
+		goOn     = "a lock that renews goes on, whatever else its client does"
+		hours    = "a client that waits for hours"
 	)
 	rows := []row{
+		{recover, "refuses-after-errors", variant.Progress},
+		{recover, "cancelled-wait-remembered", variant.Progress},
+		{recover, "failed-release-remembered", variant.Progress},
+		{recover, "setup-error-kept", variant.Progress},
+		{recover, "answer-of-earlier-call", variant.MutualExclusion},
+		{recover, "sound-line", none},
+		{recover, "sound-renewing", none},
+		{recover, "sound-token-changes", none},
+		{recover, "sound-masters", none},
+		{attempts, "only-attempt-wasted", variant.Progress},
+		{attempts, "sound-line", none},
+		{several, "connection-for-each-lock", variant.Progress},
+		{several, "sound-token-changes", none},
+		{several, "sound-renewing", none},
+		{cancel, "wait-ignores-context", variant.Progress},
+		{overdue, "late-grant-forgotten", variant.Progress},
+		{overdue, "sound-line", none},
+		{end, "end-from-first-attempt", variant.Progress},
+		{end, "sound-line", none},
+		{often, "pauses-grow-for-life", variant.Progress},
+		{often, "sound-line", none},
+		{free, "refusal-kept-for-a-moment", variant.Linearizable},
+		{fraction, "script-stops-half-way", variant.Progress},
+		{fraction, "sound-key-of-server", none},
+		{odd, "no-brief-lease-else-cut", variant.MutualExclusion},
+		{odd, "sound-masters", none},
+		{short, "short-names-share", variant.Progress},
+		{short, "sound-functions", none},
+		{extended, "fence-lost-by-extend", variant.Fencing},
+		{oneByOne, "lease-less-slowest-answer", variant.MutualExclusion},
+		{oneByOne, "sound-masters", none},
+		{goOn, "thirty-renewals", variant.MutualExclusion},
+		{hours, "sound-line", none},
+		{told, "loss-told-at-one-silence", variant.Progress},
+		{line, "line-open-after-expiry", variant.FIFO},
+		{names, "sound-names-limited", none},
+		{names, "sound-key-of-server", none},
+		{far, "lease-as-float32", variant.MutualExclusion},
 		{asksFor, "reentry-shortens-lease", variant.MutualExclusion},
 		{asksFor, "sound-reentrant", none},
 		{stalls, "sound-reentrant", none},
@@ -644,5 +698,42 @@ func TestHalfOfTheRules(t *testing.T) {
 	t.Run("rules", func(t *testing.T) { _, judged = new(run).await(t, checks) })
 	if judged[variant.Progress] != 0 || judged[variant.MutualExclusion] != -3 {
 		t.Errorf("counted are %v; want 0 for progress, and -3 for mutual exclusion", judged)
+	}
+}
+
+// TestForgottenFunctions checks that the suite finds a lock that does not recover when the servers have forgotten its scripts or
+// functions.
+func TestForgottenFunctions(t *testing.T) {
+	for name, flawed := range map[string]bool{"functions-loaded-once": true, "script-error-is-refusal": true, "sound-functions": false, "sound-loaded-scripts": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, end, err := trial(t, entry(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			if b := new(breach); errors.As(r.forgotten, &b) != flawed || flawed && b.Property != variant.Progress {
+				t.Errorf("the suite found %v; want a broken promise: %t", r.forgotten, flawed)
+			}
+		})
+	}
+}
+
+// TestNameOfAGrant checks that the suite knows a lock by its name though Lock.Key is something else.
+func TestNameOfAGrant(t *testing.T) {
+	r, end, err := trial(t, entry(t, "sound-key-of-server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	b := &bench{ctx: t.Context(), run: r, name: mark.New() + "named", ttl: time.Second}
+	defer b.close()
+	c, l, err := b.holder(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.Extend(l, long)
+	if l.Key == b.name || c.Name(l) != b.name || err != nil || c.Name(m) != b.name {
+		t.Errorf("the lock %q has the key %q; the suite says that its names are %q and, extended, %q (%v)", b.name, l.Key, c.Name(l), c.Name(m), err)
 	}
 }

@@ -1,0 +1,226 @@
+package lockrules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oversell/internal/interrupt"
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Recovers are cases in which calls of a client fail, or end early. When the leases that it may have been granted meanwhile are
+// over, it is granted the free lock like any other client, and refused a held one: nothing that it remembers of those calls keeps
+// it out, or lets it in.
+var Recovers = func() (cases []Case) {
+	for _, t := range troubles {
+		for _, of := range []string{"acquire", "extend", "release"} {
+			if t.fresh && of != "acquire" {
+				continue
+			}
+			cases = append(cases, Case{fmt.Sprintf("%s, %s", of, t.what), func(b Bench) error { return b.recovers(of, t) }})
+		}
+	}
+	for _, waits := range []int{1, 10} {
+		cases = append(cases, Case{fmt.Sprintf("cancelled waits: %d", waits), func(b Bench) error { return b.waitedBefore(waits) }})
+	}
+	return cases
+}()
+
+// trouble is what happens to calls of a client.
+type trouble struct {
+	what  string
+	fresh bool // to the first call of the client, and no other
+	// makes calls that meet it.
+	makes func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context))
+}
+
+// inARow is how many calls fail one after the other: more than a client may take for an accident.
+const inARow = 5
+
+var troubles = func() (all []trouble) {
+	refuses := func(n int) func(Bench, *lockclient.Client, *interrupt.Interceptor, func(context.Context)) {
+		return func(b Bench, _ *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) {
+			for range n {
+				interrupt.Outage{Answer: interrupt.Refusals[0].Err, Nth: 1}.On(line)
+				call(b.Ctx)
+			}
+			line.Plan(nil)
+		}
+	}
+	resets := func(n int) func(Bench, *lockclient.Client, *interrupt.Interceptor, func(context.Context)) {
+		return func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+			c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.Reset} })
+			for range n {
+				call(b.Ctx)
+			}
+		}
+	}
+	for _, fresh := range []bool{false, true} {
+		n, which := inARow, fmt.Sprintf("%d in a row", inARow)
+		if fresh {
+			n, which = 1, "the first of a client"
+		}
+		all = append(all,
+			trouble{which + ", to which the server answers that " + interrupt.Refusals[0].What, fresh, refuses(n)},
+			trouble{which + ", whose connection is reset", fresh, resets(n)},
+			trouble{which + ", whose context ends before the answer", fresh, endsBeforeAnswers},
+			trouble{"many, whose contexts end at any time", fresh, endsAnyTime})
+	}
+	return all
+}()
+
+// endsBeforeAnswers ends the context of a call while its first answer is held up, and lets the answer arrive.
+func endsBeforeAnswers(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+	const held = 100 * time.Millisecond
+	for range 2 {
+		ctx, cancel := context.WithCancel(b.Ctx)
+		c.Plan(func(nth int, _ wire.Command) wire.Action {
+			if nth > 1 {
+				return wire.Action{}
+			}
+			time.AfterFunc(held/4, cancel)
+			return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: held}
+		})
+		call(ctx)
+		cancel()
+	}
+	b.pass(held)
+}
+
+// endsAnyTime ends the contexts of many calls, at first almost at once and in the end when most calls have returned.
+func endsAnyTime(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+	const calls, most = 150, time.Second
+	longest := 400 * time.Microsecond
+	for n, start := 0, time.Now(); n < calls && time.Since(start) < most; n++ {
+		ctx, cancel := context.WithCancel(b.Ctx)
+		ends := time.AfterFunc(time.Duration(c.IntN(int(longest))), cancel)
+		began := time.Now()
+		call(ctx)
+		if ctx.Err() == nil {
+			longest = max(longest, 2*time.Since(began)) // a call takes longer
+		}
+		ends.Stop()
+		cancel()
+	}
+}
+
+func (b Bench) recovers(of string, t trouble) error {
+	if of == "extend" && !b.Extends {
+		return nil
+	}
+	var line *interrupt.Interceptor
+	c, err := b.Client(func(env *variant.Env) { *env, line = interrupt.Intercept(*env) })
+	if err != nil {
+		return err
+	}
+	if !t.fresh {
+		c.Practise(b.Name, b.TTL, b.Extends)
+	}
+	var l lockimpl.Lock
+	if of != "acquire" {
+		if l, err = c.Take(b.Name, b.TTL, 0); err != nil {
+			return nil // another rule's business
+		}
+	}
+	call := map[string]func(context.Context){
+		"acquire": func(ctx context.Context) {
+			if m, err := c.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, RetryEvery: lockclient.Pace}); err == nil {
+				_ = c.Locker.Release(ctx, m)
+			}
+		},
+		"extend":  func(ctx context.Context) { _, _ = c.Locker.Extend(ctx, l, b.TTL) },
+		"release": func(ctx context.Context) { _ = c.Locker.Release(ctx, l) },
+	}[of]
+	t.makes(b, c, line, call)
+	line.Plan(nil)
+	c.Plan(nil)
+	return b.asGoodAsNew(c, fmt.Sprintf("a client made calls of %s: %s", of, t.what))
+}
+
+// waitedBefore cancels waits of a client.
+func (b Bench) waitedBefore(waits int) error {
+	holder, waiter, err := b.two()
+	if err != nil {
+		return err
+	}
+	l, err := holder.Take(b.Name, long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	for range waits {
+		ctx, cancel := context.WithTimeout(b.Ctx, time.Duration(1+waiter.IntN(30))*time.Millisecond)
+		m, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: lockclient.Pace})
+		cancel()
+		if err == nil {
+			_ = waiter.Release(m)
+		}
+	}
+	if holder.Release(l) != nil {
+		return nil // another rule's business
+	}
+	return b.asGoodAsNew(waiter, "a client's waits for a held lock were cancelled, and the holder released it")
+}
+
+// asGoodAsNew expects that a client is refused a lock that another client holds, and granted it when it was released.
+func (b Bench) asGoodAsNew(c *lockclient.Client, what string) error {
+	other, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	l, err := other.TakeWithin(b.Name, 2*b.TTL, 2*b.TTL+b.Patience)
+	if err != nil {
+		return nil // other rules are about that
+	}
+	for range 3 { // an answer that was late must not be taken for that to a later command
+		if _, err := c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL, RetryEvery: lockclient.Pace}); err == nil && time.Until(other.Until(l)) > 0 {
+			return lockfinding.Broken(variant.MutualExclusion, "%s; then another client was granted the lock, and the first client, too", what)
+		}
+	}
+	_ = other.Release(l)
+	m, err := c.TakeWithin(b.Name, b.TTL, b.TTL+b.Patience)
+	if err != nil {
+		return lockfinding.Broken(variant.Progress, "%s; then another client was granted the lock and released it, but the first client is still refused: %v", what, err)
+	}
+	_ = c.Release(m)
+	return nil
+}
+
+// Forgotten has the servers forget all scripts and libraries of functions, as in a restart, when a client has used those of
+// its lock. Nothing else may run scripts meanwhile.
+func Forgotten(b Bench) error {
+	c, err := b.practised()
+	if err != nil {
+		return err
+	}
+	forget := func() {
+		for _, rdb := range c.Env.Redis {
+			_ = rdb.ScriptFlush(b.Ctx).Err()
+			_ = rdb.FunctionFlush(b.Ctx).Err() // the emulation and older servers have none
+		}
+	}
+	const what = "the servers forgot their scripts and functions, as in a restart, which a client had used"
+	l, err := c.Take(b.Name+"-kept", long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	forget()
+	for range inARow {
+		if err = c.Release(l); err == nil || errors.Is(err, lockimpl.ErrLost) {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, lockimpl.ErrLost) {
+		return lockfinding.Broken(variant.Progress, "%s: its release of a lock failed %d times; the last answer was: %v", what, inARow, err)
+	}
+	forget()
+	if _, err := c.TakeWithin(b.Name, b.TTL, b.Patience); err != nil {
+		return lockfinding.Broken(variant.Progress, "%s: it is refused a free lock: %v", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package lockrules
+
+import (
+	"errors"
+	"time"
+
+	"oversell/lockimpl"
+	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
+	"oversell/variant"
+	"oversell/wire"
+)
+
+// Told are cases about a lock that tells its holder of a loss, which it does once another client has it, and at no other
+// time.
+var Told = []Case{
+	{"held", func(b Bench) error { return b.keptUntold(false) }},
+	{"released in time", func(b Bench) error { return b.keptUntold(true) }},
+	{"renewed after an answer was lost", Bench.renewedUntold},
+	{"taken by another", Bench.takenIsTold},
+}
+
+// lost returns the channel that the lock closes when l is lost, or nil.
+func lost(c *lockclient.Client, l lockimpl.Lock) <-chan struct{} {
+	if notifier, tells := c.Locker.(lockimpl.LossNotifier); tells {
+		return notifier.Lost(l)
+	}
+	return nil
+}
+
+// untrue says that a lock does not keep to lockimpl.LossNotifier.
+func untrue(format string, args ...any) error {
+	return lockfinding.BrokenInterface("lockimpl.LossNotifier", variant.Progress, format, args...)
+}
+
+// keptUntold holds a lock, or releases it: in neither case is it lost.
+func (b Bench) keptUntold(back bool) error {
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return lockfinding.Broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	lost := lost(c, l)
+	b.pass(b.TTL / 2)
+	if time.Until(c.Until(l)) <= 0 {
+		return lockfinding.Unjudged("the lease ended meanwhile", errors.New("a holder waited for half of its lease"))
+	}
+	select {
+	case <-lost:
+		return untrue("a holder was told that its lock is lost %v before the end of its lease, and nobody else had asked for it", time.Until(c.Until(l)).Round(time.Millisecond))
+	default:
+	}
+	err = c.Release(l)
+	if !back || err != nil || time.Until(c.Until(l)) <= 0 {
+		return nil // other rules are about that
+	}
+	select {
+	case <-lost:
+		return untrue("a holder that had released its lock in time was told that it is lost")
+	case <-time.After(2 * b.TTL):
+	case <-b.Ctx.Done():
+	}
+	return nil
+}
+
+// renewedUntold loses the answer to one renewal. The next ones succeed: a holder that keeps the lock, and can release it, has
+// not lost it.
+func (b Bench) renewedUntold() error {
+	if !b.Renews {
+		return nil
+	}
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	lost := lost(c, l)
+	b.pass(b.TTL) // by then its script is loaded
+	c.Arm(1, wire.DropReply)
+	if !b.pass(2 * b.TTL) {
+		return nil
+	}
+	told := false
+	select {
+	case <-lost:
+		told = true
+	default:
+	}
+	if _, err := other.Try(b.Name, b.TTL); !errors.Is(err, lockimpl.ErrHeld) || !told || c.Release(l) != nil {
+		return nil
+	}
+	return untrue("the answer to one renewal was lost, and its holder was told that the lock is lost; %v later others were still refused, and the holder released it", 2*b.TTL)
+}
+
+// takenIsTold cuts a holder off from the server until another client has the lock. When its requests are answered
+// again it has had every chance to know, at the latest by an extend that is answered with ErrLost.
+func (b Bench) takenIsTold() error {
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return lockfinding.Broken(variant.Progress, "a free lock was not granted: %v", err)
+	}
+	lost := lost(c, l)
+	c.Freeze()
+	if _, err := other.Take(b.Name, long, 2*b.TTL); err != nil {
+		return lockfinding.Broken(variant.Progress, "with the holder cut off, nobody could take the lock when the lease had run out: %v", err)
+	}
+	c.Thaw()
+	told := func(within time.Duration) bool {
+		select {
+		case <-lost:
+			return true
+		case <-time.After(within):
+		case <-b.Ctx.Done():
+		}
+		return false
+	}
+	if told(2 * b.TTL) {
+		return nil
+	}
+	if b.Extends && !b.Renews {
+		if _, err := c.Extend(l, b.TTL); !errors.Is(err, lockimpl.ErrLost) {
+			return nil // other rules are about that
+		}
+	}
+	if told(b.TTL) || b.Ctx.Err() != nil {
+		return nil
+	}
+	return lockfinding.Broken(variant.MutualExclusion, "a holder that had been cut off was not told that its lock is lost, %v after another client was granted the lock and the holder could reach the server again", 3*b.TTL)
+}
