@@ -55,7 +55,8 @@ var extended = []Lease{
 	{10 * time.Second, []Extension{{5 * time.Second, time.Minute}}},
 	{10 * time.Second, []Extension{{time.Second, 10 * time.Second}, {90 * time.Millisecond, 10 * time.Second}}},
 	{20 * time.Second, []Extension{{time.Second, 20 * time.Second}, {9 * time.Millisecond, 20 * time.Second}, {0, 20 * time.Second}}},
-	{time.Minute, []Extension{{20 * time.Second, 20 * time.Second}}}, // it ends sooner than before
+	{100 * time.Second, []Extension{{97 * time.Second, 100 * time.Second}, {99500 * time.Millisecond, 20 * time.Second}}}, // late
+	{time.Minute, []Extension{{20 * time.Second, 20 * time.Second}}},                                                      // it ends sooner than before
 	{26 * time.Hour, []Extension{{time.Minute, 20 * time.Second}}},
 	{10 * time.Minute, []Extension{{time.Minute, 2*time.Hour + 59*time.Second}, {time.Hour, 3*day + 59*time.Minute}}},
 	{20 * time.Second, []Extension{{15 * time.Second, 20 * time.Second}, {15 * time.Second, 20 * time.Second}, {15 * time.Second, 30 * time.Second}, {25 * time.Second, 20 * time.Second}}},

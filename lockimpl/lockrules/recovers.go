@@ -40,26 +40,15 @@ type trouble struct {
 	makes func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context))
 }
 
-// inARow is how many calls fail one after the other: more than a client may take for an accident.
-const inARow = 5
+// inARow is how many calls fail one after the other.
+const inARow = interrupt.InARow
 
+// troubles are those of package interrupt, and two that also reach code with a Redis client of its own.
 var troubles = func() (all []trouble) {
-	refuses := func(n int) func(Bench, *lockclient.Client, *interrupt.Interceptor, func(context.Context)) {
-		return func(b Bench, _ *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) {
-			for range n {
-				interrupt.Outage{Answer: interrupt.Refusals[0].Err, Nth: 1}.On(line)
-				call(b.Ctx)
-			}
-			line.Plan(nil)
-		}
-	}
-	resets := func(n int) func(Bench, *lockclient.Client, *interrupt.Interceptor, func(context.Context)) {
-		return func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
-			c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.Reset} })
-			for range n {
-				call(b.Ctx)
-			}
-		}
+	for _, t := range interrupt.Troubles {
+		all = append(all, trouble{t.What, t.First, func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) {
+			t.Makes(b.Ctx, line, c.IntN, call)
+		}})
 	}
 	for _, fresh := range []bool{false, true} {
 		n, which := inARow, fmt.Sprintf("%d in a row", inARow)
@@ -67,10 +56,13 @@ var troubles = func() (all []trouble) {
 			n, which = 1, "the first of a client"
 		}
 		all = append(all,
-			trouble{which + ", to which the server answers that " + interrupt.Refusals[0].What, fresh, refuses(n)},
-			trouble{which + ", whose connection is reset", fresh, resets(n)},
-			trouble{which + ", whose context ends before the answer", fresh, endsBeforeAnswers},
-			trouble{"many, whose contexts end at any time", fresh, endsAnyTime})
+			trouble{which + ", whose connection is reset", fresh, func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+				c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.Reset} })
+				for range n {
+					call(b.Ctx)
+				}
+			}},
+			trouble{which + ", whose context ends before the answer", fresh, endsBeforeAnswers})
 	}
 	return all
 }()
@@ -91,23 +83,6 @@ func endsBeforeAnswers(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, 
 		cancel()
 	}
 	b.pass(held)
-}
-
-// endsAnyTime ends the contexts of many calls, at first almost at once and in the end when most calls have returned.
-func endsAnyTime(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
-	const calls, most = 150, time.Second
-	longest := 400 * time.Microsecond
-	for n, start := 0, time.Now(); n < calls && time.Since(start) < most; n++ {
-		ctx, cancel := context.WithCancel(b.Ctx)
-		ends := time.AfterFunc(time.Duration(c.IntN(int(longest))), cancel)
-		began := time.Now()
-		call(ctx)
-		if ctx.Err() == nil {
-			longest = max(longest, 2*time.Since(began)) // a call takes longer
-		}
-		ends.Stop()
-		cancel()
-	}
 }
 
 func (b Bench) recovers(of string, t trouble) error {

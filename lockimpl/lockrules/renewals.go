@@ -45,6 +45,18 @@ var Renewals = []Case{
 		}
 		return b.renewed(8, "since it was granted", func(c *lockclient.Client, name string) (lockimpl.Lock, error) { return c.Take(name, b.TTL, 0) })
 	}},
+	{"after an extend", func(b Bench) error {
+		if !b.Extends {
+			return nil
+		}
+		return b.renewed(4, "after its holder had extended it", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+			l, err := c.Take(name, b.TTL, 0)
+			if err != nil {
+				return l, err
+			}
+			return c.Extend(l, b.TTL)
+		})
+	}},
 	{"a renewal after an extend for longer", func(b Bench) error {
 		if !b.Extends {
 			return nil

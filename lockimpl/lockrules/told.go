@@ -16,6 +16,7 @@ import (
 var Told = []Case{
 	{"held", func(b Bench) error { return b.keptUntold(false) }},
 	{"released in time", func(b Bench) error { return b.keptUntold(true) }},
+	{"extended", Bench.extendedUntold},
 	{"renewed after an answer was lost", Bench.renewedUntold},
 	{"taken by another", Bench.takenIsTold},
 }
@@ -64,6 +65,39 @@ func (b Bench) keptUntold(back bool) error {
 	case <-b.Ctx.Done():
 	}
 	return nil
+}
+
+// extendedUntold extends a lock, and looks when the lease that was granted first is over.
+func (b Bench) extendedUntold() error {
+	if !b.Extends {
+		return nil
+	}
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	m, err := c.Extend(l, 4*b.TTL)
+	if err != nil {
+		return nil
+	}
+	lost := lost(c, m)
+	if !b.pass(2 * b.TTL) {
+		return nil
+	}
+	told := false
+	select {
+	case <-lost:
+		told = true
+	default:
+	}
+	if _, err := other.Try(b.Name, b.TTL); !errors.Is(err, lockimpl.ErrHeld) || !told || c.Release(m) != nil {
+		return nil
+	}
+	return untrue("a lease of %v was extended to %v, and %v later its holder was told that the lock is lost; others were still refused, and the holder released it", b.TTL, 4*b.TTL, 2*b.TTL)
 }
 
 // renewedUntold loses the answer to one renewal. The next ones succeed: a holder that keeps the lock, and can release it, has

@@ -379,17 +379,19 @@ func (b *bench) together(atOnce int, cases []part) error {
 		})
 	}
 	wg.Wait()
-	var open error
+	var open, other error
 	for _, err := range errs {
-		if err == nil || b.run.matters(rule{property: b.property, faults: b.faults, name: b.name}, err) == nil {
-			continue
+		switch {
+		case err == nil || b.run.matters(rule{property: b.property, faults: b.faults, name: b.name}, err) == nil:
+		case isUnjudged(err):
+			open = err
+		case errors.As(err, new(*breach)):
+			return err // whatever else could not be tried
+		case other == nil:
+			other = err
 		}
-		if !isUnjudged(err) {
-			return err
-		}
-		open = err
 	}
-	return open
+	return cmp.Or(other, open)
 }
 
 // part is one of several cases of a rule.
@@ -488,6 +490,8 @@ func (b *bench) intact(holder *client, l lockimpl.Lock, after string) error {
 		switch {
 		case err == nil:
 			l = m
+		case !errors.Is(err, lockimpl.ErrLost) && time.Now().Add(b.ttl).Before(l.Until):
+			l.Until = time.Now().Add(b.ttl) // it may have been carried out
 		case errors.Is(err, lockimpl.ErrLost) && time.Until(holder.Until(l)) > 0:
 			if err := b.extendsAlone(left); err != nil {
 				return err

@@ -275,6 +275,7 @@ var rules = []rule{
 	{"products with unlike names do not mix", "", nil, false, nil, unlikeProducts},
 	{"a buyer held up between two commands", "", held, true, nil, stalledBuyer},
 	{"a refund held up between two commands", variant.OncePerOrder, held, true, nil, stalledRefund},
+	{"a client whose calls have failed, or ended early, goes on", variant.NoUndersell, dead, false, nil, recovers},
 	{"an error of the server or the connection is no answer", "", lost, false, promisesUndersell, failedCommands},
 	{"a purchase or a refund whose commands may not write", "", nil, false, onRedis, writesFail},
 	{"a context that ends between two commands", "", lost, false, promisesUndersell, endedContexts},

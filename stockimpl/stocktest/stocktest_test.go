@@ -238,6 +238,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 	for _, tt := range []struct{ rule, sale, says string }{
 		{"a buyer held up between two commands", "flag-set-late", "no-undersell is broken"},
 		{"a buyer held up between two commands", "copy-told-sold-out", "once-per-order is broken"},
+		{"a client whose calls have failed, or ended early, goes on", "purchase-setup-error-kept", "no-undersell is broken"},
 		{"more than a hundred buyers that die", "under-way-for-ever", "no-undersell is broken"},
 		{"orders of many pieces, and large stocks", "huge-orders-in-parts", "no-undersell is broken"},
 		{"orders with similar numbers", "orders-by-32-bits-of-sha1", "no-undersell is broken"},

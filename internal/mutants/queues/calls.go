@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,6 +35,23 @@ func callMutants() []Queue {
 			lending(func(s *queueScripts) {
 				s.enqueueBy = func(ctx context.Context, q *queue, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
 					return removeThenEnter(ctx, q, name, after, ids)
+				}
+			})},
+		{entry.New("pop-setup-error-kept", "a client sends a PING before its first pop, and answers every pop with the error of that", entry.Breaks(variant.Progress, entry.Contract), ""),
+			handing(func(s *queueScripts) {
+				var asked sync.Map // the error by client
+				s.popBy = func(ctx context.Context, q *queue, name string, count int) ([]queueimpl.Task, error) {
+					first, found := asked.Load(q)
+					if !found {
+						first = q.redis().Ping(ctx)
+						asked.Store(q, first)
+					}
+					if err := first.(*redis.StatusCmd).Err(); err != nil {
+						return nil, err
+					}
+					own := *q
+					own.popBy = nil
+					return own.take(ctx, name, "", count)
 				}
 			})},
 		{entry.New("pop-puts-back", "a pop takes the first tasks out, and puts those back that are not due", lost, ""),

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
@@ -59,6 +62,21 @@ redis.call('DEL', 'Flag:' .. string.sub(KEYS[1], #'Stock:' + 1))`)
 					defer s.redis().Decr(context.WithoutCancel(ctx), key)
 					if n > 64 {
 						return stockimpl.Unsaid, stockimpl.ErrStale
+					}
+					return s.script(ctx, buyLua, o, l)
+				}
+			})},
+		{entry.New("purchase-setup-error-kept", "a client sends a PING before its first purchase, and answers every purchase with the error of that", under, ""),
+			selling(func(s *saleSteps) {
+				var asked sync.Map // the error by client
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					first, found := asked.Load(s)
+					if !found {
+						first = s.redis().Ping(ctx)
+						asked.Store(s, first)
+					}
+					if err := first.(*redis.StatusCmd).Err(); err != nil {
+						return stockimpl.Unsaid, err
 					}
 					return s.script(ctx, buyLua, o, l)
 				}
