@@ -84,6 +84,17 @@ func (r *run) probe(ctx context.Context, name string) error {
 // explore tries each ability.
 func (r *run) explore(b *bench) error {
 	c := b.client()
+	for _, lease := range []time.Duration{b.ttl, long} {
+		o := lockimpl.Options{TTL: lease, RetryEvery: pace}
+		name := fmt.Sprintf("%s-for-%v", b.name, lease)
+		l, err := c.Acquire(b.ctx, name, o)
+		if err != nil && c.declines(name, o, err) {
+			return fmt.Errorf("it answers a lease of %v with an error of its own, and the suite needs leases of %v and %v: %w", lease, b.ttl, long, err)
+		}
+		if err == nil {
+			_ = c.Release(l)
+		}
+	}
 	// The first of each kind of call meets a server that does not know the lock's scripts.
 	c.forgetScripts()
 	for _, extend := range []bool{false, true} {
@@ -107,13 +118,7 @@ func (r *run) explore(b *bench) error {
 	own.close()
 	c.Plan(nil)
 	c.Hooked.Store(0)
-	l, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, RetryEvery: pace})
-	if err != nil && c.declines(b.name, err) {
-		return fmt.Errorf("a lease of %v is answered with an error of the lock's own, and the suite needs leases of %v and of %v: %w", long, b.ttl, long, err)
-	}
-	if err != nil {
-		l, err = c.Take(b.name, long, 0)
-	}
+	l, err := c.Take(b.name, long, 0)
 	if err != nil {
 		if r.promises(variant.Progress) {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)

@@ -115,7 +115,7 @@ func similarNames(b *bench) error {
 	for _, name := range names {
 		c := b.client()
 		l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
-		if err != nil && name != n && c.declines(name, err) {
+		if err != nil && name != n && c.declines(name, aMinute, err) {
 			b.run.logf("%s/similar names: %q was left out, since the lock does not take such names: %v", b.property, name, err)
 			continue
 		}
@@ -159,7 +159,7 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 				c = b.client() // or it is granted what it holds
 			}
 			l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
-			if err != nil && c.declines(name, err) {
+			if err != nil && c.declines(name, aMinute, err) {
 				b.run.logf("%s/names %s: %q was left out, since the lock does not take such names: %v", b.property, what, name, err)
 				continue
 			}
@@ -197,16 +197,19 @@ func shortNames(b *bench) error {
 	}, "of a few letters"))
 }
 
+// aMinute is one attempt for a long lease.
+var aMinute = lockimpl.Options{TTL: long, RetryEvery: pace}
+
 // declines reports whether a failed Acquire says nothing about a free lock: a new client tries again and gets an error
 // of the lock's own that is not a refusal, before any command is sent.
-func (c *client) declines(name string, err error) bool {
+func (c *client) declines(name string, o lockimpl.Options, err error) bool {
 	if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 		return false
 	}
 	fresh := c.b.client()
 	fresh.Plan(nil)
 	fresh.Hooked.Store(0)
-	_, err = fresh.Acquire(c.b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
+	_, err = fresh.Acquire(c.b.ctx, name, o)
 	return err != nil && c.b.ctx.Err() == nil && !errors.Is(err, lockimpl.ErrHeld) && !errors.Is(err, lockimpl.ErrLost) &&
 		fresh.Sent() == 0 && fresh.Hooked.Load() == 0
 }
@@ -249,7 +252,7 @@ func manyNames(b *bench) error {
 		filling := strings.Repeat("-", 1+i%2*130)                                      // long names may be kept by a checksum, and short ones as they are
 		name := fmt.Sprintf("%s%s%x", b.name, filling, uint64(i+1)*0x9e3779b97f4a7c15) // these differ in all digits
 		l, err := c.Acquire(b.ctx, name, lockimpl.Options{TTL: long, RetryEvery: pace})
-		if err != nil && i%2 == 1 && c.declines(name, err) {
+		if err != nil && i%2 == 1 && c.declines(name, aMinute, err) {
 			declined++
 			continue
 		}
