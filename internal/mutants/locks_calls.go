@@ -107,6 +107,17 @@ func callMutants() []Lock {
 				return renewed(silenced)
 			}()},
 		{Entry: entry.New("loss-told-at-one-silence", "the channel of Lost is closed when one renewal has no answer", stuck, ""), Variant: lockimpl.Variant{Promises: usual, Renews: true, New: newNervous}},
+		{Entry: entry.New("loss-timer-not-reset", "an extend does not put off the time at which the holder is told that its lease is over", stuck, ""),
+			Variant: whole(func(env variant.Env) lockimpl.Locker {
+				return punctualTimer{&timer{client: newClient(steps{}, env), leases: map[string]lease{}}}
+			})},
+		{Entry: entry.New("extend-in-the-last-twentieth", "an extend in the last twentieth of a lease is answered with ErrLost", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion, variant.Progress), ""),
+			Variant: of(steps{extend: extendBy(`
+				if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('PTTL', KEYS[1]) < ARGV[2] / 20 then return 0 end
+				return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)})},
+		{Entry: entry.New("renewal-ends-with-extend", "an extend ends the renewal", shared, ""), Variant: lockimpl.Variant{Promises: usual, Renews: true, New: func(env variant.Env) lockimpl.Locker {
+			return endsRenewal{&renewing{newClient(steps{}, env), soundRenewal(), map[string]*running{}, new(atomic.Int64)}}
+		}}},
 		{Entry: entry.New("line-open-after-expiry", "a release passes the lock on to the head of the line, and when a lease ends, whoever looks first takes it", entry.Breaks(variant.FIFO), ""), Variant: openLine()},
 
 		{Entry: entry.New("sound-token-changes", "an extend changes the token, and returns the lock with the new one", nil, ""), Variant: of(steps{extend: changesToken})},
@@ -412,6 +423,23 @@ func (n *nervous) Lost(l lockimpl.Lock) <-chan struct{} {
 	told := make(chan struct{})
 	n.told[l.Token] = told
 	return told
+}
+
+// punctualTimer keeps the first end of a lease.
+type punctualTimer struct{ *timer }
+
+func (p punctualTimer) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	return p.client.Extend(ctx, l, ttl)
+}
+
+type endsRenewal struct{ *renewing }
+
+func (e endsRenewal) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	m, err := e.renewing.Extend(ctx, l, ttl)
+	if run := e.running[l.Token]; run != nil && err == nil {
+		run.stop()
+	}
+	return m, err
 }
 
 // openLine is a line whose order holds as long as the lock is released.

@@ -265,6 +265,9 @@ func (d *dog) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (l
 	if err == nil {
 		r.last = extended
 	}
+	if d.flaw == "ends by an extend" {
+		r.stop()
+	}
 	return extended, err
 }
 
@@ -281,7 +284,7 @@ func TestRenewals(t *testing.T) {
 	t.Parallel()
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	all := append(slices.Clone(Renewals), LostRenewal...)
-	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3, 4}, "by name": {0}, "one slot": {0, 1}, "twelve times": {2}, "shortens": {3}, "gives up": {4}} {
+	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3, 4, 5}, "by name": {0}, "one slot": {0, 1}, "twelve times": {2}, "ends by an extend": {3}, "shortens": {4}, "gives up": {5}} {
 		for _, i := range cases {
 			c := all[i]
 			t.Run(fmt.Sprintf("%s/%s", flaw, c.Name), func(t *testing.T) {

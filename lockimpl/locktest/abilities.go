@@ -85,6 +85,7 @@ func (r *run) probe(ctx context.Context, name string) error {
 func (r *run) explore(b *bench) error {
 	c := b.client()
 	for _, lease := range []time.Duration{b.ttl, long} {
+		c := b.client()
 		o := lockimpl.Options{TTL: lease, RetryEvery: pace}
 		name := fmt.Sprintf("%s-for-%v", b.name, lease)
 		l, err := c.Acquire(b.ctx, name, o)

@@ -327,7 +327,7 @@ var rules = []rule{
 	{"receipts of one client are told apart", variant.NoLostTask, nil, lends, ownReceipts},
 	{"attempts are counted, whatever happens to a task", "", nil, lends, attemptsCount},
 	{"entries with one id are tasks of their own", variant.NoLostTask, nil, both(once, repeatsKept), sameIDs},
-	{"claims that go on keep no other from ending", variant.Progress, nil, lends, behindLiveClaims},
+	{"claims that go on keep no other from ending", variant.Progress, nil, lends, queuerules.BehindLiveClaims},
 	{"a claim that has run out cannot be extended", "", nil, both(lends, can[queueimpl.Extender]), lateExtend},
 	{"extending often is extending once", "", nil, both(lends, can[queueimpl.Extender]), extendOften},
 	{"a claim lasts until its end when answers are slow", "", nil, lends, slowAnswers},
