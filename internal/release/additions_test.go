@@ -13,7 +13,7 @@ var additions = []struct{ file, path, list, before, line string }{
 	{"lock", "lockimpl/mine.go", "lockimpl/variants.go", "var Variants = []Variant{\n", "\tmine,\n"},
 	{"scenario", "scenarios/touch.go", "scenarios/scenarios.go", "var All = []Scenario{", "touch, "},
 	{"fault", "faults/client_doze.go", "faults/kinds.go", "var Kinds = []Kind{\n", "\tkindDoze,\n"},
-	{"monitor", "checker/locks/thrice.go", "checker/locks/judged.go", "var Judged = []monitor.Judged{\n", "\tthrice,\n"},
+	{"monitor", "checker/locks/thrice.go", "checker/locks/factories.go", "var Factories = []monitor.Factory{\n", "\tthrice,\n"},
 }
 
 // TestAdditions checks that a lock, a scenario, a fault and a monitor need one file and one line each, and that their
