@@ -55,7 +55,7 @@ func lost(n int) func(context.Context, *Interceptor, func(int) int, func(context
 
 // EndsAnyTime ends the contexts of many calls, at first almost at once and in the end when most calls have returned.
 func EndsAnyTime(ctx context.Context, _ *Interceptor, intN func(int) int, call func(context.Context)) {
-	const calls, most = 150, time.Second
+	const calls, most = 150, 300 * time.Millisecond
 	longest := 400 * time.Microsecond
 	for n, start := 0, time.Now(); n < calls && time.Since(start) < most; n++ {
 		own, cancel := context.WithCancel(ctx)

@@ -337,7 +337,7 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 				if !ok {
 					t.Fatalf("the catalogue has no queue %s", name)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), queueclient.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*queueclient.Patience)
 				defer cancel()
 				return tt.rule(ctx, queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.Env(t, s, clock.Real{}) }}.Noting(""))
 			}
