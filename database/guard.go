@@ -228,7 +228,7 @@ func (db *DB) guarded(ctx context.Context, spec Spec) (err error) {
 	return nil
 }
 
-// NewKeeper creates the keeper of the role Undoer, for guard.Serve.
+// NewKeeper creates the Keeper of a guard process whose role is [Undoer]. It is for guard.Serve.
 func NewKeeper(hello json.RawMessage) (guard.Keeper, error) {
 	var d described
 	if err := json.Unmarshal(hello, &d); err != nil {

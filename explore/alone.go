@@ -83,7 +83,7 @@ var errImpatient = errors.New("the client waits longer than it may")
 
 // apart returns the options of a client that is not part of the search.
 func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options {
-	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.BookOfNobody().Number(names.ClientNumber)}
+	return coro.Options{Masters: masters, Epoch: Epoch, Scripts: scripts, Token: naming.Outsider, Number: naming.DictionaryOfNobody().Number(names.ClientNumber)}
 }
 
 // probed is the result of a new client's tries for the lock.

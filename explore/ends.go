@@ -89,7 +89,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 // read runs the scenario's audit on the servers.
 func (e *ends) read(servers audited) (a audit) {
 	var failed error
-	events, _, err := alone{e.servers, e.options, time.Hour, time.Hour}.run(uint32(servers), 0, clients.Administrator(e.config, e.servers.Names.BookOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
+	events, _, err := alone{e.servers, e.options, time.Hour, time.Hour}.run(uint32(servers), 0, clients.Administrator(e.config, e.servers.Names.DictionaryOfNobody(), func(ctx context.Context, c *scenarios.Client) error {
 		return c.Audit(ctx)
 	}, &failed))
 	if err = errors.Join(err, failed); err != nil {

@@ -651,7 +651,7 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 // begin opens the scenario and sets up the clients' tries.
 func (x *search) begin(c Config, scripts *coro.Scripts) (state, error) {
 	var failed error
-	_, opened, err := alone{x.servers, x.ends.options, time.Hour, time.Hour}.run(x.servers.Start(c.Masters), 0, clients.Administrator(c.Run, x.servers.Names.BookOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
+	_, opened, err := alone{x.servers, x.ends.options, time.Hour, time.Hour}.run(x.servers.Start(c.Masters), 0, clients.Administrator(c.Run, x.servers.Names.DictionaryOfNobody(), func(ctx context.Context, client *scenarios.Client) error {
 		return client.Open(ctx)
 	}, &failed))
 	if err := errors.Join(err, failed); err != nil {

@@ -185,8 +185,8 @@ func (w *worker) passings(s state, to []action) []action {
 	return to
 }
 
-// appendCrashAll appends the action that crashes all clients that can run, if the bounds allow so many crashes; time then
-// passes for those that wait, since they do not wait for a crashed client.
+// appendCrashAll appends the action that crashes all clients that can run, if the bounds allow so many crashes. Then
+// only waiting clients are left, and time passes for them.
 func (w *worker) appendCrashAll(s state, to []action) []action {
 	then, dead, wait := w.crashRunnable(s)
 	if !wait || dead > w.search.bounds.Crashes || len(w.moments(then)) == 0 {

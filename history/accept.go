@@ -239,7 +239,7 @@ type identitiesOf struct {
 	returned time.Duration    // the latest return of those that are no longer recent
 }
 
-// recentIdentity is a recent identity.
+// recentIdentity is an identity that was given out recently.
 type recentIdentity struct {
 	id        int64
 	call, ret time.Duration

@@ -252,7 +252,7 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 	})
 }
 
-// prefetch returns the batches that read yields. read runs in a goroutine of its own, up to three batches prefetch, and has ended
+// prefetch returns the batches that read yields. read runs in a goroutine of its own, up to three batches ahead, and has ended
 // when the loop has. It gives each batch away, and gets room for another one back.
 func prefetch[Note any](read func(yield func([]Op, Note) ([]Op, bool))) iter.Seq2[[]Op, Note] {
 	return func(yield func([]Op, Note) bool) {

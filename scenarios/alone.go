@@ -130,7 +130,7 @@ func (c *Client) memory(at place) []any {
 	return m
 }
 
-// searchDriver drives a client in a World.
+// searchDriver drives a client that runs alone, with a ClientEnv.
 type searchDriver struct {
 	ClientEnv
 	handed bool // the client has received a task, and has begun nothing since

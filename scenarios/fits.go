@@ -72,7 +72,7 @@ func (c *Config) checkFaultServers(f faults.Fault) error {
 	if f.Kind.HealLast && !f.When.ForGood {
 		for _, s := range c.Subjects() {
 			if s.Needs.ServerClock {
-				return f.Errorf(faults.TakesFor, "sets the clock right while clients are at work, and %s %s keeps moments of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)
+				return f.Errorf(faults.TakesFor, "sets the clock right while clients are at work, and %s %s stores times of that clock, which would be wrong from then on: leave out \"for\"", s.Of, s.Name)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (t *Target) unclaim(prefix string) {
 // Undoer is the role of a guard process that undoes changes of servers.
 const Undoer = "redis"
 
-// NewKeeper makes the keeper of the role Undoer, for guard.Serve.
+// NewKeeper creates the Keeper of a guard process whose role is [Undoer]. It is for guard.Serve.
 func NewKeeper(hello json.RawMessage) (guard.Keeper, error) {
 	var d description
 	if err := json.Unmarshal(hello, &d); err != nil {

@@ -95,7 +95,7 @@ type recipient struct {
 // ownership is a task that a user was given.
 type ownership struct{ task, user history.Value }
 
-// commitHold is a hold.
+// commitHold is a hold, with what is known of the commits under it.
 type commitHold struct {
 	take  history.Op    // OK, or without an answer
 	sent  time.Duration // the earliest submit that may have landed

@@ -110,7 +110,7 @@ type ledger struct {
 	unknown int64
 	// untold is the part of unknown in orders without a known effect, each counted once.
 	untold int64
-	// spare counts the operations in unknown, by pieces.
+	// spare counts the operations in unknown by how many pieces each takes or returns.
 	spare []unanswered
 	// untoldSpare is the same for untold.
 	untoldSpare []unanswered
@@ -138,8 +138,8 @@ type ledger struct {
 	unexplained map[int32]history.Op
 }
 
-// unanswered is how many operations without an answer there are of some pieces that may, but need
-// not, have taken effect.
+// unanswered counts the operations without an answer that take, or return, the same number of pieces. Each may have taken
+// effect, or not.
 type unanswered struct {
 	pieces, count int64
 	late          int64 // more of them, that count only after the first reading

@@ -615,7 +615,7 @@ func readReply(from *bufio.ReadWriter, to *strings.Builder) error {
 func (r *replay) do(f func(ctx context.Context, client *scenarios.Client) error) error {
 	env, closeAll := r.plain()
 	defer closeAll()
-	return f(r.ctx, scenarios.Alone(r.of.Run, plainWorld(env, r.naming.BookOfNobody(), nil)))
+	return f(r.ctx, scenarios.Alone(r.of.Run, plainWorld(env, r.naming.DictionaryOfNobody(), nil)))
 }
 
 // plain returns the environment of a client that is not stepped.
@@ -672,7 +672,7 @@ func (r *replay) end() error {
 		var ops []history.Op
 		env, closeAll := r.plain()
 		defer closeAll()
-		if err := scenarios.Alone(r.of.Run, plainWorld(env, r.naming.BookOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
+		if err := scenarios.Alone(r.of.Run, plainWorld(env, r.naming.DictionaryOfNobody(), func(op history.Op) { ops = append(ops, op) })).Audit(r.ctx); err != nil {
 			return err
 		}
 		r.broken(r.rules.AtTheEnd(r.facts, ops, dead))

@@ -148,7 +148,7 @@ type Interceptor struct {
 	known     map[string]bool
 }
 
-// Intercept returns env with redis clients whose commands pass through a Line, and the Line.
+// Intercept returns env with redis clients whose commands pass through an Interceptor, and the Interceptor.
 func Intercept(env variant.Env) (variant.Env, *Interceptor) {
 	l := &Interceptor{lost: ErrLost, refused: ErrRefused}
 	own := make([]redis.UniversalClient, len(env.Redis))
@@ -209,7 +209,7 @@ func (o Outage) String() string {
 	return fmt.Sprintf("command %d and the next ones were answered %q", o.Nth, o.Answer)
 }
 
-// On starts the outage on a client's line.
+// On starts the outage.
 func (o Outage) On(l *Interceptor) {
 	l.Errors(o.Answer, o.Answer)
 	l.Plan(func(nth int) Action {

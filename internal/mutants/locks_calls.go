@@ -19,18 +19,12 @@ import (
 // callMutants show their flaw in the calls of one client: after some that failed or were cancelled, while it holds several locks,
 // or by the options that it gives.
 func callMutants() []Lock {
-	stuck, shared, contract := entry.Breaks(variant.Progress), entry.Breaks(variant.MutualExclusion), entry.Breaks(variant.Progress)
-	silenced := soundRenewal()
+	stuck, shared := entry.Breaks(variant.Progress), entry.Breaks(variant.MutualExclusion)
 	return []Lock{
 		{Entry: entry.New("refuses-after-errors", "after three calls in a row that failed, a client answers for a minute that the lock is held", stuck, ""), Variant: whole(newBreaker)},
 		{Entry: entry.New("cancelled-wait-remembered", "a client whose wait was cancelled thinks that it still waits, and refuses to wait twice", stuck, ""),
 			Variant: of(steps{
-				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
-					if c.tokens[l.Key] != "" {
-						return false, nil
-					}
-					return setNX(ctx, c, l, o)
-				},
+				attempt: unlessRemembered,
 				wait: func(ctx context.Context, c *client, name string, left time.Duration, o lockimpl.Options) error {
 					err := c.env.Wait(ctx, name, min(left, o.RetryEvery))
 					if err != nil {
@@ -41,12 +35,7 @@ func callMutants() []Lock {
 			})},
 		{Entry: entry.New("failed-release-remembered", "a client refuses to take a lock whose release has failed until that release succeeds", stuck, ""),
 			Variant: of(steps{
-				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
-					if c.tokens[l.Key] != "" {
-						return false, nil
-					}
-					return setNX(ctx, c, l, o)
-				},
+				attempt: unlessRemembered,
 				release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
 					c.tokens[l.Key] = l.Token
 					ok, err := releaseBy(compareDelete)(ctx, c, l)
@@ -59,9 +48,9 @@ func callMutants() []Lock {
 		{Entry: entry.New("setup-error-kept", "a client prepares its connection once, and answers every call with the error of that", stuck, ""), Variant: whole(newPrepared)},
 		{Entry: entry.New("connection-for-each-lock", "a client keeps a connection of its pool for each lock that it holds", stuck, ""), Variant: whole(newDedicated)},
 		{Entry: entry.New("wait-ignores-context", "an acquire goes on although its context has ended", stuck, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return stubborn{newClient(steps{}, env)} })},
-		{Entry: entry.New("only-attempt-wasted", "the number of attempts is looked at before the answer to the last one", contract, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return wasteful{newClient(steps{}, env)} })},
+		{Entry: entry.New("only-attempt-wasted", "the number of attempts is looked at before the answer to the last one", stuck, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return wasteful{newClient(steps{}, env)} })},
 		{Entry: entry.New("late-grant-forgotten", "a grant that arrives after the wait is answered with ErrHeld, and not released", stuck, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return punctual{newClient(steps{}, env)} })},
-		{Entry: entry.New("end-from-first-attempt", "the end of the lease counts from the first attempt, and not from the one that succeeded", contract, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return fromFirst{newClient(steps{}, env)} })},
+		{Entry: entry.New("end-from-first-attempt", "the end of the lease counts from the first attempt, and not from the one that succeeded", stuck, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return fromFirst{newClient(steps{}, env)} })},
 		{Entry: entry.New("pauses-grow-for-life", "each refusal makes all later pauses of a client longer by two milliseconds", stuck, ""),
 			Variant: of(steps{
 				refused: func(_ context.Context, c *client, _ *lockimpl.Lock) error { c.count++; return nil },
@@ -69,9 +58,30 @@ func callMutants() []Lock {
 					return c.env.Wait(ctx, name, min(left, o.RetryEvery+time.Duration(c.count)*2*time.Millisecond))
 				},
 			})},
+		{Entry: entry.New("waited-for-an-hour", "a client that has waited for more than an hour takes the holder for dead, whatever its lease", shared, ""),
+			Variant: of(steps{
+				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+					if c.tokens[l.Key] != "" {
+						return set(ctx, c, l, "", o.TTL)
+					}
+					return setNX(ctx, c, l, o)
+				},
+				wait: func(ctx context.Context, c *client, name string, left time.Duration, o lockimpl.Options) error {
+					if o.Wait-left > time.Hour {
+						c.tokens[name] = "waited"
+					}
+					return c.env.Wait(ctx, name, min(left, o.RetryEvery))
+				},
+			})},
+		{Entry: entry.New("grant-in-the-future", "the value begins with the time of the grant by the holder's clock, and a client whose own clock is behind that takes the lock over", shared, ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				now := c.env.Clock.Now().UnixMilli()
+				l.Token = fmt.Sprint(now, " ", l.Token)
+				return yes(futureScript.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, o.TTL.Milliseconds(), now).Int64())
+			}})},
 		{Entry: entry.New("refusal-kept-for-a-moment", "a refusal is remembered for 50 ms", entry.Breaks(variant.Linearizable), ""), Variant: linearizable(cachedRefusals)},
 		{Entry: entry.New("answer-of-earlier-call", "a call whose context ends leaves its answer behind, and the next attempt takes it for its own", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""), Variant: whole(newShifted)},
-		{Entry: entry.New("script-stops-half-way", "the script sets the key, and stops at the expiry if the lease is no whole number of milliseconds", stuck, ""), Variant: of(steps{attempt: halfWay})},
+		{Entry: entry.New("script-stops-half-way", "the script sets the key, and stops at the expiry if the lease has a fraction of a millisecond", stuck, ""), Variant: of(steps{attempt: halfWay})},
 		{Entry: entry.New("functions-loaded-once", "a library of functions is loaded once by each client, and a server that has lost it answers with an error for ever", stuck, ""), Variant: whole(functions(false))},
 		{Entry: entry.New("script-error-is-refusal", "each client loads its script once, and takes NOSCRIPT for a refusal", stuck, ""), Variant: of(steps{attempt: byOwnHash()})},
 		{Entry: entry.New("short-names-share", "names of fewer than three letters have one key", stuck, ""),
@@ -97,15 +107,7 @@ func callMutants() []Lock {
 				}
 			})},
 		{Entry: entry.New("thirty-renewals", "a lease is renewed thirty times", shared, ""),
-			Variant: func() lockimpl.Variant {
-				silenced.renew = func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
-					if c.count++; c.count > 30 {
-						return true, nil
-					}
-					return extendBy(compareExpire)(ctx, c, l, ttl)
-				}
-				return renewed(silenced)
-			}()},
+			Variant: renewed(thirtyRenewals())},
 		{Entry: entry.New("loss-told-at-one-silence", "the channel of Lost is closed when one renewal has no answer", stuck, ""), Variant: lockimpl.Variant{Promises: usual, Renews: true, New: newNervous}},
 		{Entry: entry.New("loss-timer-not-reset", "an extend does not put off the time at which the holder is told that its lease is over", stuck, ""),
 			Variant: whole(func(env variant.Env) lockimpl.Locker {
@@ -127,6 +129,28 @@ func callMutants() []Lock {
 		{Entry: entry.New("sound-names-limited", "names of more than a hundred bytes are answered with an error, before any command", nil, ""), Variant: whole(func(env variant.Env) lockimpl.Locker { return limited{newClient(steps{}, env)} })},
 		{Entry: entry.New("sound-functions", "a library of functions is loaded again by a client to which the server says that it does not know it", nil, ""), Variant: whole(functions(true))},
 	}
+}
+
+// unlessRemembered is the sound attempt, unless the client has a note about the name: then it refuses.
+func unlessRemembered(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+	if c.tokens[l.Key] != "" {
+		return false, nil
+	}
+	return setNX(ctx, c, l, o)
+}
+
+// thirtyRenewals renews each grant thirty times, and then says that it has.
+func thirtyRenewals() renewal {
+	how := soundRenewal()
+	var made sync.Map // renewals by token
+	how.renew = func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+		n, _ := made.LoadOrStore(l.Token, new(atomic.Int64))
+		if n.(*atomic.Int64).Add(1) > 30 {
+			return true, nil
+		}
+		return extendBy(compareExpire)(ctx, c, l, ttl)
+	}
+	return how
 }
 
 // breaker is a client that stops asking after some errors.
@@ -311,6 +335,12 @@ func halfWay(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Option
 var halfWayScript = redis.NewScript(`
 	if redis.call('SETNX', KEYS[1], ARGV[1]) == 0 then return 0 end
 	redis.call('PEXPIRE', KEYS[1], ARGV[2])
+	return 1`)
+
+var futureScript = redis.NewScript(`
+	local granted = tonumber(string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) '))
+	if granted and granted <= tonumber(ARGV[3]) then return 0 end
+	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 	return 1`)
 
 // byOwnHash makes attempts by the hash of a script that a client loads before its first one.

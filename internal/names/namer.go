@@ -69,8 +69,8 @@ func (n *Namer) Found(text string) (all []Secret) {
 // Nobody is the client number of commands that no client of the search sends.
 const Nobody = 8
 
-// BookOfNobody has the numbers of all who are not clients.
-func (n *Namer) BookOfNobody() *Dictionary { return n.Scheme(Nobody).Dictionary(0) }
+// DictionaryOfNobody has the numbers of all who are not clients.
+func (n *Namer) DictionaryOfNobody() *Dictionary { return n.Scheme(Nobody).Dictionary(0) }
 
 // Outsider returns the n-th token of all who are not clients.
 func (n *Namer) Outsider(number int) string {

@@ -64,7 +64,7 @@ func (m *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", m.At.Line, m.At.Column, m.Say)
 }
 
-// Errorf returns a mistake at a position.
+// Errorf returns an error at a position.
 func Errorf(at Position, format string, a ...any) error {
 	return &Error{At: at, Say: printable.Text(phrase.OneLine(fmt.Sprintf(format, a...)))}
 }

@@ -67,7 +67,7 @@ type Client struct {
 	tokens int
 	doing  string // the call under way
 	since  time.Time
-	least  time.Duration // by World.Lasted, until when the call may take its time
+	least  time.Duration // by Config.Lasted, until when the call may take its time
 	slow   string        // the call that took the longest
 	names  map[keyed]string
 	took   time.Duration
@@ -309,7 +309,7 @@ func (c *Client) Hangs() string {
 	return c.Stuck()
 }
 
-// caught must be deferred. It turns a panic into an error, which it also passes to World.Panicked.
+// caught must be deferred. It turns a panic into an error, which it also passes to Config.Panicked.
 func (c *Client) caught(what string, err *error) {
 	if p := recover(); p != nil {
 		*err = suitetest.Panicked(what, p)

@@ -25,7 +25,7 @@ func sound(t *testing.T) lockimpl.Variant {
 	panic("unreachable")
 }
 
-// world returns a World whose clients use a sound lock on the emulation until ctx ends.
+// world returns a Config whose clients use a sound lock on the emulation until ctx ends.
 func world(t *testing.T, ctx context.Context) Config {
 	t.Helper()
 	s := opentest.Open(t, server.Spec{Target: "embedded", Topology: "single"})

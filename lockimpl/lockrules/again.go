@@ -18,13 +18,13 @@ var AsksAgain = []Case{
 	{"late in its lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/2, b.TTL) }},
 	{"for a shorter lease", func(b Bench) error { return b.asksAgain(3*b.TTL, 0, b.TTL) }},
 	{"for a longer lease", func(b Bench) error { return b.asksAgain(b.TTL, b.TTL/4, 2*b.TTL) }},
-	{"late in a lease of no whole seconds", func(b Bench) error {
+	{"late in a lease with a fraction of a second", func(b Bench) error {
 		return b.asksAgainOdd(1500*time.Millisecond, 900*time.Millisecond, 1500*time.Millisecond)
 	}},
 	{"late in a lease of almost two seconds", func(b Bench) error {
 		return b.asksAgainOdd(1900*time.Millisecond, 1500*time.Millisecond, 1900*time.Millisecond)
 	}},
-	{"for a lease of no whole seconds", func(b Bench) error { return b.asksAgainOdd(b.TTL, b.TTL/2, 2700*time.Millisecond) }},
+	{"for a lease with a fraction of a second", func(b Bench) error { return b.asksAgainOdd(b.TTL, b.TTL/2, 2700*time.Millisecond) }},
 }
 
 // asksAgainOdd is asksAgain with leases that are not whole seconds, unless the lock has no such leases.

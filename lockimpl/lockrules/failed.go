@@ -21,7 +21,7 @@ import (
 var ServerFails = func() (cases []Case) {
 	for _, r := range interrupt.Refusals {
 		for _, c := range calls(func(b Bench) (*failing, error) {
-			return lined(b, "in which the server answered that "+r.What, func(l *interrupt.Interceptor) { interrupt.Outage{Answer: r.Err, Nth: 1}.On(l) })
+			return intercepted(b, "in which the server answered that "+r.What, func(l *interrupt.Interceptor) { interrupt.Outage{Answer: r.Err, Nth: 1}.On(l) })
 		}) {
 			c.Name += ", the server answered that " + r.What
 			cases = append(cases, c)
@@ -32,11 +32,11 @@ var ServerFails = func() (cases []Case) {
 
 // ScriptsForgotten has the server forget the scripts that a client has sent.
 var ScriptsForgotten = calls(func(b Bench) (*failing, error) {
-	return lined(b, "on a server that had forgotten its scripts", (*interrupt.Interceptor).ForgetScripts)
+	return intercepted(b, "on a server that had forgotten its scripts", (*interrupt.Interceptor).ForgetScripts)
 })
 
-// lined returns a client whose calls meet what begin does to its line.
-func lined(b Bench, what string, begin func(*interrupt.Interceptor)) (*failing, error) {
+// intercepted returns a client. Before each of its calls that are to fail, begin sets what happens to the commands.
+func intercepted(b Bench, what string, begin func(*interrupt.Interceptor)) (*failing, error) {
 	var line *interrupt.Interceptor
 	c, err := b.Client(func(env *variant.Env) { *env, line = interrupt.Intercept(*env) })
 	if err != nil {
@@ -243,11 +243,14 @@ var CancelledWait = []Case{
 		if err != nil {
 			return lockfinding.Broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
-		if err := b.returns(waiter, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: time.Millisecond}, "a wait whose context was cancelled", func(cancel func()) {
-			b.pass(20 * time.Millisecond)
-			cancel()
-		}); err != nil {
+		got, cancel := b.waits(waiter)
+		defer cancel()
+		b.pass(20 * time.Millisecond)
+		cancel()
+		if g, answered, err := b.awaited(got); err != nil || !answered {
 			return err
+		} else if g.err == nil {
+			return lockfinding.Broken(variant.MutualExclusion, "a wait whose context was cancelled was granted a lock that is held")
 		}
 		if err := holder.Release(l); errors.Is(err, lockimpl.ErrLost) {
 			return b.stands(&failing{Client: holder}, l, "after a cancelled wait, the holder's release was answered with ErrLost")
@@ -295,27 +298,40 @@ func (b Bench) taken(after string) error {
 
 // cancelsBeside cancels a wait, and releases the lock at about the same time.
 func (b Bench) cancelsBeside(holder, waiter *lockclient.Client, l lockimpl.Lock) error {
-	ctx, cancel := context.WithCancel(b.Ctx)
+	got, cancel := b.waits(waiter)
 	defer cancel()
-	got := make(chan grant, 1)
-	go func() {
-		m, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: time.Millisecond})
-		got <- grant{waiter, m, err}
-	}()
 	b.pass(time.Duration(waiter.IntN(3000)) * time.Microsecond)
 	time.AfterFunc(time.Duration(waiter.IntN(500))*time.Microsecond, cancel)
 	_ = holder.Release(l)
+	g, answered, err := b.awaited(got)
+	if answered && g.err == nil {
+		_ = waiter.Release(g.l)
+	}
+	return err
+}
+
+// waits has a client wait for the lock until cancel is called.
+func (b Bench) waits(waiter *lockclient.Client) (got <-chan grant, cancel context.CancelFunc) {
+	ctx, cancel := context.WithCancel(b.Ctx)
+	answer := make(chan grant, 1)
+	go func() {
+		m, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: time.Millisecond})
+		answer <- grant{waiter, m, err}
+	}()
+	return answer, cancel
+}
+
+// awaited returns the answer to a wait whose context was cancelled. It is an error if there is none after a time in which the
+// machine and the servers answer.
+func (b Bench) awaited(got <-chan grant) (g grant, answered bool, err error) {
 	for start := b.Lasted(); b.Lasted()-start < lockclient.Patience; {
 		select {
 		case g := <-got:
-			if g.err == nil {
-				_ = waiter.Release(g.l)
-			}
-			return nil
+			return g, true, nil
 		case <-time.After(lockclient.Pace):
 		case <-b.Ctx.Done():
-			return nil
+			return grant{}, false, nil
 		}
 	}
-	return lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
+	return grant{}, false, lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
 }

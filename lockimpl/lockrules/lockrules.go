@@ -3,7 +3,8 @@
 // After an error the outcome of a call is unknown; a grant, success and ErrHeld must be true. Other rules make calls in
 // an order that few clients use: a holder acquires the lock again, extends it several times, or uses one of two grants;
 // a client waits and dies; a client loses the lock while it renews it; many calls are made in quick succession; calls of a
-// client fail, and then it goes on. Others are about the options of an acquire, and leases of no whole milliseconds.
+// client fail, and then it goes on. Others are about the options of an acquire, and about leases with a fraction of a second or a
+// millisecond.
 package lockrules
 
 import (

@@ -60,37 +60,6 @@ func (b Bench) freeWithin(tries int) error {
 	return nil
 }
 
-// returns expects that a wait returns within a time, in which the machine and the servers answer. meanwhile, unless it is nil, is
-// called when the wait has begun.
-func (b Bench) returns(waiter *lockclient.Client, o lockimpl.Options, what string, meanwhile func(cancel func())) error {
-	ctx, cancel := context.WithCancel(b.Ctx)
-	defer cancel()
-	over := make(chan error, 1)
-	go func() {
-		m, err := waiter.Acquire(ctx, b.Name, o)
-		if err == nil {
-			_ = waiter.Release(m)
-		}
-		over <- err
-	}()
-	if meanwhile != nil {
-		meanwhile(cancel)
-	}
-	for start := b.Lasted(); b.Lasted()-start < b.Patience; {
-		select {
-		case err := <-over:
-			if err == nil {
-				return lockfinding.Broken(variant.MutualExclusion, "%s was granted a lock that another client holds", what)
-			}
-			return nil
-		case <-time.After(lockclient.Pace):
-		case <-b.Ctx.Done():
-			return nil
-		}
-	}
-	return lockfinding.Broken(variant.Progress, "%s has not returned after %v", what, b.Patience)
-}
-
 // ManyHeld are cases in which one client holds two locks, or more than its connection pool has connections.
 var ManyHeld = []Case{{"two locks", func(b Bench) error {
 	c, other, err := b.two()
@@ -145,8 +114,8 @@ var ManyHeld = []Case{{"two locks", func(b Bench) error {
 	return nil
 }}}
 
-// LateAnswers hold up the answer to a command of an acquire of a free lock until its wait is over. A client that is then told
-// ErrHeld holds nothing.
+// LateAnswers are acquires of a free lock in which the answer to one command arrives only when Options.Wait is over. If Acquire
+// then returns ErrHeld, the client holds nothing.
 var LateAnswers = func() (cases []Case) {
 	for n := 1; n <= 3; n++ {
 		cases = append(cases, Case{fmt.Sprintf("to command %d", n), func(b Bench) error { return b.lateAnswer(n) }})
@@ -170,8 +139,8 @@ func (b Bench) lateAnswer(n int) error {
 	return b.free(fmt.Sprintf("an acquire of a free lock with a wait of %v, in which the answer to command %d took %v, was answered with ErrHeld", wait, n, 2*wait))
 }
 
-// Fractions are leases of no whole number of milliseconds. Whether they are granted or answered with an error: when its client has died,
-// and the lease is over, another client gets the lock.
+// Fractions are leases with a fraction of a millisecond. A client asks for one and dies. Whether it was granted the lock or got an
+// error, another client gets the lock when the lease is over.
 var Fractions = func() (cases []Case) {
 	for _, lease := range []time.Duration{time.Second / 3, 1000500 * time.Microsecond, 999999 * time.Microsecond, 500 * time.Microsecond} {
 		cases = append(cases, Case{fmt.Sprint(lease), func(b Bench) error {
@@ -199,7 +168,8 @@ func answer(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-// OddLeases are leases of no whole seconds, of locks that do not declare that theirs are. A lease that is granted lasts.
+// OddLeases are leases with a fraction of a second, for locks that do not declare whole seconds (variant.Needs.WholeSeconds). A lease that is
+// granted lasts.
 var OddLeases = func() (cases []Case) {
 	for _, lease := range slices.Concat(leases.Odd, []time.Duration{1900 * time.Millisecond, 2700 * time.Millisecond}) {
 		for range 2 { // a machine that is busy may sleep through the time in which a flaw shows

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/internal/interrupt"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
@@ -20,7 +22,7 @@ import (
 var Recovers = func() (cases []Case) {
 	for _, t := range troubles {
 		for _, of := range []string{"acquire", "extend", "release"} {
-			if t.fresh && of != "acquire" {
+			if t.first && of != "acquire" {
 				continue
 			}
 			cases = append(cases, Case{fmt.Sprintf("%s, %s", of, t.what), func(b Bench) error { return b.recovers(of, t) }})
@@ -32,43 +34,37 @@ var Recovers = func() (cases []Case) {
 	return cases
 }()
 
-// trouble is what happens to calls of a client.
+// trouble is an interrupt.Trouble that may also act on the wire.
 type trouble struct {
 	what  string
-	fresh bool // to the first call of the client, and no other
-	// makes calls that meet it.
-	makes func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context))
+	first bool // as interrupt.Trouble.First
+	makes func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) (met bool)
 }
-
-// inARow is how many calls fail one after the other.
-const inARow = interrupt.InARow
 
 // troubles are those of package interrupt, and two that also reach code with a Redis client of its own.
 var troubles = func() (all []trouble) {
 	for _, t := range interrupt.Troubles {
-		all = append(all, trouble{t.What, t.First, func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) {
-			t.Makes(b.Ctx, line, c.IntN, call)
+		all = append(all, trouble{t.What, t.First, func(b Bench, c *lockclient.Client, line *interrupt.Interceptor, call func(context.Context)) bool {
+			return t.Makes(b.Ctx, line, c.IntN, call)
 		}})
 	}
-	for _, fresh := range []bool{false, true} {
-		n, which := inARow, fmt.Sprintf("%d in a row", inARow)
-		if fresh {
-			n, which = 1, "the first of a client"
-		}
+	for _, first := range []bool{false, true} {
+		n, which := interrupt.Calls(first)
 		all = append(all,
-			trouble{which + ", whose connection is reset", fresh, func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+			trouble{which + ", whose connection is reset", first, func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) bool {
 				c.Plan(func(int, wire.Command) wire.Action { return wire.Action{Verb: wire.Reset} })
 				for range n {
 					call(b.Ctx)
 				}
+				return c.Sent() > 0
 			}},
-			trouble{which + ", whose context ends before the answer", fresh, endsBeforeAnswers})
+			trouble{which + ", whose context ends before the answer", first, endsBeforeAnswers})
 	}
 	return all
 }()
 
 // endsBeforeAnswers ends the context of a call while its first answer is held up, and lets the answer arrive.
-func endsBeforeAnswers(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) {
+func endsBeforeAnswers(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) (met bool) {
 	const held = 100 * time.Millisecond
 	for range 2 {
 		ctx, cancel := context.WithCancel(b.Ctx)
@@ -80,9 +76,11 @@ func endsBeforeAnswers(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, 
 			return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: held}
 		})
 		call(ctx)
+		met = met || c.Sent() > 0
 		cancel()
 	}
 	b.pass(held)
+	return met
 }
 
 func (b Bench) recovers(of string, t trouble) error {
@@ -94,7 +92,7 @@ func (b Bench) recovers(of string, t trouble) error {
 	if err != nil {
 		return err
 	}
-	if !t.fresh {
+	if !t.first {
 		c.Practise(b.Name, b.TTL, b.Extends)
 	}
 	var l lockimpl.Lock
@@ -112,10 +110,14 @@ func (b Bench) recovers(of string, t trouble) error {
 		"extend":  func(ctx context.Context) { _, _ = c.Locker.Extend(ctx, l, b.TTL) },
 		"release": func(ctx context.Context) { _ = c.Locker.Release(ctx, l) },
 	}[of]
-	t.makes(b, c, line, call)
+	met := t.makes(b, c, line, call)
 	line.Plan(nil)
 	c.Plan(nil)
-	return b.asGoodAsNew(c, fmt.Sprintf("a client made calls of %s: %s", of, t.what))
+	if !met {
+		b.Log("calls of %s, %s, were not tried: the client sends no command that the suite can act upon", of, t.what)
+		return nil
+	}
+	return b.asGoodAsNew(c, fmt.Sprintf("a client made calls of %s, %s", of, t.what))
 }
 
 // waitedBefore cancels waits of a client.
@@ -128,8 +130,11 @@ func (b Bench) waitedBefore(waits int) error {
 	if err != nil {
 		return nil // another rule's business
 	}
+	start := time.Now()
+	_, _ = waiter.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL, RetryEvery: lockclient.Pace})
+	attempt := time.Since(start) // a context should end between attempts, too
 	for range waits {
-		ctx, cancel := context.WithTimeout(b.Ctx, time.Duration(1+waiter.IntN(30))*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Ctx, 2*attempt+time.Duration(waiter.IntN(30))*time.Millisecond)
 		m, err := waiter.Acquire(ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: long, RetryEvery: lockclient.Pace})
 		cancel()
 		if err == nil {
@@ -166,9 +171,26 @@ func (b Bench) asGoodAsNew(c *lockclient.Client, what string) error {
 	return nil
 }
 
-// Forgotten has the servers forget all scripts and libraries of functions, as in a restart, when a client has used those of
-// its lock. Nothing else may run scripts meanwhile.
-func Forgotten(b Bench) error {
+// Libraries returns the names of the libraries of functions (Redis 7) that the masters have. The emulation and older servers
+// have none.
+func (b Bench) Libraries() map[string]bool {
+	names := map[string]bool{}
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return names
+	}
+	for _, rdb := range c.Env.Redis {
+		all, _ := rdb.FunctionList(b.Ctx, redis.FunctionListQuery{}).Result()
+		for _, l := range all {
+			names[l.Name] = true
+		}
+	}
+	return names
+}
+
+// Forgotten has the servers forget all scripts, as in a restart, when a client has used those of its lock. It also deletes
+// all libraries of functions but the ones that were there before the lock was used. Nothing else may run scripts meanwhile.
+func Forgotten(b Bench, before map[string]bool) error {
 	c, err := b.practised()
 	if err != nil {
 		return err
@@ -176,7 +198,14 @@ func Forgotten(b Bench) error {
 	forget := func() {
 		for _, rdb := range c.Env.Redis {
 			_ = rdb.ScriptFlush(b.Ctx).Err()
-			_ = rdb.FunctionFlush(b.Ctx).Err() // the emulation and older servers have none
+		}
+		for name := range b.Libraries() {
+			if before[name] {
+				continue // somebody else's
+			}
+			for _, rdb := range c.Env.Redis {
+				_ = rdb.FunctionDelete(b.Ctx, name).Err()
+			}
 		}
 	}
 	const what = "the servers forgot their scripts and functions, as in a restart, which a client had used"
@@ -185,13 +214,13 @@ func Forgotten(b Bench) error {
 		return nil // another rule's business
 	}
 	forget()
-	for range inARow {
+	for range interrupt.InARow {
 		if err = c.Release(l); err == nil || errors.Is(err, lockimpl.ErrLost) {
 			break
 		}
 	}
 	if err != nil && !errors.Is(err, lockimpl.ErrLost) {
-		return lockfinding.Broken(variant.Progress, "%s: its release of a lock failed %d times; the last answer was: %v", what, inARow, err)
+		return lockfinding.Broken(variant.Progress, "%s: its release of a lock failed %d times; the last answer was: %v", what, interrupt.InARow, err)
 	}
 	forget()
 	if _, err := c.TakeWithin(b.Name, b.TTL, b.Patience); err != nil {

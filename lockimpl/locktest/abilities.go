@@ -83,7 +83,7 @@ func (r *run) probe(ctx context.Context, name string) error {
 
 // explore tries each ability.
 func (r *run) explore(b *bench) error {
-	c := b.client()
+	c, libraries := b.client(), b.calls().Libraries()
 	for _, lease := range []time.Duration{b.ttl, long} {
 		c := b.client()
 		o := lockimpl.Options{TTL: lease, RetryEvery: pace}
@@ -115,7 +115,7 @@ func (r *run) explore(b *bench) error {
 	r.refused = lockrules.OutOfMemory(own.calls())
 	own.close()
 	own = b.with(b.name + "-forgotten")
-	r.forgotten = lockrules.Forgotten(own.calls())
+	r.forgotten = lockrules.Forgotten(own.calls(), libraries)
 	own.close()
 	c.Plan(nil)
 	c.Hooked.Store(0)

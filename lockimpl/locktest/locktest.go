@@ -28,10 +28,11 @@
 // proxy in Env.Addr.
 //
 // The suite changes the servers, so nothing else may use them: for one rule it creates users (ACL SETUSER) and deletes
-// them; before the rules it makes the servers forget all scripts (SCRIPT FLUSH), and sets maxmemory to 1 for a moment.
+// them; before the rules it makes the servers forget all scripts (SCRIPT FLUSH), deletes the libraries of functions that the
+// lock has loaded (FUNCTION DELETE), and sets maxmemory to 1 for a moment.
 //
 // Some rules run on the emulation, with a clock that the rule moves, even if [Auto] has found a server. They are about
-// long leases; a long lease beside a short one; time that passes within a call; a late release or extend after a quiet
+// long leases; a long lease beside a short one; waits of hours; names of a few letters; time that passes within a call; a late release or extend after a quiet
 // time; a server that answers with an error, or forgets its scripts; the fencing tokens of an old lock, and of later
 // months; and the end of a lease by a clock that is behind. If a lock cannot be judged there, for example because it
 // sends times of the real clock, the log of the test says so.

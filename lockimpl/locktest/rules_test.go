@@ -93,8 +93,8 @@ func TestRules(t *testing.T) {
 		end      = "the end of a lease that was waited for"
 		often    = "a waiter looks again as often as it was told, though it was refused often"
 		free     = "a lock that was released is free at once"
-		fraction = "leases of no whole milliseconds"
-		odd      = "leases of no whole seconds"
+		fraction = "leases with a fraction of a millisecond"
+		odd      = "leases with a fraction of a second"
 		short    = "short names are independent"
 		extended = "the token stays when the lock is extended"
 		oneByOne = "masters that answer one after the other"
@@ -134,7 +134,9 @@ func TestRules(t *testing.T) {
 		{oneByOne, "lease-less-slowest-answer", variant.MutualExclusion},
 		{oneByOne, "sound-masters", none},
 		{goOn, "thirty-renewals", variant.MutualExclusion},
+		{hours, "waited-for-an-hour", variant.MutualExclusion},
 		{hours, "sound-line", none},
+		{clocks, "grant-in-the-future", variant.MutualExclusion},
 		{told, "loss-told-at-one-silence", variant.Progress},
 		{told, "loss-timer-not-reset", variant.Progress},
 		{far, "extend-in-the-last-twentieth", variant.OwnerOnlyRelease},
@@ -738,5 +740,64 @@ func TestNameOfAGrant(t *testing.T) {
 	m, err := c.Extend(l, long)
 	if l.Key == b.name || c.Name(l) != b.name || err != nil || c.Name(m) != b.name {
 		t.Errorf("the lock %q has the key %q; the suite says that its names are %q and, extended, %q (%v)", b.name, l.Key, c.Name(l), c.Name(m), err)
+	}
+}
+
+// changed is a lock whose options are changed before each acquire.
+type changed struct {
+	lockimpl.Locker
+	change func(*lockimpl.Options) error
+}
+
+func (c changed) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	if err := c.change(&o); err != nil {
+		return lockimpl.Lock{}, err
+	}
+	return c.Locker.Acquire(ctx, key, o)
+}
+
+// TestOptionsOfALock checks what the suite finds out about locks that wait for whole seconds, or refuse leases.
+func TestOptionsOfALock(t *testing.T) {
+	of := func(change func(*lockimpl.Options) error) lockimpl.Variant {
+		v := entry(t, "sound-set-nx")
+		first := v.New
+		v.New = func(env variant.Env) lockimpl.Locker { return changed{first(env), change} }
+		return v
+	}
+	r, end, err := trial(t, of(func(o *lockimpl.Options) error { o.Wait = o.Wait.Truncate(time.Second); return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if !r.able.waits {
+		t.Error("the suite says that a lock which waits for whole seconds does not wait")
+	}
+	_, _, err = trial(t, of(func(o *lockimpl.Options) error {
+		if o.TTL > 30*time.Second {
+			return errors.New("a lease is at most 30 s")
+		}
+		return nil
+	}))
+	if want := "it answers a lease of 1m0s with an error of its own, and the suite needs leases of 1s and 1m0s"; err == nil || !strings.Contains(err.Error(), want) || errors.As(err, new(*breach)) {
+		t.Errorf("of a lock that takes leases of at most 30 s the suite says %v; want %q", err, want)
+	}
+}
+
+// TestABreachComesFirst checks that a broken promise is reported although another case of the rule could not be tried.
+func TestABreachComesFirst(t *testing.T) {
+	r, end, err := trial(t, entry(t, "sound-set-nx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	b := &bench{ctx: t.Context(), run: r, name: mark.New(), ttl: time.Second, property: variant.Progress}
+	defer b.close()
+	err = b.together(3, []part{
+		{"not tried", func(*bench) error { return errors.New("connect: the time was over") }},
+		{"broken", func(*bench) error { return broken(variant.Progress, "a free lock was refused") }},
+		{"not tried either", func(*bench) error { return errors.New("connect: the time was over") }},
+	})
+	if !errors.As(err, new(*breach)) {
+		t.Errorf("the rule says %v; want the broken promise", err)
 	}
 }

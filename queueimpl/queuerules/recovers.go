@@ -49,7 +49,7 @@ func recovers(ctx context.Context, b queueclient.Bench, t interrupt.Trouble, cal
 	}
 	made := 0
 	b.Calls("%s, %s", call, t.What)
-	t.Makes(ctx, line, rand.IntN, func(ctx context.Context) {
+	met := t.Makes(ctx, line, rand.IntN, func(ctx context.Context) {
 		switch made++; call {
 		case "enqueue":
 			_, _ = c.Queue.Enqueue(ctx, c.Name, fmt.Sprint("x", made))
@@ -59,7 +59,10 @@ func recovers(ctx context.Context, b queueclient.Bench, t interrupt.Trouble, cal
 			_ = c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, had[0])
 		}
 	})
-	what := fmt.Sprintf("a client made calls of %s: %s", call, t.What)
+	if !met {
+		return nil // the call sends no command
+	}
+	what := fmt.Sprintf("a client made calls of %s, %s", call, t.What)
 	done, err := drained(ctx, other)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (b bench) recoversFrom(ctx context.Context, t interrupt.Trouble, call strin
 		}
 	}
 	made := int64(100)
-	t.Makes(ctx, line, rand.IntN, func(ctx context.Context) {
+	met := t.Makes(ctx, line, rand.IntN, func(ctx context.Context) {
 		switch made++; call {
 		case "buy":
 			_, _ = c.sale.Buy(ctx, order(made, 1), c.lock())
@@ -61,7 +61,10 @@ func (b bench) recoversFrom(ctx context.Context, t interrupt.Trouble, call strin
 			_, _ = c.sale.State(ctx)
 		}
 	})
-	what := fmt.Sprintf("a client made calls of %s: %s", call, t.What)
+	if !met {
+		return nil // the call sends no command
+	}
+	what := fmt.Sprintf("a client made calls of %s, %s", call, t.What)
 	id := int64(first)
 	for start := time.Now(); ; id++ {
 		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())

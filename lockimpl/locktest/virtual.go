@@ -33,8 +33,8 @@ type virtualBench struct {
 // errUnfit says that a lock cannot be judged on a clock that is moved.
 var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 
-// movedWorld opens the emulation for one case of a rule.
-func (b *bench) movedWorld(times *realtime.Seen) (*virtualBench, error) {
+// openVirtual opens the emulation for one case of a rule.
+func (b *bench) openVirtual(times *realtime.Seen) (*virtualBench, error) {
 	clk := clock.NewVirtual(time.Now().Add(realtime.Ahead).Truncate(time.Second).Add(300 * time.Millisecond))
 	own, err := b.elsewhere(clk)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *bench) alone(cases []part) []part {
 	return cases
 }
 
-// client returns a client in the moved world.
+// client returns a client on the virtual clock.
 func (w *virtualBench) client(changes ...change) *client {
 	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
@@ -294,7 +294,7 @@ func (b *bench) retryOnVirtualClock(f func(*virtualBench) error) (err error) {
 // onceOnVirtualClock runs one case. A lock that mixes two clocks is not judged.
 func (b *bench) onceOnVirtualClock(f func(*virtualBench) error) error {
 	at, err := realtime.Confirmed(func(times *realtime.Seen) error {
-		w, err := b.movedWorld(times)
+		w, err := b.openVirtual(times)
 		if err != nil {
 			return err
 		}
