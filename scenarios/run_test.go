@@ -471,3 +471,38 @@ func TestRedlockOnFiveMasters(t *testing.T) {
 		t.Errorf("the header says topology %s", h.Header.Topology)
 	}
 }
+
+// keyed is a lock that puts something else than its name into Lock.Key.
+type keyed struct{ lockimpl.Locker }
+
+func (k keyed) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := k.Locker.Acquire(ctx, name, o)
+	l.Key = "stored under " + l.Key
+	return l, err
+}
+
+func (k keyed) Release(ctx context.Context, l lockimpl.Lock) error {
+	l.Key = strings.TrimPrefix(l.Key, "stored under ")
+	return k.Locker.Release(ctx, l)
+}
+
+// TestNameOfALock checks that a history names a lock as the run does, whatever is in Lock.Key.
+func TestNameOfALock(t *testing.T) {
+	c := config(t, "seckill", "lua-release", "plain")
+	c.Clients, c.Stock = 2, 5
+	sound := c.Lock.New
+	c.Lock.New = func(env variant.Env) lockimpl.Locker { return keyed{sound(env)} }
+	h := runOn(t, t.Context(), c, openServer(t, "embedded", ""))
+	acquired, released := map[string]bool{}, map[string]bool{}
+	for _, op := range h.Ops {
+		switch op.Kind {
+		case history.Acquire:
+			acquired[op.Key.String()] = true
+		case history.Release:
+			released[op.Key.String()] = true
+		}
+	}
+	if len(acquired) != 1 || !maps.Equal(acquired, released) {
+		t.Errorf("acquired %v and released %v; want one name", acquired, released)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -321,6 +322,28 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	if err := OutOfMemory(bench(t, s, "careless", func(e variant.Env) lockimpl.Locker { return careless{e} })); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("a careless lock: %v; want that two clients were granted it", err)
+	}
+}
+
+// TestForgottenLeavesOtherLibraries checks that Forgotten deletes the functions of the lock, and no others.
+func TestForgottenLeavesOtherLibraries(t *testing.T) {
+	t.Parallel()
+	s := opentest.Open(t, server.Spec{Target: "process"})
+	admin := s.Client(0, server.ConnOptions{})
+	defer admin.Close()
+	load := func(name string) error {
+		return admin.FunctionLoadReplace(t.Context(), "#!lua name="+name+"\nredis.register_function('"+name+"', function() return 1 end)").Err()
+	}
+	b := bench(t, s, "functions", func(e variant.Env) lockimpl.Locker { return careless{e} })
+	if load("of_another") != nil {
+		return // before Redis 7
+	}
+	before := b.Libraries()
+	if err := errors.Join(load("of_the_lock"), Forgotten(b, before)); err != nil {
+		t.Errorf("a sound lock: %v", err)
+	}
+	if after := b.Libraries(); !maps.Equal(after, map[string]bool{"of_another": true}) {
+		t.Errorf("the libraries %v are left; want of_another", after)
 	}
 }
 

@@ -327,6 +327,7 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"repeat of what is delayed", RepeatOfDelayed, "sound-claims", []string{"unique-among-due"}},
 		{"repeat of what has run out", RepeatOfRunOut, "sound-claims", []string{"unique-until-its-claim-ends"}},
 		{"state in order", StateInOrder, "sound-claims", []string{"state-newest-first"}},
+		{"behind claims that go on", BehindLiveClaims, "sound-claims", []string{"claim-scan-of-ten"}},
 		{"calls that have failed", Recovers, "sound-claims", []string{"pop-setup-error-kept"}},
 		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
 	} {
