@@ -801,3 +801,23 @@ func TestABreachComesFirst(t *testing.T) {
 		t.Errorf("the rule says %v; want the broken promise", err)
 	}
 }
+
+// TestTimeElsewhere checks that time passes for clients on an emulation of their own: otherwise a client that is refused there would
+// ask for ever.
+func TestTimeElsewhere(t *testing.T) {
+	r, end, err := trial(t, entry(t, "sound-set-nx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	b := &bench{ctx: t.Context(), run: r, name: mark.New(), ttl: time.Second}
+	defer b.close()
+	own, err := b.elsewhere(clock.Real{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.leave()
+	if before, there := r.lasted(), own.run.lasted(); there < before || before == 0 {
+		t.Errorf("the machine has answered in time for %v, and on the emulation for %v", before, there)
+	}
+}
