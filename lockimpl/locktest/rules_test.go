@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"oversell/clock"
 	"oversell/internal/mark"
 	"oversell/internal/mutants"
 	"oversell/lockimpl"
