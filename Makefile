@@ -32,8 +32,6 @@ SEQUENTIAL = oversell/history oversell/internal/names oversell/load/arrival
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst|TestGoroutinesShareAState)$$'
 # More of them, which need servers that answer in time.
 TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters)$$'
-# Those of TIMED_TESTS that take too long to run again without the race detector.
-RACED_ONLY = '^TestCounterexamplesReplay$$'
 # Unraced packages that use one CPU for long, and wait for nothing; they run beside the tests that wait for servers.
 BESIDE = oversell/checker/... oversell/foreign oversell/internal/redismodel/...
 # Builds, which wait for nothing.
@@ -44,9 +42,9 @@ LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate overse
 CONTAINERS = oversell/server/container
 # Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
 SLOW_CLIENTS = '^TestStopOnViolation'
-# Of campaign, which mostly waits for runs, these run with the race detector: each engine, a run that is interrupted, and
-# several at a time. All of it runs without.
-RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops)$$'
+# Of campaign, which mostly waits for runs, these run with the race detector: some runs of each engine, a run that is
+# interrupted, and several at a time. All of it runs without.
+RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops)$$/^((1|6|9|11|14|16|18) |zset-locked with|reliable with|sqlite none|mariadb lua|postgres fair)'
 # Of gate, compare and claims, which mostly wait for runs or compute in one goroutine, these run with the race detector. All of
 # them run without.
 RACED_COMPARISONS = '^(TestStopped|TestJudgingIsStopped|TestServersOfTheBaseline|TestSlowerOnRedis|TestComparison|TestStoppedComparison|TestEarlierHistoriesAreKept|TestInterrupted)$$'
@@ -79,7 +77,7 @@ test: check-format
 served: raced
 	$(RACE) $(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
 	$(RACE) $(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
-	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip $(RACED_ONLY) $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
+	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(RACE) $(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -run $(RACED_COMPARISONS) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
 	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
 	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
@@ -106,7 +104,7 @@ vet:
 	$(STATIC) GOGC=400 $(GO) tool staticcheck ./...
 
 long:
-	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl ./internal/mutants
+	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 60m ./checker/... ./internal/redismodel ./explore/... ./wire ./internal/release ./adapters/golocks ./lockimpl/locktest ./queueimpl ./stockimpl ./internal/mutants
 	OVERSELL_LONG=1 $(GO) test -p 1 -timeout 90m -run '^(TestTampered|TestEveryFaultInEveryScenario|TestNoPassWithoutOpportunity|TestServersOfOthersAreLeftAsTheyWere|TestCommandsOfTheDocumentsRun|TestDocumentedSearches|TestMux|TestFaultyPrograms|TestEmittedTestsFailWhileTheBugIsThere)$$' ./campaign ./cmd/oversell
 	OVERSELL_LOSSES=2 $(GO) test -timeout 60m -parallel 3 -run '^TestLossesAreDeclared$$' ./campaign
 	OVERSELL_PEERS=1 $(GO) test -timeout 60m -run '^Test(Peers|Searched)$$' ./adapters

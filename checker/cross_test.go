@@ -26,7 +26,7 @@ func crossRuns() int {
 	case raced:
 		return 1_000
 	}
-	return 10_000
+	return 5_000
 }
 
 type crossCount struct {

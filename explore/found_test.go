@@ -212,7 +212,10 @@ func again() int {
 func TestCounterexamplesReplay(t *testing.T) {
 	slots := make(chan bool, 12)
 	var all sync.WaitGroup
-	for _, s := range counterexamples {
+	for i, s := range counterexamples {
+		if raced && i%4 != 0 {
+			continue // all are replayed without the race detector
+		}
 		all.Go(func() {
 			slots <- true
 			defer func() { <-slots }()

@@ -144,6 +144,7 @@ type Config struct {
 	Duration time.Duration
 	// capped means that Duration was not requested but set as a precaution; spreadOut means the same for Hold.
 	capped, spreadOut bool
+	leastHopeless     int64 // replaces the least result of hopeless in tests; 0: it is as usual
 	// Ops limits the number of steps of all clients together; 0: the scenario's default, which may be no limit.
 	Ops int64
 

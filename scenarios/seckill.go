@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,7 +58,7 @@ func putOnSale(ctx context.Context, c *Client) error {
 
 // hopeless is the number of pieces sold, less refunds, after which the sale is not expected to end, because lost
 // updates keep the stock from falling. Further sales would show nothing new.
-func (c Config) hopeless() int64 { return max(5*c.Stock, 100_000) }
+func (c Config) hopeless() int64 { return max(5*c.Stock, cmp.Or(c.leastHopeless, 100_000)) }
 
 // countSold ends a hopeless sale: one without a limit of its own, without faults and a queue, and under a closed load.
 func (r *run) countSold(op *history.Op, err error) {

@@ -64,6 +64,9 @@ var Tokens = []Token{
 		at := 1 + (7+n)%31
 		return t[:at] + "-" + t[at:]
 	}},
+	{"are of 96 letters, and differ at the end", long, func(t string, n int) string { return changed(t, len(t)-1, len(t)-2, n) }},
+	{"differ only behind separators", separated, func(t string, n int) string { return changed(t, len(t)-1, len(t)-2, n) }},
+	{"differ only before separators", separated, func(t string, n int) string { return changed(t, 0, 1, n) }},
 	{"are the same in another order", same, func(t string, n int) string {
 		if n >= 31 {
 			return ""
@@ -74,6 +77,12 @@ var Tokens = []Token{
 }
 
 func same(digits string) string { return digits }
+func long(digits string) string { return digits + digits + digits }
+
+// separated puts separators that tokens of libraries contain, as in a UUID, host:process, or base64, between some digits.
+func separated(digits string) string {
+	return digits[:6] + "-" + digits[6:10] + ":" + digits[10:14] + "." + digits[14:18] + "_" + digits[18:22] + "/" + digits[22:26] + "+" + digits[26:]
+}
 
 // decimal makes decimal digits, the first of which is not 0.
 func decimal(digits string) string {

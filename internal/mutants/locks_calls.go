@@ -121,6 +121,44 @@ func callMutants() []Lock {
 			return endsRenewal{&renewing{newClient(steps{}, env), soundRenewal(), map[string]*running{}, new(atomic.Int64)}}
 		}}},
 		{Entry: entry.New("line-open-after-expiry", "a release passes the lock on to the head of the line, and when a lease ends, whoever looks first takes it", entry.Breaks(variant.FIFO), ""), Variant: openLine()},
+		{Entry: entry.New("refusals-use-up-slots", "each refusal uses up one of the forty slots of a client", stuck, ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				if c.count >= 40 {
+					return false, nil
+				}
+				ok, err := setNX(ctx, c, l, o)
+				if !ok && err == nil {
+					c.count++
+				}
+				return ok, err
+			}})},
+		{Entry: entry.New("extend-counts-token-up", "an extend adds one to the fencing token of the client, and to nothing else", entry.Breaks(variant.Fencing), ""),
+			Variant: fencing(steps{
+				attempt: fenceBy(`if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end return redis.call('INCR', KEYS[2])`, counterKey),
+				extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+					l.Fence++
+					return extendBy(compareExpire)(ctx, c, l, ttl)
+				},
+			})},
+		{Entry: entry.New("record-of-the-day", "the token is kept under the client's date, so after midnight a release does not find it", entry.Breaks(variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress), ""),
+			Variant: of(steps{
+				attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+					return yes(datedTake.Run(ctx, c.redis(), []string{c.key(l.Key), c.dated(l.Key)}, l.Token, o.TTL.Milliseconds()).Int64())
+				},
+				release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+					return yes(datedRelease.Run(ctx, c.redis(), []string{c.key(l.Key), c.dated(l.Key)}, l.Token).Int64())
+				},
+			})},
+		{Entry: entry.New("release-up-to-a-dash", "release compares tokens up to the first dash or colon", entry.Breaks(variant.OwnerOnlyRelease), ""),
+			Variant: of(steps{release: releaseBy(`
+				local value = redis.call('GET', KEYS[1])
+				if value and string.match(value, '^[^-:]*') == string.match(ARGV[1], '^[^-:]*') then return redis.call('DEL', KEYS[1]) end
+				return 0`)})},
+		{Entry: entry.New("release-36-letters", "release compares the first 36 letters of tokens, as many as a UUID has", entry.Breaks(variant.OwnerOnlyRelease), ""),
+			Variant: of(steps{release: releaseBy(`
+				local value = redis.call('GET', KEYS[1])
+				if value and string.sub(value, 1, 36) == string.sub(ARGV[1], 1, 36) then return redis.call('DEL', KEYS[1]) end
+				return 0`)})},
 
 		{Entry: entry.New("sound-token-changes", "an extend changes the token, and returns the lock with the new one", nil, ""), Variant: of(steps{extend: changesToken})},
 		{Entry: entry.New("sound-key-of-server", "Lock.Key is the key in Redis, and not the name", nil, ""), Variant: whole(func(env variant.Env) lockimpl.Locker {
@@ -130,6 +168,22 @@ func callMutants() []Lock {
 		{Entry: entry.New("sound-functions", "a library of functions is loaded again by a client to which the server says that it does not know it", nil, ""), Variant: whole(functions(true))},
 	}
 }
+
+// dated is the key of the token on the client's day.
+func (c *client) dated(name string) string {
+	return c.key(name) + ":on:" + c.env.Clock.Now().UTC().Format(time.DateOnly)
+}
+
+var (
+	datedTake = redis.NewScript(`
+		if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+		redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+		return 1`)
+	datedRelease = redis.NewScript(`
+		if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+		redis.call('DEL', KEYS[2])
+		return redis.call('DEL', KEYS[1])`)
+)
 
 // unlessRemembered is the sound attempt, unless the client has a note about the name: then it refuses.
 func unlessRemembered(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {

@@ -19,7 +19,8 @@ var QuickFences = []Case{
 	{"by two clients in turns", func(b Bench) error { return b.quickFences(2) }},
 }
 
-// ExtendedFences extend a lock: its holder has the fencing token of its grant for as long as it holds the lock.
+// ExtendedFences extend a lock: its holder has the fencing token of its grant, or a higher one, for as long as it holds the
+// lock, and the next holder's is above it.
 var ExtendedFences = []Case{{"the token of an extended lock", func(b Bench) error {
 	if !b.Extends {
 		return nil
@@ -33,8 +34,26 @@ var ExtendedFences = []Case{{"the token of an extended lock", func(b Bench) erro
 		return nil // another rule's business
 	}
 	m, err := c.Extend(l, b.TTL)
-	if err == nil && m.Fence < l.Fence {
+	if err != nil {
+		return nil
+	}
+	if m.Fence < l.Fence {
 		return lockfinding.Broken(variant.Fencing, "a client was granted the lock with token %d, and the extended lock has token %d: want a token that is not lower", l.Fence, m.Fence)
+	}
+	if c.Release(m) != nil {
+		return nil
+	}
+	next, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	n, err := next.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = next.Release(n) }()
+	if n.Fence <= m.Fence {
+		return lockfinding.Broken(variant.Fencing, "the next holder was granted the lock with token %d, and the holder before had extended it, and then had token %d: want a token that is above it", n.Fence, m.Fence)
 	}
 	return nil
 }}}

@@ -8,27 +8,12 @@ import (
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockrules"
 	"oversell/wire"
 )
 
 // The rules in this file let time pass unnoticed by a client, or keep some of its commands from the masters, and then
 // check that the lease that the client was promised exists.
-
-// passage is time that passes at one command of a call.
-type passage struct {
-	master, nth int  // the command, counted on its master
-	lost        bool // it is executed and has no answer, and the time passes then; else, before it is executed
-	lease       time.Duration
-	passes      time.Duration
-}
-
-func (p passage) String() string {
-	what := "before command %d to master %d was executed"
-	if p.lost {
-		what = "before the loss of the answer to command %d of master %d was noticed"
-	}
-	return fmt.Sprintf("%v passed "+what, p.passes, p.nth, p.master+1)
-}
 
 // timePasses: any time may pass between any two of a client's steps.
 func timePasses(b *bench) error {
@@ -38,7 +23,7 @@ func timePasses(b *bench) error {
 	}
 	const lease = 20 * time.Second
 	var cases []part
-	for _, p := range passages(b.run.server.Nodes(), lease) {
+	for _, p := range lockrules.Passages(b.run.server.Nodes(), lease) {
 		cases = append(cases, part{"acquire", func(b *bench) error {
 			return b.onVirtualClock(func(w *virtualBench) error { return w.slowly(p, false) })
 		}})
@@ -123,26 +108,8 @@ func (w *virtualBench) piecemeal(lease time.Duration) error {
 	return w.refused(w.client(), until, fmt.Sprintf("after an acquire that got some masters %v later than the others", lease*7/10))
 }
 
-// passages returns the commands at which time passes: the first few to one master, or the first to
-// each of several.
-func passages(masters int, lease time.Duration) (all []passage) {
-	commands := 3
-	if masters > 1 {
-		commands = 1
-	}
-	for master := range masters {
-		for nth := 1; nth <= commands; nth++ {
-			all = append(all, passage{master, nth, true, lease, lease * 7 / 10})
-			if master+nth > 1 { // before the first, nothing was promised
-				all = append(all, passage{master, nth, false, lease, lease * 7 / 10}, passage{master, nth, false, lease, lease * 11 / 10})
-			}
-		}
-	}
-	return all
-}
-
 // slowly makes an acquire or an extend during which time passes. The promised lease must keep others out.
-func (w *virtualBench) slowly(p passage, extends bool) error {
+func (w *virtualBench) slowly(p lockrules.Passage, extends bool) error {
 	c := w.client()
 	if l, _, err := w.take(c, w.ttl); err == nil { // scripts are loaded
 		w.call(func() { _ = c.Release(l) })
@@ -150,16 +117,16 @@ func (w *virtualBench) slowly(p passage, extends bool) error {
 	var l lockimpl.Lock
 	var err error
 	if extends {
-		if l, _, err = w.take(c, 2*p.lease); err != nil {
+		if l, _, err = w.take(c, 2*p.Lease); err != nil {
 			return nil
 		}
 	}
 	passed := w.pass(c, p)
 	w.call(func() {
 		if extends {
-			l, err = c.Extend(l, p.lease)
+			l, err = c.Extend(l, p.Lease)
 		} else {
-			l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: p.lease, RetryEvery: pace})
+			l, err = c.Acquire(w.ctx, w.name, lockimpl.Options{TTL: p.Lease, RetryEvery: pace})
 		}
 	})
 	c.Plan(nil)
@@ -179,15 +146,15 @@ func (w *virtualBench) slowly(p passage, extends bool) error {
 }
 
 // pass has time pass at a command, and reports whether it did.
-func (w *virtualBench) pass(c *client, p passage) (passed func() bool) {
+func (w *virtualBench) pass(c *client, p lockrules.Passage) (passed func() bool) {
 	var once sync.Once
 	did := false
-	pass := func() { once.Do(func() { did = true; w.clock.Advance(p.passes) }) }
-	c.Links[p.master].Plan(func(nth int, _ wire.Command) wire.Action {
+	pass := func() { once.Do(func() { did = true; w.clock.Advance(p.Passes) }) }
+	c.Links[p.Master].Plan(func(nth int, _ wire.Command) wire.Action {
 		switch {
-		case nth != p.nth:
+		case nth != p.Nth:
 			return wire.Action{}
-		case p.lost:
+		case p.Lost:
 			return wire.Action{Verb: wire.DropReply}
 		}
 		pass()

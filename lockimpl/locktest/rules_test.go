@@ -103,6 +103,11 @@ func TestRules(t *testing.T) {
 		hours    = "a client that waits for hours"
 	)
 	rows := []row{
+		{often, "refusals-use-up-slots", variant.Progress},
+		{extended, "extend-counts-token-up", variant.Fencing},
+		{alike, "release-up-to-a-dash", variant.OwnerOnlyRelease},
+		{alike, "release-36-letters", variant.OwnerOnlyRelease},
+		{far, "record-of-the-day", variant.MutualExclusion},
 		{recover, "refuses-after-errors", variant.Progress},
 		{recover, "cancelled-wait-remembered", variant.Progress},
 		{recover, "failed-release-remembered", variant.Progress},

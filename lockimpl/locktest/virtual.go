@@ -217,7 +217,32 @@ func (w *virtualBench) leaseOf(ttl time.Duration, extensions ...leases.Extension
 	}
 	holder.Die()
 	w.to(until.Add(length + afterLease))
-	return w.granted(length, what)
+	if err := w.granted(length, what); err != nil {
+		return err
+	}
+	return w.releasedLate(ttl)
+}
+
+// releasedLate releases a lock near the end of its lease.
+func (w *virtualBench) releasedLate(ttl time.Duration) error {
+	c := w.client()
+	l, until, err := w.take(c, ttl)
+	if err != nil {
+		return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
+	}
+	w.to(until.Add(-ttl / 50))
+	w.call(func() { err = c.Release(l) })
+	if left := until.Sub(w.clock.Now()); errors.Is(err, lockimpl.ErrLost) && left > 0 {
+		return broken(w.falseLoss(), "a lease of %v: its holder released the lock %v before the end of the lease, and was told that it is lost", ttl, left.Round(time.Millisecond))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: a release was answered %w", errUnfit, err)
+	}
+	_, _, err = w.take(w.client(), ttl)
+	if left := until.Sub(w.clock.Now()); errors.Is(err, lockimpl.ErrHeld) && left > 0 {
+		return broken(variant.Progress, "a lease of %v: the lock was released %v before the end of the lease, and the next client was refused", ttl, left.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // longLeases lets leases run out that are too long for a test on the real clock.
