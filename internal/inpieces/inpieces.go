@@ -51,6 +51,15 @@ type sale struct {
 // mostOrders is the largest quantity of an order; a larger one is errors.ErrUnsupported.
 const mostOrders = 64
 
+// number returns the number of the order for piece k. Where it can, it has six digits, as more need not be supported.
+func number(id int64, k int) int64 {
+	const six, end = 900_000, 1_000_000
+	if n := six + id*mostOrders + int64(k); id >= 0 && n < end {
+		return n
+	}
+	return 1<<40 + id*mostOrders + int64(k)
+}
+
 // each makes a call for every piece. It returns ErrRepeated if all were repeated.
 func (s *sale) each(o stockimpl.Order, call func(stockimpl.Order) (int64, error)) (left int64, err error) {
 	if o.Quantity > mostOrders {
@@ -60,7 +69,7 @@ func (s *sale) each(o stockimpl.Order, call func(stockimpl.Order) (int64, error)
 	for k := range o.Quantity {
 		one := stockimpl.Order{ID: o.ID, Quantity: 1}
 		if k > 0 {
-			one.ID = 1<<40 + o.ID*mostOrders + int64(k)
+			one.ID = number(o.ID, k)
 		}
 		if left, err = call(one); errors.Is(err, stockimpl.ErrRepeated) {
 			repeated++

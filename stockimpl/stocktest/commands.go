@@ -450,7 +450,7 @@ func (y *buyer) afterStall(ctx context.Context, h stalling, sold int, answer err
 	if h.sendsSame() && sold != h.pieces {
 		return broken(variant.OncePerOrder, "of two copies of one order, one of them held up, %d were told that they bought; want 1", sold/h.pieces)
 	}
-	more, err := y.sellsOut(ctx, 1_000_000, h.stock)
+	more, err := y.sellsOut(ctx, largeID-100_000, h.stock)
 	if err != nil {
 		return fmt.Errorf("after a buyer was held up, while %s: %w", h.what, err)
 	}

@@ -283,7 +283,7 @@ func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) boo
 	if pieces <= 1_000_000 {
 		return false
 	}
-	_, err := y.sale.Buy(ctx, order(1_000_000, pieces), y.lock())
+	_, err := y.sale.Buy(ctx, order(largeID-1, pieces), y.lock())
 	return !declared(err) && y.state(ctx, variant.NoUndersell, left, stock-left) == nil
 }
 

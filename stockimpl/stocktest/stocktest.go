@@ -301,6 +301,7 @@ var rules = []rule{
 	{"one order for all that was refunded", variant.NoUndersell, nil, false, onRedis, allCameBack},
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
 	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},
+	{"orders that are refused, sent again and refunded, in turns", "", nil, false, nil, inTurns},
 	{"random schedules of commands", "", nil, true, canWalk, randomWalks},
 }
 
@@ -525,8 +526,11 @@ func (y *buyer) state(ctx context.Context, of variant.Property, left, sold int64
 	case err != nil:
 		return broken(of, "state: %w", err)
 	case s.Left+s.Reserved != left, s.Sold != sold && s.Sold != stockimpl.Unsaid:
-		if s.Left+s.Reserved < left && of == variant.NoOversell && y.b.promises(variant.NoUndersell) {
+		switch more := s.Left+s.Reserved > left; {
+		case !more && s.Left+s.Reserved < left && of == variant.NoOversell && y.b.promises(variant.NoUndersell):
 			of = variant.NoUndersell
+		case more && of == variant.NoUndersell && y.b.promises(variant.NoOversell):
+			of = variant.NoOversell
 		}
 		return broken(of, "State says %v; want %d left or reserved, %d sold", s, left, sold)
 	}

@@ -51,6 +51,21 @@ redis.call('DEL', 'Flag:' .. string.sub(KEYS[1], #'Stock:' + 1))`)
 					return s.script(ctx, buyLua, o, l)
 				}
 			})},
+		{entry.New("refused-is-repeated", "a refused order is noted, and if it comes again, it is told that it was counted", entry.Breaks(variant.OncePerOrder, variant.NoOversell, variant.NoUndersell), ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(buyLua, `then return {'sold-out', -1} end`, `then redis.call('HSET', KEYS[2], ARGV[1], 'refused:0') return {'sold-out', -1} end`)
+			})},
+		{entry.New("attempts-add-up", "each attempt of an order adds to its pieces, also one that is refused, and a refund returns them all", entry.Breaks(variant.NoOversell, variant.OncePerOrder), ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(buyLua, `if tonumber(left) <`, `redis.call('HINCRBY', KEYS[2] .. ':pieces', ARGV[1], ARGV[2]) if tonumber(left) <`)
+				s.refund = entry.Changed(refundLua, `if state ~=`, `pieces = redis.call('HGET', KEYS[2] .. ':pieces', ARGV[1]) if state ~=`)
+			})},
+		{entry.New("closed-after-third-time", "a product that was sold out three times is not sold any more", under, ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(buyLua, `if tonumber(left) <`, `if tonumber(redis.call('GET', KEYS[2] .. ':times') or 0) >= 3 then return {'sold-out', -1} end
+if tonumber(left) == tonumber(ARGV[2]) then redis.call('INCR', KEYS[2] .. ':times') end
+if tonumber(left) <`)
+			})},
 		{entry.New("under-way-for-ever", "at most 64 orders may be under way, and one whose buyer died counts for ever", under, ""),
 			selling(func(s *saleSteps) {
 				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
