@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strings"
@@ -418,6 +419,11 @@ func (c *Client) Next(ctx context.Context) (queueimpl.Task, error) {
 		return queueimpl.Task{}, err
 	}
 	return tasks[0], c.Done(ctx, tasks...)
+}
+
+// Request returns an id for a request of the client's queue. No other queue of the suite has a request with that id.
+func (c *Client) Request(n any) string {
+	return fmt.Sprintf("request-%08x-%v", crc32.ChecksumIEEE([]byte(c.Name)), n)
 }
 
 // Journal expects what a request took.

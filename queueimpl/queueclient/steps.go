@@ -120,8 +120,8 @@ func (c *Client) practise(ctx context.Context, do func(call func())) {
 		do(func() { _, _ = p.Peek(ctx, c.Name, 1) })
 	}
 	if j, ok := c.Queue.(queueimpl.Journaler); ok {
-		do(func() { _, _ = j.PopAs(ctx, c.Name, "practice", 1) })
-		do(func() { _, _ = j.Popped(ctx, c.Name, "practice") })
+		do(func() { _, _ = j.PopAs(ctx, c.Name, c.Request("practice"), 1) })
+		do(func() { _, _ = j.Popped(ctx, c.Name, c.Request("practice")) })
 	}
 	var tasks []queueimpl.Task
 	do(func() { tasks, _ = c.Pop(ctx, c.Name, 2) })

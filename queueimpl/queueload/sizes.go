@@ -184,14 +184,14 @@ func ManyRequests(ctx context.Context, b queueclient.Bench) error {
 		if _, err := c.Enter(ctx, queueclient.TheInterface, fmt.Sprint("task-", i)); err != nil {
 			return err
 		}
-		got, err := j.PopAs(ctx, c.Name, fmt.Sprint("request-", i), 1)
+		got, err := j.PopAs(ctx, c.Name, c.Request(i), 1)
 		if err != nil {
 			return suitetest.Broken(queueclient.TheInterface, "pop under a request answered %q", err)
 		}
 		took = append(took, got)
 	}
 	for i := range n {
-		if err := c.Journal(ctx, fmt.Sprint("request-", i), took[i]); err != nil {
+		if err := c.Journal(ctx, c.Request(i), took[i]); err != nil {
 			return fmt.Errorf("after %d requests: %w", n, err)
 		}
 	}

@@ -82,10 +82,10 @@ var endedCalls = []endedCall{
 		return q.Queue.(queueimpl.DeadLetters).Dead(ctx, q.Name)
 	}, on: queueclient.Can[queueimpl.DeadLetters]},
 	{name: "pop under a request", do: func(ctx context.Context, q *endedQueue) ([]queueimpl.Task, error) {
-		return q.Queue.(queueimpl.Journaler).PopAs(ctx, q.Name, "request", 1)
+		return q.Queue.(queueimpl.Journaler).PopAs(ctx, q.Name, q.Request(0), 1)
 	}, on: queueclient.Can[queueimpl.Journaler], takes: "a", shows: true},
 	{name: "a look into the journal", do: func(ctx context.Context, q *endedQueue) ([]queueimpl.Task, error) {
-		return q.Queue.(queueimpl.Journaler).Popped(ctx, q.Name, "request")
+		return q.Queue.(queueimpl.Journaler).Popped(ctx, q.Name, q.Request(0))
 	}, on: queueclient.Can[queueimpl.Journaler]},
 }
 

@@ -21,7 +21,7 @@ func IDsInJournal(ctx context.Context, b queueclient.Bench) error {
 		return err
 	}
 	for i, id := range ids {
-		request := fmt.Sprint("request-", i)
+		request := c.Request(i)
 		if _, err := c.Enter(ctx, variant.NoLostTask, id); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func RequestAgain(ctx context.Context, b queueclient.Bench) error {
 	}
 	var first []queueimpl.Task
 	for try := range 3 {
-		got, err := j.PopAs(ctx, c.Name, "request", 1)
+		got, err := j.PopAs(ctx, c.Name, c.Request(0), 1)
 		if err != nil {
 			return suitetest.Broken(queueclient.TheInterface, "pop under a request answered %q", err)
 		}
@@ -70,17 +70,17 @@ func RequestAfterAck(ctx context.Context, b queueclient.Bench) error {
 	if _, err := c.Enter(ctx, of, "a", "b"); err != nil {
 		return err
 	}
-	first, err := j.PopAs(ctx, c.Name, "request", 1)
+	first, err := j.PopAs(ctx, c.Name, c.Request(0), 1)
 	if err != nil || len(first) != 1 {
 		return suitetest.Broken(of, "pop of 1 under a request, of 2 tasks, answered %q and %s", queueclient.IDsOf(first), queueclient.Say(err))
 	}
 	if err := c.Done(ctx, first...); err != nil {
 		return err
 	}
-	if err := c.Journal(ctx, "request", first); err != nil {
+	if err := c.Journal(ctx, c.Request(0), first); err != nil {
 		return fmt.Errorf("after the task of a request was done: %w", err)
 	}
-	again, err := j.PopAs(ctx, c.Name, "request", 1)
+	again, err := j.PopAs(ctx, c.Name, c.Request(0), 1)
 	if err != nil || !slices.EqualFunc(again, first, queueclient.Same) {
 		return suitetest.Broken(of, "a request took %+v and, sent again after the ack, %+v, and answered %s", first, again, queueclient.Say(err))
 	}

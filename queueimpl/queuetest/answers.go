@@ -325,12 +325,12 @@ func failingRequest(ctx context.Context, f *failing) error {
 		return err
 	}
 	var got []queueimpl.Task
-	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.Name, "request", 1); return err })
+	err := f.during(func() (err error) { got, err = j.PopAs(ctx, f.Name, f.Request(0), 1); return err })
 	if declared := declaredAs(err); declared != nil {
 		return broken(theInterface, "a pop under a request, of which a command failed, answered %q, and a task was due", declared)
 	}
 	if err == nil {
-		if err := f.Journal(ctx, "request", got); err != nil {
+		if err := f.Journal(ctx, f.Request(0), got); err != nil {
 			return fmt.Errorf("after a pop under a request, of which a command failed: %w", err)
 		}
 	}

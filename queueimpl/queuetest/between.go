@@ -264,8 +264,8 @@ func copiesOfRequest(ctx context.Context, b bench) error {
 		}
 		var first, second []queueimpl.Task
 		var firstErr error
-		there, err := h.while(ctx, func() { first, firstErr = h.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, "request", 1) }, func() (err error) {
-			second, err = h.other.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, "request", 1)
+		there, err := h.while(ctx, func() { first, firstErr = h.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, h.Request(0), 1) }, func() (err error) {
+			second, err = h.other.Queue.(queueimpl.Journaler).PopAs(ctx, h.Name, h.Request(0), 1)
 			return err
 		})
 		if !there || err != nil || firstErr != nil {

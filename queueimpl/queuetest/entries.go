@@ -187,6 +187,7 @@ func attemptsCount(ctx context.Context, b bench) error {
 		}
 	}
 	whats := []string{"nothing", "being extended", "being enqueued again, which is ignored, while somebody has it", "being enqueued again, which is ignored, while it waits"}
+whats:
 	for i, what := range whats {
 		if i == 1 && !can[queueimpl.Extender](b.Variant) || i > 1 && !ignores || i == 3 && !can[queueimpl.Reclaimer](b.Variant) {
 			continue
@@ -216,7 +217,9 @@ func attemptsCount(ctx context.Context, b bench) error {
 					break // it may be a dead letter by now, and begin a new life
 				}
 				if i == 2 {
-					_, _ = c.Enqueue(ctx, c.Name, "a")
+					if in, err := c.Enqueue(ctx, c.Name, "a"); err == nil && len(in) > 0 {
+						continue whats // a claimed task is not in the queue: the id waits there anew
+					}
 					break
 				}
 				if err := b.Until(ctx, "the end of a claim", func() (bool, error) {
@@ -599,11 +602,11 @@ func journalInterrupted(ctx context.Context, b bench) error {
 		if _, err := c.Enter(ctx, variant.NoLostTask, ids...); err != nil {
 			return err
 		}
-		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Journaler).PopAs(ctx, b.Queue, "request", 2) }) {
+		if !line.DiesAt(n, a, func() { _, _ = doomed.Queue.(queueimpl.Journaler).PopAs(ctx, b.Queue, c.Request(0), 2) }) {
 			return nil
 		}
 		j := c.Queue.(queueimpl.Journaler)
-		took, err := j.Popped(ctx, b.Queue, "request")
+		took, err := j.Popped(ctx, b.Queue, c.Request(0))
 		if err != nil {
 			return broken(theInterface, "journal of a request answered %q", err)
 		}
@@ -619,7 +622,7 @@ func journalInterrupted(ctx context.Context, b bench) error {
 		if len(took) == 0 {
 			return nil
 		}
-		again, err := j.PopAs(ctx, b.Queue, "request", 2)
+		again, err := j.PopAs(ctx, b.Queue, c.Request(0), 2)
 		if err != nil || !slices.EqualFunc(again, took, same) {
 			return broken(variant.NoLostTask, "a request whose consumer died took %q by its journal, and sent again %q (%v)", idsOf(took), idsOf(again), err)
 		}

@@ -194,7 +194,7 @@ func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 		return err
 	}
 	if journals {
-		took, err = j.PopAs(ctx, c.Name, "request", 1)
+		took, err = j.PopAs(ctx, c.Name, c.Request(0), 1)
 	} else {
 		_, err = c.Pop(ctx, c.Name, 1)
 	}
@@ -221,7 +221,7 @@ func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 			}
 		}
 		if journals && gone < time.Hour {
-			if err := c.Journal(ctx, "request", took); err != nil {
+			if err := c.Journal(ctx, c.Request(0), took); err != nil {
 				return fmt.Errorf("after %v: %w", gone, err)
 			}
 		}

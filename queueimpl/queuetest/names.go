@@ -204,14 +204,14 @@ func unlikeNames(ctx context.Context, b bench) error {
 	}
 	if j, ok := one.Queue.(queueimpl.Journaler); ok {
 		steps = append(steps, func() error {
-			tasks, err := j.PopAs(ctx, one.Name, "request", 1)
+			tasks, err := j.PopAs(ctx, one.Name, one.Request(0), 1)
 			if err != nil {
 				return broken(theInterface, "pop under a request answered %q", err)
 			}
 			if err := one.Done(ctx, tasks...); err != nil {
 				return err
 			}
-			return two.Journal(ctx, "request", nil)
+			return two.Journal(ctx, two.Request(0), nil)
 		})
 	}
 	steps = append(steps,

@@ -772,26 +772,26 @@ func journalTells(ctx context.Context, b bench) error {
 	if _, err := c.Enter(ctx, theInterface, "a", "b", "c"); err != nil {
 		return err
 	}
-	took, err := j.PopAs(ctx, c.Name, "request-1", 2)
+	took, err := j.PopAs(ctx, c.Name, c.Request(1), 2)
 	if err != nil {
 		return broken(theInterface, "pop under a request answered %q", err)
 	}
 	return firstOf(
-		func() error { return c.Journal(ctx, "request-1", took) },
-		func() error { return c.Journal(ctx, "request-2", nil) },
+		func() error { return c.Journal(ctx, c.Request(1), took) },
+		func() error { return c.Journal(ctx, c.Request(2), nil) },
 		func() error {
 			rest := slices.DeleteFunc([]string{"a", "b", "c"}, func(id string) bool { return slices.Contains(idsOf(took), id) })
 			_, err := c.ExpectTake(ctx, theInterface, 3, rest...)
 			return err
 		},
-		func() error { return c.Journal(ctx, "request-1", took) },
+		func() error { return c.Journal(ctx, c.Request(1), took) },
 		func() error {
-			if _, err := j.PopAs(ctx, c.Name, "request-3", 2); !errors.Is(err, queueimpl.ErrEmpty) {
+			if _, err := j.PopAs(ctx, c.Name, c.Request(3), 2); !errors.Is(err, queueimpl.ErrEmpty) {
 				return broken(theInterface, "pop under a request from an empty queue answered %s; want %q", say(err), queueimpl.ErrEmpty)
 			}
 			return nil
 		},
-		func() error { return c.Journal(ctx, "request-3", nil) },
+		func() error { return c.Journal(ctx, c.Request(3), nil) },
 	)
 }
 
