@@ -1,9 +1,10 @@
 // Package standstill notices when a machine or its Redis servers stand still for a while, so that a test with limits of
-// time does not blame the code under test.
+// time does not blame the code under test. A server on which a script goes on, and which therefore answers BUSY, stands still.
 package standstill
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,15 +36,20 @@ func Begin(clients []redis.UniversalClient) *Probe {
 				return
 			case <-tick.C:
 			}
+			answered := true
 			for _, c := range clients {
-				_ = c.Ping(ctx).Err() // only the time until it returns matters
+				answered = !busy(c.Ping(ctx).Err()) && answered // else only the time until it returns matters
 			}
-			w.Longest()
-			w.looked()
+			if w.Longest(); answered {
+				w.looked()
+			}
 		}
 	}()
 	return w
 }
+
+// busy reports whether a server refuses commands while a script goes on.
+func busy(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "BUSY ") }
 
 func (w *Probe) looked() {
 	w.mu.Lock()

@@ -1,6 +1,7 @@
 package standstill
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -56,5 +57,32 @@ func TestWatch(t *testing.T) {
 	}
 	if d := w.Longest(); d < long || d > time.Since(began) {
 		t.Errorf("the longest standstill was %v; want %v or more, and no more than %v", d, long, time.Since(began))
+	}
+}
+
+// TestBusyServer checks that a server on which a script goes on stands still, though it answers BUSY.
+func TestBusyServer(t *testing.T) {
+	addr, _ := servertest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute})
+	defer client.Close()
+	if err := client.ConfigSet(t.Context(), "busy-reply-threshold", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	script := make(chan error, 1)
+	go func() { script <- client.Eval(context.WithoutCancel(t.Context()), "while true do end", nil).Err() }()
+	w := Begin([]redis.UniversalClient{client})
+	defer w.End()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for began := time.Now(); w.Longest() < 20*every; <-tick.C {
+		if time.Since(began) > 1000*every {
+			t.Fatalf("a server with an endless script stood still for %v", w.Longest())
+		}
+	}
+	for client.ScriptKill(t.Context()).Err() != nil { // it may not have begun
+		<-tick.C
+	}
+	if err := <-script; err == nil {
+		t.Error("the endless script ended by itself")
 	}
 }

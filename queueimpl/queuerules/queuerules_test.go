@@ -329,6 +329,8 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"state in order", StateInOrder, "sound-claims", []string{"state-newest-first"}},
 		{"behind claims that go on", BehindLiveClaims, "sound-claims", []string{"claim-scan-of-ten"}},
 		{"calls that have failed", Recovers, "sound-claims", []string{"pop-setup-error-kept"}},
+		{"batches", Batches, "sound-claims", []string{"ack-of-the-batch", "extend-of-the-batch"}},
+		{"delayed ids", Delayed, "sound-claims", []string{"delayed-ids-by-line", "delayed-is-an-attempt"}},
 		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -123,7 +123,11 @@ func claimOf(ctx context.Context, b bench, id string, hidden time.Duration) erro
 	if err != nil {
 		return fmt.Errorf("after it was over: %w", err)
 	}
-	return other.Done(ctx, tasks...)
+	b.Pass(hidden * 49 / 50)
+	if err := other.Done(ctx, tasks...); err != nil {
+		return fmt.Errorf("%v before the end of a claim of %v: %w", hidden/50, hidden, err)
+	}
+	return nil
 }
 
 // manyDeliveries has the claims of one task run out again and again. No limit was asked for.
@@ -231,6 +235,9 @@ func lasts(ctx context.Context, b bench, times ...time.Duration) error {
 		if in, err := c.Enqueue(ctx, c.Name, "waits"); err != nil || len(in) > 0 {
 			return broken(variant.OneEntryPerID, "after %v, enqueue of an id that waits entered %q (%s); want that it is ignored", gone, idsOf(in), say(err))
 		}
+	}
+	if _, err := c.ExpectTake(ctx, variant.NoLostTask, 1, "waits"); err != nil {
+		return fmt.Errorf("after %v: %w", gone, err)
 	}
 	return nil
 }

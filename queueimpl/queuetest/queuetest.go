@@ -404,6 +404,8 @@ var rules = []rule{
 	{"a dead letter is its last consumer's", "", nil, both(lends, can[queueimpl.DeadLetters]), queuerules.LetterOfLast},
 	{"the state lists waiting tasks in their order", "", nil, inItsOrder, queuerules.StateInOrder},
 	{"peek shows a delayed task that is due", "", nil, both(can[queueimpl.Peeker], can[queueimpl.Delayer]), queuerules.PeekOfDelayed},
+	{"each task of a batch has a claim of its own", variant.NoLostTask, nil, lends, queuerules.Batches},
+	{"unusual ids with a delay", variant.NoLostTask, nil, can[queueimpl.Delayer], queuerules.Delayed},
 	{"a client whose calls have failed, or ended early, goes on", "", crash, unlocked, queuerules.Recovers},
 	{"an entry that is overwritten while a call is held up", variant.NoLostTask, nil, both(unlocked, both(once, both(overwrites, can[queueimpl.Delayer]))), overwrittenMeanwhile},
 }

@@ -204,6 +204,8 @@ func staysValid() hooks {
 // inCatalogue lists the rules for which package internal/mutants has flawed queues, or the package that holds the rule.
 var inCatalogue = []string{
 	"ids and names with one checksum",
+	"each task of a batch has a claim of its own",
+	"unusual ids with a delay",
 	"a client whose calls have failed, or ended early, goes on",
 	"attempts are counted over hours and days",
 	"an extend held up until its task is done",

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"oversell/internal/mutants/entry"
@@ -112,6 +113,14 @@ func lateMutants() []Queue {
 redis.call('HSET', KEYS[3], id, string.match(redis.call('HGET', KEYS[3], id), '^(.*:)[^:]*$') .. 'none')`)
 				}}
 			})},
+		{entry.New("ack-of-the-batch", "an ack counts for all tasks of its pop that were handed out before it", entry.Breaks(variant.NoLostTask), ""),
+			wrapped(func(q claims) queueimpl.Queue { return &batched{claims: q, acks: true} })},
+		{entry.New("extend-of-the-batch", "an extend counts for all tasks of the last pop, so that one that nobody works on does not come back", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
+			wrapped(func(q claims) queueimpl.Queue { return &batched{claims: q} })},
+		{entry.New("delayed-ids-by-line", "ids with a delay are kept in lines, and cut at the first one", entry.Breaks(variant.NoLostTask), ""),
+			wrapped(func(q claims) queueimpl.Queue { return byLine{q} })},
+		{entry.New("delayed-is-an-attempt", "a task that was enqueued with a delay has the attempt of its move to the waiting ones", contract, ""),
+			wrapped(func(q claims) queueimpl.Queue { return &countsMoves{q, map[string]bool{}} })},
 		{entry.New("reclaim-ends-ten", "a reclaim ends ten claims at most", contract, ""),
 			wrapped(func(q claims) queueimpl.Queue {
 				return reclaims{reclaiming{q, false}, func(end string) string {
@@ -330,4 +339,82 @@ func (q plainTexts) EnqueueAfter(ctx context.Context, name string, after time.Du
 		return nil, errors.Join(queueimpl.ErrBadCall, errors.New("plain names and ids only, one at a time"))
 	}
 	return q.claims.EnqueueAfter(ctx, name, after, ids...)
+}
+
+// batched is a client whose calls for one task of a pop are for others, too.
+type batched struct {
+	claims
+	acks   bool
+	popped []queueimpl.Task
+}
+
+// Pop implements queueimpl.Queue.
+func (q *batched) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := q.claims.Pop(ctx, name, count)
+	if len(tasks) > 0 {
+		q.popped = tasks
+	}
+	return tasks, err
+}
+
+// Ack implements queueimpl.Acker.
+func (q *batched) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	if nth := slices.IndexFunc(q.popped, func(p queueimpl.Task) bool { return p.ID == t.ID }); q.acks && nth > 0 {
+		for _, p := range q.popped[:nth] {
+			_ = q.claims.Ack(ctx, name, p)
+		}
+	}
+	return q.claims.Ack(ctx, name, t)
+}
+
+// Extend implements queueimpl.Extender.
+func (q *batched) Extend(ctx context.Context, name string, t queueimpl.Task) (queueimpl.Task, error) {
+	for _, p := range q.popped {
+		if !q.acks && p.ID != t.ID {
+			_, _ = q.claims.Extend(ctx, name, p)
+		}
+	}
+	return q.claims.Extend(ctx, name, t)
+}
+
+type byLine struct{ claims }
+
+// EnqueueAfter implements queueimpl.Delayer.
+func (q byLine) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
+	cut := slices.Clone(ids)
+	for i, id := range cut {
+		cut[i], _, _ = strings.Cut(id, "\n")
+	}
+	tasks, err := q.claims.EnqueueAfter(ctx, name, after, cut...)
+	for i := range tasks {
+		if nth := slices.Index(cut, tasks[i].ID); nth >= 0 {
+			tasks[i].ID = ids[nth]
+		}
+	}
+	return tasks, err
+}
+
+// countsMoves is a client that counts the move of a delayed task to the waiting ones as a delivery.
+type countsMoves struct {
+	claims
+	delayed map[string]bool
+}
+
+// EnqueueAfter implements queueimpl.Delayer.
+func (q *countsMoves) EnqueueAfter(ctx context.Context, name string, after time.Duration, ids ...string) ([]queueimpl.Task, error) {
+	for _, id := range ids {
+		q.delayed[id] = true
+	}
+	return q.claims.EnqueueAfter(ctx, name, after, ids...)
+}
+
+// Pop implements queueimpl.Queue.
+func (q *countsMoves) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := q.claims.Pop(ctx, name, count)
+	for i := range tasks {
+		if q.delayed[tasks[i].ID] {
+			tasks[i].Attempt++
+		}
+	}
+	return tasks, err
 }
