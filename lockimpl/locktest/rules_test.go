@@ -107,7 +107,7 @@ func TestRules(t *testing.T) {
 		{extended, "extend-counts-token-up", variant.Fencing},
 		{alike, "release-up-to-a-dash", variant.OwnerOnlyRelease},
 		{alike, "release-36-letters", variant.OwnerOnlyRelease},
-		{far, "record-of-the-day", variant.MutualExclusion},
+		{far, "record-of-the-day", variant.OwnerOnlyRelease},
 		{recover, "refuses-after-errors", variant.Progress},
 		{recover, "cancelled-wait-remembered", variant.Progress},
 		{recover, "failed-release-remembered", variant.Progress},
