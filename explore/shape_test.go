@@ -43,7 +43,7 @@ func TestTimeOfDay(t *testing.T) {
 		}
 	}
 	late := func(now time.Time) bool { return now.Sub(Epoch) >= 10*time.Second }
-	// slow are much like others, and searched only in the long tests.
+	// slow names the cases that take long and differ little from others. Only the long tests search them.
 	slow := map[string]bool{"minutes in a key, after a letter": true, "odd and even ten seconds in a key": true}
 	for name, c := range map[string]struct {
 		want    string

@@ -51,7 +51,7 @@ type sale struct {
 // mostOrders is the largest quantity of an order; a larger one is errors.ErrUnsupported.
 const mostOrders = 64
 
-// number returns the number of the order for piece k. Where it can, it has six digits, as more need not be supported.
+// number returns the ID of the order for piece k of order id. It has six digits if id is small: a sale need not accept more.
 func number(id int64, k int) int64 {
 	const six, end = 900_000, 1_000_000
 	if n := six + id*mostOrders + int64(k); id >= 0 && n < end {

@@ -154,10 +154,10 @@ func callMutants() []Lock {
 				local value = redis.call('GET', KEYS[1])
 				if value and string.match(value, '^[^-:]*') == string.match(ARGV[1], '^[^-:]*') then return redis.call('DEL', KEYS[1]) end
 				return 0`)})},
-		{Entry: entry.New("release-36-letters", "release compares the first 36 letters of tokens, as many as a UUID has", entry.Breaks(variant.OwnerOnlyRelease), ""),
+		{Entry: entry.New("release-64-letters", "release compares the first 64 letters of tokens, as many as a SHA-256 has", entry.Breaks(variant.OwnerOnlyRelease), ""),
 			Variant: of(steps{release: releaseBy(`
 				local value = redis.call('GET', KEYS[1])
-				if value and string.sub(value, 1, 36) == string.sub(ARGV[1], 1, 36) then return redis.call('DEL', KEYS[1]) end
+				if value and string.sub(value, 1, 64) == string.sub(ARGV[1], 1, 64) then return redis.call('DEL', KEYS[1]) end
 				return 0`)})},
 
 		{Entry: entry.New("sound-token-changes", "an extend changes the token, and returns the lock with the new one", nil, ""), Variant: of(steps{extend: changesToken})},

@@ -69,7 +69,7 @@ func (n *Namer) Found(text string) (all []Secret) {
 // Nobody is the client number of commands that no client of the search sends.
 const Nobody = 8
 
-// DictionaryOfNobody has the numbers of all who are not clients.
+// DictionaryOfNobody returns the dictionary of the names that callers draw which are not clients, such as the administrator.
 func (n *Namer) DictionaryOfNobody() *Dictionary { return n.Scheme(Nobody).Dictionary(0) }
 
 // Outsider returns the n-th token of all who are not clients.

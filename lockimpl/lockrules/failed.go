@@ -310,7 +310,7 @@ func (b Bench) cancelsBeside(holder, waiter *lockclient.Client, l lockimpl.Lock)
 	return err
 }
 
-// waits has a client wait for the lock until cancel is called.
+// waits starts an Acquire that waits for the lock. cancel ends its context, and got receives its answer.
 func (b Bench) waits(waiter *lockclient.Client) (got <-chan grant, cancel context.CancelFunc) {
 	ctx, cancel := context.WithCancel(b.Ctx)
 	answer := make(chan grant, 1)

@@ -207,7 +207,8 @@ var WaitedLong = []Case{{"the end of the lease", func(b Bench) error {
 	return nil
 }}}
 
-// waitedLong reports whether the waiter was granted the lock soon after its release.
+// waitedLong is one try. It reports whether the waiter was granted the lock soon after the release; if not, the try shows
+// nothing.
 func (b Bench) waitedLong() (soon bool, err error) {
 	waiter, err := b.practised() // its first attempt must not take the time to connect
 	if err != nil {
@@ -287,7 +288,7 @@ var RefusedOften = []Case{{"a wait after thousands of refusals", func(b Bench) e
 			return nil // it was soon granted the lock, or another rule's business
 		}
 		if g.err != nil {
-			// The release may not have been one.
+			// If the earlier holder is refused, too, its release did not free the lock, which is another rule's business.
 			if m, err := holder.Take(b.Name, b.TTL, 0); err != nil || holder.Release(m) != nil {
 				return nil
 			}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Passage is time that passes at one command of a call.
+// Passage says at which command of a call time passes, and how much.
 type Passage struct {
 	Master, Nth int  // the command, counted on its master
-	Lost        bool // it is executed and has no answer, and the time passes then; else, before it is executed
+	Lost        bool // the command is executed, its answer is lost, and then the time passes; else it passes before the command is executed
 	Lease       time.Duration
 	Passes      time.Duration
 }
@@ -21,8 +21,7 @@ func (p Passage) String() string {
 	return fmt.Sprintf("%v passed "+what, p.Passes, p.Nth, p.Master+1)
 }
 
-// Passages returns the commands at which time passes: the first few to one master, or the first to
-// each of several.
+// Passages returns a passage at each of the first three commands to one master, or at the first command to each of several.
 func Passages(masters int, lease time.Duration) (all []Passage) {
 	commands := 3
 	if masters > 1 {

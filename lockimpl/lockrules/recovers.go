@@ -34,7 +34,7 @@ var Recovers = func() (cases []Case) {
 	return cases
 }()
 
-// trouble is an interrupt.Trouble that may also act on the wire.
+// trouble makes calls of a client fail or end early, in the client as an [interrupt.Trouble] does, or on the connection.
 type trouble struct {
 	what  string
 	first bool // as interrupt.Trouble.First

@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 		{often, "refusals-use-up-slots", variant.Progress},
 		{extended, "extend-counts-token-up", variant.Fencing},
 		{alike, "release-up-to-a-dash", variant.OwnerOnlyRelease},
-		{alike, "release-36-letters", variant.OwnerOnlyRelease},
+		{alike, "release-64-letters", variant.OwnerOnlyRelease},
 		{far, "record-of-the-day", variant.OwnerOnlyRelease},
 		{recover, "refuses-after-errors", variant.Progress},
 		{recover, "cancelled-wait-remembered", variant.Progress},

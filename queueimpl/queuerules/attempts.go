@@ -168,10 +168,10 @@ func LetterOfLast(ctx context.Context, b queueclient.Bench) error {
 	return stays("an ack by the first of its two consumers")
 }
 
-// nothingLeft expects that nothing waits and nothing is claimed, soon after the end of the last claim.
+// nothingLeft expects that within Lateness nothing waits any more and nothing is claimed.
 func nothingLeft(ctx context.Context, c *queueclient.Client) error {
 	for end := c.Env.Clock.Now().Add(queueclient.Lateness); ; c.Bench.Passes(ctx, queueclient.Look) {
-		if _, err := c.ExpectTake(ctx, variant.NoLostTask, 1); err != nil { // it may move what is over
+		if _, err := c.ExpectTake(ctx, variant.NoLostTask, 1); err != nil { // a pop may be what ends claims that have run out
 			return err
 		}
 		err := c.ExpectState(ctx, variant.NoLostTask, nil, nil)

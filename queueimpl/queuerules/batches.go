@@ -13,8 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// Batches pops three tasks at once, and acknowledges, or goes on extending, only the last of them. That concerns no other
-// task: the claims of the others end, and another consumer gets them.
+// Batches pops three tasks at once, and acknowledges only the last one, or extends only its claim, again and again. The claims of
+// the other two run out, and another consumer must get these tasks.
 func Batches(ctx context.Context, b queueclient.Bench) error {
 	for _, extends := range []bool{false, true} {
 		if extends && !queueclient.Can[queueimpl.Extender](b.Variant) {
@@ -45,14 +45,14 @@ func batch(ctx context.Context, b queueclient.Bench, extends bool) error {
 	if !extends {
 		what = fmt.Sprintf("of three tasks that were popped at once, only %q was acknowledged", last.ID)
 		if err := c.Queue.(queueimpl.Acker).Ack(ctx, c.Name, last); err != nil {
-			return nil // the claim may be over on a busy machine; else another rule's business
+			return nil // on a busy machine the claim may have run out; other errors are another rule's business
 		}
 	}
 	for end := c.Env.Clock.Now().Add(queueclient.Claim + queueclient.PatienceForClaims); ; b.Passes(ctx, 10*queueclient.Look) {
 		if extends {
 			m, err := c.Queue.(queueimpl.Extender).Extend(ctx, c.Name, last)
 			if err != nil {
-				return nil // the same
+				return nil // as for the ack
 			}
 			last = m
 		}
@@ -63,7 +63,7 @@ func batch(ctx context.Context, b queueclient.Bench, extends bool) error {
 		ids := queueclient.IDsOf(got)
 		left = slices.DeleteFunc(left, func(id string) bool { return slices.Contains(ids, id) })
 		if len(left) == 0 || slices.Contains(ids, last.ID) {
-			return nil // or a busy machine let the claim of the last run out
+			return nil // all came back, or on a busy machine the claim of the last one ran out, too
 		}
 		if c.Env.Clock.Now().After(end) {
 			return c.Lost(ctx, left, "%s, and %v later %q had not been delivered again", what, lasts+queueclient.PatienceForClaims, left)
@@ -71,7 +71,7 @@ func batch(ctx context.Context, b queueclient.Bench, extends bool) error {
 	}
 }
 
-// Delayed enqueues unusual ids with a delay. Each is delivered as it is, for the first time, and each entry once.
+// Delayed enqueues unusual ids with a delay. Each is delivered unchanged, and its first delivery is attempt 1.
 func Delayed(ctx context.Context, b queueclient.Bench) error {
 	const delay = queueclient.Claim
 	c := b.Client()

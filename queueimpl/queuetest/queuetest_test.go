@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"oversell/clock"
+	"oversell/internal/mutants/queues"
 	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
@@ -786,5 +787,26 @@ func newBench(t *testing.T) Bench {
 				},
 			}
 		},
+	}
+}
+
+// TestRulesOnTheCatalogue checks rules on flawed queues of the catalogue.
+func TestRulesOnTheCatalogue(t *testing.T) {
+	all := queues.All()
+	for _, tt := range []struct{ rule, queue, says string }{
+		{"what is in the queue lasts", "overdue-overlooked", "progress is broken"},
+		{"long claims", "receipts-for-an-hour", "before the end of a claim"},
+	} {
+		t.Run(tt.rule+"/"+tt.queue, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(q queues.Queue) bool { return q.Name == tt.queue })
+			if i < 0 {
+				t.Fatalf("no queue %q", tt.queue)
+			}
+			b := newBench(t)
+			err := find(t, tt.rule).check(t.Context(), bench{Env: b.Env, Queue: b.Queue, Pass: b.Pass, Variant: all[i].Variant})
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the rule says %v; want that it says %q", err, tt.says)
+			}
+		})
 	}
 }

@@ -3,7 +3,6 @@ package stockrules
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"oversell/internal/phrase"
@@ -11,17 +10,18 @@ import (
 	"oversell/variant"
 )
 
-// Caller is one client of a product. Its calls return an error if they are not answered as they should be, which of is the
-// property for; want is nil for success, and left is what is left then.
+// Caller makes the calls of one client, and compares each answer with the expected one. If they differ, it returns an error
+// that names the property of. A want of nil means success; left is the number of pieces that must be left afterwards.
 type Caller struct {
 	Buy, Refund func(of variant.Property, id int64, pieces int, want error, left int64) error
-	// BuyInVain and RefundInVain make calls that must not be answered with success.
-	BuyInVain, RefundInVain func(id int64, pieces int) error
-	State                   func(of variant.Property, left, sold int64) error
+	// MustNotBuy and MustNotRefund make calls that must not succeed.
+	MustNotBuy, MustNotRefund func(id int64, pieces int) error
+	State                     func(of variant.Property, left, sold int64) error
 }
 
-// Turns are calls of several clients, one after the other, in a random order: a few orders are sold, sent again, refused,
-// often many times, and refunded, while a small stock is sold out and comes back.
+// Turns makes random calls on a sale with a small stock, one call at a time: each is by one of several clients, and buys or
+// refunds one of a few orders. Orders are accepted, refused, sent again and refunded, while the stock is sold out and comes
+// back. Since no two calls overlap, the answer to each call is known.
 type Turns struct {
 	Rand  *rand.Rand
 	Stock int64
@@ -34,18 +34,18 @@ type Turns struct {
 	left   int64
 	next   int64 // the number of the last order
 	back   bool  // pieces mostly come back
-	orders []*turn
+	orders []*order
 	told   []string
 }
 
-// turn is an order.
-type turn struct {
+// order is an order, and what has become of it.
+type order struct {
 	id     int64
 	pieces int
-	is     string
+	state  string
 }
 
-// What an order is.
+// The states of an order.
 const (
 	fresh    = "not sent"
 	refused  = "refused"
@@ -53,7 +53,7 @@ const (
 	refunded = "refunded"
 )
 
-// Make makes this many calls, and more of those that are refused.
+// Make makes so many calls. A call that is refused counts once, though it may be repeated.
 func (t *Turns) Make(calls int) error {
 	t.left = t.Stock
 	for range 5 {
@@ -61,7 +61,7 @@ func (t *Turns) Make(calls int) error {
 	}
 	for range calls {
 		i := t.pick()
-		if o := t.orders[i]; o.is == refunded && t.Rand.IntN(2) == 0 || !t.Copies && (o.is == refused || o.is == refunded || o.is == accepted && !t.Refunds) {
+		if o := t.orders[i]; o.state == refunded && t.Rand.IntN(2) == 0 || !t.Copies && (o.state == refused || o.state == refunded || o.state == accepted && !t.Refunds) {
 			t.orders[i] = t.order()
 		}
 		if err := t.call(t.orders[i]); err != nil {
@@ -86,7 +86,7 @@ func (t *Turns) pick() (i int) {
 			break
 		}
 		switch o := t.orders[i]; {
-		case t.back && o.is == accepted, !t.back && (o.is == fresh || o.is == refused) && int64(o.pieces) <= t.left:
+		case t.back && o.state == accepted, !t.back && (o.state == fresh || o.state == refused) && int64(o.pieces) <= t.left:
 			return i
 		}
 	}
@@ -94,49 +94,50 @@ func (t *Turns) pick() (i int) {
 }
 
 // order returns an order that has not been sent.
-func (t *Turns) order() *turn {
+func (t *Turns) order() *order {
 	t.next++
-	return &turn{t.next, 1 + t.Rand.IntN(max(min(t.Most, int(t.Stock)+1), 1)), fresh}
+	return &order{t.next, 1 + t.Rand.IntN(max(min(t.Most, int(t.Stock)+1), 1)), fresh}
 }
 
-// call makes a call of a client for an order, and looks at the stock.
-func (t *Turns) call(o *turn) error {
+// call makes a call for an order, and then may look at the stock.
+func (t *Turns) call(o *order) error {
 	c := t.Clients[t.Rand.IntN(len(t.Clients))]
-	buys := o.is == fresh || o.is == refused || !t.Refunds || t.Copies && t.Rand.IntN(3) == 0
+	buys := o.state == fresh || o.state == refused || !t.Refunds || t.Copies && t.Rand.IntN(3) == 0
 	note := func(what string) {
 		t.told = append(t.told, fmt.Sprintf("order %d, of %s, %s", o.id, phrase.Count(o.pieces, "piece"), what))
 	}
 	var err error
 	of := variant.NoUndersell
 	switch {
-	case buys && (o.is == fresh || o.is == refused) && int64(o.pieces) <= t.left:
-		o.is, t.left = accepted, t.left-int64(o.pieces)
+	case buys && (o.state == fresh || o.state == refused) && int64(o.pieces) <= t.left:
+		o.state, t.left = accepted, t.left-int64(o.pieces)
 		note("is sent")
 		err = c.Buy(variant.NoUndersell, o.id, o.pieces, nil, t.left)
-	case buys && (o.is == fresh || o.is == refused):
+	case buys && (o.state == fresh || o.state == refused):
 		return t.refusals(c, o, note)
-	case buys && o.is == accepted:
+	case buys && o.state == accepted:
 		of = variant.OncePerOrder
 		note("is sent again")
 		err = c.Buy(of, o.id, o.pieces, stockimpl.ErrRepeated, t.left)
 	case buys:
 		of = variant.OncePerOrder
 		note("is sent again after its refund")
-		err = c.BuyInVain(o.id, o.pieces)
-	case o.is == accepted:
-		o.is, t.left = refunded, t.left+int64(o.pieces)
+		err = c.MustNotBuy(o.id, o.pieces)
+	case o.state == accepted:
+		o.state, t.left = refunded, t.left+int64(o.pieces)
 		note("is refunded")
 		err = c.Refund(variant.NoUndersell, o.id, o.pieces, nil, t.left)
 	default:
 		of = variant.OncePerOrder
 		note("is refunded again")
-		err = c.RefundInVain(o.id, o.pieces)
+		err = c.MustNotRefund(o.id, o.pieces)
 	}
-	return t.and(c, of, err)
+	return t.looked(of, err)
 }
 
-// refusals has orders refused: sometimes more often than a limit on attempts would allow.
-func (t *Turns) refusals(c Caller, o *turn, note func(string)) error {
+// refusals sends an order that must be refused, and in one case of four sends it 45 times: more often than a limit on attempts
+// may allow.
+func (t *Turns) refusals(c Caller, o *order, note func(string)) error {
 	times := 1
 	if t.Rand.IntN(4) == 0 {
 		times = 45
@@ -155,17 +156,17 @@ func (t *Turns) refusals(c Caller, o *turn, note func(string)) error {
 	if times > 1 {
 		note(fmt.Sprintf("is sent and refused %d times", times-1))
 	}
-	o.is = refused
-	return t.and(c, variant.NoOversell, nil)
+	o.state = refused
+	return t.looked(variant.NoOversell, nil)
 }
 
-// and looks at the stock after a call that was answered as it should be.
-func (t *Turns) and(c Caller, of variant.Property, err error) error {
+// looked has a client look at the stock, unless err says that the call before was answered wrongly.
+func (t *Turns) looked(of variant.Property, err error) error {
 	if err != nil {
 		return err
 	}
 	other := t.Clients[t.Rand.IntN(len(t.Clients))]
-	if slices.Contains([]variant.Property{variant.OncePerOrder, variant.NoOversell}, of) || t.Rand.IntN(2) == 0 {
+	if of != variant.NoUndersell || t.Rand.IntN(2) == 0 {
 		return other.State(of, t.left, t.Stock-t.left)
 	}
 	return nil

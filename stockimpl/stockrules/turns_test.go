@@ -68,8 +68,8 @@ func (l *ledger) caller() Caller {
 		Refund: func(of variant.Property, id int64, pieces int, want error, left int64) error {
 			return wants(of, l.refund(id, pieces), want, left)
 		},
-		BuyInVain:    func(id int64, pieces int) error { return inVain(l.buy(id, pieces)) },
-		RefundInVain: func(id int64, pieces int) error { return inVain(l.refund(id, pieces)) },
+		MustNotBuy:    func(id int64, pieces int) error { return inVain(l.buy(id, pieces)) },
+		MustNotRefund: func(id int64, pieces int) error { return inVain(l.refund(id, pieces)) },
 		State: func(of variant.Property, left, sold int64) error {
 			return wants(of, nil, nil, left)
 		},

@@ -10,7 +10,7 @@ import (
 	"oversell/variant"
 )
 
-// inTurns has two clients make calls one after the other, in random orders, on small stocks.
+// inTurns tries stockrules.Turns with two clients, on one product after the other.
 func inTurns(ctx context.Context, b bench) error {
 	const products, atMost = 60, 2 * time.Second
 	most := 1
@@ -44,13 +44,13 @@ func (b bench) takeTurns(ctx context.Context, envs []variant.Env, r *rand.Rand, 
 			Refund: func(of variant.Property, id int64, pieces int, want error, left int64) error {
 				return y.refund(ctx, of, id, pieces, want, left)
 			},
-			BuyInVain: func(id int64, pieces int) error {
+			MustNotBuy: func(id int64, pieces int) error {
 				if left, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); err == nil {
 					return broken(variant.OncePerOrder, "order %d was sent again after its refund, and bought again (%d left)", id, left)
 				}
 				return nil
 			},
-			RefundInVain: func(id int64, pieces int) error {
+			MustNotRefund: func(id int64, pieces int) error {
 				if left, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {
 					return broken(variant.OncePerOrder, "order %d, which had no pieces, was refunded (%d left)", id, left)
 				}

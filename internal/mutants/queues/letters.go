@@ -117,6 +117,12 @@ redis.call('HSET', KEYS[3], id, string.match(redis.call('HGET', KEYS[3], id), '^
 			wrapped(func(q claims) queueimpl.Queue { return &batched{claims: q, acks: true} })},
 		{entry.New("extend-of-the-batch", "an extend counts for all tasks of the last pop, so that one that nobody works on does not come back", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
 			wrapped(func(q claims) queueimpl.Queue { return &batched{claims: q} })},
+		{entry.New("receipts-for-an-hour", "an ack more than an hour after the pop is told that the claim is lost", contract, ""),
+			wrapped(func(q claims) queueimpl.Queue { return &hourly{q, map[string]time.Time{}} })},
+		{entry.New("overdue-overlooked", "a pop looks at what became due within the last five minutes", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
+			lending(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES'`, `redis.call('ZRANGEBYSCORE', KEYS[1], score(now - 300000000), score(now), 'WITHSCORES'`)
+			})},
 		{entry.New("delayed-ids-by-line", "ids with a delay are kept in lines, and cut at the first one", entry.Breaks(variant.NoLostTask), ""),
 			wrapped(func(q claims) queueimpl.Queue { return byLine{q} })},
 		{entry.New("delayed-is-an-attempt", "a task that was enqueued with a delay has the attempt of its move to the waiting ones", contract, ""),
@@ -375,6 +381,29 @@ func (q *batched) Extend(ctx context.Context, name string, t queueimpl.Task) (qu
 		}
 	}
 	return q.claims.Extend(ctx, name, t)
+}
+
+// hourly is a client that keeps its receipts for an hour.
+type hourly struct {
+	claims
+	popped map[string]time.Time // by id
+}
+
+// Pop implements queueimpl.Queue.
+func (q *hourly) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	tasks, err := q.claims.Pop(ctx, name, count)
+	for _, t := range tasks {
+		q.popped[t.ID] = q.env.Clock.Now()
+	}
+	return tasks, err
+}
+
+// Ack implements queueimpl.Acker.
+func (q *hourly) Ack(ctx context.Context, name string, t queueimpl.Task) error {
+	if at, found := q.popped[t.ID]; found && q.env.Clock.Now().Sub(at) > time.Hour {
+		return queueimpl.ErrLost
+	}
+	return q.claims.Ack(ctx, name, t)
 }
 
 type byLine struct{ claims }
