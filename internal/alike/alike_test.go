@@ -102,3 +102,16 @@ func TestColliding(t *testing.T) {
 		}
 	}
 }
+
+// TestLongTokens checks that some tokens differ only behind their first 64 letters, so that code which keeps as many as a
+// SHA-256 has is found out.
+func TestLongTokens(t *testing.T) {
+	const kept = 64
+	for _, kind := range Tokens {
+		token := kind.New("0123456789abcdef0123456789abcdef")
+		if like := kind.Like(token, 0); len(token) > kept && len(like) > kept && token[:kept] == like[:kept] {
+			return
+		}
+	}
+	t.Errorf("all tokens differ in their first %d letters", kept)
+}
