@@ -20,6 +20,8 @@ type ledger struct {
 func (l *ledger) buy(id int64, pieces int) error {
 	had, known := l.bought[id]
 	switch {
+	case known && had > 0 && l.flaw == "copies are told that all is sold":
+		return stockimpl.ErrSoldOut
 	case known && l.flaw != "copies buy":
 		return stockimpl.ErrRepeated
 	case l.flaw == "a limit on refusals" && l.refusals >= 40:
@@ -79,7 +81,7 @@ func (l *ledger) caller() Caller {
 // TestTurns checks that a sound sale is not accused, whatever it promises, and that flaws of a few calls are found.
 func TestTurns(t *testing.T) {
 	for flaw, finds := range map[string]bool{
-		"": false, "copies buy": true, "a limit on refusals": true, "refusals are noted": true, "oversells": true, "refunds what was not bought": true, "a refund is lost": true,
+		"": false, "copies buy": true, "copies are told that all is sold": true, "a limit on refusals": true, "refusals are noted": true, "oversells": true, "refunds what was not bought": true, "a refund is lost": true,
 	} {
 		for _, bare := range []bool{false, true} {
 			found := false
