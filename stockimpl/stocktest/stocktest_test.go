@@ -787,3 +787,26 @@ func TestPiecesThatAreGone(t *testing.T) {
 		}
 	}
 }
+
+// holding is a sale that has so many pieces left.
+type holding struct {
+	stockimpl.Sale
+	left int64
+}
+
+func (h holding) State(context.Context) (stockimpl.State, error) {
+	return stockimpl.State{Left: h.left, Sold: stockimpl.Unsaid}, nil
+}
+
+// TestStateNamesThePromise checks that too many pieces break no-oversell, and too few no-undersell, whichever the rule is about.
+func TestStateNamesThePromise(t *testing.T) {
+	b := newBenchOf(Bench{}, stockimpl.Variant{Promises: []variant.Property{variant.NoOversell, variant.NoUndersell}})
+	y := &buyer{b: b, sale: &timedSale{Sale: holding{left: 4}, limits: &limits{}}}
+	for _, of := range []variant.Property{variant.NoOversell, variant.NoUndersell} {
+		for want, promise := range map[int64]variant.Property{2: variant.NoOversell, 5: variant.NoUndersell} {
+			if err := y.state(t.Context(), of, want, 0); err == nil || !strings.Contains(err.Error(), string(promise)+" is broken") {
+				t.Errorf("with 4 left, and %d expected by a rule about %s: %v; want that it names %s", want, of, err, promise)
+			}
+		}
+	}
+}
