@@ -16,6 +16,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
 	"oversell/server"
 	"oversell/server/opentest"
 	"oversell/variant"
@@ -285,6 +286,16 @@ func TestRenewals(t *testing.T) {
 	t.Parallel()
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	all := append(slices.Clone(Renewals), LostRenewal...)
+	// The case for many leases is tried with longer leases, since the machine is busy with other tests.
+	all[2].Try = func(b Bench) (err error) {
+		for range 5 {
+			b.Name += "-again"
+			if err = b.renewedOften(time.Second, 6*time.Second); !lockfinding.IsUnjudged(err) {
+				break
+			}
+		}
+		return err
+	}
 	for flaw, cases := range map[string][]int{"": {0, 1, 2, 3, 4, 5}, "by name": {0}, "one slot": {0, 1}, "twelve times": {2}, "ends by an extend": {3}, "shortens": {4}, "gives up": {5}} {
 		for _, i := range cases {
 			c := all[i]
