@@ -3,12 +3,16 @@ package server
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"oversell/internal/servertest"
 	"oversell/server/instance"
+	"oversell/server/topology"
 )
 
 // addressesOf returns the addresses of servers in the form in which a user gives them.
@@ -61,6 +65,21 @@ func TestTopologiesAtAddresses(t *testing.T) {
 			failsOverWhenTold(t, tg)
 		})
 	}
+}
+
+// TestAServerThatWasGivenUpIsFound checks that a server is found that answers again, and that a sentinel has given up.
+func TestAServerThatWasGivenUpIsFound(t *testing.T) {
+	t.Parallel()
+	const replica = 2
+	own := mustOpen(t, Spec{Target: "process", Topology: "sentinel"})
+	noError(t, own.Freeze(replica))
+	servertest.Await(t, "the sentinel to give up the replica", func() bool {
+		cmd := redis.NewMapStringStringSliceCmd(t.Context(), "sentinel", "replicas", topology.MasterName)
+		noError(t, own.Admin(4).Process(t.Context(), cmd))
+		return slices.ContainsFunc(cmd.Val(), func(e map[string]string) bool { return strings.Contains(e["flags"], "s_down") })
+	})
+	noError(t, own.Thaw(replica))
+	sameServers(t, mustOpen(t, Spec{Target: addressesOf(own, 4), Topology: "sentinel"}), own)
 }
 
 func failsOverWhenTold(t *testing.T, tg *Target) {

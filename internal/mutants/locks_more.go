@@ -67,6 +67,13 @@ func roundedMutants() []Lock {
 				}})},
 		{Entry: entry.New("error-is-refusal", "an attempt that fails is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{failed: func(context.Context, *client, *lockimpl.Lock, error) (bool, error) { return false, nil }})},
+		{Entry: entry.New("failed-attempt-repeated", "an attempt that fails is sent once more, and is then refused by the lock that the first one took", entry.Breaks(variant.Linearizable), ""),
+			Variant: linearizable(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
+				if ctx.Err() != nil {
+					return false, err
+				}
+				return c.redis().SetNX(ctx, c.key(l.Key), l.Token, l.Until.Sub(c.env.Clock.Now())).Result()
+			}})},
 		{Entry: entry.New("line-asker-to-end", "each attempt moves its client to the end of the line, and only the head is granted the lock, so that of two waiting clients neither ever gets it", progress, ""),
 			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])
@@ -95,6 +102,13 @@ func soundInWords() []Lock {
 	return []Lock{
 		{Entry: entry.New("sound-counted-token", "the tokens of a name are counted by the server, so two names have the same ones", nil, ""), Variant: of(numbered(false))},
 		{Entry: entry.New("sound-fence-is-token", "the fencing number is the token, too", nil, ""), Variant: fencing(numbered(true))},
+		{Entry: entry.New("sound-attempt-repeated", "an attempt that fails is sent once more, and finds that the first one took the lock", nil, ""),
+			Variant: linearizable(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
+				if ctx.Err() != nil {
+					return false, err
+				}
+				return yes(takeOnce.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, l.Until.Sub(c.env.Clock.Now()).Milliseconds()).Int64())
+			}})},
 		{Entry: entry.New("sound-strict-names", "names that are long, or have control characters in them, are answered with an error, and nothing is sent", nil, ""),
 			Variant: whole(func(env variant.Env) lockimpl.Locker { return strict{newClient(steps{}, env)} })},
 		{Entry: entry.New("sound-no-extend-in-words", "extend is answered with an error in words of its own", nil, ""),
@@ -107,6 +121,12 @@ func soundInWords() []Lock {
 			}})},
 	}
 }
+
+// takeOnce takes a lock, or finds that an attempt with the same token has taken it.
+var takeOnce = redis.NewScript(`
+	if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
+	if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+	return 0`)
 
 // strict takes short names only.
 type strict struct{ *client }

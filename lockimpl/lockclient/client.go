@@ -274,17 +274,37 @@ func (c *Client) Slow() (what string, took time.Duration) {
 	return fmt.Sprintf("%s by client %d returned after %v", c.slow, c.Number, c.took.Round(100*time.Millisecond)), c.took
 }
 
-// Slowest describes the call that took the longest of all clients; it is empty if no call took a while.
-func Slowest[C interface {
+// Caller tells which of its calls took the longest. A [Client] is one.
+type Caller interface {
 	Slow() (what string, took time.Duration)
-}](clients []C) (what string) {
-	longest := CommandTimeout
-	for _, c := range clients {
-		if this, took := c.Slow(); took > longest {
-			what, longest = this, took
+}
+
+// Call is a call that has returned.
+type Call struct {
+	What string
+	Took time.Duration
+}
+
+// Slow implements [Caller].
+func (c Call) Slow() (what string, took time.Duration) { return c.What, c.Took }
+
+// SlowestOf returns the call that took the longest of all callers.
+func SlowestOf[C Caller](callers []C) (slowest Call) {
+	for _, c := range callers {
+		if what, took := c.Slow(); took > slowest.Took {
+			slowest = Call{what, took}
 		}
 	}
-	return what
+	return slowest
+}
+
+// Slowest describes the call that took the longest of all callers; it is empty if no call took a while.
+func Slowest[C Caller](callers []C) (what string) {
+	slowest := SlowestOf(callers)
+	if slowest.Took <= CommandTimeout {
+		return ""
+	}
+	return slowest.What
 }
 
 // Stuck describes a call that has been under way for a while.

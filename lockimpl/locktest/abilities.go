@@ -70,9 +70,7 @@ func (r *run) probe(ctx context.Context, name string) error {
 	go func() { result <- b.checked(r.explore) }()
 	select {
 	case err := <-result:
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if slow := lockclient.Slowest(b.made); ctx.Err() != nil && slow != "" && !errors.As(err, new(*breach)) {
+		if slow := lockclient.Slowest([]*bench{b}); ctx.Err() != nil && slow != "" && !errors.As(err, new(*breach)) {
 			return fmt.Errorf("the lock does not answer in time: %s, and the time of all that is tried at first is %v", slow, ruleLimit)
 		}
 		return err

@@ -218,6 +218,7 @@ type bench struct {
 
 	mu     sync.Mutex
 	made   []*client
+	closed lockclient.Call // the one that took the longest, of clients that are closed
 	doubts []doubt
 	parts  []*bench // see with
 	// panicked is the first panic of the lock's code.
@@ -297,13 +298,20 @@ func (b *bench) adopt(c *client) {
 func (b *bench) close() {
 	b.mu.Lock()
 	made := b.made
-	b.made = nil
+	b.closed, b.made = lockclient.SlowestOf(made), nil
 	b.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range made {
 		wg.Go(c.Close)
 	}
 	wg.Wait()
+}
+
+// Slow describes the call that took the longest, of this bench and its parts.
+func (b *bench) Slow() (what string, took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return lockclient.SlowestOf([]lockclient.Call{b.closed, lockclient.SlowestOf(b.made), lockclient.SlowestOf(b.parts)}).Slow()
 }
 
 // stuck describes the calls that have not returned; it is empty if there are none.

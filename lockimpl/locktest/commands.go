@@ -400,11 +400,14 @@ func (b *bench) acquireLost(n int, verb wire.Verb, isHeld bool) error {
 func refusedHoldsNothing(b *bench) error {
 	var cases []part
 	for n := 1; n <= b.commands(); n++ {
-		for _, wait := range []time.Duration{0, briefLease} {
-			cases = append(cases, part{fmt.Sprintf("command %d, with a wait of %v", n, wait), func(b *bench) error {
+		for _, h := range []struct {
+			how  wire.Verb
+			wait time.Duration
+		}{{wire.DropReply, 0}, {wire.DropReply, briefLease}, {wire.ResetAfter, 0}, {wire.ResetAfter, briefLease}} {
+			cases = append(cases, part{fmt.Sprintf("command %d, %s, with a wait of %v", n, h.how, h.wait), func(b *bench) error {
 				c := b.practised()
-				c.Arm(n, wire.DropReply)
-				_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: wait, RetryEvery: pace})
+				c.Arm(n, h.how)
+				_, err := c.Acquire(b.ctx, b.name, lockimpl.Options{TTL: long, Wait: h.wait, RetryEvery: pace})
 				reach := c.Sent() >= n
 				c.Plan(nil)
 				if !reach || !errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -330,6 +330,7 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"behind claims that go on", BehindLiveClaims, "sound-claims", []string{"claim-scan-of-ten"}},
 		{"calls that have failed", Recovers, "sound-claims", []string{"pop-setup-error-kept"}},
 		{"batches", Batches, "sound-claims", []string{"ack-of-the-batch", "extend-of-the-batch"}},
+		{"odd names", ByName, "sound-claims", []string{"claims-by-pattern"}},
 		{"delayed ids", Delayed, "sound-claims", []string{"delayed-ids-by-line", "delayed-is-an-attempt"}},
 		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
 	} {

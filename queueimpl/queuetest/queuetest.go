@@ -320,6 +320,7 @@ var rules = []rule{
 	{"an ack of an earlier entry with the same id", variant.NoLostTask, nil, lends, oldReceipt},
 	{"tasks that are all due come in their order", variant.InOrder, nil, nil, allDueInOrder},
 	{"queues with similar names do not mix", "", nil, nil, namesAreOpaque},
+	{"tasks return and become due in queues with unusual names", variant.NoLostTask, nil, nil, queuerules.ByName},
 	{"queues with unlike names do not mix", "", nil, once, unlikeNames},
 	{"many tasks", variant.NoLostTask, nil, once, manyTasks},
 	{"of one look only what is due", variant.NotEarly, nil, can[queueimpl.Delayer], mixedDue},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -141,35 +142,59 @@ type guardedServers struct {
 	replicas, sentinels []string
 }
 
-// guarding asks a sentinel for the servers of a master's group. It omits those that the sentinel has given up.
+// reappearing is how long a server that a sentinel has given up may take to answer it again. On a busy machine a sentinel
+// may take a server for dead that is not.
+const reappearing = 2 * time.Second
+
+// guarding asks a sentinel for the servers of a master's group. It omits those that the sentinel has given up, and still
+// does after a while.
 func guarding(ctx context.Context, sentinel instance.Endpoint, name string) (guardedServers, error) {
-	g := guardedServers{name: name}
-	err := instance.Talk(ctx, sentinel, "its servers", func(ctx context.Context, c *redis.Client) error {
-		at, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", name).StringSlice()
-		if err != nil {
-			return err
+	limited, cancel := context.WithTimeout(ctx, reappearing)
+	defer cancel()
+	var g guardedServers
+	var failed error
+	_ = instance.Poll(limited, func(ctx context.Context) error {
+		down := 0
+		g = guardedServers{name: name}
+		failed = instance.Talk(ctx, sentinel, "its servers", func(ctx context.Context, c *redis.Client) error {
+			at, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", name).StringSlice()
+			if err != nil {
+				return err
+			}
+			g.master = net.JoinHostPort(at[0], at[1])
+			for list, addrs := range map[string]*[]string{"replicas": &g.replicas, "sentinels": &g.sentinels} {
+				n := 0
+				if *addrs, n, err = living(ctx, c, list, name); err != nil {
+					return err
+				}
+				down += n
+			}
+			return nil
+		})
+		if failed == nil && down > 0 {
+			return fmt.Errorf("the sentinel has given up %s", phrase.Count(down, "server"))
 		}
-		g.master = net.JoinHostPort(at[0], at[1])
-		if g.replicas, err = living(ctx, c, "replicas", name); err != nil {
-			return err
-		}
-		g.sentinels, err = living(ctx, c, "sentinels", name)
-		return err
+		return nil
 	})
-	return g, err
+	return g, failed
 }
 
-func living(ctx context.Context, c *redis.Client, list, name string) ([]string, error) {
+// living returns the addresses of the servers that a sentinel has not given up, and how many it has.
+func living(ctx context.Context, c *redis.Client, list, name string) (addrs []string, down int, _ error) {
 	cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", list, name)
 	err := c.Process(ctx, cmd)
-	var addrs []string
 	for _, e := range cmd.Val() {
-		if !strings.Contains(e["flags"], "down") {
+		if givenUp(e) {
+			down++
+		} else {
 			addrs = append(addrs, net.JoinHostPort(e["ip"], e["port"]))
 		}
 	}
-	return addrs, err
+	return addrs, down, err
 }
+
+// givenUp reports whether a sentinel says of a server that it does not answer.
+func givenUp(said map[string]string) bool { return strings.Contains(said["flags"], "down") }
 
 func assembleWatched(ctx context.Context, remote bool, data, sentinel instance.Endpoint, g guardedServers, sentinels []string) (f Found, err error) {
 	var all []*instance.Server

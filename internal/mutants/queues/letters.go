@@ -123,6 +123,11 @@ redis.call('HSET', KEYS[3], id, string.match(redis.call('HGET', KEYS[3], id), '^
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', score(now), 'WITHSCORES'`, `redis.call('ZRANGEBYSCORE', KEYS[1], score(now - 300000000), score(now), 'WITHSCORES'`)
 			})},
+		{entry.New("claims-by-pattern", "a pop finds the key of the claims by a pattern with the queue's name in it, so that the claims of a queue named a[b] never end", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
+			lending(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`,
+					`for _, id in ipairs(#redis.call('KEYS', KEYS[2]) == 0 and {} or redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`)
+			})},
 		{entry.New("delayed-ids-by-line", "ids with a delay are kept in lines, and cut at the first one", entry.Breaks(variant.NoLostTask), ""),
 			wrapped(func(q claims) queueimpl.Queue { return byLine{q} })},
 		{entry.New("delayed-is-an-attempt", "a task that was enqueued with a delay has the attempt of its move to the waiting ones", contract, ""),
