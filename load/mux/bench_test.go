@@ -31,7 +31,8 @@ func cycle(ctx context.Context, c redis.UniversalClient, key string) error {
 
 // BenchmarkCycle compares ways of driving many clients, on keys that are spread. commands/s is the rate of each;
 // "x_redis-benchmark" is that rate as a multiple of redis-benchmark -c 50 with the same four commands in the same
-// session; "client-cpu-us/command" is the processor time of the client's side.
+// session; "client-cpu-us/command" is the processor time of the client's side, and "service-p99-ms" how long a command took
+// from its call to its reply, for 99 of 100 commands.
 func BenchmarkCycle(b *testing.B) {
 	addr, _ := servertest.Start(b)
 	idle := memory() // the stacks of clients that have ended are kept
@@ -59,6 +60,9 @@ func BenchmarkCycle(b *testing.B) {
 				})
 			})
 			b.ReportMetric(float64(most.Load()-idle)/1024/float64(clients), "KiB/client")
+			p50, p99 := m.Widths()
+			b.ReportMetric(float64(p50)/1e6, "service-p50-ms")
+			b.ReportMetric(float64(p99)/1e6, "service-p99-ms")
 		})
 		b.Run(fmt.Sprintf("goroutine/%d", clients), func(b *testing.B) {
 			c := dial(100, addr)()[0]

@@ -16,15 +16,16 @@ const wakes = batch / 2
 
 // pollPipes is the number of connections from a worker to a server for clients that hold no lock. While the server
 // executes one batch, the replies of another are delivered and the next is filled. With one connection the server
-// and the worker wait for each other, and reach two thirds of the throughput.
-const pollPipes = 3
+// and the worker wait for each other, and reach two thirds of the throughput. With three, more commands are under way, each
+// takes longer, and the throughput is the same.
+const pollPipes = 2
 
 // PipesPerNode is the number of connections from a worker to each server.
 const PipesPerNode = pollPipes + 1
 
 // backlog is the number of queued requests at which clients whose pause has ended are no longer resumed: their
 // requests would only queue, and their intervals become wider.
-const backlog = 4 * batch
+const backlog = batch
 
 // lane is a shared path from some of the clients of a worker to one server.
 type lane struct {
