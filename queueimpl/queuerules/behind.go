@@ -2,6 +2,8 @@ package queuerules
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"oversell/internal/suitetest"
@@ -60,4 +62,68 @@ func BehindLiveClaims(ctx context.Context, b queueclient.Bench) error {
 		b.Passes(ctx, 10*queueclient.Look)
 	}
 	return suitetest.Broken(variant.Progress, "%d claims had run out, and %d of the tasks were taken again: no other was delivered for %v, behind claims that went on", n, len(again), queueclient.Lateness)
+}
+
+// BehindExtended: the claims of many tasks are extended again and again, and the claim of the task that was taken last is not.
+// That task must come back.
+func BehindExtended(ctx context.Context, b queueclient.Bench) error {
+	const lasting = 1200 * time.Millisecond
+	long := func(o *queueimpl.Options) { o.Visibility = lasting }
+	c, other := b.Client(long), b.Client(long)
+	x := c.Queue.(queueimpl.Extender)
+	ids := queueclient.Numbered(b.Fits(ctx, 250, 12, lasting/6))
+	if _, err := c.Enter(ctx, queueclient.TheInterface, ids...); err != nil {
+		return err
+	}
+	got, err := c.All(ctx, len(ids), len(ids))
+	if err != nil || len(got) < len(ids) {
+		return err // another rule's business
+	}
+	last := slices.IndexFunc(got, func(t queueimpl.Task) bool { return t.ID == ids[len(ids)-1] })
+	if last < 0 {
+		return nil
+	}
+	end := got[last].Until.Add(queueclient.Lateness)
+	extended := slices.Delete(slices.Clone(got), last, last+1)
+	for c.Env.Clock.Now().Before(end) {
+		for i, t := range extended {
+			if extended[i], err = x.Extend(ctx, c.Name, t); err != nil {
+				return nil // a machine so busy that the claim is over, or another rule's business
+			}
+		}
+		b.Passes(ctx, lasting/8)
+		again, err := other.Take(ctx, 1)
+		if err != nil || len(again) > 0 {
+			return err
+		}
+	}
+	return c.Lost(ctx, []string{got[last].ID}, "the claim of one of %d tasks had run out, and the task was not delivered for %v while the claims of the others were extended", len(ids), queueclient.Lateness)
+}
+
+// BehindDelayed enqueues many tasks that are due in an hour, and then one that is due at once and one that is due soon.
+func BehindDelayed(ctx context.Context, b queueclient.Bench) error {
+	const soon = queueclient.Claim
+	c := b.Client()
+	if _, err := c.EnterAfter(ctx, variant.NoLostTask, time.Hour, queueclient.Numbered(b.Fits(ctx, 250, 12, queueclient.Lateness))...); err != nil {
+		return err
+	}
+	if _, err := c.Enter(ctx, variant.NoLostTask, "now"); err != nil {
+		return err
+	}
+	due, err := c.EnterAfter(ctx, variant.NoLostTask, soon, "soon")
+	if err != nil {
+		return err
+	}
+	now, err := c.ExpectNext(ctx, variant.NoLostTask, "now")
+	if err == nil {
+		err = c.Done(ctx, now)
+	}
+	if err != nil {
+		return fmt.Errorf("behind tasks that are due in an hour: %w", err)
+	}
+	c.PassesUntilDue(ctx, due, soon)
+	if _, err := c.ExpectNext(ctx, variant.NoLostTask, "soon"); err != nil {
+		return fmt.Errorf("a task with a delay of %v, behind tasks that are due in an hour: %w", soon, err)
+	}
+	return nil
 }

@@ -328,6 +328,8 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"repeat of what has run out", RepeatOfRunOut, "sound-claims", []string{"unique-until-its-claim-ends"}},
 		{"state in order", StateInOrder, "sound-claims", []string{"state-newest-first"}},
 		{"behind claims that go on", BehindLiveClaims, "sound-claims", []string{"claim-scan-of-ten"}},
+		{"behind claims that are extended", BehindExtended, "sound-claims", []string{"claim-scan-of-first-hundred"}},
+		{"behind tasks that are due later", BehindDelayed, "sound-claims", []string{"delayed-in-line"}},
 		{"calls that have failed", Recovers, "sound-claims", []string{"pop-setup-error-kept"}},
 		{"batches", Batches, "sound-claims", []string{"ack-of-the-batch", "extend-of-the-batch"}},
 		{"odd names", ByName, "sound-claims", []string{"claims-by-pattern"}},

@@ -316,6 +316,8 @@ var rules = []rule{
 	{"ids are texts like any other", variant.NoLostTask, nil, nil, idsAreOpaque},
 	{"ids are texts when claims end, too", variant.NoLostTask, nil, lends, strangeReturns},
 	{"a claim that is extended keeps no other from ending", variant.NoLostTask, nil, both(lends, can[queueimpl.Extender]), extendedBeside},
+	{"of many claims all but one are extended", variant.NoLostTask, nil, both(lends, can[queueimpl.Extender]), queuerules.BehindExtended},
+	{"a task that is due, behind others that are due later", variant.NoLostTask, nil, can[queueimpl.Delayer], queuerules.BehindDelayed},
 	{"a late ack of a task that waits again", variant.EffectOnce, nil, lends, lateAckOfWaiting},
 	{"an ack of an earlier entry with the same id", variant.NoLostTask, nil, lends, oldReceipt},
 	{"tasks that are all due come in their order", variant.InOrder, nil, nil, allDueInOrder},

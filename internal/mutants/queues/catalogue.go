@@ -201,6 +201,19 @@ return 1`)
 end`, `  redis.call('ZADD', KEYS[1], due, id)
 end end`)
 			})},
+		{entry.New("claim-scan-of-first-hundred", "of the claims, the hundred that were made first are looked at, so that others do not end while those are extended", entry.Breaks(variant.Progress, variant.NoLostTask), ""),
+			lending(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', score(now))) do`, `
+					local page, receipts = redis.call('ZRANGE', KEYS[2], 0, -1), {}
+					for _, id in ipairs(page) do receipts[id] = tonumber(string.match(redis.call('HGET', KEYS[3], id), ':([^:]*)$')) end
+					table.sort(page, function(a, b) return receipts[a] < receipts[b] end)
+					for i, id in ipairs(page) do
+					if i > 100 then break end
+					if tonumber(redis.call('ZSCORE', KEYS[2], id)) * 1000000 <= now then`)
+				s.pop = entry.Changed(s.pop, `  redis.call('ZADD', KEYS[1], due, id)
+end`, `  redis.call('ZADD', KEYS[1], due, id)
+end end`)
+			})},
 		{entry.New("claim-from-answer", "the end of a claim is counted from when the answer is there, and the server counts from before", entry.Breaks(variant.EffectOnce, variant.NoDuplicateDelivery), ""), countsFromAnswer()},
 		{entry.New("receipt-per-task", "the receipt is the id and the attempt, and enqueueing again begins at the first attempt, so an old ack fits the new entry", entry.Breaks(variant.NoLostTask, variant.EffectOnce), ""),
 			lending(func(s *queueScripts) {

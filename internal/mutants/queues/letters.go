@@ -130,6 +130,15 @@ redis.call('HSET', KEYS[3], id, string.match(redis.call('HGET', KEYS[3], id), '^
 			})},
 		{entry.New("delayed-ids-by-line", "ids with a delay are kept in lines, and cut at the first one", entry.Breaks(variant.NoLostTask), ""),
 			wrapped(func(q claims) queueimpl.Queue { return byLine{q} })},
+		{entry.New("delayed-in-line", "tasks with a delay stand in a line, so that one that is due waits for those before it", entry.Breaks(variant.NoLostTask, variant.Progress), ""),
+			lending(func(s *queueScripts) {
+				s.enqueue = entry.Changed(s.enqueue, `local entered = {due}`, `local entered = {due}
+if tonumber(ARGV[1]) > 0 then
+  local last = redis.call('GET', KEYS[5] .. ':line')
+  if last and tonumber(last) > tonumber(due) then due = last end
+  redis.call('SET', KEYS[5] .. ':line', due)
+end`)
+			})},
 		{entry.New("delayed-is-an-attempt", "a task that was enqueued with a delay has the attempt of its move to the waiting ones", contract, ""),
 			wrapped(func(q claims) queueimpl.Queue { return &countsMoves{q, map[string]bool{}} })},
 		{entry.New("reclaim-ends-ten", "a reclaim ends ten claims at most", contract, ""),
