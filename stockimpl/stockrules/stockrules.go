@@ -77,6 +77,38 @@ func (h *Held) sellsOnce() (err error) {
 	return nil
 }
 
+// RefundedBeside refunds the order of a buyer that is held up. If the refund is answered with success, the order was bought
+// and its pieces came back, once: whatever its buyer is told then, others can buy all pieces, and neither the order nor its
+// refund succeeds again. If the refund is refused, the buyer may have the pieces.
+func (h *Held) RefundedBeside() error {
+	var back error
+	if blocked := h.Beside(func() { back = h.Refund(1) }); blocked != nil {
+		return blocked
+	}
+	answer, want := h.Answer(), h.Stock
+	what := fmt.Sprintf("a buyer of %d pieces of %d was held up before command %d of its purchase, and a refund of its order was answered %s; then the purchase was answered %s", h.Pieces, h.Stock, h.Command, stockmodel.Said(back), stockmodel.Said(answer))
+	switch {
+	case back == nil && h.Refund(1) == nil:
+		return suitetest.Broken(variant.OncePerOrder, "%s, and another refund was answered with success", what)
+	case back == nil && h.Buy(1, h.Pieces) == nil:
+		return suitetest.Broken(variant.OncePerOrder, "%s, and when the order was sent again it bought", what)
+	case back == nil:
+	case answer == nil && !errors.Is(back, stockimpl.ErrRepeated):
+		want -= h.Pieces
+	default:
+		return nil // the answers leave open who has the pieces
+	}
+	more, err := h.SellsOut(1000)
+	if err != nil || more == want {
+		return err
+	}
+	of := variant.NoUndersell
+	if more > want {
+		of = variant.NoOversell
+	}
+	return suitetest.Broken(of, "%s, and others could buy %d, want %d", what, more, want)
+}
+
 // AllCameBack sells single pieces and then refunds them, for up to 1.5 s each, and then places one order for all pieces
 // that are left. A sale that returns refunded pieces in batches must not refuse that order because some batches are
 // still due.

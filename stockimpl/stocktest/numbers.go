@@ -14,23 +14,9 @@ import (
 
 // The rules in this file try numbers and names that careless code takes for one another.
 
-// alikeIDs differ from 7 by a power of ten or of two, or only by the sign.
-func alikeIDs() []int64 {
-	ids := []int64{7, 0, -7, -1, math.MinInt64}
-	for n := int64(10); n < math.MaxInt64/10; n *= 10 {
-		ids = append(ids, 7+n)
-	}
-	for k := range 62 {
-		if n := int64(1) << k; n > 2 { // 7+1 and 7+2 are no power of ten away from others
-			ids = append(ids, 7+n)
-		}
-	}
-	return ids
-}
-
 // manyIDs buys by orders of all these numbers, each of which counts once.
 func manyIDs(ctx context.Context, b bench) error {
-	ids := alikeIDs()
+	ids := alike.IDs()
 	for _, pair := range alike.Colliding {
 		ids = append(ids, pair[:]...)
 	}

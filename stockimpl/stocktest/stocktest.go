@@ -298,6 +298,7 @@ var rules = []rule{
 	{"two clients after the death of a buyer", "", dead, true, canWalk, twoReapers},
 	{"reservations end", variant.NoUndersell, dead, true, onRedis, reservationsEnd},
 	{"a buyer held up beyond its reservation", variant.NoOversell, held, true, onRedis, heldBeyond},
+	{"an order that is refunded while its buyer is held up", variant.OncePerOrder, held, true, onRedis, refundedBeside},
 	{"one order for all that was refunded", variant.NoUndersell, nil, false, onRedis, allCameBack},
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
 	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},

@@ -255,6 +255,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 		{"a year later", "refunded-kept-for-two-months", "once-per-order is broken"},
 		{"minutes, hours and days of the server's clock later", "orders-by-the-hour", "once-per-order is broken"},
 		{"minutes, hours and days of the server's clock later", "fence-kept-for-half-a-second", "fencing is broken"},
+		{"an order that is refunded while its buyer is held up", "late-record-frees-refund", "once-per-order is broken"},
 		{"reservations end", "own-reservation-only", "no-undersell is broken"},
 		{"reservations end", "reserved-again-by-copy", "no-undersell is broken"},
 		{"reservations end", "reservation-comes-back-twice", "no-oversell is broken"},
@@ -501,6 +502,8 @@ func TestSoundSalesPass(t *testing.T) {
 	all := sales.All()
 	for _, tt := range []struct{ rule, sale string }{
 		{"random schedules of commands", "sound-sends-again"},
+		{"an order that is refunded while its buyer is held up", "sound-lua"},
+		{"an order that is refunded while its buyer is held up", "sound-reserved-for-10-s"},
 		{"reservations end", "sound-reserved-for-10-s"},
 		{"reservations end", "sound-reserved-for-a-week"},
 		{"very large orders after others", "sound-number-fixes-quantity"},

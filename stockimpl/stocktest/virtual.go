@@ -204,25 +204,40 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 
 // heldFor holds buyers up at each of their commands while the time of reservations passes.
 func (b bench) heldFor(ctx context.Context, pass func() error) error {
-	const stock = 6
 	return stockrules.HeldBeyond(b.steps(ctx), func(n int) (*stockrules.Held, error) {
 		own := b
 		own.Product = fmt.Sprint(b.Product, "-held-", n)
-		y, err := opened(ctx, own, own.Product, stock)
-		if err != nil {
-			return nil, err
-		}
-		c, line := own.buyerOf(ctx, own.Product, y.fences)
-		var answer error
-		s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, orderedPieces), c.lock()) })
-		if s == nil {
-			return nil, nil
-		}
-		return &stockrules.Held{
-			Shop: y.shop(ctx, stock), Stock: stock, Pieces: orderedPieces, Command: n,
-			Beside: func(calls func()) error { return s.beside(y, calls) }, Answer: func() error { return answer },
-		}, nil
+		return own.heldAt(ctx, n, 6, orderedPieces)
 	}, pass)
+}
+
+// refundedBeside holds buyers up at each of their commands while another client refunds their order.
+func refundedBeside(ctx context.Context, b bench) error {
+	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+		h, err := b.heldAt(ctx, n, 3, 1)
+		if h == nil || err != nil || b.noRefunds != nil {
+			return err
+		}
+		return h.RefundedBeside()
+	})
+}
+
+// heldAt holds up order 1 before its n-th command. It returns nil if a purchase sends fewer.
+func (b bench) heldAt(ctx context.Context, n, stock, pieces int) (*stockrules.Held, error) {
+	y, err := opened(ctx, b, b.Product, int64(stock))
+	if err != nil {
+		return nil, err
+	}
+	c, line := b.buyerOf(ctx, b.Product, y.fences)
+	var answer error
+	s := stalled(ctx, line, n, func() { _, answer = c.sale.Buy(ctx, order(1, pieces), c.lock()) })
+	if s == nil {
+		return nil, nil
+	}
+	return &stockrules.Held{
+		Shop: y.shop(ctx, stock), Stock: stock, Pieces: pieces, Command: n,
+		Beside: func(calls func()) error { return s.beside(y, calls) }, Answer: func() error { return answer },
+	}, nil
 }
 
 // befall makes event i of befalls happen at a buyer's n-th command.
