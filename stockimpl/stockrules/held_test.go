@@ -44,7 +44,7 @@ func TestRefundedBeside(t *testing.T) {
 		err := h.RefundedBeside()
 		broken := new(suitetest.Breach)
 		switch {
-		case errors.As(err, &broken) && broken.Property == tt.want:
+		case errors.As(err, &broken) && broken.Promise == tt.want:
 		case err != nil || tt.want != "":
 			t.Errorf("%s: %v; want %q broken", tt.name, err, tt.want)
 		}
