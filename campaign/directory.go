@@ -181,16 +181,26 @@ func Check(ctx context.Context, paths ...string) (reports.Document, error) {
 // checked judges one history, unless ctx ends first.
 func checked(ctx context.Context, path string) (reports.Run, error) {
 	return unlessStopped(ctx, path, func(path string) (reports.Run, error) {
-		h, err := read(path)
-		switch {
-		case errors.Is(err, history.ErrDamaged):
-			return unreadable(err), nil
-		case err != nil:
-			return reports.Run{}, err
+		run, err := judged(history.OpenUnchecked, path)
+		if errors.Is(err, history.ErrUnchecked) {
+			run, err = judged(history.Open, path)
 		}
-		defer h.Close()
-		return judging.Judge(h).Run, h.Err()
+		return run, err
 	})
+}
+
+// judged opens a history and judges it.
+func judged(open func(string) (*history.History, error), path string) (reports.Run, error) {
+	h, err := withItsRun(open, path)
+	switch {
+	case errors.Is(err, history.ErrDamaged):
+		return unreadable(err), nil
+	case err != nil:
+		return reports.Run{}, err
+	}
+	defer h.Close()
+	run := judging.Judge(h).Run // before Err
+	return run, h.Err()
 }
 
 // unlessStopped judges a file, unless ctx ends first. The judging then continues in the background and its result
@@ -249,7 +259,7 @@ func withItsRun(open func(string) (*history.History, error), path string) (*hist
 		h.Damage(fmt.Sprintf("damaged: its %s cannot be read: %v", runFile, err))
 	case info.SHA256 == "":
 		h.Damage("damaged: its " + runFile + " holds no digest of the history")
-	case info.SHA256 != h.SHA256:
+	case !h.Is(info.SHA256):
 		h.Damage("damaged: its " + runFile + " was written for another history, or the history was altered since")
 	}
 	return h, nil

@@ -20,6 +20,10 @@ type stream struct {
 	blocks []block
 	ops    int
 	err    error // of reading it again
+
+	h     *History
+	marks []mark // of a file that has not been checked yet; see OpenUnchecked
+	is    string // the digest that it should have; empty: any
 }
 
 // block is several consecutive frames.
@@ -138,18 +142,9 @@ func (s *stream) index(h *History) bool {
 	in := frameReader{in: bufio.NewReaderSize(s.file, 1<<20)}
 	took := newFrames(h)
 	defer took.close()
-	head := make([]byte, len(magic))
-	if _, err := io.ReadFull(in.in, head); err != nil || string(head) != magic {
+	if !took.begin(&in) {
 		return false
 	}
-	b := in.next()
-	if b == nil {
-		return false
-	}
-	if _, err := took.header(append(head, b...)); err != nil {
-		return false
-	}
-	in.at += int64(len(magic))
 	accepts := newAcceptor(h)
 	if accepts == nil {
 		return false
@@ -245,7 +240,11 @@ func (r *frameReader) next() []byte {
 func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 	return prefetch(func(yield func([]Op, time.Duration) ([]Op, bool)) {
 		var room []Op
-		s.err = s.read(n, func(ops []Op, low time.Duration) (more bool) {
+		read := s.read
+		if s.marks != nil {
+			read = s.readFirst
+		}
+		s.err = read(n, func(ops []Op, low time.Duration) (more bool) {
 			room, more = yield(append(room[:0], ops...), low)
 			return more
 		})
@@ -328,26 +327,35 @@ func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
 				return errChanged
 			}
 		}
-		SortByCompletion(ops)
-		know := len(ops)
-		if ripe != Forever {
-			know = sort.Search(len(ops), func(i int) bool { return ops[i].Return >= ripe })
+		more := false
+		if ops, more = ripen(ops, ripe, called, n, yield); !more {
+			return nil
 		}
-		told := 0
-		for know-told >= n || i == len(s.blocks)-1 && told < know {
-			next := min(told+n, know)
-			low := called
-			for k := next; k < len(ops); k++ {
-				low = min(low, ops[k].Call)
-			}
-			if !yield(ops[told:next], low) {
-				return nil
-			}
-			told = next
-		}
-		ops = append(ops[:0], ops[told:]...)
 	}
 	return nil
+}
+
+// ripen passes on operations in completion order, n at a time, and returns the rest. The operations that follow have returned
+// at ripe or later, and were called at called or later; Forever: none follows.
+func ripen(ops []Op, ripe, called time.Duration, n int, yield func([]Op, time.Duration) bool) (rest []Op, more bool) {
+	SortByCompletion(ops)
+	know := len(ops)
+	if ripe != Forever {
+		know = sort.Search(len(ops), func(i int) bool { return ops[i].Return >= ripe })
+	}
+	told := 0
+	for know-told >= n || ripe == Forever && told < know {
+		next := min(told+n, know)
+		low := called
+		for k := next; k < len(ops); k++ {
+			low = min(low, ops[k].Call)
+		}
+		if !yield(ops[told:next], low) {
+			return nil, false
+		}
+		told = next
+	}
+	return append(ops[:0], ops[told:]...), true
 }
 
 var errChanged = fmt.Errorf("read history: the file was changed while it was judged")

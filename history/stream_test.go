@@ -52,6 +52,7 @@ func TestStreamIsWhatReadReads(t *testing.T) {
 		if s.stream == nil {
 			t.Fatal("it was read into memory")
 		}
+		sameUnchecked(t, path, h, 1+r.IntN(6000))
 		if s.Len() != len(h.Ops) || s.SHA256 != h.SHA256 || !reflect.DeepEqual(s.Header, h.Header) || !reflect.DeepEqual(s.Trailer, h.Trailer) {
 			t.Errorf("%d %s %v %v", s.Len(), s.SHA256, s.Header, s.Trailer)
 		}
@@ -104,6 +105,16 @@ func TestAcceptedIsValid(t *testing.T) {
 		file, openErr := open(path, 0)
 		if fmt.Sprint(openErr) != fmt.Sprint(err) {
 			t.Fatalf("seed %d: Open says %v, Read %v", seed, openErr, err)
+		}
+		first, firstErr := openUnchecked(path, 0)
+		if firstErr == nil && first.stream != nil {
+			for range first.Each() {
+			}
+			firstErr = first.Err()
+			first.Close()
+		}
+		if passed := openErr == nil && file.stream != nil; passed != (firstErr == nil) {
+			t.Fatalf("seed %d: Open checked it: %t, and OpenUnchecked says %v", seed, passed, firstErr)
 		}
 		switch {
 		case err != nil:

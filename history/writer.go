@@ -20,8 +20,9 @@ type Writer struct {
 	file    file
 	symbols symbols
 	buf     []byte
-	next    uint32    // the number of the next frame
-	ops     int       // operations written
+	next    uint32 // the number of the next frame
+	ops     int    // operations written
+	marker  marker
 	sum     hash.Hash // of all bytes written
 	err     error
 }
@@ -49,7 +50,7 @@ func Create(path string, h Header) (*Writer, error) {
 }
 
 func newWriter(f file) *Writer {
-	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}, sum: sha256.New()}
+	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}, sum: sha256.New(), marker: newMarker()}
 }
 
 func (w *Writer) begin(h Header) {
@@ -90,7 +91,7 @@ func (w *Writer) Finish(t Trailer) error {
 
 // end writes the trailer, with the proof that everything before it is as written.
 func (w *Writer) end(t Trailer) {
-	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil))})
+	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil)), w.marker.numbers()})
 }
 
 // appendOps writes one frame of operations, after one with their new texts.
@@ -105,6 +106,7 @@ func (w *Writer) appendOps(ops []Op) {
 	w.appendSymbols()
 	w.write(opsFrame, b, 0)
 	w.ops += len(ops)
+	w.marker.add(ops)
 }
 
 // appendSymbols writes the texts that are not in the file yet, in frames of about a megabyte.

@@ -1,0 +1,158 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// sameUnchecked checks that OpenUnchecked reads what is in h, both when it checks the file and after that.
+func sameUnchecked(t *testing.T, path string, h *History, n int) {
+	t.Helper()
+	s, err := openUnchecked(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.stream == nil || s.stream.marks == nil {
+		t.Fatal("it was checked when it was opened")
+	}
+	if s.Len() != len(h.Ops) || !reflect.DeepEqual(s.Header, h.Header) || !reflect.DeepEqual(s.Trailer, h.Trailer) || !s.Is(h.SHA256) {
+		t.Errorf("%d %v %v", s.Len(), s.Header, s.Trailer)
+	}
+	for range s.Each() {
+		break // it is not checked yet
+	}
+	for range 2 {
+		at, low := 0, time.Duration(0)
+		for ops, next := range s.Batches(n) {
+			for i := range ops {
+				if ops[i] != h.Ops[at] || ops[i].Call < low {
+					t.Fatalf("operation %d is %v, after it was said that none was called before %v; want %v", at, ops[i], low, h.Ops[at])
+				}
+				at++
+			}
+			low = max(low, next)
+		}
+		if at != len(h.Ops) || s.Err() != nil || s.SHA256 != h.SHA256 {
+			t.Errorf("%d operations of %d, %v", at, len(h.Ops), s.Err())
+		}
+	}
+}
+
+// TestManyMarks checks a history with more marks than a trailer has.
+func TestManyMarks(t *testing.T) {
+	for most := range 7 {
+		path := filepath.Join(t.TempDir(), "history.bin")
+		w, err := Create(path, testHeader())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.marker = marker{least: 100, most: 2 + most}
+		r := rand.New(rand.NewPCG(uint64(most), 1))
+		for ops := loadOps(20_000, 20, 1); len(ops) > 0; {
+			n := min(1+r.IntN(150), len(ops))
+			w.Append(ops[:n]) //nolint:errcheck // Finish returns it
+			ops = ops[n:]
+		}
+		if n := len(w.marker.marks); n > 2+most {
+			t.Errorf("there are %d marks; want %d at most", n, 2+most)
+		}
+		if err := w.Finish(testTrailer()); err != nil {
+			t.Fatal(err)
+		}
+		h, err := Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameUnchecked(t, path, h, 500)
+	}
+}
+
+// TestUncheckedIsChecked checks that a file is refused that is not as its trailer says, at the latest when all of it was read,
+// and that Open reads such a file or says what is wrong with it.
+func TestUncheckedIsChecked(t *testing.T) {
+	marked := func(change func(marks []int64) []int64) func(*Writer) { // the trailer is otherwise right
+		return func(w *Writer) {
+			marks := change(w.marker.numbers())
+			w.marker.marks = nil
+			called, returned := Forever, Forever
+			for i := len(marks) - 3; i >= 0; i -= 3 {
+				called, returned = min(called, time.Duration(marks[i+1])), min(returned, time.Duration(marks[i+2]))
+				w.marker.marks = append(w.marker.marks, mark{int(marks[i]), called, returned})
+			}
+			slices.Reverse(w.marker.marks)
+		}
+	}
+	for name, tt := range map[string]struct {
+		alter  func(*Writer)
+		change func([]byte) []byte
+		is     string
+		opens  bool // it is not checked when it is opened
+	}{
+		"nothing":         {opens: true},
+		"another digest":  {is: "00", opens: true},
+		"later calls":     {alter: marked(func(m []int64) []int64 { m[4] += 1e9; return m }), opens: true},
+		"later returns":   {alter: marked(func(m []int64) []int64 { m[5] += 1e9; return m }), opens: true},
+		"a longer group":  {alter: marked(func(m []int64) []int64 { m[0]++; m[3]--; return m }), opens: true},
+		"a group too few": {alter: marked(func(m []int64) []int64 { return m[3:] })},
+		"no marks":        {alter: marked(func(m []int64) []int64 { return nil })},
+		"an altered byte": {change: func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, opens: true},
+		"a missing end":   {change: func(b []byte) []byte { return b[:len(b)-1] }},
+		"a later byte":    {change: func(b []byte) []byte { return append(b, 0) }},
+		"a frame twice": {change: func(b []byte) []byte {
+			header, _ := nextFrame(b, len(magic))
+			second, _ := nextFrame(b, header.end())
+			return slices.Insert(b, second.end(), b[second.at:second.end()]...)
+		}, opens: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "history.bin")
+			w, err := Create(path, testHeader())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Append(loadOps(20_000, 5, 1)) //nolint:errcheck // Finish returns it
+			if tt.alter != nil {
+				tt.alter(w)
+			}
+			if err := w.Finish(testTrailer()); err != nil {
+				t.Fatal(err)
+			}
+			if tt.change != nil {
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, tt.change(b), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h, err := openUnchecked(path, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			if unchecked := h.stream != nil && h.stream.marks != nil; unchecked != tt.opens {
+				t.Fatalf("it is checked later: %t; want %t", unchecked, tt.opens)
+			}
+			h.Is(tt.is)
+			for range h.Each() {
+			}
+			if want := tt.opens && name != "nothing"; errors.Is(h.Err(), ErrUnchecked) != want {
+				t.Errorf("it says %v; want %q: %t", h.Err(), ErrUnchecked, want)
+			}
+			again, err := open(path, 10)
+			want, errRead := Read(path)
+			if fmt.Sprint(err) != fmt.Sprint(errRead) || again.Cut != want.Cut || again.Len() != len(want.Ops) {
+				t.Errorf("Open says %v, %q; want %v, %q", err, again.Cut, errRead, want.Cut)
+			}
+		})
+	}
+}
