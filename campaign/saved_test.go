@@ -1,10 +1,15 @@
 package campaign
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"oversell/history"
+	"oversell/reports"
+	"oversell/variant"
 )
 
 // TestSaved checks that a directory without a history is not offered for judging.
@@ -51,5 +56,40 @@ func TestHistoriesBelow(t *testing.T) {
 	got, err = historiesIn(dir)
 	if err == nil || err.Error() != lost+" is missing: run.json is beside it" || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v, and that %s is missing", got, err, want, lost)
+	}
+}
+
+// TestCheckOfALongHistory checks that a long history is judged while it is checked, and that one that cannot be, such as one with
+// a refund of an order long ago, is judged all the same.
+func TestCheckOfALongHistory(t *testing.T) {
+	t.Parallel()
+	const n = 1_000_100
+	for _, refunded := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), HistoryFile)
+		w, err := history.Create(path, history.Header{
+			Scenario: "seckill", Clients: 100, Stock: n / 2, Objects: []variant.Object{variant.Sale},
+			Promises: []history.Promise{{Of: variant.Sale, Property: variant.NoOversell}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ops []history.Op
+		writeSale(n, func(op history.Op) { ops = append(ops, op) })
+		last := ops[n-1].Return
+		if refunded {
+			ops = append(ops, history.Op{Client: 7, Kind: history.Refund, Outcome: history.OK, Key: history.Text("item"), Arg: history.Int(0), Amount: 1, Result: history.Int(1), Due: last + 1, Call: last + 1, Return: last + 2})
+		}
+		w.Append(ops) //nolint:errcheck // Finish returns it
+		if err := w.Finish(history.Trailer{Elapsed: last}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = judged(history.OpenUnchecked, path)
+		if errors.Is(err, history.ErrUnchecked) != refunded {
+			t.Errorf("refunded %t: judged while it is checked, it says %v", refunded, err)
+		}
+		d, err := Check(t.Context(), path)
+		if err != nil || d.Runs[0].Verdict != reports.Pass || d.Runs[0].Operations != len(ops) {
+			t.Errorf("refunded %t: %v, %+v", refunded, err, d.Runs)
+		}
 	}
 }
