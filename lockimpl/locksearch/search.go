@@ -153,15 +153,43 @@ var errInconclusive = errors.New("the search is inconclusive")
 
 // search describes what was proved.
 func search(ctx context.Context, c explore.Config) (string, error) {
-	r, err := watched(ctx, c)
-	switch {
-	case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
-	case errors.Is(err, explore.ErrNondeterministic):
-		err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a package variable, so that one client depends on others, or on another schedule: each Locker that New returns must have its own. Otherwise, %s", err, steppedOtherwise)
-	default:
-		err = fmt.Errorf("%w\na lock that waits for something other than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
+	return undeclared(c, func(c explore.Config) (reports.Exploration, error) {
+		r, err := watched(ctx, c)
+		switch {
+		case err == nil || errors.Is(err, explore.ErrUsage) || errors.Is(err, errMutex):
+		case errors.Is(err, explore.ErrNondeterministic):
+			err = fmt.Errorf("%w\nthe likely cause is state that clients share, like a map of tokens in a package variable, so that one client depends on others, or on another schedule: each Locker that New returns must have its own. Otherwise, %s", err, steppedOtherwise)
+		default:
+			err = fmt.Errorf("%w\na lock that waits for something other than commands and its variant.Env, like a mutex or a channel, cannot be stepped; %s", err, steppedOtherwise)
+		}
+		return r, err
+	})
+}
+
+// undeclared searches for broken promises that no declared flaw explains, and describes the result. When a promise is
+// broken as a flaw declares, it searches again without that promise.
+func undeclared(c explore.Config, run func(explore.Config) (reports.Exploration, error)) (string, error) {
+	if err := c.Complete(); err != nil {
+		return judged(reports.Exploration{}, err)
 	}
-	return judged(r, err)
+	declared := ""
+	for {
+		r, err := run(c)
+		cx := r.Counterexample
+		if err != nil || r.Verdict != reports.Violated || r.Expected != reports.Violated || cx == nil || len(r.ExpectedWhy) == 0 {
+			text, err := judged(r, err)
+			return declared + text, err
+		}
+		text, err := described(r)
+		if err != nil {
+			return "", err
+		}
+		declared += text + fmt.Sprintf("A flaw is declared, so other schedules that break %s were not sought.\n", cx.Property)
+		c.Look = slices.DeleteFunc(slices.Clone(c.Look), func(p history.Promise) bool { return p.Of == cx.Of && p.Property == cx.Property })
+		if len(c.Look) == 0 {
+			return declared, nil
+		}
+	}
 }
 
 // steppedOtherwise is the advice for a lock that does not keep to its Env.
@@ -176,8 +204,7 @@ func searchBubbles(ctx context.Context, c explore.Config, of Bubbles) (string, e
 	c.Look = slices.DeleteFunc(c.Look, func(p history.Promise) bool { return p.Of == variant.Lock && p.Property == variant.Progress })
 	bubbles := of(c)
 	c.Start = bubbles.Start
-	r, err := explore.Run(ctx, c)
-	text, err := judged(r, err)
+	text, err := undeclared(c, func(c explore.Config) (reports.Exploration, error) { return explore.Run(ctx, c) })
 	if err != nil {
 		return text, err
 	}
@@ -189,17 +216,23 @@ func judged(r reports.Exploration, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("search: %w", err)
 	}
-	var b strings.Builder
-	if err := (text.Terminal{W: &b}).Exploration(r); err != nil {
+	what, err := described(r)
+	if err != nil {
 		return "", err
 	}
 	switch r.Verdict {
 	case reports.Pass:
-		return b.String(), nil
+		return what, nil
 	case reports.Violated:
-		return "", fmt.Errorf("%w\n%s", errBroken, &b)
+		return "", fmt.Errorf("%w\n%s", errBroken, what)
 	}
-	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), &b)
+	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), what)
+}
+
+func described(r reports.Exploration) (string, error) {
+	var b strings.Builder
+	err := (text.Terminal{W: &b}).Exploration(r)
+	return b.String(), err
 }
 
 // advice says why a search did not end, and which bound to lower first.

@@ -324,3 +324,27 @@ func TestOrdersSentAgain(t *testing.T) {
 	_, err = Sale(t.Context(), lock, sale, b)
 	wants(t, err, errBroken)
 }
+
+// TestDeclaredFlaws checks that a flaw does not fail a search that declares it, but that another one does.
+func TestDeclaredFlaws(t *testing.T) {
+	t.Parallel()
+	v := mineWith(mistakes{anybody: true})
+	for _, declared := range []struct {
+		property variant.Property
+		passes   bool
+	}{{variant.MutualExclusion, false}, {variant.OwnerOnlyRelease, false}, {"", true}} {
+		v.Flaws = nil
+		for _, p := range []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease} {
+			if declared.property == "" || declared.property == p {
+				v.Flaws = append(v.Flaws, variant.Flaw{Property: p, Fault: variant.Overrun, Why: "a release deletes whatever is there"})
+			}
+		}
+		text, err := Lock(t.Context(), v, reports.Bounds{})
+		if (err == nil) != declared.passes || err != nil && !errors.Is(err, errBroken) {
+			t.Errorf("declared %v: %v; want it to pass: %t", v.Flaws, err, declared.passes)
+		}
+		if !strings.Contains(text, "other schedules that break owner-only-release were not sought") && declared.property != variant.MutualExclusion {
+			t.Errorf("declared %v: it says\n%s", v.Flaws, text)
+		}
+	}
+}
