@@ -3,6 +3,7 @@ package history
 import (
 	"time"
 
+	"oversell/internal/numset"
 	"oversell/variant"
 )
 
@@ -16,7 +17,7 @@ type acceptor struct {
 	once    bool // a monitor judges a refund sent twice
 	clients []recentOps
 	keyed   [classes]struct{ any, key bool }
-	asked   numberSet // sessions that a client tried to acquire
+	asked   numset.Set // sessions that a client tried to acquire
 
 	grants, holds, orders, pops identities
 }
@@ -78,7 +79,7 @@ func (a *acceptor) refers(op *Op) bool {
 
 func (a *acceptor) acquire(op *Op) bool {
 	id, number := op.Arg.Num()
-	if !number || !a.asked.add(id) {
+	if !number || !a.asked.Add(id) {
 		return false
 	}
 	return op.Outcome == Refused || a.grants.put(op, op.Arg)
@@ -102,7 +103,7 @@ func (a *acceptor) buy(op *Op) bool {
 		return true
 	}
 	id, number := op.Session.Num()
-	return number && a.asked.has(id)
+	return number && a.asked.Has(id)
 }
 
 // refund accepts the first refund of a recent purchase.
@@ -234,7 +235,7 @@ type identities struct {
 
 type identitiesOf struct {
 	key      Value
-	known    numberSet
+	known    numset.Set
 	recent   []recentIdentity // by the last bits of the number
 	returned time.Duration    // the latest return of those that are no longer recent
 }
@@ -283,7 +284,7 @@ func (x *identities) find(key, id Value) (e *recentIdentity, known bool) {
 	if k == nil || !number { // it is not certain
 		return nil, true
 	}
-	if !k.known.has(n) {
+	if !k.known.Has(n) {
 		return nil, false
 	}
 	if e = &k.recent[n&(mostRecent-1)]; e.used && e.id == n {
@@ -306,7 +307,7 @@ func (x *identities) put(op *Op, id Value) bool {
 func (x *identities) enter(op *Op, id Value) bool {
 	n, _ := id.Num()
 	k := x.of(op.Key)
-	if !k.known.add(n) {
+	if !k.known.Add(n) {
 		return false
 	}
 	e := &k.recent[n&(mostRecent-1)]
@@ -334,54 +335,4 @@ func (x *identities) after(op *Op, id Value) bool {
 	}
 	k := x.of(op.Key)
 	return k != nil && op.Call > k.returned
-}
-
-// numberSet is a set of mostly consecutive numbers: a full range of 32,768 takes almost no memory.
-type numberSet struct {
-	chunks map[int64]*numberChunk
-	last   *numberChunk
-	number int64 // of last
-}
-
-const (
-	chunkBits  = 15
-	mostChunks = 1 << 13 // complete or not; 32 MB if none is complete
-)
-
-type numberChunk struct {
-	count int
-	words *[1 << (chunkBits - 6)]uint64 // nil: all of them
-}
-
-func (b *numberSet) chunk(n int64) *numberChunk {
-	number := n >> chunkBits
-	if b.last == nil || b.number != number {
-		b.last, b.number = b.chunks[number], number
-	}
-	return b.last
-}
-
-func (b *numberSet) has(n int64) bool {
-	c := b.chunk(n)
-	return c != nil && (c.words == nil || c.words[n>>6&(1<<(chunkBits-6)-1)]>>(n&63)&1 != 0)
-}
-
-// add adds a number. It returns false if the set has become too large.
-func (b *numberSet) add(n int64) bool {
-	c := b.chunk(n)
-	if c == nil {
-		if b.chunks == nil {
-			b.chunks = map[int64]*numberChunk{}
-		}
-		c = &numberChunk{words: new([1 << (chunkBits - 6)]uint64)}
-		b.chunks[n>>chunkBits], b.last = c, c
-	}
-	if b.has(n) {
-		return true
-	}
-	c.words[n>>6&(1<<(chunkBits-6)-1)] |= 1 << (n & 63)
-	if c.count++; c.count == 1<<chunkBits {
-		c.words = nil
-	}
-	return len(b.chunks) <= mostChunks
 }

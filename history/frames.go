@@ -117,7 +117,7 @@ type sealed struct {
 	// SHA256 is the digest of all bytes before the trailer's frame or, in JSON lines, before
 	// this field; empty: not known.
 	SHA256 string `json:"sha256,omitempty"`
-	// Marks are the marks of the operations: three numbers for each. Not in JSON lines; see [mark].
+	// Marks are the marks of the operations: three numbers for each. Not in JSON lines; see package marks.
 	Marks []int64 `json:"marks,omitempty"`
 }
 

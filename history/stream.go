@@ -8,6 +8,9 @@ import (
 	"os"
 	"sort"
 	"time"
+
+	"oversell/history/marks"
+	"oversell/internal/prefetch"
 )
 
 // stream is a history that stays in its file. Opening it reads the file once: it checks every
@@ -22,8 +25,8 @@ type stream struct {
 	err    error // of reading it again
 
 	h     *History
-	marks []mark // of a file that has not been checked yet; see OpenUnchecked
-	is    string // the digest that it should have; empty: any
+	marks []marks.Mark // of a file that has not been checked yet; see OpenUnchecked
+	is    string       // the digest that it should have; empty: any
 }
 
 // block is several consecutive frames.
@@ -151,7 +154,7 @@ func (s *stream) index(h *History) bool {
 	}
 	filled := blockOps // of the last block
 	whole := false
-	for ops, at := range prefetch(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
+	for ops, at := range prefetch.Batches(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
 		if filled >= blockOps {
 			s.blocks = append(s.blocks, block{at, Forever, Forever})
 			filled = 0
@@ -238,7 +241,7 @@ func (r *frameReader) next() []byte {
 
 // batches is [History.Batches].
 func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
-	return prefetch(func(yield func([]Op, time.Duration) ([]Op, bool)) {
+	return prefetch.Batches(func(yield func([]Op, time.Duration) ([]Op, bool)) {
 		var room []Op
 		read := s.read
 		if s.marks != nil {
@@ -249,41 +252,6 @@ func (s *stream) batches(n int) iter.Seq2[[]Op, time.Duration] {
 			return more
 		})
 	})
-}
-
-// prefetch returns the batches that read yields. read runs in a goroutine of its own, up to three batches ahead, and has ended
-// when the loop has. It gives each batch away, and gets room for another one back.
-func prefetch[Note any](read func(yield func([]Op, Note) ([]Op, bool))) iter.Seq2[[]Op, Note] {
-	return func(yield func([]Op, Note) bool) {
-		type batch struct {
-			ops  []Op
-			note Note
-		}
-		full, free, over := make(chan batch, 2), make(chan []Op, 2), make(chan struct{})
-		free <- nil
-		free <- nil
-		go func() {
-			defer close(full)
-			read(func(ops []Op, note Note) ([]Op, bool) {
-				select {
-				case room := <-free:
-					full <- batch{ops, note} // there is room: at most two are under way
-					return room, true
-				case <-over:
-					return ops, false
-				}
-			})
-		}()
-		for b := range full {
-			if !yield(b.ops, b.note) {
-				close(over)
-				for range full { // until the reader has noticed
-				}
-				return
-			}
-			free <- b.ops
-		}
-	}
 }
 
 // read puts operations into completion order: the operations of a block can be passed on when no

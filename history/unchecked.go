@@ -7,7 +7,9 @@ import (
 	"os"
 	"time"
 
+	"oversell/history/marks"
 	"oversell/internal/exactjson"
+	"oversell/internal/prefetch"
 )
 
 // ErrUnchecked says that a history opened by [OpenUnchecked] is not as its trailer says, or that checking it takes more than
@@ -63,7 +65,7 @@ func (s *stream) marked(size int64) bool {
 	if !found || f.kind != trailerFrame || exactjson.Unmarshal(f.payload, t) != nil || t.Operations == nil {
 		return false
 	}
-	s.ops, s.marks, s.h.Trailer = *t.Operations, marksOf(t.Marks, *t.Operations), &t.Trailer
+	s.ops, s.marks, s.h.Trailer = *t.Operations, marks.Of(t.Marks, *t.Operations), &t.Trailer
 	return s.marks != nil
 }
 
@@ -115,30 +117,30 @@ func (s *stream) readFirst(n int, yield func([]Op, time.Duration) bool) error {
 	var blocks []block
 	var held []Op // taken, and not passed on
 	left, taken, whole := s.marks, 0, false
-	for ops, at := range prefetch(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
+	for ops, at := range prefetch.Batches(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
 		if len(left) == 0 {
 			return ErrUnchecked
 		}
 		m := &left[0]
 		if taken == 0 {
-			blocks = append(blocks, block{at, m.called, m.returned})
+			blocks = append(blocks, block{at, m.Called, m.Returned})
 		}
 		for i := range ops {
-			if op := &ops[i]; op.Call < m.called || op.Return < m.returned || !accepts.op(op) {
+			if op := &ops[i]; op.Call < m.Called || op.Return < m.Returned || !accepts.op(op) {
 				return ErrUnchecked
 			}
 		}
 		held = append(held, ops...)
-		if taken += len(ops); taken < m.ops {
+		if taken += len(ops); taken < m.Ops {
 			continue
 		}
-		if taken > m.ops {
+		if taken > m.Ops {
 			return ErrUnchecked
 		}
 		left, taken = left[1:], 0
 		ripe, called := Forever, Forever
 		if len(left) > 0 {
-			ripe, called = left[0].returned, left[0].called
+			ripe, called = left[0].Returned, left[0].Called
 		}
 		more := false
 		if held, more = ripen(held, ripe, called, n, yield); !more {

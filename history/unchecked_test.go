@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"oversell/history/marks"
 )
 
 // sameUnchecked checks that OpenUnchecked reads what is in h, both when it checks the file and after that.
@@ -54,14 +56,14 @@ func TestManyMarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.marker = marker{least: 100, most: 2 + most}
+		w.marker = marks.Marker{Least: 100, Most: 2 + most}
 		r := rand.New(rand.NewPCG(uint64(most), 1))
 		for ops := loadOps(20_000, 20, 1); len(ops) > 0; {
 			n := min(1+r.IntN(150), len(ops))
 			w.Append(ops[:n]) //nolint:errcheck // Finish returns it
 			ops = ops[n:]
 		}
-		if n := len(w.marker.marks); n > 2+most {
+		if n := len(w.marker.Numbers()) / 3; n > 2+most {
 			t.Errorf("there are %d marks; want %d at most", n, 2+most)
 		}
 		if err := w.Finish(testTrailer()); err != nil {
@@ -78,16 +80,13 @@ func TestManyMarks(t *testing.T) {
 // TestUncheckedIsChecked checks that a file is refused that is not as its trailer says, at the latest when all of it was read,
 // and that Open reads such a file or says what is wrong with it.
 func TestUncheckedIsChecked(t *testing.T) {
-	marked := func(change func(marks []int64) []int64) func(*Writer) { // the trailer is otherwise right
+	marked := func(change func(numbers []int64) []int64) func(*Writer) { // the trailer is otherwise right
 		return func(w *Writer) {
-			marks := change(w.marker.numbers())
-			w.marker.marks = nil
-			called, returned := Forever, Forever
-			for i := len(marks) - 3; i >= 0; i -= 3 {
-				called, returned = min(called, time.Duration(marks[i+1])), min(returned, time.Duration(marks[i+2]))
-				w.marker.marks = append(w.marker.marks, mark{int(marks[i]), called, returned})
+			numbers := change(w.marker.Numbers())
+			w.marker = marks.Marker{Most: len(numbers)}
+			for ; len(numbers) > 0; numbers = numbers[3:] {
+				w.marker.Add(marks.Mark{Ops: int(numbers[0]), Called: time.Duration(numbers[1]), Returned: time.Duration(numbers[2])})
 			}
-			slices.Reverse(w.marker.marks)
 		}
 	}
 	for name, tt := range map[string]struct {

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"os"
+
+	"oversell/history/marks"
 )
 
 // Writer writes a history file. It is for one goroutine, usually the one that
@@ -22,7 +24,7 @@ type Writer struct {
 	buf     []byte
 	next    uint32 // the number of the next frame
 	ops     int    // operations written
-	marker  marker
+	marker  marks.Marker
 	sum     hash.Hash // of all bytes written
 	err     error
 }
@@ -50,7 +52,7 @@ func Create(path string, h Header) (*Writer, error) {
 }
 
 func newWriter(f file) *Writer {
-	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}, sum: sha256.New(), marker: newMarker()}
+	return &Writer{file: f, symbols: symbols{indexes: make(map[Value]uint32)}, sum: sha256.New(), marker: marks.Marker{Least: blockOps, Most: mostMarks}}
 }
 
 func (w *Writer) begin(h Header) {
@@ -91,7 +93,7 @@ func (w *Writer) Finish(t Trailer) error {
 
 // end writes the trailer, with the proof that everything before it is as written.
 func (w *Writer) end(t Trailer) {
-	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil)), w.marker.numbers()})
+	w.appendJSON(nil, trailerFrame, sealed{t, &w.ops, hex.EncodeToString(w.sum.Sum(nil)), w.marker.Numbers()})
 }
 
 // appendOps writes one frame of operations, after one with their new texts.
@@ -106,7 +108,18 @@ func (w *Writer) appendOps(ops []Op) {
 	w.appendSymbols()
 	w.write(opsFrame, b, 0)
 	w.ops += len(ops)
-	w.marker.add(ops)
+	w.marker.Add(markOf(ops))
+}
+
+// mostMarks is the most that a trailer has.
+const mostMarks = 4096
+
+func markOf(ops []Op) marks.Mark {
+	m := marks.Mark{Ops: len(ops), Called: Forever, Returned: Forever}
+	for i := range ops {
+		m.Called, m.Returned = min(m.Called, ops[i].Call), min(m.Returned, ops[i].Return)
+	}
+	return m
 }
 
 // appendSymbols writes the texts that are not in the file yet, in frames of about a megabyte.

@@ -6,7 +6,7 @@ package layout
 // of one level are independent. Test files may import any.
 var Levels = [][]string{
 	{"clock", "variant", "internal/printable", "internal/mark", "internal/names", "internal/errclass", "internal/loopback", "internal/freeport", "internal/closed", "internal/rename", "internal/rediscmd", "internal/phrase", "internal/stats", "internal/realtime", "internal/edn", "internal/hugepages", "internal/testlog", "internal/cputime", "internal/standstill"},
-	{"internal/suitetest", "internal/child", "internal/digest", "internal/exactjson", "explore/table"},
+	{"internal/suitetest", "internal/child", "internal/digest", "history/marks", "internal/prefetch", "internal/numset", "internal/jsonscan", "internal/exactjson", "explore/table"},
 	{"history", "internal/yamlfile", "internal/guard", "internal/workdir", "internal/limits", "internal/stepped", "internal/interrupt", "internal/keyname", "internal/alike", "internal/mutants/entry", "internal/coro", "internal/redismodel/lua", "internal/servertest", "internal/preload", "lockimpl/leases"},
 	{"internal/redismodel", "internal/remote", "load/arrival", "load/mux"},
 	{"server/instance"},

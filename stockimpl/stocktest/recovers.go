@@ -71,6 +71,9 @@ func (b bench) recoversFrom(ctx context.Context, t interrupt.Trouble, call strin
 		if err == nil {
 			break
 		}
+		if errors.Is(err, stockimpl.ErrSoldOut) {
+			return broken(variant.NoUndersell, "%s; then its order was answered %s, with most of %d pieces left", what, say(err), stock)
+		}
 		if time.Since(start) > answer || ctx.Err() != nil {
 			if _, e := y.sale.Buy(ctx, order(first+stock, 1), y.lock()); e != nil || ctx.Err() != nil {
 				return nil // nobody is sold any: other rules are about that

@@ -239,6 +239,7 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 		{"a buyer held up between two commands", "flag-set-late", "no-undersell is broken"},
 		{"a buyer held up between two commands", "copy-told-sold-out", "once-per-order is broken"},
 		{"a client whose calls have failed, or ended early, goes on", "purchase-setup-error-kept", "no-undersell is broken"},
+		{"a client whose calls have failed, or ended early, goes on", "breaker-says-sold-out", "no-undersell is broken"},
 		{"more than a hundred buyers that die", "under-way-for-ever", "no-undersell is broken"},
 		{"orders that are refused, sent again and refunded, in turns", "refused-is-repeated", "is broken"},
 		{"orders that are refused, sent again and refunded, in turns", "attempts-add-up", "no-oversell is broken"},

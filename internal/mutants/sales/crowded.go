@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -94,6 +95,28 @@ if tonumber(left) <`)
 						return stockimpl.Unsaid, err
 					}
 					return s.script(ctx, buyLua, o, l)
+				}
+			})},
+		{entry.New("breaker-says-sold-out", "after three failed purchases a client answers its orders as sold out for half a second, without asking the server", under, ""),
+			selling(func(s *saleSteps) {
+				type breaker struct {
+					failed int
+					until  time.Time
+				}
+				var breakers sync.Map // by client
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+					any, _ := breakers.LoadOrStore(s, new(breaker))
+					b := any.(*breaker)
+					if time.Now().Before(b.until) {
+						return stockimpl.Unsaid, stockimpl.ErrSoldOut
+					}
+					left, err := s.script(ctx, buyLua, o, l)
+					if err == nil || errors.Is(err, stockimpl.ErrSoldOut) || errors.Is(err, stockimpl.ErrRepeated) {
+						b.failed = 0
+					} else if b.failed++; b.failed == 3 {
+						b.failed, b.until = 0, time.Now().Add(time.Second/2)
+					}
+					return left, err
 				}
 			})},
 		{entry.New("huge-orders-in-parts", "an order for more than 500 is taken 500 at a time, and what was taken is given back if there is too little", under, ""),
