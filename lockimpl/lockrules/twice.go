@@ -35,7 +35,9 @@ var Twice = func() (cases []Case) {
 		Case{"one of three grants is left", func(b Bench) error { return b.twice(twice{more: 1, release: true}) }},
 		Case{"one of five grants is left", func(b Bench) error { return b.twice(twice{more: 3, release: true, first: true}) }},
 		Case{"the shorter of two grants is left", func(b Bench) error { return b.twice(twice{leases: [2]int{1, 2}, release: true}) }},
-		Case{"the longer of two grants is left", func(b Bench) error { return b.twice(twice{leases: [2]int{1, 2}, release: true, first: true}) }})
+		Case{"the longer of two grants is left", func(b Bench) error { return b.twice(twice{leases: [2]int{1, 2}, release: true, first: true}) }},
+		Case{"the first of two grants is released twice", func(b Bench) error { return b.twice(twice{release: true, again: true, first: true}) }},
+		Case{"the second of two grants is released twice", func(b Bench) error { return b.twice(twice{release: true, again: true}) }})
 }()
 
 // twice is what is done to one of two grants. Times are numbers of leases.
@@ -45,6 +47,7 @@ type twice struct {
 	first   bool   // to the first grant, and not to the second
 	extend  int    // unless 0: for how long it is extended
 	release bool
+	again   bool // the release is sent once more, which must be refused; not if the grants have the same token
 	other   bool // what is extended is the other one, after the release
 }
 
@@ -98,6 +101,12 @@ func (b Bench) twice(t twice) error {
 		had[one] = false
 		if err := holder.Release(grants[one]); err != nil && !errors.Is(err, lockimpl.ErrLost) {
 			return nil // it may not have arrived
+		}
+		if t.again && grants[one].Token == grants[two].Token {
+			return nil
+		}
+		if t.again {
+			_ = holder.Release(grants[one]) // it is lost
 		}
 	}
 	if t.other {
@@ -155,6 +164,9 @@ func (t twice) describe(b Bench) string {
 	}
 	if t.release {
 		s += fmt.Sprintf(", released the %s grant", which)
+	}
+	if t.again {
+		s += " twice"
 	}
 	if t.other {
 		s += fmt.Sprintf(", extended the %s grant to %v", other, by)

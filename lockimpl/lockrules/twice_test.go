@@ -2,6 +2,8 @@ package lockrules
 
 import (
 	"context"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +81,38 @@ func (c counting) Release(ctx context.Context, l lockimpl.Lock) error {
 	return c.run(ctx, c.release, lockimpl.ErrLost, l.Key, l.Token)
 }
 
+// numbering gives each grant a token of its own, which says which grant of its holder it is. Unless it remembers released ones, a
+// release counts however often it is sent.
+type numbering struct {
+	counting
+	released map[string]bool // nil: it remembers none
+}
+
+func (n numbering) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := n.counting.Acquire(ctx, key, o)
+	l.Token += "#" + n.env.Token()
+	return l, err
+}
+
+func (n numbering) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	m := l
+	m.Token, _, _ = strings.Cut(l.Token, "#")
+	m, err := n.counting.Extend(ctx, m, ttl)
+	l.Until = m.Until
+	return l, err
+}
+
+func (n numbering) Release(ctx context.Context, l lockimpl.Lock) error {
+	if n.released[l.Token] {
+		return lockimpl.ErrLost
+	}
+	if n.released != nil {
+		n.released[l.Token] = true
+	}
+	l.Token, _, _ = strings.Cut(l.Token, "#")
+	return n.counting.Release(ctx, l)
+}
+
 // TestTwice checks that a lock is caught that mixes up two grants of one holder.
 func TestTwice(t *testing.T) {
 	t.Parallel()
@@ -87,7 +121,14 @@ func TestTwice(t *testing.T) {
 			return counting{careless{e}, extend, release, map[string]string{}}
 		}
 	}
+	numbers := func(released map[string]bool) func(variant.Env) lockimpl.Locker {
+		return func(e variant.Env) lockimpl.Locker {
+			return numbering{counts(countExtend, countRelease)(e).(counting), maps.Clone(released)}
+		}
+	}
 	catches(t, Twice, []trial{
+		{name: "remembers its releases", lock: numbers(map[string]bool{})},
+		{name: "counts each release", lock: numbers(nil), caught: []int{14, 15}},
 		{name: "counts", lock: counts(countExtend, countRelease)},
 		{name: "extends both grants", lock: counts(extendBoth, countRelease), caught: []int{0, 5}},
 		{name: "counts to two", lock: counts(countExtend, releaseTwo), caught: []int{10, 11}},
