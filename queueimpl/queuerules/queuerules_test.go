@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -260,6 +261,41 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// roundedOff withdraws a task whose score is the same in milliseconds.
+type roundedOff struct{ full }
+
+func (q roundedOff) Dequeue(ctx context.Context, name, id string, score float64) error {
+	s, err := q.State(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, t := range s.Waiting {
+		if t.ID == id && math.Floor(t.Score*1000) == math.Floor(score*1000) {
+			score = t.Score
+		}
+	}
+	return q.full.Dequeue(ctx, name, id, score)
+}
+
+// clearing forgets its requests when a task is withdrawn.
+type clearing struct {
+	full
+	cleared *string
+}
+
+func (q clearing) Dequeue(ctx context.Context, name, id string, score float64) error {
+	*q.cleared += "again"
+	return q.full.Dequeue(ctx, name, id, score)
+}
+
+func (q clearing) PopAs(ctx context.Context, name, request string, count int) ([]queueimpl.Task, error) {
+	return q.full.(queueimpl.Journaler).PopAs(ctx, name, request+*q.cleared, count)
+}
+
+func (q clearing) Popped(ctx context.Context, name, request string) ([]queueimpl.Task, error) {
+	return q.full.(queueimpl.Journaler).Popped(ctx, name, request+*q.cleared)
+}
+
 // TestRules checks that each rule catches a queue with a flaw of its kind, and passes a sound one.
 func TestRules(t *testing.T) {
 	reliable, ok := queueimpl.Find("reliable")
@@ -274,7 +310,7 @@ func TestRules(t *testing.T) {
 		return v
 	}
 	atMostOnce := []variant.Property{variant.NoDuplicateDelivery, variant.NotEarly, variant.Linearizable}
-	rules := map[string]func(context.Context, queueclient.Bench) error{"rescheduled": Rescheduled, "moving": Moving, "withdrawn": Withdrawn, "old letters": OldLetters, "ended": Ended}
+	rules := map[string]func(context.Context, queueclient.Bench) error{"rescheduled": Rescheduled, "moving": Moving, "withdrawn": Withdrawn, "old letters": OldLetters, "ended": Ended, "earlier score": EarlierScore, "request after a withdrawal": RequestAfterWithdrawal}
 	flawed := map[string]queueimpl.Variant{
 		"rescheduled": {Name: "plain", Promises: atMostOnce, New: func(e variant.Env, _ queueimpl.Options) queueimpl.Queue { return plain{e} }},
 		"moving":      {Name: "lists", Promises: atMostOnce, New: func(e variant.Env, _ queueimpl.Options) queueimpl.Queue { return lists{e, new(int)} }},
@@ -283,6 +319,8 @@ func TestRules(t *testing.T) {
 			return forgetful{q, e, &sync.Mutex{}, map[string]time.Time{}}
 		}),
 	}
+	flawed["earlier score"] = with(func(_ variant.Env, q full) queueimpl.Queue { return roundedOff{q} })
+	flawed["request after a withdrawal"] = with(func(_ variant.Env, q full) queueimpl.Queue { return clearing{q, new(string)} })
 	flawed["ended"] = with(func(_ variant.Env, q full) queueimpl.Queue { return hasty{q} })
 	s := opentest.Open(t, server.Spec{Target: "embedded"})
 	for name, rule := range rules {
@@ -323,6 +361,10 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"slow extends", SlowExtends, "sound-claims", []string{"lent-extend-from-answer"}},
 		{"ack after a reclaim", AckAfterReclaim, "sound-claims-reclaims", []string{"reclaim-voids-receipt"}},
 		{"reclaims all", ReclaimsAll, "sound-claims-reclaims", []string{"reclaim-ends-ten"}},
+		{"request of others", RequestOfOthers, "sound-claims-journal", []string{"journal-of-present-claim"}},
+		{"large request", LargeRequest, "sound-claims-journal", []string{"journal-of-a-hundred"}},
+		{"requests alike", RequestsAlike, "sound-claims-journal", []string{"requests-fold-case"}},
+		{"ack after a late extend", LateExtendThenAck, "sound-claims", []string{"late-extend-voids-receipt"}},
 		{"request after an ack", RequestAfterAck, "sound-claims-journal", []string{"ack-forgets-request"}},
 		{"repeat of what is delayed", RepeatOfDelayed, "sound-claims", []string{"unique-among-due"}},
 		{"repeat of what has run out", RepeatOfRunOut, "sound-claims", []string{"unique-until-its-claim-ends"}},

@@ -155,7 +155,41 @@ local n, rest = string.match(redis.call('HGET', KEYS[3], id), '^(%d+)(:.*)$')
 redis.call('HSET', KEYS[3], id, n + 1 .. rest)`)
 				}}
 			})},
-		{entry.New("ack-forgets-request", "an ack deletes what the journal has of the task's request, and the request sent again takes other tasks", contract, ""), journaling(true)},
+		{entry.New("ack-forgets-request", "an ack deletes what the journal has of the task's request, and the request sent again takes other tasks", contract, ""),
+			journaling(func(s *queueScripts) {
+				s.ack = entry.Changed(s.ack, `return 1`, `local request = redis.call('HGET', KEYS[5] .. ':of', ARGV[1])
+if request then redis.call('HDEL', KEYS[5], request) end
+return 1`)
+			})},
+		{entry.New("journal-of-present-claim", "a request sent again is told the present receipts of its tasks, which may be another consumer's", contract, ""),
+			journaling(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `if text then return cjson.decode(text) end`, `if text then
+    local had = cjson.decode(text)
+    for i = 1, #had, 4 do
+      local record = redis.call('HGET', KEYS[3], had[i])
+      if record and redis.call('ZSCORE', KEYS[2], had[i]) then had[i + 2], had[i + 3] = string.match(record, '^(%d+):[^:]*:(.*)$') end
+    end
+    return had
+  end`)
+			})},
+		{entry.New("journal-of-a-hundred", "the journal keeps the first hundred tasks of a request", contract, ""),
+			journaling(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `redis.call('HSET', KEYS[5], ARGV[3], cjson.encode(tasks))`, `local kept = {}
+  for i = 1, math.min(#tasks, 400) do kept[i] = tasks[i] end
+  redis.call('HSET', KEYS[5], ARGV[3], cjson.encode(kept))`)
+			})},
+		{entry.New("requests-fold-case", "requests that differ in case are one", contract, ""),
+			journaling(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `if ARGV[3] ~= '' then`, `ARGV[3] = string.lower(ARGV[3])
+if ARGV[3] ~= '' then`)
+			})},
+		{entry.New("late-extend-voids-receipt", "an extend that comes too late forgets the receipt, so that the ack after it is lost", contract, ""),
+			lending(func(s *queueScripts) {
+				s.extend = entry.Changed(s.extend, `tonumber(till) * 1000000 <= now then return 0 end`, `tonumber(till) * 1000000 <= now then
+  redis.call('HSET', KEYS[3], ARGV[1], string.match(record, '^(.*:)[^:]*$') .. 'none')
+  return 0
+end`)
+			})},
 		{entry.New("unique-among-due", "an enqueue looks for the id among tasks that are due or claimed, and overwrites one that is not due", twice, ""),
 			lending(func(s *queueScripts) {
 				s.enqueue = entry.Changed(s.enqueue, `local there = redis.call('ZSCORE', KEYS[1], id) or`, `local there = redis.call('ZSCORE', KEYS[1], id)
@@ -228,7 +262,7 @@ redis.call('HSET', KEYS[3], id, n + 1 .. rest)`)
 func soundLate() []Queue {
 	return []Queue{
 		{entry.New("sound-letters", "as sound-claims, with dead letters", nil, ""), burying(nil)},
-		{entry.New("sound-claims-journal", "as sound-claims, with a journal of what each request took", nil, ""), journaling(false)},
+		{entry.New("sound-claims-journal", "as sound-claims, with a journal of what each request took", nil, ""), journaling(nil)},
 		{entry.New("sound-claims-ties", "as sound-claims, and tasks with the same due time come in the order of a hash of their ids", nil, ""),
 			lending(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `'WITHSCORES', 'LIMIT', 0, ARGV[1])`, `'WITHSCORES')
@@ -276,7 +310,7 @@ func (q extendsFromAnswer) Extend(ctx context.Context, name string, t queueimpl.
 
 // journaling makes a variant of a queue that lends and has a journal, which forgets requests whose task is done if
 // forgets is set.
-func journaling(forgets bool) queueimpl.Variant {
+func journaling(flaw func(*queueScripts)) queueimpl.Variant {
 	v := lending(func(s *queueScripts) {
 		s.pop = entry.Changed(`if ARGV[3] ~= '' then
   local text = redis.call('HGET', KEYS[5], ARGV[3])
@@ -289,10 +323,8 @@ end
 end
 return tasks
 `)
-		if forgets {
-			s.ack = entry.Changed(s.ack, `return 1`, `local request = redis.call('HGET', KEYS[5] .. ':of', ARGV[1])
-if request then redis.call('HDEL', KEYS[5], request) end
-return 1`)
+		if flaw != nil {
+			flaw(s)
 		}
 	})
 	n := v.New
