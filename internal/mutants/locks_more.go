@@ -74,6 +74,19 @@ func roundedMutants() []Lock {
 				}
 				return c.redis().SetNX(ctx, c.key(l.Key), l.Token, l.Until.Sub(c.env.Clock.Now())).Result()
 			}})},
+		{Entry: entry.New("slow-answer-is-refusal", "an attempt that takes longer than half of the lease is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
+			Variant: linearizable(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				began := time.Now()
+				ok, err := setNX(ctx, c, l, o)
+				return ok && time.Since(began) < o.TTL/2, err
+			}})},
+		{Entry: entry.New("release-by-own-clock", "a release after the end of the lease that the client knows is told that the lock is lost, and sends nothing", progress, ""),
+			Variant: of(steps{release: func(ctx context.Context, c *client, l lockimpl.Lock) (bool, error) {
+				if c.env.Clock.Now().After(l.Until) {
+					return false, nil
+				}
+				return releaseBy(compareDelete)(ctx, c, l)
+			}})},
 		{Entry: entry.New("line-asker-to-end", "each attempt moves its client to the end of the line, and only the head is granted the lock, so that of two waiting clients neither ever gets it", progress, ""),
 			Variant: unordered(inLine(entry.Changed(joinLine, `local head = `, `
 				redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), ARGV[1])

@@ -3,6 +3,7 @@ package lockrules
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -335,3 +336,57 @@ func (b Bench) awaited(got <-chan grant) (g grant, answered bool, err error) {
 	}
 	return grant{}, false, lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
 }
+
+// LateAnswer holds up the answers to an acquire of a free lock for most of the lease. A client that is then told ErrHeld holds
+// nothing, so another gets the lock at once.
+var LateAnswer = []Case{{"answers that come within the lease", func(b Bench) error {
+	held := b.TTL * 6 / 10
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	other.Practise(b.Name, b.TTL, b.Extends)
+	c.Plan(func(int, wire.Command) wire.Action {
+		return wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: held}
+	})
+	began := time.Now()
+	_, err = c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL, RetryEvery: lockclient.Pace})
+	c.Plan(nil)
+	if !errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	_, err = other.Try(b.Name, b.TTL)
+	if left := b.TTL - time.Since(began); errors.Is(err, lockimpl.ErrHeld) && left > 0 {
+		return lockfinding.Broken(variant.Linearizable, "the answers to a client were held up for %v, and it was told that a free lock is held, so nobody holds it; %v before the end of the lease another client was refused", held, left.Round(time.Millisecond))
+	}
+	return nil
+}}}
+
+// UnansweredExtend extends a lease, and loses the answer. The holder releases the lock when its first lease is over. Whatever it is
+// told, others get the lock then.
+var UnansweredExtend = []Case{{"a release after the end of the first lease", func(b Bench) error {
+	if !b.Extends || b.Renews {
+		return nil
+	}
+	c, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	c.Arm(1, wire.ResetAfter)
+	_, err = c.Extend(l, long)
+	sent := c.Sent()
+	c.Plan(nil)
+	if err == nil || errors.Is(err, lockimpl.ErrLost) || sent == 0 || !b.pass(time.Until(c.Until(l))+20*time.Millisecond) {
+		return nil
+	}
+	if err := c.Release(l); err != nil && !errors.Is(err, lockimpl.ErrLost) {
+		return nil // it may not have arrived
+	}
+	return b.free(fmt.Sprintf("an extend to %v had no answer, and its holder released the lock when its first lease of %v was over", long, b.TTL))
+}}}

@@ -243,11 +243,11 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 	}
 	end := next.Until(m)
 	both := act == "extend" && err == nil && owner.Until(extended).After(time.Now()) && time.Until(end) > 0
-	if err := b.held(next, m, fmt.Sprintf("after a %s that was held up before command %d", act, n)); err != nil {
+	if err := b.held(next, m, fmt.Sprintf("after the %s of a holder that was held up before command %d of it", act, n)); err != nil {
 		return err
 	}
 	next.Die() // the effect of the late call on the lease shows when the lease is not renewed
-	if err := b.prolonged(b.name, time.Until(end), fmt.Sprintf("after a %s that was held up before command %d, and the death of the next holder", act, n)); err != nil {
+	if err := b.prolonged(b.name, time.Until(end), fmt.Sprintf("after the %s of a holder that was held up before command %d of it, and the death of the next holder", act, n)); err != nil {
 		return err
 	}
 	if both {
@@ -259,9 +259,9 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 // diesBetween has clients die before or after a command is executed.
 func diesBetween(b *bench) error {
 	var cases []part
-	acts := []string{"acquire", "release", "a refused acquire"}
+	acts := []string{"an acquire", "a release", "a refused acquire"}
 	if b.run.able.extends {
-		acts = append(acts, "extend")
+		acts = append(acts, "an extend")
 	}
 	for _, act := range acts {
 		for n := 1; n <= b.steps(); n++ {
@@ -279,7 +279,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	var holder *client
 	var err error
 	switch act {
-	case "release", "extend":
+	case "a release", "an extend":
 		if l, err = doomed.Take(b.name, b.ttl, 0); err != nil {
 			return broken(variant.Progress, "a free lock was not granted: %v", err)
 		}
@@ -303,9 +303,9 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 	})
 	go func() {
 		switch act {
-		case "release":
+		case "a release":
 			_ = doomed.Release(l)
-		case "extend":
+		case "an extend":
 			_, _ = doomed.Extend(l, 2*b.ttl)
 		default:
 			_, _ = doomed.Acquire(doomed.Ctx, b.name, lockimpl.Options{TTL: b.ttl, Wait: briefLease, RetryEvery: pace})
@@ -322,7 +322,7 @@ func (b *bench) diesIn(act string, n int, verb wire.Verb) error {
 			return err
 		}
 	}
-	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of its %s", n, act))
+	return b.free(b.name, 2*b.ttl, fmt.Sprintf("after the death of a client at command %d of %s", n, act))
 }
 
 // lostAnswers loses requests and answers of live clients: they try again, or clean up.

@@ -234,7 +234,7 @@ func extendKeepsOut(b *bench) error {
 			}
 			l.Until = holder.Until(l)
 			holder.Die()
-			_, _, err = b.next(holder, l, by, b.ttl, fmt.Sprintf("with a lease of %v extended by %v", ttl, by))
+			_, _, err = b.next(holder, l, by, b.ttl, fmt.Sprintf("with a lease of %v extended to %v", ttl, by))
 			return err
 		}
 	}

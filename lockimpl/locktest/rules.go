@@ -73,6 +73,7 @@ var rules = []rule{
 	{variant.Progress, nil, "a released lock can be taken", nil, releasedCanBeTaken},
 	{variant.Progress, nil, "a lock is released inside a later lease than its first", nil, calling(lockrules.Longer)},
 	{variant.Progress, lost, "a minority of the masters is dead", several, calling(lockrules.DeadMasters)},
+	{variant.Progress, lost, "a release after an extend without an answer", reached, calling(lockrules.UnansweredExtend)},
 	{variant.Progress, nil, "a waiter gets the lock when it is released", nil, waiterGetsIt},
 	{variant.Progress, nil, "a waiter looks again as often as it was told", canWait, looksAgain},
 	{variant.Progress, nil, "a waiter looks again as often as it was told, though it was refused often", canWait, calling(lockrules.RefusedOften)},
@@ -109,6 +110,7 @@ var rules = []rule{
 	{variant.Fencing, nil, "tokens of later hours, days and months", nil, tokensLater},
 	{variant.Linearizable, nil, "a lock that was released is free at once", nil, calling(lockrules.FreeAtOnce)},
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
+	{variant.Linearizable, noAnswer, "a refusal before a late answer", reached, calling(lockrules.LateAnswer)},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 

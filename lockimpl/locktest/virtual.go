@@ -196,14 +196,14 @@ func (w *virtualBench) leaseOf(ttl time.Duration, extensions ...leases.Extension
 		m, then, err := w.extendBy(holder, l, x.By)
 		switch {
 		case errors.Is(err, lockimpl.ErrLost) && until.After(w.clock.Now()):
-			return broken(w.falseLoss(), "%s, extended by %v after %v: the holder was told that its lock is lost %v before the end of its lease",
+			return broken(w.falseLoss(), "%s, extended to %v after %v: the holder was told that its lock is lost %v before the end of its lease",
 				what, x.By, x.After, until.Sub(w.clock.Now()).Round(time.Millisecond))
 		case err != nil:
 			return fmt.Errorf("%w: an extension was answered %w", errUnfit, err)
 		}
 		l, until, length = m, then, max(x.By, then.Sub(w.clock.Now())) // a library may extend by a length of its own
 		if i == len(extensions)-1 {
-			what = fmt.Sprintf("%s, extended %s, last by %v", what, phrase.Count(len(extensions), "time"), x.By)
+			what = fmt.Sprintf("%s, extended %s, last to %v", what, phrase.Count(len(extensions), "time"), x.By)
 		}
 	}
 	from := w.clock.Now()

@@ -362,11 +362,11 @@ var departures = []departure{
 	{name: "the late ack of its dead letter", on: both(lends, can[queueimpl.DeadLetters]), out: queuerules.LetterAcked(queuerules.ByPop)},
 	{name: "the late ack of its dead letter, which a reclaim had put aside,", on: both(lends, both(can[queueimpl.DeadLetters], can[queueimpl.Reclaimer])), out: queuerules.LetterAcked(queuerules.ByReclaim)},
 	{name: "the late ack of its last attempt", on: both(lends, can[queueimpl.DeadLetters]), out: queuerules.LetterAcked(queuerules.NotYet)},
-	{name: "it was claimed, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
+	{name: "it was claimed, to overwrite it", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: func(ctx context.Context, b bench) (string, []queueimpl.Task, error) {
 		taken, err := b.Client(long).ExpectTake(ctx, theInterface, 1, "a")
 		return "a", taken, err
 	}},
-	{name: "its claim had run out and it waited again, to overwrite it,", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: outAgain},
+	{name: "its claim had run out and it waited again, to overwrite it", on: both(lends, overwrites), anew: []func(*queueimpl.Options){overwriting}, out: outAgain},
 }
 
 // asNewAfterwards: an id that has left the queue, by whatever operation, counts as a new id, and an entry that overwrites

@@ -109,6 +109,37 @@ func (h *Held) RefundedBeside() error {
 	return suitetest.Broken(of, "%s, and others could buy %d, want %d", what, more, want)
 }
 
+// ManyChangesBeside has others buy 256 pieces while a buyer is held up. A sale that compares versions must not take the 256th
+// version after the buyer's for the same.
+func (h *Held) ManyChangesBeside() error {
+	sold := 0
+	if blocked := h.Beside(func() {
+		for n := range 256 {
+			if h.Buy(int64(1000+n), 1) == nil {
+				sold++
+			}
+		}
+	}); blocked != nil {
+		return blocked
+	}
+	answer := h.Answer()
+	had := sold
+	if answer == nil {
+		had += h.Pieces
+	}
+	more, err := h.SellsOut(5000)
+	if err != nil || had+more == h.Stock {
+		return err
+	}
+	of := variant.NoUndersell
+	if had+more > h.Stock {
+		of = variant.NoOversell
+	} else if answer != nil && !errors.Is(answer, stockimpl.ErrSoldOut) && !errors.Is(answer, stockimpl.ErrStale) {
+		return nil // it may have bought
+	}
+	return suitetest.Broken(of, "a buyer of %d was held up before command %d of its purchase while others bought %d of %d pieces; then it was answered %s, and others could buy %d more", h.Pieces, h.Command, sold, h.Stock, stockmodel.Said(answer), more)
+}
+
 // AllCameBack sells single pieces and then refunds them, for up to 1.5 s each, and then places one order for all pieces
 // that are left. A sale that returns refunded pieces in batches must not refuse that order because some batches are
 // still due.

@@ -73,6 +73,7 @@ import (
 	"oversell/server/opentest"
 	"oversell/stockimpl"
 	"oversell/stockimpl/stockmodel"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -298,7 +299,8 @@ var rules = []rule{
 	{"two clients after the death of a buyer", "", dead, true, canWalk, twoReapers},
 	{"reservations end", variant.NoUndersell, dead, true, onRedis, reservationsEnd},
 	{"a buyer held up beyond its reservation", variant.NoOversell, held, true, onRedis, heldBeyond},
-	{"an order that is refunded while its buyer is held up", variant.OncePerOrder, held, true, onRedis, refundedBeside},
+	{"an order that is refunded while its buyer is held up", variant.OncePerOrder, held, true, onRedis, heldBeside(3, (*stockrules.Held).RefundedBeside)},
+	{"a buyer held up while others change the stock 256 times", "", held, true, onRedis, heldBeside(280, (*stockrules.Held).ManyChangesBeside)},
 	{"one order for all that was refunded", variant.NoUndersell, nil, false, onRedis, allCameBack},
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
 	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},

@@ -211,15 +211,17 @@ func (b bench) heldFor(ctx context.Context, pass func() error) error {
 	}, pass)
 }
 
-// refundedBeside holds buyers up at each of their commands while another client refunds their order.
-func refundedBeside(ctx context.Context, b bench) error {
-	return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
-		h, err := b.heldAt(ctx, n, 3, 1)
-		if h == nil || err != nil || b.noRefunds != nil {
-			return err
-		}
-		return h.RefundedBeside()
-	})
+// heldBeside holds buyers up at each of their commands, with so many pieces on sale.
+func heldBeside(stock int, check func(*stockrules.Held) error) func(context.Context, bench) error {
+	return func(ctx context.Context, b bench) error {
+		return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
+			h, err := b.heldAt(ctx, n, stock, 1)
+			if h == nil || err != nil {
+				return err
+			}
+			return check(h)
+		})
+	}
 }
 
 // heldAt holds up order 1 before its n-th command. It returns nil if a purchase sends fewer.

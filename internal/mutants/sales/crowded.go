@@ -1,6 +1,7 @@
 package sales
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -97,6 +98,8 @@ if tonumber(left) <`)
 					return s.script(ctx, buyLua, o, l)
 				}
 			})},
+		{entry.New("version-of-8-bits", "a purchase reads the stock and writes it if the version is the same, which is counted in 8 bits", entry.Breaks(variant.NoOversell, variant.NoUndersell), ""),
+			selling(func(s *saleSteps) { s.buyBy = byVersion })},
 		{entry.New("breaker-says-sold-out", "after three failed purchases a client answers its orders as sold out for half a second, without asking the server", under, ""),
 			selling(func(s *saleSteps) {
 				type breaker struct {
@@ -197,5 +200,46 @@ func soundCrowded() []Sale {
 					return s.script(ctx, buyLua, o, l)
 				}
 			})},
+	}
+}
+
+// versionedWrite writes the stock and the order if the version is as it was read.
+var versionedWrite = redis.NewScript(`
+	if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return 2 end
+	if (redis.call('GET', KEYS[4]) or '0') ~= ARGV[4] then return 0 end
+	redis.call('SET', KEYS[4], (ARGV[4] + 1) % 256)
+	redis.call('SET', KEYS[1], ARGV[3])
+	redis.call('INCRBY', KEYS[3], ARGV[2])
+	redis.call('HSET', KEYS[2], ARGV[1], 'sold:' .. ARGV[2])
+	return 1`)
+
+// byVersion buys by a version of 8 bits.
+func byVersion(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+	keys := s.of(s.product)
+	for {
+		read, err := s.redis().MGet(ctx, keys[0], keys[3]).Result()
+		if err != nil {
+			return stockimpl.Unsaid, err
+		}
+		text, _ := read[0].(string)
+		left, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return stockimpl.Unsaid, stockimpl.ErrSoldOut // it was never opened
+		}
+		version, _ := read[1].(string)
+		if left < int64(o.Quantity) {
+			if there, err := s.redis().HExists(ctx, keys[1], strconv.FormatInt(o.ID, 10)).Result(); there || err != nil {
+				return stockimpl.Unsaid, cmp.Or(err, stockimpl.ErrRepeated)
+			}
+			return left, stockimpl.ErrSoldOut
+		}
+		switch wrote, err := versionedWrite.Run(ctx, s.redis(), keys, o.ID, o.Quantity, left-int64(o.Quantity), cmp.Or(version, "0")).Int(); {
+		case err != nil:
+			return stockimpl.Unsaid, err
+		case wrote == 2:
+			return stockimpl.Unsaid, stockimpl.ErrRepeated
+		case wrote == 1:
+			return left - int64(o.Quantity), nil
+		}
 	}
 }
