@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,22 @@ func roundedMutants() []Lock {
 					return false, err
 				}
 				return c.redis().SetNX(ctx, c.key(l.Key), l.Token, l.Until.Sub(c.env.Clock.Now())).Result()
+			}})},
+		{Entry: entry.New("retry-begins-lease-anew", "the attempts of an acquire have one token, and one that finds that an earlier one took the lock promises the whole lease from then on", entry.Breaks(variant.MutualExclusion), ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				open := "open:" + l.Key
+				l.Token = cmp.Or(c.tokens[open], l.Token)
+				ok, err := setNX(ctx, c, l, o)
+				switch {
+				case err != nil && ctx.Err() == nil && o.Wait > 0:
+					c.tokens[open] = l.Token
+					return false, nil
+				case !ok && err == nil && c.tokens[open] != "":
+					value, look := get(ctx, c, l.Key)
+					ok, err = value == l.Token, look
+				}
+				c.tokens[open] = ""
+				return ok, err
 			}})},
 		{Entry: entry.New("slow-answer-is-refusal", "an attempt that takes longer than half of the lease is told as refused, though it may have taken the lock", entry.Breaks(variant.Linearizable), ""),
 			Variant: linearizable(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {

@@ -390,3 +390,29 @@ var UnansweredExtend = []Case{{"a release after the end of the first lease", fun
 	}
 	return b.free(fmt.Sprintf("an extend to %v had no answer, and its holder released the lock when its first lease of %v was over", long, b.TTL))
 }}}
+
+// RetriedAcquire loses the answer to a command of an acquire, which tries again most of a lease later. A client that is then granted
+// the lock by its first attempt has it for the rest of that lease only.
+var RetriedAcquire = func() (cases []Case) {
+	for n := 1; n <= 3; n++ {
+		cases = append(cases, Case{fmt.Sprintf("command %d without an answer", n), func(b Bench) error {
+			if b.Renews {
+				return nil
+			}
+			c, err := b.Client(func(*variant.Env) {})
+			if err != nil {
+				return err
+			}
+			c.Practise(b.Name, b.TTL, b.Extends)
+			c.Arm(n, wire.ResetAfter)
+			l, err := c.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL, Wait: 3 * b.TTL, RetryEvery: b.TTL * 6 / 10})
+			sent := c.Sent()
+			c.Plan(nil)
+			if err != nil || sent < n {
+				return nil
+			}
+			return b.kept(&failing{Client: c}, l, fmt.Sprintf("an acquire of which command %d had no answer was granted a free lock at a later attempt", n), 2*b.TTL)
+		}})
+	}
+	return cases
+}()

@@ -47,6 +47,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire", reached, stalledAcquire},
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
+	{variant.MutualExclusion, lost, "an acquire that tries again after an answer was lost", canWait, calling(lockrules.RetriedAcquire)},
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},

@@ -273,6 +273,8 @@ func TestRules(t *testing.T) {
 		{passes, "lost-answer-counts-later", variant.MutualExclusion},
 		{refuse, "error-is-refusal", variant.Linearizable},
 		{refuse, "failed-attempt-repeated", variant.Linearizable},
+		{"an acquire that tries again after an answer was lost", "retry-begins-lease-anew", variant.MutualExclusion},
+		{"an acquire that tries again after an answer was lost", "sound-attempt-repeated", none},
 		{"a refusal before a late answer", "slow-answer-is-refusal", variant.Linearizable},
 		{"a refusal before a late answer", "sound-attempt-repeated", none},
 		{"a release after an extend without an answer", "release-by-own-clock", variant.Progress},

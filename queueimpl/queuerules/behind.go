@@ -71,7 +71,7 @@ func BehindExtended(ctx context.Context, b queueclient.Bench) error {
 	long := func(o *queueimpl.Options) { o.Visibility = lasting }
 	c, other := b.Client(long), b.Client(long)
 	x := c.Queue.(queueimpl.Extender)
-	ids := queueclient.Numbered(b.Fits(ctx, 250, 12, lasting/6))
+	ids := queueclient.Numbered(b.Fits(ctx, 250, 150, lasting/6))
 	if _, err := c.Enter(ctx, queueclient.TheInterface, ids...); err != nil {
 		return err
 	}
