@@ -337,10 +337,15 @@ func (b Bench) awaited(got <-chan grant) (g grant, answered bool, err error) {
 	return grant{}, false, lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
 }
 
-// LateAnswer holds up the answers to an acquire of a free lock for most of the lease. A client that is then told ErrHeld holds
+// AnsweredInLease holds up the answers to an acquire of a free lock for most of the lease. A client that is then told ErrHeld holds
 // nothing, so another gets the lock at once.
-var LateAnswer = []Case{{"answers that come within the lease", func(b Bench) error {
-	held := b.TTL * 6 / 10
+var AnsweredInLease = []Case{
+	{"after six tenths of the lease", func(b Bench) error { return b.answeredLate(b.TTL * 6 / 10) }},
+	{"after seven tenths of the lease", func(b Bench) error { return b.answeredLate(b.TTL * 7 / 10) }},
+	{"after eight tenths of the lease", func(b Bench) error { return b.answeredLate(b.TTL * 8 / 10) }},
+}
+
+func (b Bench) answeredLate(held time.Duration) error {
 	c, other, err := b.two()
 	if err != nil {
 		return err
@@ -361,7 +366,7 @@ var LateAnswer = []Case{{"answers that come within the lease", func(b Bench) err
 		return lockfinding.Broken(variant.Linearizable, "the answers to a client were held up for %v, and it was told that a free lock is held, so nobody holds it; %v before the end of the lease another client was refused", held, left.Round(time.Millisecond))
 	}
 	return nil
-}}}
+}
 
 // UnansweredExtend extends a lease, and loses the answer. The holder releases the lock when its first lease is over. Only the server
 // knows whether it still has the lock: if the release is answered with ErrLost without asking, others must get the lock.

@@ -111,7 +111,7 @@ var rules = []rule{
 	{variant.Fencing, nil, "tokens of later hours, days and months", nil, tokensLater},
 	{variant.Linearizable, nil, "a lock that was released is free at once", nil, calling(lockrules.FreeAtOnce)},
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
-	{variant.Linearizable, noAnswer, "a refusal before a late answer", reached, calling(lockrules.LateAnswer)},
+	{variant.Linearizable, noAnswer, "a refusal before a late answer", reached, calling(lockrules.AnsweredInLease)},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
 }
 
