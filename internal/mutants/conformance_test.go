@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -588,11 +589,15 @@ func document(results []result) string {
 	explore := func(p pair) bool { return p.explore.caught() }
 	accused := func(p pair) bool { return p.run.accused > 0 || p.explore.accused > 0 }
 	unjudged := func(p pair) bool { return p.run.unjudged > 0 }
-	runs, searches := 0, 0
+	fewest, runs, searches := math.MaxInt, 0, 0
 	for _, p := range sound {
-		runs, searches = max(runs, p.run.times), max(searches, p.explore.times)
+		fewest, runs, searches = min(fewest, p.run.times), max(runs, p.run.times), max(searches, p.explore.times)
 	}
-	fmt.Fprintf(&b, "# The conformance suites catch %s of the flawed implementations within %.0f s and accuse %s of the sound ones in %d runs each\n\n", share(flawed, pair.caught), shownWithin.Seconds(), share(sound, accused), runs)
+	each := fmt.Sprint(runs)
+	if fewest < runs {
+		each = fmt.Sprintf("%d to %d", fewest, runs)
+	}
+	fmt.Fprintf(&b, "# The conformance suites catch %s of the flawed implementations within %.0f s and accuse %s of the sound ones in %s runs each\n\n", share(flawed, pair.caught), shownWithin.Seconds(), share(sound, accused), each)
 	fmt.Fprintf(&b, "The package `internal/mutants` holds implementations with small flaws, of many mechanisms, and sound ones. This document is made from it by\n`OVERSELL_CONFORMANCE=1 OVERSELL_CONFORMANCE_TIMES=%d OVERSELL_CONFORMANCE_SEARCHES=%d go test -timeout 2h -run TestConformance ./internal/mutants`.\nEach suite ran at its defaults, in a process of its own; several ran at once, so the times are upper bounds.\n`Explore` is deterministic, so each sound implementation was searched only %s.\nThe catalogue is a sample: it says nothing about a flaw of another kind.\n\n", runs, searches, often(searches))
 	if os.Getenv("OVERSELL_CONFORMANCE_RESULTS") != "" {
 		fmt.Fprint(&b, "It was measured in parts (`OVERSELL_CONFORMANCE_RESULTS`), which may be of different commits, and in which the machine may have been more or less busy.\n\n")
