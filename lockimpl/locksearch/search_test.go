@@ -144,7 +144,12 @@ func TestGoroutinesNeedBubbles(t *testing.T) {
 func TestSaleThatOversellsIsFound(t *testing.T) {
 	lock, _ := lockimpl.Find("lua-release")
 	sale, _ := stockimpl.Find("plain")
-	_, err := search(t.Context(), seckill(lock, sale, reports.Bounds{Tries: 1}))
+	text, err := search(t.Context(), seckill(lock, sale, reports.Bounds{Tries: 1}))
+	if want := "A flaw is declared, so other schedules that break no-oversell were not sought"; err != nil || !strings.Contains(text, want) {
+		t.Errorf("it says %v, and\n%s\nwant %q", err, text, want)
+	}
+	sale.Flaws = nil
+	_, err = search(t.Context(), seckill(lock, sale, reports.Bounds{Tries: 1}))
 	wants(t, err, errBroken, "no-oversell")
 }
 

@@ -261,7 +261,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// roundedOff withdraws a task whose score is the same in milliseconds.
+// roundedOff withdraws a task whose score is the same in steps of 50 ms.
 type roundedOff struct{ full }
 
 func (q roundedOff) Dequeue(ctx context.Context, name, id string, score float64) error {
@@ -270,7 +270,7 @@ func (q roundedOff) Dequeue(ctx context.Context, name, id string, score float64)
 		return err
 	}
 	for _, t := range s.Waiting {
-		if t.ID == id && math.Floor(t.Score*1000) == math.Floor(score*1000) {
+		if t.ID == id && math.Floor(t.Score*20) == math.Floor(score*20) {
 			score = t.Score
 		}
 	}

@@ -204,6 +204,15 @@ func staysValid() hooks {
 
 // inCatalogue lists the rules for which package internal/mutants has flawed queues, or the package that holds the rule.
 var inCatalogue = []string{
+	"a request sent again when another has its task",
+	"a request sent again after a withdrawal",
+	"a large request sent again",
+	"requests are texts like any other",
+	"an ack after an extend that came too late",
+	"a withdrawal with an earlier score",
+	"of many claims all but one are extended",
+	"a task that is due, behind others that are due later",
+	"tasks return and become due in queues with unusual names",
 	"ids and names with one checksum",
 	"each task of a batch has a claim of its own",
 	"unusual ids with a delay",
