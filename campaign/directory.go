@@ -199,8 +199,8 @@ func judged(open func(string) (*history.History, error), path string) (reports.R
 		return reports.Run{}, err
 	}
 	defer h.Close()
-	run := judging.Judge(h).Run // before Err
-	return run, h.Err()
+	run := judging.Judge(h).Run
+	return run, h.Err() // of reading the operations for the judgement
 }
 
 // unlessStopped judges a file, unless ctx ends first. The judging then continues in the background and its result

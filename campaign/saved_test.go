@@ -59,8 +59,8 @@ func TestHistoriesBelow(t *testing.T) {
 	}
 }
 
-// TestCheckOfALongHistory checks that a long history is judged while it is checked, and that one that cannot be, such as one with
-// a refund of an order long ago, is judged all the same.
+// TestCheckOfALongHistory checks that a long history is judged in one pass over its file, and that a history which needs a second
+// pass, here because an order of long ago is refunded, gets its verdict, too.
 func TestCheckOfALongHistory(t *testing.T) {
 	t.Parallel()
 	const n = 1_000_100

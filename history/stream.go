@@ -25,8 +25,8 @@ type stream struct {
 	err    error // of reading it again
 
 	h     *History
-	marks []marks.Mark // of a file that has not been checked yet; see OpenUnchecked
-	is    string       // the digest that it should have; empty: any
+	marks []marks.Mark // until the file has been checked; see OpenUnchecked
+	is    string       // the digest that the file must have; empty: any
 }
 
 // block is several consecutive frames.
@@ -303,8 +303,9 @@ func (s *stream) read(n int, yield func([]Op, time.Duration) bool) error {
 	return nil
 }
 
-// ripen passes on operations in completion order, n at a time, and returns the rest. The operations that follow have returned
-// at ripe or later, and were called at called or later; Forever: none follows.
+// ripen passes the operations that returned before ripe to yield, in completion order and n at a time, and returns the others.
+// ripe and called are the earliest return and the earliest call of the operations that have not been read yet; both are Forever if
+// there are none.
 func ripen(ops []Op, ripe, called time.Duration, n int, yield func([]Op, time.Duration) bool) (rest []Op, more bool) {
 	SortByCompletion(ops)
 	know := len(ops)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"oversell/history/marks"
@@ -12,14 +13,14 @@ import (
 	"oversell/internal/prefetch"
 )
 
-// ErrUnchecked says that a history opened by [OpenUnchecked] is not as its trailer says, or that checking it takes more than
-// one look. What was concluded from its operations is void. [Open] tells what is wrong, or reads it.
-var ErrUnchecked = errors.New("read history: it cannot be checked while it is read")
+// ErrUnchecked is the error of a history that [OpenUnchecked] opened and whose file contradicts its trailer, or cannot be checked
+// in one pass. Discard what was concluded from its operations. [Open] then reads the file, or says what is wrong with it.
+var ErrUnchecked = errors.New("read history: its file cannot be checked in one pass")
 
-// OpenUnchecked is [Open] for those who read all operations of a long history once, and begin anew if that fails. It reads the
-// header and the trailer only, and the file is checked while its operations are read for the first time: then
-// [History.Err] is ErrUnchecked if it was not as it should be. SHA256 is empty until then; see [History.Is]. A file
-// that needs more than that, such as one that is cut off, is opened by Open.
+// OpenUnchecked is [Open] in one pass instead of two. It reads only the header and the trailer. The file is checked while its
+// operations are read for the first time; after that, [History.Err] is nil if everything was as it should be, and ErrUnchecked
+// if the caller must start again with Open. Until then SHA256 is empty; see [History.Is]. OpenUnchecked calls Open for
+// files without marks, such as those that are cut off, and for those whose groups of operations would take too much memory.
 func OpenUnchecked(path string) (*History, error) { return openUnchecked(path, inMemory) }
 
 // openUnchecked is OpenUnchecked with another bound.
@@ -42,8 +43,8 @@ func openUnchecked(path string, most int) (*History, error) {
 	return h, nil
 }
 
-// Is reports whether the history was read from bytes with this digest. If they have not been read yet, it reports true, and they
-// are compared when they are.
+// Is reports whether sha256 is the digest of the history's file, in hexadecimal. Before a history of [OpenUnchecked] has been read,
+// Is returns true, and [History.Err] is ErrUnchecked after reading if the digest differs.
 func (h *History) Is(sha256 string) bool {
 	if s := h.stream; s != nil && s.marks != nil {
 		s.is = sha256
@@ -52,7 +53,10 @@ func (h *History) Is(sha256 string) bool {
 	return h.SHA256 == sha256
 }
 
-// marked reads the header and the trailer, and reports whether the trailer has marks of all operations.
+// mostOfMark is the most operations that a group may have if the file is to be read in one pass: 20 MB are kept in memory.
+const mostOfMark = 1 << 17
+
+// marked reads the header and the trailer, and reports whether the trailer has marks with which the file can be read in one pass.
 func (s *stream) marked(size int64) bool {
 	in := frameReader{in: bufio.NewReaderSize(s.file, 1<<16)}
 	took := newFrames(s.h)
@@ -66,7 +70,7 @@ func (s *stream) marked(size int64) bool {
 		return false
 	}
 	s.ops, s.marks, s.h.Trailer = *t.Operations, marks.Of(t.Marks, *t.Operations), &t.Trailer
-	return s.marks != nil
+	return s.marks != nil && !slices.ContainsFunc(s.marks, func(m marks.Mark) bool { return m.Ops > mostOfMark })
 }
 
 // begin reads the magic and the header.
@@ -84,7 +88,7 @@ func (r *frames) begin(in *frameReader) bool {
 	return err == nil
 }
 
-// lastFrame finds the frame that ends with a file: it looks for one from there backwards.
+// lastFrame finds the last frame of a file. It searches backwards, because a frame has its length at its beginning.
 func lastFrame(file io.ReaderAt, size int64) (f frame, found bool) {
 	for window := min(size, 1<<16); ; window = min(size, 4*window) {
 		data := make([]byte, window)
@@ -105,7 +109,7 @@ func lastFrame(file io.ReaderAt, size int64) (f frame, found bool) {
 	}
 }
 
-// readFirst is read for a file that has not been checked.
+// readFirst does what read does, and checks the file meanwhile.
 func (s *stream) readFirst(n int, yield func([]Op, time.Duration) bool) error {
 	in := frameReader{in: bufio.NewReaderSize(io.NewSectionReader(s.file, 0, 1<<62), 1<<20)}
 	took := newFrames(new(History))
@@ -115,7 +119,7 @@ func (s *stream) readFirst(n int, yield func([]Op, time.Duration) bool) error {
 		return ErrUnchecked
 	}
 	var blocks []block
-	var held []Op // taken, and not passed on
+	var held []Op // read, and not passed on yet
 	left, taken, whole := s.marks, 0, false
 	for ops, at := range prefetch.Batches(func(yield func([]Op, int64) ([]Op, bool)) { whole = took.whole(&in, yield) }) {
 		if len(left) == 0 {

@@ -14,7 +14,7 @@ import (
 	"oversell/history/marks"
 )
 
-// sameUnchecked checks that OpenUnchecked reads what is in h, both when it checks the file and after that.
+// sameUnchecked checks that a history of OpenUnchecked has the operations of h, in the first pass over the file and in a second.
 func sameUnchecked(t *testing.T, path string, h *History, n int) {
 	t.Helper()
 	s, err := openUnchecked(path, 10)
@@ -48,7 +48,7 @@ func sameUnchecked(t *testing.T, path string, h *History, n int) {
 	}
 }
 
-// TestManyMarks checks a history with more marks than a trailer has.
+// TestManyMarks checks that a history is read in one pass if it is so long that its marks were joined.
 func TestManyMarks(t *testing.T) {
 	for most := range 7 {
 		path := filepath.Join(t.TempDir(), "history.bin")
@@ -77,8 +77,35 @@ func TestManyMarks(t *testing.T) {
 	}
 }
 
-// TestUncheckedIsChecked checks that a file is refused that is not as its trailer says, at the latest when all of it was read,
-// and that Open reads such a file or says what is wrong with it.
+// TestLargeGroups checks that a file is not read in one pass if that would keep too many operations in memory.
+func TestLargeGroups(t *testing.T) {
+	for _, tt := range []struct {
+		ops     int
+		onePass bool
+	}{{mostOfMark, true}, {mostOfMark + 1, false}} {
+		path := filepath.Join(t.TempDir(), "history.bin")
+		w, err := Create(path, testHeader())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.marker = marks.Marker{Least: tt.ops, Most: 1}
+		w.Append(loadOps(tt.ops, 5, 1)) //nolint:errcheck // Finish returns it
+		if err := w.Finish(testTrailer()); err != nil {
+			t.Fatal(err)
+		}
+		h, err := openUnchecked(path, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if onePass := h.stream.marks != nil; onePass != tt.onePass {
+			t.Errorf("a group of %d operations: it is read in one pass: %t; want %t", tt.ops, onePass, tt.onePass)
+		}
+		h.Close()
+	}
+}
+
+// TestUncheckedIsChecked checks that a file which contradicts its trailer is noticed when it is opened, or else by the time that all
+// of it has been read, and that Open then agrees with Read about it.
 func TestUncheckedIsChecked(t *testing.T) {
 	marked := func(change func(numbers []int64) []int64) func(*Writer) { // the trailer is otherwise right
 		return func(w *Writer) {
@@ -93,7 +120,7 @@ func TestUncheckedIsChecked(t *testing.T) {
 		alter  func(*Writer)
 		change func([]byte) []byte
 		is     string
-		opens  bool // it is not checked when it is opened
+		opens  bool // it is opened without being checked
 	}{
 		"nothing":         {opens: true},
 		"another digest":  {is: "00", opens: true},

@@ -111,7 +111,7 @@ func (w *Writer) appendOps(ops []Op) {
 	w.marker.Add(markOf(ops))
 }
 
-// mostMarks is the most that a trailer has.
+// mostMarks is the most marks that a trailer has.
 const mostMarks = 4096
 
 func markOf(ops []Op) marks.Mark {

@@ -67,17 +67,23 @@ func TestTopologiesAtAddresses(t *testing.T) {
 	}
 }
 
-// TestAServerThatWasGivenUpIsFound checks that a server is found that answers again, and that a sentinel has given up.
-func TestAServerThatWasGivenUpIsFound(t *testing.T) {
-	t.Parallel()
-	const replica = 2
-	own := mustOpen(t, Spec{Target: "process", Topology: "sentinel"})
+// frozen freezes a replica, and waits until the sentinel with the number 4 calls it down.
+func frozen(t *testing.T, own *Target, replica int) {
+	t.Helper()
 	noError(t, own.Freeze(replica))
-	servertest.Await(t, "the sentinel to give up the replica", func() bool {
+	servertest.Await(t, "the sentinel to call the replica down", func() bool {
 		cmd := redis.NewMapStringStringSliceCmd(t.Context(), "sentinel", "replicas", topology.MasterName)
 		noError(t, own.Admin(4).Process(t.Context(), cmd))
 		return slices.ContainsFunc(cmd.Val(), func(e map[string]string) bool { return strings.Contains(e["flags"], "s_down") })
 	})
+}
+
+// TestAServerThatWasGivenUpIsFound checks that a server is found if it answers again, though a sentinel still says that it does not.
+func TestAServerThatWasGivenUpIsFound(t *testing.T) {
+	t.Parallel()
+	const replica = 2
+	own := mustOpen(t, Spec{Target: "process", Topology: "sentinel"})
+	frozen(t, own, replica)
 	noError(t, own.Thaw(replica))
 	sameServers(t, mustOpen(t, Spec{Target: addressesOf(own, 4), Topology: "sentinel"}), own)
 }
@@ -247,5 +253,22 @@ func TestAbilities(t *testing.T) {
 	noError(t, embedded.AwaitHealthy(soon(t)))
 	if p, err := embedded.Primary(t.Context(), 1); p != 1 || err != nil {
 		t.Errorf("the emulation's primary is %d, %v", p, err)
+	}
+}
+
+// TestReinstatesBesideAServerThatIsDown checks that a server becomes the primary again although another one is down, which
+// sentinels would prefer if it answered.
+func TestReinstatesBesideAServerThatIsDown(t *testing.T) {
+	t.Parallel()
+	const down = 2
+	own := mustOpen(t, Spec{Target: "process", Topology: "sentinel"})
+	frozen(t, own, down)
+	tg := mustOpen(t, Spec{Target: addressesOf(own, 4), Topology: "sentinel"})
+	noError(t, tg.Depose(t.Context(), 1))
+	_, err := tg.Promote(soon(t), 1)
+	noError(t, err)
+	noError(t, tg.Reinstate(soon(t)))
+	if p, err := tg.Primary(t.Context(), 1); p != 1 || err != nil {
+		t.Errorf("the primary is %d, %v; want 1", p, err)
 	}
 }

@@ -1,5 +1,7 @@
-// Package marks tells a reader of a history file, who needs the operations in completion order, how long operations that it has
-// read must wait for those that follow.
+// Package marks lets a program read a history file in completion order in one pass.
+//
+// A file has its operations in the order in which they were recorded. A reader may pass an operation on only if no operation
+// further on in the file returned earlier. Marks, which are in the trailer, tell it the earliest return of all that follows.
 package marks
 
 import (
@@ -7,23 +9,23 @@ import (
 	"time"
 )
 
-// A Mark is about consecutive operations of a file.
+// A Mark describes a group of consecutive operations of a file.
 type Mark struct {
-	Ops int // how many
+	Ops int // number of operations
 	// Called and Returned are the earliest call and return of these operations and, in a file, of all that follow.
 	Called, Returned time.Duration
 }
 
-// Marker makes the marks of a file that is being written. It makes up to Most; in a longer file, marks are about more
-// operations.
+// Marker makes the marks of a file while it is written. It keeps at most Most marks, so that its memory is bounded: when there
+// would be more, it joins neighbours, and from then on groups have twice as many operations.
 type Marker struct {
-	Least int // operations of a mark, except the last one
-	Most  int // marks
+	Least int // operations in a group, except the last group
+	Most  int // groups
 
 	marks []Mark
 }
 
-// Add adds some operations, with their earliest call and return.
+// Add adds the next operations of the file, with the earliest call and return among them.
 func (m *Marker) Add(next Mark) {
 	n := len(m.marks)
 	switch {
@@ -37,12 +39,12 @@ func (m *Marker) Add(next Mark) {
 	}
 }
 
-// and returns the mark of the operations of both.
+// and returns the mark of both groups together.
 func (m Mark) and(o Mark) Mark {
 	return Mark{m.Ops + o.Ops, min(m.Called, o.Called), min(m.Returned, o.Returned)}
 }
 
-// halve joins every two marks.
+// halve joins each two neighbouring marks.
 func (m *Marker) halve() {
 	for i, one := range m.marks {
 		if i%2 == 1 {
@@ -53,7 +55,8 @@ func (m *Marker) halve() {
 	m.marks, m.Least = m.marks[:(len(m.marks)+1)/2], 2*m.Least
 }
 
-// Numbers returns the marks as in a trailer: three numbers for each.
+// Numbers returns the marks as the trailer has them: Ops, Called and Returned of each, where Called and Returned include all
+// operations that follow.
 func (m *Marker) Numbers() []int64 {
 	all := make([]int64, 0, 3*len(m.marks))
 	var from Mark
@@ -68,7 +71,7 @@ func (m *Marker) Numbers() []int64 {
 	return all
 }
 
-// Of is the inverse of Numbers. It returns nil for numbers that cannot be those of so many operations.
+// Of is the inverse of Numbers. It returns nil if the numbers cannot be the marks of a file with ops operations.
 func Of(numbers []int64, ops int) (marks []Mark) {
 	for len(numbers) >= 3 {
 		m := Mark{int(numbers[0]), time.Duration(numbers[1]), time.Duration(numbers[2])}

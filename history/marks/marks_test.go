@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMarker checks that the marks of a file cover all of its operations in order, that they are few, and that each tells the
-// earliest call and return from there on.
+// TestMarker checks that the marks of a file cover all of its operations in order, that there are no more than Most, and that each
+// has the earliest call and return of its group and all later ones.
 func TestMarker(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -1,8 +1,8 @@
-// Package jsonscan reads simple JSON quickly: strings without escapes, and whole numbers. Whatever else it meets it does not
-// read, so that package encoding/json can read that, or say what is wrong with it.
+// Package jsonscan reads simple JSON quickly: strings of printable ASCII without escapes, and whole numbers of up to 18 digits. It
+// refuses everything else, which package encoding/json can then read, or report as an error.
 package jsonscan
 
-// Scanner reads a line. Rest is what it has not read.
+// Scanner reads a line. Rest is the part that has not been read. Methods that report false may have read some of it.
 type Scanner struct{ Rest []byte }
 
 // Blanks skips white space.

@@ -32,7 +32,7 @@ func (b *Set) Has(n int64) bool {
 	return c != nil && (c.words == nil || c.words[n>>6&(1<<(chunkBits-6)-1)]>>(n&63)&1 != 0)
 }
 
-// Add adds a number. It returns false if the set has become too large.
+// Add adds a number. It returns false if the numbers are so far apart that the set has become too large.
 func (b *Set) Add(n int64) bool {
 	c := b.chunk(n)
 	if c == nil {

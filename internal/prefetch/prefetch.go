@@ -3,9 +3,9 @@ package prefetch
 
 import "iter"
 
-// Batches returns the batches that read yields, each with a note. read runs in a goroutine of its own, up to three batches
-// ahead, and has ended when the loop has. It gives each batch away, and gets room for another one back; false: the loop has
-// ended.
+// Batches returns an iterator over the batches that read yields, each with a note. read runs in a goroutine of its own, up to three
+// batches ahead of the loop, and has returned by the time that the loop ends. With each batch, read gives up its slice, and gets
+// another one back to fill; yield returns false if the loop has ended.
 func Batches[T, Note any](read func(yield func([]T, Note) (room []T, more bool))) iter.Seq2[[]T, Note] {
 	return func(yield func([]T, Note) bool) {
 		type batch struct {

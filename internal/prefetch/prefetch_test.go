@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBatches checks that a loop gets all batches in their order, that room comes back, and that a reader has ended when the loop
-// has, also if the loop ends early.
+// TestBatches checks that a loop gets all batches in their order, that slices come back to be filled again, and that the reader has
+// returned when the loop ends, also if it ends early.
 func TestBatches(t *testing.T) {
 	for _, until := range []int{0, 1, 2, 3, 10, 100} {
 		ended, rooms := false, 0

@@ -16,8 +16,8 @@ const wakes = batch / 2
 
 // pollPipes is the number of connections from a worker to a server for clients that hold no lock. While the server
 // executes one batch, the replies of another are delivered and the next is filled. With one connection the server
-// and the worker wait for each other, and reach two thirds of the throughput. With three, more commands are under way, each
-// takes longer, and the throughput is the same.
+// and the worker wait for each other, and reach two thirds of the throughput. With three, each
+// command takes longer, because more are under way, and the throughput is the same.
 const pollPipes = 2
 
 // PipesPerNode is the number of connections from a worker to each server.

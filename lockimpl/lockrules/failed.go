@@ -337,8 +337,8 @@ func (b Bench) awaited(got <-chan grant) (g grant, answered bool, err error) {
 	return grant{}, false, lockfinding.Broken(variant.Progress, "a wait had not returned %v after its context was cancelled", lockclient.Patience)
 }
 
-// AnsweredInLease holds up the answers to an acquire of a free lock for most of the lease. A client that is then told ErrHeld holds
-// nothing, so another gets the lock at once.
+// AnsweredInLease delays the answers to an acquire of a free lock, for less than the lease. If Acquire returns ErrHeld, the client
+// holds nothing, so another client must get the lock before the lease would be over.
 var AnsweredInLease = []Case{
 	{"after six tenths of the lease", func(b Bench) error { return b.answeredLate(b.TTL * 6 / 10) }},
 	{"after seven tenths of the lease", func(b Bench) error { return b.answeredLate(b.TTL * 7 / 10) }},
@@ -368,8 +368,9 @@ func (b Bench) answeredLate(held time.Duration) error {
 	return nil
 }
 
-// UnansweredExtend extends a lease, and loses the answer. The holder releases the lock when its first lease is over. Only the server
-// knows whether it still has the lock: if the release is answered with ErrLost without asking, others must get the lock.
+// UnansweredExtend loses the answer to an extend, and releases the lock after the end of the lease that the holder knows of. Only the
+// server knows whether the lock was extended. If Release returns ErrLost without a command to the server, others must get the
+// lock.
 var UnansweredExtend = []Case{{"a release after the end of the first lease", func(b Bench) error {
 	if !b.Extends || b.Renews {
 		return nil
@@ -390,15 +391,15 @@ var UnansweredExtend = []Case{{"a release after the end of the first lease", fun
 	if err == nil || errors.Is(err, lockimpl.ErrLost) || sent == 0 || !b.pass(time.Until(c.Until(l))+20*time.Millisecond) {
 		return nil
 	}
-	c.Plan(nil) // it counts from here on
+	c.Plan(nil) // so that Sent counts the commands of the release
 	if err := c.Release(l); !errors.Is(err, lockimpl.ErrLost) || c.Sent() > 0 {
 		return nil
 	}
 	return b.free(fmt.Sprintf("an extend to %v had no answer, and when the first lease of %v was over, the holder's release was answered with ErrLost without a command to the server", long, b.TTL))
 }}}
 
-// RetriedAcquire loses the answer to a command of an acquire, which tries again most of a lease later. A client that is then granted
-// the lock by its first attempt has it for the rest of that lease only.
+// RetriedAcquire loses the answer to a command of an acquire, which tries again after six tenths of the lease. If the first attempt
+// took the lock, its lease began then, and Acquire must not promise a later end.
 var RetriedAcquire = func() (cases []Case) {
 	for n := 1; n <= 3; n++ {
 		cases = append(cases, Case{fmt.Sprintf("command %d without an answer", n), func(b Bench) error {

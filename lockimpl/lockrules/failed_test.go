@@ -110,3 +110,40 @@ func TestFailed(t *testing.T) {
 		}
 	}
 }
+
+// transactional acquires and releases under WATCH, by transactions.
+type transactional struct{ careless }
+
+func (l transactional) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	granted := lockimpl.Lock{Key: key, Token: l.env.Token(), Until: l.env.Clock.Now().Add(o.TTL)}
+	var set *redis.StatusCmd
+	_, err := l.env.Redis[0].TxPipelined(ctx, func(p redis.Pipeliner) error {
+		set = p.SetArgs(ctx, key, granted.Token, redis.SetArgs{Mode: "NX", TTL: o.TTL})
+		return nil
+	})
+	if errors.Is(err, redis.Nil) || err == nil && set.Val() != "OK" {
+		return lockimpl.Lock{}, lockimpl.ErrHeld
+	}
+	return granted, err
+}
+
+// TestTroubleInTransactions checks that connections that are reset are tried on a lock that is taken by a transaction.
+func TestTroubleInTransactions(t *testing.T) {
+	t.Parallel()
+	s := opentest.Open(t, server.Spec{Target: "process"})
+	tried := 0
+	for i, c := range Recovers {
+		if !strings.HasPrefix(c.Name, "acquire") || !strings.Contains(c.Name, "whose connection is reset") {
+			continue
+		}
+		tried++
+		b := bench(t, s, fmt.Sprint("transaction-", i), func(e variant.Env) lockimpl.Locker { return transactional{careless{e}} })
+		b.Log = func(format string, args ...any) { t.Errorf("%s: it says %q", c.Name, fmt.Sprintf(format, args...)) }
+		if err := c.Try(b); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+	}
+	if tried == 0 {
+		t.Error("there is no such case")
+	}
+}

@@ -286,7 +286,7 @@ func TestRenewals(t *testing.T) {
 	t.Parallel()
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	all := append(slices.Clone(Renewals), LostRenewal...)
-	// The case for many leases is tried with longer leases, since the machine is busy with other tests.
+	// The case "for many leases" gets longer leases: other tests keep the machine too busy for leases of a quarter of a second.
 	all[2].Try = func(b Bench) (err error) {
 		for range 5 {
 			b.Name += "-again"

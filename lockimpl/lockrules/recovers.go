@@ -53,7 +53,7 @@ var troubles = func() (all []trouble) {
 		n, which := interrupt.Calls(first)
 		all = append(all,
 			trouble{which + ", whose connection is reset", first, func(b Bench, c *lockclient.Client, _ *interrupt.Interceptor, call func(context.Context)) bool {
-				var met atomic.Bool // not c.Sent: of a transaction, the commands before EXEC do not count
+				var met atomic.Bool // c.Sent does not count the commands of a transaction before EXEC
 				c.Plan(func(int, wire.Command) wire.Action { met.Store(true); return wire.Action{Verb: wire.Reset} })
 				for range n {
 					call(b.Ctx)

@@ -47,7 +47,7 @@ type twice struct {
 	first   bool   // to the first grant, and not to the second
 	extend  int    // unless 0: for how long it is extended
 	release bool
-	again   bool // the release is sent once more, which must be refused; not if the grants have the same token
+	again   bool // the same grant is released once more, which must have no effect; not tried if both grants have one token
 	other   bool // what is extended is the other one, after the release
 }
 

@@ -81,11 +81,11 @@ func (c counting) Release(ctx context.Context, l lockimpl.Lock) error {
 	return c.run(ctx, c.release, lockimpl.ErrLost, l.Key, l.Token)
 }
 
-// numbering gives each grant a token of its own, which says which grant of its holder it is. Unless it remembers released ones, a
-// release counts however often it is sent.
+// numbering gives each grant a token of its own: the holder's and a random part. If released is nil, a second release of the same
+// grant counts as the release of another one.
 type numbering struct {
 	counting
-	released map[string]bool // nil: it remembers none
+	released map[string]bool // by token
 }
 
 func (n numbering) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {

@@ -166,8 +166,8 @@ func search(ctx context.Context, c explore.Config) (string, error) {
 	})
 }
 
-// undeclared searches for broken promises that no declared flaw explains, and describes the result. When a promise is
-// broken as a flaw declares, it searches again without that promise.
+// undeclared searches for broken promises that no declared flaw explains, and describes the result. If it finds a promise that
+// is broken as a flaw declares, it adds that to the description, and searches for breaks of the other promises.
 func undeclared(c explore.Config, run func(explore.Config) (reports.Exploration, error)) (string, error) {
 	if err := c.Complete(); err != nil {
 		return judged(reports.Exploration{}, err)
@@ -229,6 +229,7 @@ func judged(r reports.Exploration, err error) (string, error) {
 	return "", fmt.Errorf("%w%s\n%s", errInconclusive, advice(r), what)
 }
 
+// described returns the report of a search, as text.
 func described(r reports.Exploration) (string, error) {
 	var b strings.Builder
 	err := (text.Terminal{W: &b}).Exploration(r)

@@ -330,7 +330,8 @@ func TestOrdersSentAgain(t *testing.T) {
 	wants(t, err, errBroken)
 }
 
-// TestDeclaredFlaws checks that a flaw does not fail a search that declares it, but that another one does.
+// TestDeclaredFlaws checks that a search passes a lock whose broken promises are all declared as flaws, and fails one of which only
+// some are.
 func TestDeclaredFlaws(t *testing.T) {
 	t.Parallel()
 	v := mineWith(mistakes{anybody: true})

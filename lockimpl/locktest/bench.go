@@ -218,7 +218,7 @@ type bench struct {
 
 	mu     sync.Mutex
 	made   []*client
-	closed lockclient.Call // the one that took the longest, of clients that are closed
+	closed lockclient.Call // the longest call of the clients that are closed
 	doubts []doubt
 	parts  []*bench // see with
 	// panicked is the first panic of the lock's code.

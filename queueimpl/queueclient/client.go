@@ -347,7 +347,7 @@ func (b Bench) Until(ctx context.Context, what string, happened func() (bool, er
 // holds says how many tasks the queue has, if it says so itself.
 func (b Bench) holds(ctx context.Context) string {
 	s, err := b.Client().State(ctx, b.Queue)
-	if err != nil || len(s.Waiting)+len(s.Claimed) == 0 { // a rule may use another queue
+	if err != nil || len(s.Waiting)+len(s.Claimed) == 0 { // the rule may have given its clients another queue
 		return ""
 	}
 	return fmt.Sprintf("; by its state %d wait, and %d are claimed", len(s.Waiting), len(s.Claimed))

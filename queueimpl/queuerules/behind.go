@@ -64,8 +64,8 @@ func BehindLiveClaims(ctx context.Context, b queueclient.Bench) error {
 	return suitetest.Broken(variant.Progress, "%d claims had run out, and %d of the tasks were taken again: no other was delivered for %v, behind claims that went on", n, len(again), queueclient.Lateness)
 }
 
-// BehindExtended: the claims of many tasks are extended again and again, and the claim of the task that was taken last is not.
-// That task must come back.
+// BehindExtended extends the claims of many tasks again and again, except for the task that was taken last. When the claim of that
+// task has run out, the task must be delivered again.
 func BehindExtended(ctx context.Context, b queueclient.Bench) error {
 	const lasting = 1200 * time.Millisecond
 	long := func(o *queueimpl.Options) { o.Visibility = lasting }
@@ -88,7 +88,7 @@ func BehindExtended(ctx context.Context, b queueclient.Bench) error {
 	for c.Env.Clock.Now().Before(end) {
 		for i, t := range extended {
 			if extended[i], err = x.Extend(ctx, c.Name, t); err != nil {
-				return nil // a machine so busy that the claim is over, or another rule's business
+				return nil // on a busy machine the claim may have run out; other errors are another rule's business
 			}
 		}
 		b.Passes(ctx, lasting/8)
@@ -100,7 +100,8 @@ func BehindExtended(ctx context.Context, b queueclient.Bench) error {
 	return c.Lost(ctx, []string{got[last].ID}, "the claim of one of %d tasks had run out, and the task was not delivered for %v while the claims of the others were extended", len(ids), queueclient.Lateness)
 }
 
-// BehindDelayed enqueues many tasks that are due in an hour, and then one that is due at once and one that is due soon.
+// BehindDelayed enqueues many tasks that are due in an hour, then one that is due at once, and then one that is due soon. The last
+// two must be delivered when they are due.
 func BehindDelayed(ctx context.Context, b queueclient.Bench) error {
 	const soon = queueclient.Claim
 	c := b.Client()

@@ -13,7 +13,8 @@ import (
 	"oversell/variant"
 )
 
-// oddNames are names that a pattern, a separator, a quotation or a fixed length may misread, made from a plain one.
+// oddNames returns names, made from n, that code may misread which uses them as patterns, splits, quotes or cuts them, or ignores
+// case.
 func oddNames(n string) []string {
 	return []string{
 		n + "[a]", n + "[^a]", "[" + n + "]", n + "*", n + "?", n + `\`, n + `\*`, n + "%", n + " b", n + "\n", n + "'", n + `"`, n + ",b", n + "|b", n + "/b", n + ".b", n + "#b",
@@ -21,8 +22,8 @@ func oddNames(n string) []string {
 	}
 }
 
-// ByName enters tasks into queues with unusual names, and has claims run out and delays pass there. Each task is delivered
-// again, in its own queue.
+// ByName enqueues tasks in several queues with unusual names. In each queue, a task whose claim has run out must be delivered again,
+// and a task with a delay must be delivered when it is due.
 func ByName(ctx context.Context, b queueclient.Bench) error {
 	const delay = queueclient.Claim
 	c := b.Client(queueclient.SetVisibility)

@@ -261,7 +261,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// roundedOff withdraws a task whose score is the same in steps of 50 ms.
+// roundedOff withdraws a task if its score and the given one are in the same 50 ms.
 type roundedOff struct{ full }
 
 func (q roundedOff) Dequeue(ctx context.Context, name, id string, score float64) error {
@@ -277,7 +277,7 @@ func (q roundedOff) Dequeue(ctx context.Context, name, id string, score float64)
 	return q.full.Dequeue(ctx, name, id, score)
 }
 
-// clearing forgets its requests when a task is withdrawn.
+// clearing forgets all requests when a task is withdrawn: later ones have other names in the journal.
 type clearing struct {
 	full
 	cleared *string

@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// sentAgain sends a request again, and expects the tasks that it took.
+// sentAgain repeats a request, and expects that it returns the tasks that it took at first, and that the journal has the same.
 func sentAgain(ctx context.Context, c *queueclient.Client, request string, first []queueimpl.Task, when string) error {
 	again, err := c.Queue.(queueimpl.Journaler).PopAs(ctx, c.Name, request, max(len(first), 1))
 	if err != nil || !slices.EqualFunc(again, first, queueclient.Same) {
@@ -25,7 +25,7 @@ func sentAgain(ctx context.Context, c *queueclient.Client, request string, first
 	return nil
 }
 
-// few describes tasks, or how many there are.
+// few describes up to three tasks; of more, only their number.
 func few(tasks []queueimpl.Task) string {
 	if len(tasks) > 3 {
 		return fmt.Sprintf("%d tasks", len(tasks))
@@ -33,7 +33,7 @@ func few(tasks []queueimpl.Task) string {
 	return fmt.Sprintf("%+v", tasks)
 }
 
-// pops pops so many tasks under a request.
+// pops pops up to count tasks under a request, and expects at least one.
 func pops(ctx context.Context, c *queueclient.Client, request string, count int) ([]queueimpl.Task, error) {
 	got, err := c.Queue.(queueimpl.Journaler).PopAs(ctx, c.Name, request, count)
 	if err != nil || len(got) == 0 {
@@ -42,8 +42,8 @@ func pops(ctx context.Context, c *queueclient.Client, request string, count int)
 	return got, nil
 }
 
-// RequestOfOthers sends a request again when its claim has run out and another consumer has the task. It must be answered as
-// before, so that it does not have the receipt of the other.
+// RequestOfOthers repeats a request after its claim has run out and another consumer was given the task. It must return what it
+// returned at first, and not the receipt of the other consumer.
 func RequestOfOthers(ctx context.Context, b queueclient.Bench) error {
 	c, other := b.Client(queueclient.SetVisibility), b.Client(queueclient.SetVisibility)
 	if _, err := c.Enter(ctx, queueclient.TheInterface, "a"); err != nil {
@@ -64,7 +64,8 @@ func RequestOfOthers(ctx context.Context, b queueclient.Bench) error {
 	return other.ExpectAck(ctx, queueclient.TheInterface, second, nil)
 }
 
-// RequestAfterWithdrawal sends a request again when its task is done, and was enqueued again and withdrawn.
+// RequestAfterWithdrawal repeats a request after its task was acknowledged, and the same id enqueued again and withdrawn. The request
+// must return the task that it took at first, and take no other.
 func RequestAfterWithdrawal(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(long)
 	if _, err := c.Enter(ctx, queueclient.TheInterface, "a"); err != nil {
@@ -95,7 +96,7 @@ func RequestAfterWithdrawal(ctx context.Context, b queueclient.Bench) error {
 	return c.ExpectState(ctx, queueclient.TheInterface, []string{"b"}, nil)
 }
 
-// LargeRequest pops many tasks under one request, and sends it again.
+// LargeRequest pops hundreds of tasks under one request, and repeats it. It must return all of them again.
 func LargeRequest(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(long)
 	n := b.Fits(ctx, 500, 12, queueclient.Lateness)
@@ -109,7 +110,7 @@ func LargeRequest(ctx context.Context, b queueclient.Bench) error {
 	return sentAgain(ctx, c, c.Request(0), first, "then")
 }
 
-// RequestsAlike pops tasks under requests that careless code takes for the same. Each has a task of its own.
+// RequestsAlike pops tasks under pairs of requests that careless code takes for the same. Each request must get a task of its own.
 func RequestsAlike(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(long)
 	var requests []string
@@ -149,8 +150,8 @@ func RequestsAlike(ctx context.Context, b queueclient.Bench) error {
 	return nil
 }
 
-// LateExtendThenAck refuses an extend of a claim that has run out, and then acknowledges the task, which nobody else has popped. A
-// refused extend changes nothing, so the ack counts.
+// LateExtendThenAck extends a claim that has run out, which the queue must refuse, and then acknowledges the task. Nobody else has
+// popped it, and a refused extend changes nothing, so the ack must succeed.
 func LateExtendThenAck(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(queueclient.SetVisibility)
 	had, err := c.Given(ctx, queueclient.TheInterface)
@@ -167,7 +168,8 @@ func LateExtendThenAck(ctx context.Context, b queueclient.Bench) error {
 	return c.ExpectState(ctx, queueclient.TheInterface, nil, nil)
 }
 
-// EarlierScore withdraws an id with the score of an earlier entry, made moments before. The entry that waits must stay.
+// EarlierScore withdraws an id with the score that an earlier entry of the same id had, moments before. The present
+// entry must stay.
 func EarlierScore(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client()
 	d := c.Queue.(queueimpl.Dequeuer)

@@ -142,12 +142,12 @@ type guardedServers struct {
 	replicas, sentinels []string
 }
 
-// reappearing is how long a server that a sentinel has given up may take to answer it again. On a busy machine a sentinel
-// may take a server for dead that is not.
+// reappearing is how long to wait for a sentinel to notice that a server which it calls down answers again. On a busy machine, a
+// sentinel may call a server down that is not.
 const reappearing = 2 * time.Second
 
-// guarding asks a sentinel for the servers of a master's group. It omits those that the sentinel has given up, and still
-// does after a while.
+// guarding asks a sentinel for the servers of a master's group. It omits servers that the sentinel calls down, after it has waited
+// for them.
 func guarding(ctx context.Context, sentinel instance.Endpoint, name string) (guardedServers, error) {
 	limited, cancel := context.WithTimeout(ctx, reappearing)
 	defer cancel()
@@ -172,19 +172,19 @@ func guarding(ctx context.Context, sentinel instance.Endpoint, name string) (gua
 			return nil
 		})
 		if failed == nil && down > 0 {
-			return fmt.Errorf("the sentinel has given up %s", phrase.Count(down, "server"))
+			return fmt.Errorf("the sentinel calls %s down", phrase.Count(down, "server"))
 		}
 		return nil
 	})
 	return g, failed
 }
 
-// living returns the addresses of the servers that a sentinel has not given up, and how many it has.
+// living returns the addresses of the servers that a sentinel does not call down, and the number of those that it does.
 func living(ctx context.Context, c *redis.Client, list, name string) (addrs []string, down int, _ error) {
 	cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", list, name)
 	err := c.Process(ctx, cmd)
 	for _, e := range cmd.Val() {
-		if givenUp(e) {
+		if isDown(e) {
 			down++
 		} else {
 			addrs = append(addrs, net.JoinHostPort(e["ip"], e["port"]))
@@ -193,8 +193,8 @@ func living(ctx context.Context, c *redis.Client, list, name string) (addrs []st
 	return addrs, down, err
 }
 
-// givenUp reports whether a sentinel says of a server that it does not answer.
-func givenUp(said map[string]string) bool { return strings.Contains(said["flags"], "down") }
+// isDown reports whether a sentinel calls a server down.
+func isDown(said map[string]string) bool { return strings.Contains(said["flags"], "down") }
 
 func assembleWatched(ctx context.Context, remote bool, data, sentinel instance.Endpoint, g guardedServers, sentinels []string) (f Found, err error) {
 	var all []*instance.Server

@@ -153,7 +153,7 @@ func (g *SentinelGroup) elect(ctx context.Context, sentinel *redis.Client, s *in
 		switch addr := net.JoinHostPort(e["ip"], e["port"]); {
 		case addr == s.Addr:
 			fit = e["flags"] == "slave" && e["role-reported"] == "slave" && e["master-link-status"] == "ok" && e["slave-priority"] != "0"
-		case e["slave-priority"] != "0" && !givenUp(e): // they choose no server that they have given up
+		case e["slave-priority"] != "0" && !isDown(e): // they choose no server that is down
 			return fmt.Errorf("the sentinels would rather choose %s", addr)
 		}
 	}

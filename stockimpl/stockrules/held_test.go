@@ -9,7 +9,7 @@ import (
 	"oversell/variant"
 )
 
-// TestRefundedBeside checks what is concluded when an order is refunded while its buyer is held up.
+// TestRefundedBeside checks which answers to a refund beside a buyer are accused, and of which promise.
 func TestRefundedBeside(t *testing.T) {
 	none := errors.New("never bought")
 	for _, tt := range []struct {

@@ -77,16 +77,16 @@ func (h *Held) sellsOnce() (err error) {
 	return nil
 }
 
-// RefundedBeside refunds the order of a buyer that is held up. If the refund is answered with success, the order was bought
-// and its pieces came back, once: whatever its buyer is told then, others can buy all pieces, and neither the order nor its
-// refund succeeds again. If the refund is refused, the buyer may have the pieces.
+// RefundedBeside has another client refund the order of a buyer that is held up. If the refund succeeds, the pieces are back in
+// the stock, whatever the buyer is told later: others can buy all pieces, and neither the order nor its refund succeeds again. If
+// the refund is refused and the purchase succeeds, the buyer has its pieces, and others can buy the rest.
 func (h *Held) RefundedBeside() error {
 	var back error
 	if blocked := h.Beside(func() { back = h.Refund(1) }); blocked != nil {
 		return blocked
 	}
 	answer, want := h.Answer(), h.Stock
-	what := fmt.Sprintf("a buyer of %d pieces of %d was held up before command %d of its purchase, and a refund of its order was answered %s; then the purchase was answered %s", h.Pieces, h.Stock, h.Command, stockmodel.Said(back), stockmodel.Said(answer))
+	what := fmt.Sprintf("a buyer of %d pieces of %d was held up before command %d of its purchase, and a refund of its order, repeated until the answer was definite, was answered %s; then the purchase was answered %s", h.Pieces, h.Stock, h.Command, stockmodel.Said(back), stockmodel.Said(answer))
 	switch {
 	case back == nil && h.Refund(1) == nil:
 		return suitetest.Broken(variant.OncePerOrder, "%s, and another refund was answered with success", what)
@@ -109,8 +109,8 @@ func (h *Held) RefundedBeside() error {
 	return suitetest.Broken(of, "%s, and others could buy %d, want %d", what, more, want)
 }
 
-// ManyChangesBeside has others buy 256 pieces while a buyer is held up. A sale that compares versions must not take the 256th
-// version after the buyer's for the same.
+// ManyChangesBeside has others buy 256 pieces while a buyer is held up. A sale that writes only if the version is the one that it has
+// read must not count versions in 8 bits, or the buyer overwrites what others have bought.
 func (h *Held) ManyChangesBeside() error {
 	sold := 0
 	if blocked := h.Beside(func() {

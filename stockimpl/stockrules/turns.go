@@ -53,7 +53,7 @@ const (
 	refunded = "refunded"
 )
 
-// Make makes so many calls. A call that is refused counts once, though it may be repeated.
+// Make makes the given number of calls. A call that must be refused counts once, even if it is repeated.
 func (t *Turns) Make(calls int) error {
 	t.left = t.Stock
 	for range 5 {

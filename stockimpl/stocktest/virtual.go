@@ -211,7 +211,7 @@ func (b bench) heldFor(ctx context.Context, pass func() error) error {
 	}, pass)
 }
 
-// heldBeside holds buyers up at each of their commands, with so many pieces on sale.
+// heldBeside returns a rule: for each n, a buyer of a product with this stock is held up before its n-th command, and check is called.
 func heldBeside(stock int, check func(*stockrules.Held) error) func(context.Context, bench) error {
 	return func(ctx context.Context, b bench) error {
 		return b.each(ctx, []interrupt.Action{interrupt.Pass}, func(b bench, n int, _ interrupt.Action) error {
@@ -224,7 +224,7 @@ func heldBeside(stock int, check func(*stockrules.Held) error) func(context.Cont
 	}
 }
 
-// heldAt holds up order 1 before its n-th command. It returns nil if a purchase sends fewer.
+// heldAt starts the purchase of order 1 and holds it up before its n-th command. It returns nil if a purchase sends fewer commands.
 func (b bench) heldAt(ctx context.Context, n, stock, pieces int) (*stockrules.Held, error) {
 	y, err := opened(ctx, b, b.Product, int64(stock))
 	if err != nil {
