@@ -128,6 +128,7 @@ func TestUncheckedIsChecked(t *testing.T) {
 		"later returns":   {alter: marked(func(m []int64) []int64 { m[5] += 1e9; return m }), opens: true},
 		"a longer group":  {alter: marked(func(m []int64) []int64 { m[0]++; m[3]--; return m }), opens: true},
 		"a group too few": {alter: marked(func(m []int64) []int64 { return m[3:] })},
+		"a wrong digest":  {alter: func(w *Writer) { w.sum.Write([]byte("more")) }, opens: true},
 		"no marks":        {alter: marked(func(m []int64) []int64 { return nil })},
 		"an altered byte": {change: func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, opens: true},
 		"a missing end":   {change: func(b []byte) []byte { return b[:len(b)-1] }},
