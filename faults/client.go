@@ -140,7 +140,7 @@ func (c *Client) Clock(base clock.Clock) clock.Clock {
 // was over.
 func (c *Client) sleep(d time.Duration) bool {
 	if c.base == nil || d <= 0 {
-		return c.in.sleep(context.Background(), d)
+		return c.in.sleep(d)
 	}
 	return c.base.Sleep(c.in.acting, d) == nil
 }

@@ -452,18 +452,22 @@ func (s *armed) fail(err error) {
 }
 
 // sleep waits, and reports false when the faults were stopped before the time was
-// over.
-func (in *Injector) sleep(ctx context.Context, d time.Duration) bool {
+// over, or before the call.
+func (in *Injector) sleep(d time.Duration) bool {
+	select {
+	case <-in.stop:
+		return false
+	default:
+	}
 	if d <= 0 {
 		return true
 	}
 	select {
 	case <-time.After(d):
 		return true
-	case <-ctx.Done():
 	case <-in.stop:
+		return false
 	}
-	return false
 }
 
 // now returns the time since the start of the load.

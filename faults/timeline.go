@@ -27,7 +27,7 @@ func (in *Injector) follow(s *armed, broke, first func()) {
 	w := s.fault.When
 	for n, tried := 0, int64(0); w.Times == 0 || tried < w.Times; n++ {
 		at, more := w.schedule(n)
-		if !more || !in.sleep(context.Background(), at-in.now()) {
+		if !more || !in.sleep(at-in.now()) {
 			return
 		}
 		in.breakAndHeal(s, broke, first)
@@ -81,7 +81,7 @@ func (in *Injector) breakAndHeal(s *armed, broke, first func()) {
 			in.inForce.Add(-1)
 			defer in.inForce.Add(1)
 		}
-		in.sleep(context.Background(), s.fault.lasts())
+		in.sleep(s.fault.lasts())
 		if s.fault.When.ForGood && s.fault.Kind.HealLast {
 			<-in.done
 		}
@@ -163,20 +163,20 @@ func (s *armed) acted() bool {
 // awaitFirst keeps the run going for a fault of clients or of the wire that has a
 // time.
 func (in *Injector) awaitFirst(s *armed) {
-	if s.fault.When.At == 0 || !in.sleep(context.Background(), s.fault.When.At-in.now()) {
+	if s.fault.When.At == 0 || !in.sleep(s.fault.When.At-in.now()) {
 		return
 	}
 	for end := s.fault.When.At + opportunity; s.fired.Load() == 0 && in.now() < end; {
-		if !in.sleep(context.Background(), 20*time.Millisecond) {
+		if !in.sleep(20 * time.Millisecond) {
 			return
 		}
 	}
-	in.sleep(context.Background(), s.fault.Amount)
+	in.sleep(s.fault.Amount)
 }
 
 // moveClocks makes the clients that the fault picks move their clocks, for the rest of the run: see Client.setClock.
 func (in *Injector) moveClocks(s *armed) {
-	if !in.sleep(context.Background(), s.fault.When.At-in.now()) {
+	if !in.sleep(s.fault.When.At - in.now()) {
 		return
 	}
 	in.mu.Lock()

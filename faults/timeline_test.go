@@ -68,10 +68,12 @@ func TestDueAtTheEnd(t *testing.T) {
 		begun  bool // the last injection has begun to take effect
 		vain   bool // the first had no effect
 		partly int64
+		every  time.Duration
 	}{
-		{"before", false, false, 0},
-		{"within", true, false, 1},
-		{"the first in vain", false, true, 0},
+		{"before", false, false, 0, time.Millisecond},
+		{"within", true, false, 1, time.Millisecond},
+		{"the first in vain", false, true, 0, time.Millisecond},
+		{"the next is due when the run ends", false, false, 0, time.Microsecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -84,6 +86,7 @@ func TestDueAtTheEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			f.When.Every = tt.every
 			times, last := 0, make(chan struct{})
 			f.Kind.Inject = func(ctx context.Context, _ Fault, site Site) (func(context.Context) error, error) {
 				times++
@@ -91,6 +94,10 @@ func TestDueAtTheEnd(t *testing.T) {
 					if tt.vain {
 						site.Vain("there was nothing to do")
 					}
+					return nil, nil
+				}
+				if times > 2 {
+					t.Error("the fault was injected again after the end of the run")
 					return nil, nil
 				}
 				close(last)

@@ -99,7 +99,7 @@ func RequestAfterWithdrawal(ctx context.Context, b queueclient.Bench) error {
 // LargeRequest pops hundreds of tasks under one request, and repeats it. It must return all of them again.
 func LargeRequest(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(long)
-	n := b.Fits(ctx, 500, 12, queueclient.Lateness)
+	n := b.Fits(ctx, 500, 150, queueclient.Lateness)
 	if _, err := c.Enter(ctx, queueclient.TheInterface, queueclient.Numbered(n)...); err != nil {
 		return err
 	}
