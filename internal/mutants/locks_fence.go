@@ -124,6 +124,11 @@ func fenceMutants() []Lock {
 				}
 				return soundFence(ctx, c, l, o)
 			}})},
+		{Entry: entry.New("fence-time-of-fourteen-digits", "the number is the server's time in microseconds, which Lua prints with fourteen digits: grants within 100 microseconds have the same", falls, ""),
+			Variant: fencing(steps{attempt: fenceBy(`
+				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+				local time = redis.call('TIME')
+				return string.format('%.0f', tonumber('' .. time[1] * 1000000 + time[2]))`, counterKey)})},
 		{Entry: entry.New("fence-one-byte", "the number is counted modulo 256", falls, ""),
 			Variant: fencing(steps{attempt: fenceBy(`
 				if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end

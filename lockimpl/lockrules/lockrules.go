@@ -40,6 +40,8 @@ type Bench struct {
 	Client func(change func(*variant.Env)) (*lockclient.Client, error)
 	// Lasted returns how long the machine and the servers have answered in time.
 	Lasted func() time.Duration
+	// OnVirtualClock tries a case on an emulation of its own, with a clock that the case moves. It logs a case that returned ErrUnfit.
+	OnVirtualClock func(try func(Virtual) error) error
 	// Log logs what could not be tried.
 	Log func(format string, args ...any)
 }

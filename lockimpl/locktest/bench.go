@@ -131,7 +131,7 @@ func (r *run) try(run context.Context, u rule, name string) error {
 // within is try with a limit on the rule, the end of ctx.
 func (r *run) within(run, ctx context.Context, u rule, name string) error {
 	start := r.lasted()
-	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, faults: u.faults, property: u.property}
+	b := &bench{ctx: ctx, run: r, name: name, ttl: r.able.lease, title: u.name, faults: u.faults, property: u.property}
 	defer func() { go b.close() }()
 	result := make(chan error, 1)
 	go func() { result <- b.judged(b.checked(u.check)) }()
@@ -212,6 +212,7 @@ type bench struct {
 	run      *run
 	name     string
 	ttl      time.Duration
+	title    string // of the rule
 	faults   []variant.Fault
 	property variant.Property
 	forgets  bool // a call that is tried meets a server that knows no scripts
@@ -256,7 +257,7 @@ func (b *bench) judged(err error) error {
 
 // with returns the bench under another name of a lock.
 func (b *bench) with(name string) *bench {
-	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}
+	n := &bench{ctx: b.ctx, run: b.run, name: name, ttl: b.ttl, title: b.title, faults: b.faults, property: b.property, forgets: b.forgets}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts = append(b.parts, n)

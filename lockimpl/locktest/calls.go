@@ -32,6 +32,9 @@ func (b *bench) calls() lockrules.Bench {
 	return lockrules.Bench{
 		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, WholeSeconds: b.run.lock.Needs.WholeSeconds, Lasted: b.run.lasted, Log: b.run.logf,
 		FalseLoss: b.falseLoss(), Patience: patience,
+		OnVirtualClock: func(try func(lockrules.Virtual) error) error {
+			return b.onVirtualClock(func(w *virtualBench) error { return try(w.rules()) })
+		},
 		Client: func(change func(*variant.Env)) (*lockclient.Client, error) {
 			c, err := b.newClient(func(c *client) { change(&c.Env) })
 			if err != nil {

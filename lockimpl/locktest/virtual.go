@@ -7,15 +7,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"oversell/clock"
-	"oversell/internal/keyname"
 	"oversell/internal/phrase"
 	"oversell/internal/realtime"
 	"oversell/lockimpl"
 	"oversell/lockimpl/leases"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockrules"
 	"oversell/server"
 	"oversell/variant"
 	"oversell/wire"
@@ -31,7 +29,7 @@ type virtualBench struct {
 }
 
 // errUnfit says that a lock cannot be judged on a clock that is moved.
-var errUnfit = errors.New("the lock cannot be judged on a clock that is moved")
+var errUnfit = lockrules.ErrUnfit
 
 // openVirtual opens the emulation for one case of a rule.
 func (b *bench) openVirtual(times *realtime.Seen) (*virtualBench, error) {
@@ -51,7 +49,7 @@ func (b *bench) elsewhere(clk clock.Clock) (*bench, error) {
 	}
 	r := &run{lock: b.run.lock, parent: b.run, server: target, seed: b.run.seed, able: b.run.able, logf: b.run.logf, began: b.run.began}
 	r.clients.Store(b.run.clients.Add(16) - 16) // tokens of its own
-	return &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, faults: b.faults, property: b.property, forgets: b.forgets}, nil
+	return &bench{ctx: b.ctx, run: r, name: b.name, ttl: b.ttl, title: b.title, faults: b.faults, property: b.property, forgets: b.forgets}, nil
 }
 
 func (w *virtualBench) close() { w.bench.leave() }
@@ -81,16 +79,27 @@ func (b *bench) alone(cases []part) []part {
 	return cases
 }
 
-// client returns a client on the virtual clock.
+// client returns a client on the virtual clock. It ends the rule if the client cannot connect.
 func (w *virtualBench) client(changes ...change) *client {
-	c := w.bench.client(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
+	c, err := w.newVirtual(changes...)
+	if err != nil {
+		panic(failure{err})
+	}
+	return c
+}
+
+func (w *virtualBench) newVirtual(changes ...change) (*client, error) {
+	c, err := w.newClient(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
+	if err != nil {
+		return nil, err
+	}
 	c.Plan(func(_ int, cmd wire.Command) wire.Action {
 		for _, arg := range cmd.Args {
 			w.own.Look(string(arg))
 		}
 		return wire.Action{}
 	})
-	return c
+	return c, nil
 }
 
 // call runs a call that may sleep by the moved clock, and moves the clock on for it.
@@ -263,43 +272,22 @@ func longLeases(b *bench) error {
 	return b.together(4, parts)
 }
 
-// waitsForHours has a client wait for hours, by the virtual clock: it must not think at some time that the holder is dead.
-func waitsForHours(b *bench) error {
-	if b.run.lock.Renews {
-		return nil // leases are renewed by the real clock
-	}
-	return b.onVirtualClock(func(w *virtualBench) error {
-		const lease, wait, looks, real = 4 * time.Hour, 3 * time.Hour, 5 * time.Minute, 5 * time.Second
-		_, until, err := w.take(w.client(), lease)
+// rules is the bench as rules of package lockrules see it.
+func (w *virtualBench) rules() lockrules.Virtual {
+	return lockrules.Virtual{Bench: w.calls(), Clock: w.clock, Call: w.callFor, Promised: w.promised, Client: func() (*lockclient.Client, error) {
+		c, err := w.newVirtual()
 		if err != nil {
-			return fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
+			return nil, err
 		}
-		waiter := w.client(func(c *client) {
-			c.Env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error { return w.clock.Sleep(ctx, atMost) }
-		})
-		ctx, cancel := context.WithTimeout(w.ctx, real)
-		defer cancel()
-		from := w.clock.Now()
-		w.callFor(func() {
-			_, err = waiter.Acquire(ctx, w.name, lockimpl.Options{TTL: w.ttl, Wait: wait, RetryEvery: looks})
-		}, 2*pace)
-		now := w.clock.Now()
-		switch left := until.Sub(now); {
-		case err == nil && left > 0:
-			return broken(variant.MutualExclusion, "a client that had waited for %v was granted the lock %v before the end of the lease of %v",
-				now.Sub(from).Round(time.Second), left.Round(time.Second), lease)
-		case !errors.Is(err, lockimpl.ErrHeld):
-			return fmt.Errorf("%w: a wait was answered %w", errUnfit, err)
-		}
-		return nil
-	})
+		return c.Client, nil
+	}}
 }
 
 // onVirtualClock runs one case, and says so if the lock cannot be judged there.
 func (b *bench) onVirtualClock(f func(*virtualBench) error) error {
 	err := b.retryOnVirtualClock(f)
 	if errors.Is(err, errUnfit) {
-		b.run.logf("%s: not judged: %v", b.property, err)
+		b.run.logf("%s/%s was not judged: %v", b.property, b.title, err)
 		return nil
 	}
 	return err
@@ -405,147 +393,4 @@ func (w *virtualBench) lateAfter(quiet time.Duration) error {
 		w.call(func() { _ = next.Release(m) })
 	}
 	return nil
-}
-
-// tokensLater lets hours, days and more pass between two grants.
-func tokensLater(b *bench) error {
-	return b.onVirtualClock(func(w *virtualBench) error {
-		last := int64(0)
-		for _, later := range []time.Duration{0, 2 * time.Minute, 2 * time.Hour, 26 * time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour} {
-			w.clock.Advance(later)
-			next, err := w.token(w.client(), false)
-			if err == nil && next <= last {
-				err = broken(variant.Fencing, "token %d was granted %v after token %d", next, later, last)
-			}
-			if last = next; err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// oldCounters gives tokens of a lock that is old: its counter, a number in the servers that rises with each grant,
-// is set to one that is about to get longer, or too large for some type.
-func oldCounters(b *bench) error {
-	return b.onVirtualClock(func(w *virtualBench) error {
-		if _, err := w.token(w.client(), false); err != nil {
-			return err
-		}
-		var last int64
-		counters, err := w.counters()
-		if err != nil {
-			return err
-		}
-		if len(counters) == 0 {
-			return fmt.Errorf("%w: the servers hold no counter of its tokens", errUnfit)
-		}
-		var most int64 // that was counted
-		for _, n := range counters {
-			most = max(most, n)
-		}
-		for _, at := range []int64{9, 99, 127, 255, 999, 9_999, 32_767, 65_535, 99_999, 999_999, 16_777_215, 1<<31 - 1, 1<<32 - 1, 99_999_999_999} {
-			if at-2 <= most {
-				continue
-			}
-			for p := range counters {
-				counters[p] = at - 2
-			}
-			if err := w.set(counters); err != nil {
-				return err
-			}
-			most, last = at+3, 0
-			for n := range 5 {
-				next, err := w.token(w.client(), n == 2)
-				if err != nil {
-					return err
-				}
-				if next <= last {
-					return broken(variant.Fencing, "after some %d grants, the token %d was followed by %d", at, last, next)
-				}
-				last = next
-			}
-		}
-		return nil
-	})
-}
-
-// token acquires the lock, releases it, and returns the token of the grant. If refused is set, another client asks for it in between.
-func (w *virtualBench) token(c *client, refused bool) (int64, error) {
-	defer c.Close()
-	l, _, err := w.take(c, w.ttl)
-	if err != nil {
-		return 0, fmt.Errorf("%w: an acquire of a free lock failed: %w", errUnfit, err)
-	}
-	if refused {
-		_, _, _ = w.take(w.client(), w.ttl)
-	}
-	w.call(func() { err = c.Release(l) })
-	if err != nil {
-		return 0, fmt.Errorf("%w: a release was answered %w", errUnfit, err)
-	}
-	if l.Fence <= 0 {
-		return 0, fmt.Errorf("%w: a grant has no token", errUnfit)
-	}
-	return l.Fence, nil
-}
-
-// numbers are all numbers that the servers hold.
-func (w *virtualBench) numbers() (map[place]int64, error) {
-	all := map[place]int64{}
-	err := w.each(func(node int, rdb redis.UniversalClient) error {
-		found, err := keyname.Numbers(w.ctx, rdb)
-		for p, n := range found {
-			all[place{node, p}] = n
-		}
-		return err
-	})
-	return all, err
-}
-
-// place is where a server holds a number.
-type place struct {
-	node int
-	keyname.Place
-}
-
-// set replaces numbers.
-func (w *virtualBench) set(numbers map[place]int64) error {
-	return w.each(func(node int, rdb redis.UniversalClient) (err error) {
-		for p, n := range numbers {
-			if p.node == node {
-				err = errors.Join(err, p.Set(w.ctx, rdb, n))
-			}
-		}
-		return err
-	})
-}
-
-// each runs f for each server.
-func (w *virtualBench) each(f func(node int, rdb redis.UniversalClient) error) (err error) {
-	for node, rdb := range w.run.server.Clients(server.ConnOptions{}) {
-		err = errors.Join(err, f(node, rdb), rdb.Close())
-	}
-	return err
-}
-
-// counters are the numbers that rise a little with each of a few grants: nothing else does on a clock that stands still.
-func (w *virtualBench) counters() (map[place]int64, error) {
-	before, err := w.numbers()
-	for range 3 {
-		if err != nil {
-			return nil, err
-		}
-		if _, err := w.token(w.client(), false); err != nil {
-			return nil, err
-		}
-		var now map[place]int64
-		now, err = w.numbers()
-		for p, n := range before {
-			if before[p] = now[p]; now[p] <= n || now[p] > n+100 {
-				delete(before, p)
-			}
-		}
-	}
-	return before, err
 }

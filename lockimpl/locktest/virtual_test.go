@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,6 +120,50 @@ func TestOwnClock(t *testing.T) {
 			}
 			defer end()
 			row{"clients' clocks may differ", v.Name, tt.want}.try(t, r)
+		})
+	}
+}
+
+// byTime is a lock whose fencing tokens are the time of its server, in a unit.
+type byTime struct {
+	lockimpl.Locker
+	env  variant.Env
+	unit time.Duration
+}
+
+func (b byTime) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := b.Locker.Acquire(ctx, key, o)
+	if err == nil {
+		var now time.Time
+		now, err = b.env.Redis[0].Time(ctx).Result()
+		l.Fence = now.UnixNano() / int64(b.unit)
+	}
+	return l, err
+}
+
+// TestCloseFences checks that tokens of a server's time are caught if grants within microseconds have the same.
+func TestCloseFences(t *testing.T) {
+	const rule = "tokens of grants within microseconds"
+	for _, tt := range []struct {
+		unit time.Duration
+		want variant.Property
+	}{
+		{time.Microsecond, ""},
+		{100 * time.Microsecond, variant.Fencing},
+		{time.Millisecond, variant.Fencing},
+	} {
+		t.Run(tt.unit.String(), func(t *testing.T) {
+			t.Parallel()
+			v, _ := lockimpl.Find("lua-release")
+			lock := v.New
+			v.Promises, v.Fences = append(slices.Clone(v.Promises), variant.Fencing), true
+			v.New = func(env variant.Env) lockimpl.Locker { return byTime{lock(env), env, tt.unit} }
+			r, end, err := trial(t, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			row{rule, v.Name, tt.want}.try(t, r)
 		})
 	}
 }
