@@ -1,6 +1,8 @@
 # make help    this list
 # make setup   install what the tests need (Debian packages)
-# make test    everything that CI checks
+# make test    the tests of every package, without those that take longest
+# make slow    those, which CI runs as well: every failure in real runs, container servers, builds of
+#              releases, the largest searches, samples of other people's code
 # make long    the long cross-validation: checkers against porcupine, the model of
 #              Redis against a real one, rules against checkers, schedules replayed;
 #              1M tampered histories, every fault in every scenario, 200 kills;
@@ -27,27 +29,30 @@ UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stockt
 	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
 	oversell/internal/release oversell/internal/stats oversell/internal/workdir
 # Tests of other packages that compute much in one goroutine.
-SEQUENTIAL_TESTS = '^(TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestMapCommutes|TestConcreteNamings|TestPoisson)$$'
+SEQUENTIAL_TESTS = TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestMapCommutes|TestConcreteNamings|TestPoisson
 SEQUENTIAL = oversell/history oversell/internal/names oversell/load/arrival
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst|TestGoroutinesShareAState)$$'
 # More of them, which need servers that answer in time.
 TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters)$$'
 # Unraced packages that use one CPU for long, and wait for nothing; they run beside the tests that wait for servers.
 BESIDE = oversell/checker/... oversell/foreign oversell/internal/redismodel/...
-# Builds, which wait for nothing.
-BUILDS = oversell/internal/release
 # Packages that load a server to its limit run one at a time.
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Containers check their health for themselves, which fails if the machine is busy.
 CONTAINERS = oversell/server/container
 # Of cmd/oversell only these run with the race detector: without it clients are too fast for their lock to break.
-SLOW_CLIENTS = '^TestStopOnViolation'
+SLOW_CLIENTS = TestStopOnViolation.*
 # Of campaign, which mostly waits for runs, these run with the race detector: some runs of each engine, a run that is
 # interrupted, and several at a time. All of it runs without.
 RACED_CAMPAIGN = '^(TestMux|TestQueues|TestDispatch|TestInterruptedCampaignLeavesOutTheRest|TestCheckStops)$$/^((1|6|9|11|14|16|18) |zset-locked with|reliable with|sqlite none|mariadb lua|postgres fair)'
 # Of gate, compare and claims, which mostly wait for runs or compute in one goroutine, these run with the race detector. All of
 # them run without.
 RACED_COMPARISONS = '^(TestStopped|TestJudgingIsStopped|TestServersOfTheBaseline|TestSlowerOnRedis|TestComparison|TestStoppedComparison|TestEarlierHistoriesAreKept|TestInterrupted)$$'
+# Tests that make test leaves to make slow: whole packages, and tests of others. A test belongs here if it takes more than some five
+# seconds of one CPU, and a smaller test of its package, or of a package below it, covers the code.
+SLOW = oversell/internal/release oversell/adapters $(CONTAINERS)
+SLOW_TESTS = TestMatrix|TestExploreExamples|TestExploreSystems|TestLeasesByTheirLength|TestSystemsAreJudged|TestSectionsThatOutliveTheirLease|TestExploreNotices|TestEveryFaultInEveryScenario|TestSoundCombinationsPass|TestCommandMakesTheSameRun|TestTheStartIsNoLoad|TestWhoReadsTheServersClockSaysSo|TestNoPassWithoutOpportunity|TestSystemsInAGate|TestRealBuilds|TestDocumentedSearches|TestKilledAtAnyMoment|TestStateThatShowsLater|TestClientsHaveNumbers|TestLeaseLastsFromItsAnswer|TestProgramThatNeverGetsIn|TestGoesOnAtRandom|TestProgramsThatLeadOut|TestCounterexamplesReplay|TestClientsThatSleepUntil|TestUUIDOfATime|TestEachRule|TestManyRenewals|TestExploreSale|TestPanic|TestFlawedSalesAreCaught|TestUnsaidReservations|TestSQLConformance|TestSample|TestManyUsersAtOnce
+SLOW_TESTS_OF = oversell/dispatchimpl oversell/explore oversell/lockimpl/locktest oversell/stockimpl oversell/stockimpl/stocktest oversell/internal/mutants
 IMAGE ?= oversell-redis:local
 DOCKER_IMAGE ?= oversell
 
@@ -60,7 +65,7 @@ RACE = GORACE=atexit_sleep_ms=0 GOFLAGS="$$($(GO) env GOFLAGS) $(FAST)"
 # that libraries are compiled only once.
 STATIC = CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath $(FAST)"
 
-.PHONY: help setup test served raced beside commands check-format vet long bench performance trials matrix image rename release docker man
+.PHONY: help setup test served raced beside slow slow-served slow-beside commands check-format vet long bench performance trials matrix image rename release docker man
 
 help:
 	@sed -n '/^# make/,/^$$/s/^# //p' Makefile
@@ -72,28 +77,35 @@ setup:
 test: check-format
 	$(MAKE) -j 2 served beside
 
+slow:
+	$(MAKE) -j 2 slow-served slow-beside
+
 # Tests with servers wait for much of their time, which leaves the CPU to the tests beside them. served first compiles with
 # the race detector, and beside without it, so that no library is compiled twice at the same time.
 served: raced
-	$(RACE) $(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
 	$(RACE) $(GO) test -vet=off -race -p 2 -timeout 10m -run $(TIMED_TESTS) ./explore ./lockimpl ./lockimpl/locksearch ./lockimpl/locktest ./queueimpl/queuetest ./stockimpl/stocktest
-	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m $(filter-out $(BUILDS) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
+	$(STATIC) $(GO) test -vet=off -p 3 -timeout 15m -skip '^($(SLOW_TESTS))$$' $(filter-out $(SLOW) $(shell $(GO) list $(BESIDE)),$(shell $(GO) list $(UNRACED)))
 	$(RACE) $(GO) test -vet=off -race -p 1 -parallel 4 -timeout 15m -run $(RACED_COMPARISONS) $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
-	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
-	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(SLOW_CLIENTS) ./cmd/oversell
-	$(STATIC) $(GO) test -vet=off -p 1 -parallel 4 -timeout 15m $(filter-out oversell/campaign oversell/cmd/oversell,$(LOADED))
-	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m ./campaign
-	$(STATIC) $(GO) test -vet=off -parallel 4 -timeout 15m -skip $(SLOW_CLIENTS) ./cmd/oversell
+	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run '^($(SLOW_CLIENTS))$$' ./cmd/oversell
+	$(STATIC) $(GO) test -vet=off -p 1 -parallel 4 -timeout 15m -skip '^($(SLOW_TESTS)|$(SLOW_CLIENTS))$$' $(LOADED)
 
 raced:
-	$(RACE) $(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m -skip $(SEQUENTIAL_TESTS) $(filter-out $(LOADED) $(CONTAINERS) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
+	$(RACE) $(GO) test -vet=off -race -p 3 -parallel 4 -timeout 15m -skip '^($(SEQUENTIAL_TESTS)|$(SLOW_TESTS))$$' $(filter-out $(LOADED) $(SLOW) $(shell $(GO) list $(UNRACED)),$(PACKAGES))
 
 beside:
 	nice -n 19 $(MAKE) vet
 	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(BESIDE)
-	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m -run $(SEQUENTIAL_TESTS) $(SEQUENTIAL)
-	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m $(BUILDS)
+	$(STATIC) nice -n 19 $(GO) test -vet=off -timeout 15m -run '^($(SEQUENTIAL_TESTS))$$' $(SEQUENTIAL)
 	$(RACE) nice -n 19 $(GO) test -vet=off -race -p 1 -timeout 10m -run $(RACED_TESTS) ./explore ./explore/table ./checker ./internal/redismodel
+
+slow-served:
+	$(RACE) $(GO) test -vet=off -race -parallel 3 -timeout 15m $(CONTAINERS)
+	$(RACE) $(GO) test -vet=off -race -parallel 4 -timeout 15m -run $(RACED_CAMPAIGN) ./campaign
+	$(STATIC) $(GO) test -vet=off -p 2 -timeout 15m -run '^($(SLOW_TESTS))$$' $(SLOW_TESTS_OF)
+	$(STATIC) $(GO) test -vet=off -p 1 -parallel 4 -timeout 15m -run '^($(SLOW_TESTS))$$' $(LOADED)
+
+slow-beside:
+	$(STATIC) nice -n 19 $(GO) test -vet=off -p 1 -timeout 15m $(filter-out $(CONTAINERS),$(SLOW))
 
 check-format:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'd:" $$bad; exit 1; fi

@@ -163,8 +163,8 @@ func TestProgramsThatLeadOut(t *testing.T) {
 	wantVerdict(t, ofPython(t, pair, ""), reports.Pass, "")
 }
 
-// TestSleepUntil checks that a sleep until an instant of a clock that shows real time lasts equally long in all runs.
-func TestSleepUntil(t *testing.T) {
+// TestClientsThatSleepUntil checks that a sleep until an instant of a clock that shows real time lasts equally long in all runs.
+func TestClientsThatSleepUntil(t *testing.T) {
 	c := ofPython(t, "def acquire(r):\n    for _ in range(3):\n        a = take(r, uuid.uuid4().hex)\n        if 'ok' in a: return a\n        time.sleep(0.3)\n    return a", "")
 	c.Bounds.Tries = 1
 	wantVerdict(t, c, reports.Pass, "")

@@ -39,9 +39,9 @@ func firsts(rows []row) []row {
 	})
 }
 
-// TestRules checks that each of these rules names the promise that a flawed lock breaks first, and finds nothing in a
+// TestEachRule checks that each of these rules names the promise that a flawed lock breaks first, and finds nothing in a
 // sound lock.
-func TestRules(t *testing.T) {
+func TestEachRule(t *testing.T) {
 	const (
 		asks    = "a holder that asks again"
 		asksFor = "a holder that asks again late, or for another lease"
