@@ -41,6 +41,8 @@ type Bench struct {
 	unseen bool
 	// interrupts is set when a rule makes a client whose commands it holds up, loses, delays or refuses.
 	interrupts *atomic.Bool
+	// fewer tells of a rule that was tried with fewer tasks than it would have, since the queue is slow.
+	fewer *atomic.Pointer[string]
 	// last is the call that was made last, for the case that it does not return.
 	last *atomic.Pointer[Call]
 }
@@ -53,7 +55,7 @@ type Call struct {
 
 // Noting returns the bench with a note of the call that is made last, which is empty so far.
 func (b Bench) Noting(empty string) Bench {
-	b.last, b.interrupts = &atomic.Pointer[Call]{}, new(atomic.Bool)
+	b.last, b.interrupts, b.fewer = &atomic.Pointer[Call]{}, new(atomic.Bool), &atomic.Pointer[string]{}
 	b.Calls("%s", empty)
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oversell/internal/stats"
+	"oversell/internal/suitetest"
 )
 
 // Never reports that something a rule waited for did not happen in time.
@@ -47,7 +48,7 @@ func (b Bench) RoundTrip() (_ time.Duration, answered bool) {
 }
 
 // Fits is how many tasks go through the queue in some time, one by one; not more than most, nor
-// fewer than least.
+// fewer than least. [Bench.Fewer] tells of a number below most.
 func (b Bench) Fits(ctx context.Context, most, least int, within time.Duration) int {
 	if b.Pass != nil {
 		return most // its clock stands still meanwhile
@@ -70,7 +71,19 @@ func (b Bench) Fits(ctx context.Context, most, least int, within time.Duration) 
 	}
 	slices.Sort(took)
 	each := max(took[n/2-1], time.Microsecond)
-	return max(min(most, int(within/each)), min(least, most))
+	fits := max(min(most, int(within/each)), min(least, most))
+	if fits < most && b.fewer != nil {
+		b.fewer.Store(new(fmt.Sprintf("tried with %d instead of %d tasks, since one takes %v to go through the queue", fits, most, each.Round(time.Microsecond))))
+	}
+	return fits
+}
+
+// Fewer returns a remark if the rule was tried with fewer tasks than it would have been on a quick queue and machine.
+func (b Bench) Fewer() error {
+	if b.fewer == nil || b.fewer.Load() == nil {
+		return nil
+	}
+	return &suitetest.Remark{Text: *b.fewer.Load()}
 }
 
 // SomeOf returns the ids, or every second or third of them, so that they pass through the queue in a time.

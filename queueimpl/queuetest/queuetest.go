@@ -75,6 +75,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -175,7 +176,7 @@ func (r rule) try(ctx context.Context, b bench) error {
 			return broken(r.ofWaiting(b.Variant), "%w", err)
 		}
 		if err == nil {
-			return b.Unseen()
+			return cmp.Or(b.Unseen(), b.Fewer())
 		}
 		return renamed(b.Variant, err)
 	case <-time.After(patience + answer):
