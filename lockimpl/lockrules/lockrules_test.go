@@ -311,6 +311,17 @@ func TestRenewals(t *testing.T) {
 	}
 }
 
+// TestNoRenewal checks that a lock which renews nothing is not said to have lost the answer to a renewal.
+func TestNoRenewal(t *testing.T) {
+	t.Parallel()
+	s := opentest.Open(t, server.Spec{Target: "process"})
+	b := bench(t, s, "no-renewal", func(e variant.Env) lockimpl.Locker { return careless{e} })
+	b.Renews = true
+	if err := LostRenewal[0].Try(b); err == nil || !strings.Contains(err.Error(), "sent nothing") {
+		t.Errorf("the case says %v; want that the client sent nothing", err)
+	}
+}
+
 // TestOutOfMemory checks that a lock is caught that is granted to two clients while the server refuses to write, and that the
 // server then has the limit that it had before.
 func TestOutOfMemory(t *testing.T) {

@@ -95,7 +95,15 @@ var Renewals = []Case{
 // [lockimpl.Renewer] nor [lockimpl.LossNotifier]: the holder believes that the lease is renewed, so the lock must go on
 // renewing.
 var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error {
-	return b.renewed(5, "after the answer to one renewal was lost, of which its holder was told nothing", func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+	var holder *lockclient.Client
+	since := func() string {
+		if holder.Sent() == 0 {
+			return "since it was granted, in which its client sent nothing for the last five leases,"
+		}
+		return "after the answer to one renewal was lost, of which its holder was told nothing"
+	}
+	return b.renewedSince(5, since, func(c *lockclient.Client, name string) (lockimpl.Lock, error) {
+		holder = c
 		l, err := c.Take(name, b.TTL, 0)
 		if err == nil && b.pass(b.TTL) { // by then its script is loaded
 			c.Arm(1, wire.DropReply)
@@ -104,8 +112,13 @@ var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error
 	})
 }}}
 
-// renewed holds a lock for so many leases. A machine that is busy may hold up a renewal once, but hardly each time.
+// renewed holds a lock for a number of leases. A machine that is busy may hold up a renewal once, but hardly each time.
 func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {
+	return b.renewedSince(leases, func() string { return since }, take)
+}
+
+// renewedSince is renewed with a text that is made when another client has got the lock.
+func (b Bench) renewedSince(leases int, since func() string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {
 	const tries = 3
 	var found error
 	for try := range tries {
@@ -123,7 +136,7 @@ func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client,
 			return nil
 		}
 		if m, err := other.Try(name, b.TTL); err == nil {
-			found = lockfinding.Broken(variant.MutualExclusion, "%v %s, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", time.Duration(leases)*b.TTL, since)
+			found = lockfinding.Broken(variant.MutualExclusion, "%v %s, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", time.Duration(leases)*b.TTL, since())
 			_ = other.Release(m)
 		} else {
 			found = nil

@@ -809,7 +809,7 @@ func extremes(ctx context.Context, b bench) error {
 	ids := []int64{100, 1000, 10000, 1<<31 + 100, 1<<32 + 100, 1 << 53, 1<<53 + 1, math.MaxInt64 - 1, math.MaxInt64}
 	for i, id := range ids {
 		if err := y.buy(ctx, variant.NoUndersell, id, 1, nil, int64(stock-1-i)); err != nil {
-			return fmt.Errorf("with orders %v: %w", ids[:i], err)
+			return fmt.Errorf("of the orders %v, one after the other: %w", ids, err)
 		}
 	}
 	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
