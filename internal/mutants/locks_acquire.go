@@ -49,6 +49,14 @@ func acquireMutants() []Lock {
 				_, err := p.Exec(ctx)
 				return ok.Val(), err
 			}})},
+		{Entry: entry.New("setnx-pexpire-pipelined", "SETNX and PEXPIRE NX are sent in one pipeline, which is no transaction: a connection that ends between them leaves a lock without an end", progress, ""),
+			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+				p := c.redis().Pipeline()
+				ok := p.SetNX(ctx, c.key(l.Key), l.Token, 0)
+				p.Do(ctx, "PEXPIRE", c.key(l.Key), o.TTL.Milliseconds(), "NX")
+				_, err := p.Exec(ctx)
+				return ok.Val(), err
+			}})},
 		{Entry: entry.New("get-set", "an attempt reads whether the lock is free, and then sends SET without a condition", exclusion, ""),
 			Variant: of(steps{attempt: func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
 				if value, err := get(ctx, c, l.Key); value != "" || err != nil {
