@@ -321,6 +321,25 @@ func (l *Interceptor) Stalled(ctx context.Context, n int, call func()) *Stall {
 
 // StalledBefore is Stalled for a command that suffers a when the client goes on.
 func (l *Interceptor) StalledBefore(ctx context.Context, n int, a Action, call func()) *Stall {
+	return l.stalled(ctx, n, func(nth int) Action {
+		if nth == n {
+			return a
+		}
+		return Pass
+	}, call)
+}
+
+// StalledAfter is Stalled when an earlier command, the one with the number first, has suffered a.
+func (l *Interceptor) StalledAfter(ctx context.Context, first int, a Action, n int, call func()) *Stall {
+	return l.stalled(ctx, n, func(nth int) Action {
+		if nth == first {
+			return a
+		}
+		return Pass
+	}, call)
+}
+
+func (l *Interceptor) stalled(ctx context.Context, n int, act func(nth int) Action, call func()) *Stall {
 	s := &Stall{l: l, resume: make(chan struct{}), done: make(chan struct{})}
 	reached := make(chan struct{})
 	l.Plan(func(nth int) Action {
@@ -330,9 +349,8 @@ func (l *Interceptor) StalledBefore(ctx context.Context, n int, a Action, call f
 			case <-s.resume:
 			case <-ctx.Done():
 			}
-			return a
 		}
-		return Pass
+		return act(nth)
 	})
 	go func() { call(); close(s.done) }()
 	select {

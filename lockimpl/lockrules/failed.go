@@ -423,3 +423,59 @@ var RetriedAcquire = func() (cases []Case) {
 	}
 	return cases
 }()
+
+// FailedAndStalled are cases in which the server answers one command of a release or an extend with an error, and the client is held up
+// before a later command, with which it may try in another way. Meanwhile its lease ends, and another client is granted the lock.
+var FailedAndStalled = func() (cases []Case) {
+	for _, act := range []string{"release", "extend"} {
+		for failed := 1; failed <= 2; failed++ {
+			for stalled := failed + 1; stalled <= failed+3; stalled++ {
+				cases = append(cases, Case{fmt.Sprintf("%s, command %d fails, held up before command %d", act, failed, stalled), func(b Bench) error { return b.failedAndStalled(act, failed, stalled) }})
+			}
+		}
+	}
+	return cases
+}()
+
+func (b Bench) failedAndStalled(act string, failed, stalled int) error {
+	if act == "extend" && !b.Extends {
+		return nil
+	}
+	var line *interrupt.Interceptor
+	c, err := b.Client(func(env *variant.Env) { *env, line = interrupt.Intercept(*env) })
+	if err != nil {
+		return err
+	}
+	c.Practise(b.Name, b.TTL, b.Extends)
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	line.Errors(interrupt.ErrRefused, interrupt.ErrRefused)
+	s := line.StalledAfter(b.Ctx, failed, interrupt.Refuse, stalled, func() {
+		if act == "release" {
+			_ = c.Locker.Release(b.Ctx, l)
+		} else {
+			_, _ = c.Locker.Extend(b.Ctx, l, b.TTL)
+		}
+	})
+	if s == nil {
+		return nil // it has fewer commands
+	}
+	defer s.GoOn()
+	next, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	m, err := next.Take(b.Name, long, 2*b.TTL)
+	if err != nil {
+		return nil // another rule's business
+	}
+	s.GoOn()
+	until := next.Until(m)
+	if _, err := other.Try(b.Name, b.TTL); err == nil && time.Until(until) > 0 {
+		return lockfinding.Broken(variant.OwnerOnlyRelease, "the server answered command %d of a holder's %s with an error, and the client was held up before command %d until its lease was over and another client had the lock: when it went on, a third client got the lock %v before the end of that lease",
+			failed, act, stalled, time.Until(until).Round(time.Millisecond))
+	}
+	return nil
+}

@@ -2,8 +2,10 @@ package lockrules
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"oversell/internal/interrupt"
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
 	"oversell/lockimpl/lockfinding"
@@ -111,6 +113,76 @@ var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error
 		return l, err
 	})
 }}}
+
+// FailingRenewals has one command in four of a holder fail, for many renewals. Those between them succeed, so a lock that renews must
+// go on renewing, or tell its holder that the lock is lost. A lock whose pause between renewals is so long that the lease ends after
+// one failure is not judged.
+var FailingRenewals = []Case{{"one command in four fails", func(b Bench) error {
+	const leases, tries = 8, 2
+	var found error
+	for try := range tries { // a machine that is busy may hold up a renewal once
+		own := b
+		own.Name = fmt.Sprintf("%s-%d", b.Name, try)
+		if found = own.failingRenewals(leases); found == nil {
+			break
+		}
+	}
+	return found
+}}}
+
+func (b Bench) failingRenewals(leases int) error {
+	var line *interrupt.Interceptor
+	holder, err := b.Client(func(env *variant.Env) { *env, line = interrupt.Intercept(*env) })
+	if err != nil {
+		return err
+	}
+	other, err := b.Client(func(*variant.Env) {})
+	if err != nil {
+		return err
+	}
+	holder.Practise(b.Name, b.TTL, b.Extends)
+	l, err := holder.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	lost := lost(holder, l)
+	var last atomic.Int64 // when a command was sent, after the grant
+	start := time.Now()
+	line.Errors(interrupt.ErrRefused, interrupt.ErrRefused)
+	line.Plan(func(nth int) interrupt.Action {
+		last.Store(int64(time.Since(start)))
+		if nth%4 == 0 {
+			return interrupt.Refuse
+		}
+		return interrupt.Pass
+	})
+	if !b.pass(time.Duration(leases) * b.TTL) {
+		return nil
+	}
+	sent := line.Sent()
+	quiet := time.Since(start) - time.Duration(last.Load())
+	line.Plan(nil)
+	m, err := other.Try(b.Name, b.TTL)
+	if err != nil {
+		_ = holder.Release(l)
+		return nil
+	}
+	_ = other.Release(m)
+	select {
+	case <-lost:
+		return nil // it was told
+	default:
+	}
+	if _, tells := holder.Locker.(lockimpl.Renewer); tells && time.Until(holder.Until(l)) <= 0 {
+		return nil // the lock says when the lease ends
+	}
+	// A lock that gave up has sent nothing for longer than a lease; one that still sends was too slow once.
+	if sent < 4 || quiet < b.TTL+b.TTL/2 {
+		return nil
+	}
+	return lockfinding.Broken(variant.MutualExclusion, "of the %d commands that a holder sent to renew its lease, the server answered every fourth with an error: the last one was sent %v before another client got the lock, though the holder was alive, had not released the lock, and was not told that it is lost",
+		sent, quiet.Round(time.Millisecond))
+}
 
 // renewed holds a lock for a number of leases. A machine that is busy may hold up a renewal once, but hardly each time.
 func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {

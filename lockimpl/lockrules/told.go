@@ -2,6 +2,7 @@ package lockrules
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"oversell/lockimpl"
@@ -16,6 +17,7 @@ import (
 var Told = []Case{
 	{"held", func(b Bench) error { return b.keptUntold(false) }},
 	{"released in time", func(b Bench) error { return b.keptUntold(true) }},
+	{"released, and answered late", Bench.releasedUntold},
 	{"extended", Bench.extendedUntold},
 	{"renewed after an answer was lost", Bench.renewedUntold},
 	{"taken by another", Bench.takenIsTold},
@@ -62,6 +64,48 @@ func (b Bench) keptUntold(back bool) error {
 	case <-lost:
 		return untrue("a holder that had released its lock in time was told that it is lost")
 	case <-time.After(2 * b.TTL):
+	case <-b.Ctx.Done():
+	}
+	return nil
+}
+
+// releasedUntold holds up the answer to a command of a release for longer than the pause between two renewals. A renewal that
+// comes between finds the lock gone, which is no loss.
+func (b Bench) releasedUntold() error {
+	const tries = 3 // a renewal that was under way may be the command that is held up
+	for try := range tries {
+		for n := 1; n <= 2; n++ {
+			own := b
+			own.Name = fmt.Sprintf("%s-%d-%d", b.Name, try, n)
+			if err := own.releasedSlowly(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// releasedSlowly is releasedUntold for the answer to the n-th command of the release.
+func (b Bench) releasedSlowly(n int) error {
+	c, err := b.practised()
+	if err != nil {
+		return err
+	}
+	l, err := c.Take(b.Name, b.TTL, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	lost := lost(c, l)
+	c.ArmAction(n, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.TTL - b.TTL/4})
+	err = c.Release(l)
+	c.Plan(nil)
+	if err != nil || time.Until(c.Until(l)) <= 0 {
+		return nil // other rules are about that
+	}
+	select {
+	case <-lost:
+		return untrue("a holder released its lock in time, which was answered with success, though late: it was told that the lock is lost")
+	case <-time.After(b.TTL / 2):
 	case <-b.Ctx.Done():
 	}
 	return nil

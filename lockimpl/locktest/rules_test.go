@@ -334,6 +334,15 @@ func TestEachRule(t *testing.T) {
 		{alike, "sound-reentrant", none},
 		{alike, "sound-renewing", none},
 		{alike, "sound-masters", none},
+		{told, "loss-told-after-release", variant.Progress},
+		{"a free lock is granted in single attempts", "refusal-remembered", variant.Progress},
+		{"a free lock is granted in single attempts", "sound-reentrant", none},
+		{"a free lock is granted in single attempts after the death of a waiter", "line-reaped-by-waiters", variant.Progress},
+		{"a free lock is granted in single attempts after the death of a waiter", "line-of-sixteen", none},
+		{"a client whose command fails, and that is held up before the next", "release-falls-back", variant.OwnerOnlyRelease},
+		{"a client whose command fails, and that is held up before the next", "sound-rename", none},
+		{"a lock that renews goes on though some renewals fail", "renewal-counts-failures", variant.MutualExclusion},
+		{"a lock that renews goes on though some renewals fail", "sound-renewing", none},
 	}
 	Process("single")(t) // skips the test if there is no server
 	if os.Getenv("OVERSELL_LONG") != "1" {

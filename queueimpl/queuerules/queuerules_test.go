@@ -343,6 +343,7 @@ func TestRules(t *testing.T) {
 // TestRulesOnTheCatalogue checks rules on flawed and sound queues of the catalogue.
 func TestRulesOnTheCatalogue(t *testing.T) {
 	catalogue := map[string]queueimpl.Variant{}
+	catalogue["reliable"], _ = queueimpl.Find("reliable")
 	for _, q := range queues.All() {
 		catalogue[q.Name] = q.Variant
 	}
@@ -376,6 +377,11 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"batches", Batches, "sound-claims", []string{"ack-of-the-batch", "extend-of-the-batch"}},
 		{"odd names", ByName, "sound-claims", []string{"claims-by-pattern"}},
 		{"delayed ids", Delayed, "sound-claims", []string{"delayed-ids-by-line", "delayed-is-an-attempt"}},
+		{"journal later", JournalLater, "sound-claims-journal", []string{"journal-for-ten-minutes"}},
+		{"withdrawn letter", WithdrawnLetter, "reliable", []string{"letter-withdrawn"}},
+		{"other limit", OtherLimit, "sound-letters", []string{"letter-tells-the-limit", "attempts-must-equal"}},
+		{"fine delay", FineDelay, "sound-claims", []string{"delay-cut-to-milliseconds"}},
+		{"reclaims thousands", ReclaimsThousands, "sound-claims-reclaims", []string{"reclaim-ends-a-thousand"}},
 		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

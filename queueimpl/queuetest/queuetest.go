@@ -195,10 +195,13 @@ func hung(b bench, last queueclient.Call) error {
 }
 
 // renamed is the error about the promise that the queue makes: a task that was handed out twice breaks no-duplicate-delivery, or
-// effect-once if only that is promised.
+// effect-once if only that is promised, or else what the interface says about claims.
 func renamed(v queueimpl.Variant, err error) error {
 	w := new(suitetest.Breach)
-	if errors.As(err, &w) && w.Promise == variant.NoDuplicateDelivery && !slices.Contains(v.Promises, w.Promise) && slices.Contains(v.Promises, variant.EffectOnce) {
+	if !errors.As(err, &w) || w.Promise != variant.NoDuplicateDelivery || slices.Contains(v.Promises, w.Promise) {
+		return err
+	}
+	if w.Promise = theInterface; slices.Contains(v.Promises, variant.EffectOnce) {
 		w.Promise = variant.EffectOnce
 	}
 	return err
@@ -311,6 +314,10 @@ var rules = []rule{
 	{"a request sent again when another has its task", "", nil, both(lends, can[queueimpl.Journaler]), queuerules.RequestOfOthers},
 	{"a request sent again after a withdrawal", "", nil, both(can[queueimpl.Journaler], can[queueimpl.Dequeuer]), queuerules.RequestAfterWithdrawal},
 	{"a large request sent again", "", nil, can[queueimpl.Journaler], queuerules.LargeRequest},
+	{"a request sent again much later", "", nil, can[queueimpl.Journaler], queuerules.JournalLater},
+	{"a dead letter is not withdrawn", "", nil, both(lends, both(can[queueimpl.DeadLetters], can[queueimpl.Dequeuer])), queuerules.WithdrawnLetter},
+	{"clients with different limits on the attempts", "", nil, both(lends, can[queueimpl.DeadLetters]), queuerules.OtherLimit},
+	{"a delay with a fraction of a millisecond", variant.NotEarly, nil, can[queueimpl.Delayer], queuerules.FineDelay},
 	{"requests are texts like any other", "", nil, can[queueimpl.Journaler], queuerules.RequestsAlike},
 	{"an ack after an extend that came too late", "", nil, both(lends, can[queueimpl.Extender]), queuerules.LateExtendThenAck},
 	{"a withdrawal with an earlier score", "", nil, can[queueimpl.Dequeuer], queuerules.EarlierScore},
@@ -405,6 +412,7 @@ var rules = []rule{
 	{"an extend held up until its task is done", "", nil, both(unlocked, both(lends, can[queueimpl.Extender])), queuerules.ExtendOfDone},
 	{"an ack after a reclaim", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.AckAfterReclaim},
 	{"one reclaim returns all claims that have run out", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.ReclaimsAll},
+	{"one reclaim returns more than a thousand claims", "", nil, both(lends, can[queueimpl.Reclaimer]), queuerules.ReclaimsThousands},
 	{"a request sent again after its tasks are done", "", nil, can[queueimpl.Journaler], queuerules.RequestAfterAck},
 	{"a repeated id of a task that is not due", variant.OneEntryPerID, nil, both(ignoresRepeats, can[queueimpl.Delayer]), queuerules.RepeatOfDelayed},
 	{"a repeated id of a task whose claim has run out", variant.OneEntryPerID, nil, both(lends, ignoresRepeats), queuerules.RepeatOfRunOut},

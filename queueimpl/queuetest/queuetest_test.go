@@ -206,6 +206,11 @@ func staysValid() hooks {
 var inCatalogue = []string{
 	"a request sent again when another has its task",
 	"a request sent again after a withdrawal",
+	"a request sent again much later",
+	"a dead letter is not withdrawn",
+	"clients with different limits on the attempts",
+	"a delay with a fraction of a millisecond",
+	"one reclaim returns more than a thousand claims",
 	"a large request sent again",
 	"requests are texts like any other",
 	"an ack after an extend that came too late",

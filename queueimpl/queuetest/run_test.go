@@ -166,7 +166,7 @@ func TestNamedPromise(t *testing.T) {
 	}{
 		{of(variant.NoDuplicateDelivery, variant.EffectOnce, variant.Progress), variant.NoDuplicateDelivery, variant.Progress},
 		{of(variant.EffectOnce, variant.NoLostTask), variant.EffectOnce, variant.NoLostTask},
-		{of(variant.InOrder), variant.NoDuplicateDelivery, variant.EffectOnce},
+		{of(variant.InOrder), theInterface, variant.EffectOnce},
 	} {
 		w := new(suitetest.Breach)
 		if errors.As(renamed(tt.v, fmt.Errorf("at command 2: %w", broken(variant.NoDuplicateDelivery, "twice"))), &w); w.Promise != tt.twice {

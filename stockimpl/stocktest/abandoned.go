@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"oversell/internal/interrupt"
-	"oversell/stockimpl"
 	"oversell/stockimpl/stockrules"
 )
 
@@ -60,10 +59,8 @@ func (b bench) abandonAt(ctx context.Context, n int, a interrupt.Action) (*aband
 // comesBack expects that one order can have all pieces, when the time of their reservations is over.
 func (s *abandoned) comesBack(ctx context.Context) error {
 	y := s.y
-	if r, ok := y.sale.Sale.(stockimpl.Reconciler); ok {
-		if _, err := r.Reconcile(ctx); err != nil {
-			return broken(theInterface, "reconcile: %w", err)
-		}
+	if how := stockrules.Reconciled(ctx, y.sale.Sale); how != nil {
+		return broken(theInterface, "%d buyers died, for each of whom 1 piece was set aside, and the time of reservations passed: %w", manyAbandoned, how)
 	}
 	what := fmt.Sprintf("%d buyers died, for each of whom 1 piece of %d was set aside, the time of reservations passed", manyAbandoned, s.stock)
 	return stockrules.OrderForAll(y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +71,47 @@ func (q letters) Dead(ctx context.Context, name string) (all []queueimpl.Task, _
 	return all, nil
 }
 
+// buried makes a variant of letters in a wrapper.
+func buried(wrap func(letters) queueimpl.Queue) queueimpl.Variant {
+	v := burying(nil)
+	n := v.New
+	v.New = func(env variant.Env, o queueimpl.Options) queueimpl.Queue { return wrap(n(env, o).(letters)) }
+	return v
+}
+
+type tellsLimit struct{ letters }
+
+// Dead implements queueimpl.DeadLetters.
+func (q tellsLimit) Dead(ctx context.Context, name string) ([]queueimpl.Task, error) {
+	all, err := q.letters.Dead(ctx, name)
+	for i := range all {
+		all[i].Attempt = q.o.MaxAttempts
+	}
+	return all, err
+}
+
+type withdraws struct{ letters }
+
+// Dequeue implements queueimpl.Dequeuer.
+func (q withdraws) Dequeue(ctx context.Context, name, id string, score float64) error {
+	if err := refuse(name == "" || id == ""); err != nil {
+		return err
+	}
+	n, err := q.run(ctx, `
+for _, key in ipairs({KEYS[1], KEYS[6]}) do
+  local due = redis.call('ZSCORE', key, ARGV[1])
+  if due and tonumber(due) == tonumber(ARGV[2]) then
+    redis.call('HDEL', KEYS[3], ARGV[1])
+    return redis.call('ZREM', key, ARGV[1])
+  end
+end
+return 0`, name, id, strconv.FormatFloat(score, 'f', -1, 64)).Int()
+	if err == nil && n == 0 {
+		err = queueimpl.ErrChanged
+	}
+	return err
+}
+
 // letterMutants mishandle attempts and dead letters.
 func letterMutants() []Queue {
 	contract := entry.Breaks(entry.Contract)
@@ -92,6 +134,14 @@ func letterMutants() []Queue {
 			burying(func(s *queueScripts) {
 				s.extend = entry.Changed(s.extend, `if not till or tonumber(till) * 1000000 <= now then return 0 end`, `if not redis.call('ZSCORE', KEYS[6], ARGV[1]) and (not till or tonumber(till) * 1000000 <= now) then return 0 end`)
 			})},
+		{entry.New("attempts-must-equal", "a task is put aside at exactly as many attempts as a client allows, so that one that had more is delivered for ever", contract, ""),
+			burying(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `tonumber(attempt) >= tonumber(ARGV[3])`, `tonumber(attempt) == tonumber(ARGV[3])`)
+			})},
+		{entry.New("letter-tells-the-limit", "a dead letter is said to have had as many attempts as the client allows that reads it", contract, ""),
+			buried(func(q letters) queueimpl.Queue { return tellsLimit{q} })},
+		{entry.New("letter-withdrawn", "a dequeue also removes a dead letter with the score", entry.Breaks(variant.NoLostTask, entry.Contract), ""),
+			buried(func(q letters) queueimpl.Queue { return withdraws{q} })},
 		{entry.New("letter-once-only", "an id that was a dead letter before, and becomes one again, is dropped", entry.Breaks(variant.NoLostTask), ""),
 			burying(func(s *queueScripts) {
 				s.pop = entry.Changed(s.pop, `    redis.call('ZADD', KEYS[6], due, id)`, `    if redis.call('SADD', KEYS[6] .. ':ever', id) == 1 then redis.call('ZADD', KEYS[6], due, id) else redis.call('HDEL', KEYS[3], id) end`)
@@ -146,6 +196,25 @@ end`)
 				return reclaims{reclaiming{q, false}, func(end string) string {
 					return entry.Changed(end, `'-inf', score(now))`, `'-inf', score(now), 'LIMIT', 0, 10)`)
 				}}
+			})},
+		{entry.New("reclaim-ends-a-thousand", "a reclaim ends a thousand claims at most", contract, ""),
+			wrapped(func(q claims) queueimpl.Queue {
+				return reclaims{reclaiming{q, false}, func(end string) string {
+					return entry.Changed(end, `'-inf', score(now))`, `'-inf', score(now), 'LIMIT', 0, 1000)`)
+				}}
+			})},
+		{entry.New("delay-cut-to-milliseconds", "a delay is cut to whole milliseconds", entry.Breaks(variant.NotEarly), ""),
+			lending(func(s *queueScripts) {
+				s.enqueueBy = func(ctx context.Context, q *queue, name string, after time.Duration, ids []string) ([]queueimpl.Task, error) {
+					plain := *q
+					plain.enqueueBy = nil
+					return plain.enter(ctx, name, after.Truncate(time.Millisecond), ids)
+				}
+			})},
+		{entry.New("journal-for-ten-minutes", "the journal expires ten minutes after the last request", contract, ""),
+			journaling(func(s *queueScripts) {
+				s.pop = entry.Changed(s.pop, `redis.call('HSET', KEYS[5], ARGV[3], cjson.encode(tasks))`, `redis.call('HSET', KEYS[5], ARGV[3], cjson.encode(tasks))
+  redis.call('EXPIRE', KEYS[5], 600)`)
 			})},
 		{entry.New("reclaim-counts", "a reclaim counts an attempt, as a delivery does", contract, ""),
 			wrapped(func(q claims) queueimpl.Queue {

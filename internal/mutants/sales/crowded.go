@@ -132,6 +132,10 @@ if tonumber(left) <`)
     redis.call('HDEL', KEYS[6], who)
   end
   redis.call('ZREM', KEYS[5], who)`))},
+		{entry.New("reconcile-ends-ten", "a call of Reconcile returns the pieces of ten orders at most", entry.Breaks(entry.Contract), ""),
+			reconciles(entry.Changed(reconcileLua, `'-inf', now)`, `'-inf', now, 'LIMIT', 0, 10)`))},
+		{entry.New("reconcile-counts-none", "a call of Reconcile answers that no order lost its reservation", entry.Breaks(entry.Contract), ""),
+			reconciles(entry.Changed(reconcileLua, `return n`, `return 0`))},
 		{entry.New("orders-by-32-bits-of-sha1", "an order is known by the first eight digits of the SHA-1 of its number", entry.Breaks(variant.NoUndersell, variant.OncePerOrder), ""),
 			selling(func(s *saleSteps) {
 				s.order = func(id int64) any {

@@ -226,6 +226,7 @@ func moreSoundSales() []Sale {
 			})},
 		{entry.New("sound-reserved-for-10-s", "pieces are set aside for ten seconds, and then bought", nil, ""),
 			setAside(reserveLua)},
+		{entry.New("sound-reserved-and-reconciled", "pieces that are set aside come back by a purchase, or when Reconcile is called", nil, ""), reconciles(reconcileLua)},
 		{entry.New("sound-number-fixes-quantity", "an order that was refused, and comes again for another quantity, is an error", nil, ""),
 			selling(func(s *saleSteps) {
 				s.buy = entry.Changed(s.buy, `if redis.call('HEXISTS'`, `local first = redis.call('HGET', KEYS[4], ARGV[1])
@@ -311,6 +312,29 @@ func setAside(script string) stockimpl.Variant {
 		}
 		s.refundBy, s.state = refundReserved, stateReserved
 	})
+}
+
+// reconcileLua returns what is due, and the number of orders that had it.
+var reconcileLua = "local n = 0\n" + entry.Changed(reapLua, `redis.call('ZREM', KEYS[5], who)`, `n = n + redis.call('ZREM', KEYS[5], who)`) + "return n"
+
+// reconciles makes a variant of setAside that returns what is due by a script.
+func reconciles(script string) stockimpl.Variant {
+	v := setAside(reserveLua)
+	n := v.New
+	v.New = func(env variant.Env, product string) stockimpl.Sale {
+		return reconciling{n(env, product).(*sale), script}
+	}
+	return v
+}
+
+type reconciling struct {
+	*sale
+	script string
+}
+
+// Reconcile implements stockimpl.Reconciler.
+func (r reconciling) Reconcile(ctx context.Context) (int64, error) {
+	return r.reserving(ctx, r.script).Int64()
 }
 
 // buyReserved sets pieces aside and then confirms that they are bought.

@@ -1,0 +1,36 @@
+package stockrules
+
+import (
+	"context"
+	"fmt"
+
+	"oversell/stockimpl"
+)
+
+// Reconciled calls [stockimpl.Reconciler.Reconcile] of a sale in which every piece that is set aside was for an order of one piece, and
+// past its deadline. The call must return all of them to the stock, and their number. It returns nil if the sale is no Reconciler.
+func Reconciled(ctx context.Context, s stockimpl.Sale) error {
+	r, ok := s.(stockimpl.Reconciler)
+	if !ok {
+		return nil
+	}
+	before, err := s.State(ctx)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	n, err := r.Reconcile(ctx)
+	if err != nil {
+		return fmt.Errorf("reconcile: %w", err)
+	}
+	after, err := s.State(ctx)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	switch {
+	case after.Reserved > 0:
+		return fmt.Errorf("reconcile answered that %d orders lost their reservation, and State then says %v; want nothing reserved", n, after)
+	case n != before.Reserved:
+		return fmt.Errorf("reconcile answered that %d orders lost their reservation; want %d, of one piece each: State said %v before, and %v after", n, before.Reserved, before, after)
+	}
+	return nil
+}
