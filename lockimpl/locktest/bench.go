@@ -39,6 +39,7 @@ type run struct {
 
 	endsMu           sync.Mutex // guards what ends has found out
 	ended, endsKnown bool
+	endsAt           time.Time
 
 	mu     sync.Mutex
 	began  time.Time
@@ -562,12 +563,12 @@ func (b *bench) itsOwn(err error) error {
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// ends finds out, once, whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
-// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal.
+// ends finds out whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
+// holder that had waited for such a lock. That it can is found out anew after a while: other rules may use the lock in a way that matters. The answer is unknown if a client fails other than by a refusal.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.endsMu.Lock()
 	defer r.endsMu.Unlock()
-	if r.endsKnown {
+	if r.endsKnown && (!r.ended || time.Since(r.endsAt) < 4*b.ttl) {
 		return r.ended, true
 	}
 	own := b.with(b.name + "-control")
@@ -588,7 +589,7 @@ func (r *run) ends(b *bench) (ends, known bool) {
 	})
 	var u *lockclient.Ungranted
 	refused := errors.As(err, &u) && u.Sure && errors.Is(err, lockimpl.ErrHeld)
-	r.ended, r.endsKnown = err == nil, err == nil || refused
+	r.ended, r.endsKnown, r.endsAt = err == nil, err == nil || refused, time.Now()
 	return r.ended, r.endsKnown
 }
 

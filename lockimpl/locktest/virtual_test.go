@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -166,4 +167,32 @@ func TestCloseFences(t *testing.T) {
 			row{rule, v.Name, tt.want}.try(t, r)
 		})
 	}
+}
+
+// generous grants a held lock on a clock that is far ahead.
+type generous struct {
+	lockimpl.Locker
+	env variant.Env
+}
+
+func (g generous) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := g.Locker.Acquire(ctx, key, o)
+	if now := g.env.Clock.Now(); errors.Is(err, lockimpl.ErrHeld) && now.After(time.Now().Add(time.Hour)) {
+		return lockimpl.Lock{Key: key, Token: g.env.Token(), Until: now.Add(o.TTL)}, nil
+	}
+	return l, err
+}
+
+// TestLateCallsAreNotTheCause checks that late calls are not blamed for a lock that is granted twice without them.
+func TestLateCallsAreNotTheCause(t *testing.T) {
+	t.Parallel()
+	v, _ := lockimpl.Find("lua-release")
+	lock := v.New
+	v.New = func(env variant.Env) lockimpl.Locker { return generous{lock(env), env} }
+	r, end, err := trial(t, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	row{"a late release or extend after a quiet time", v.Name, variant.MutualExclusion}.try(t, r)
 }
