@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -119,6 +120,10 @@ func lineMutants() []Lock {
 		{Entry: entry.New("line-of-sixteen", "the line has sixteen places, and clients that come later get none", order, ""),
 			Variant: inLine(entry.Changed(joinLine, `if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then`, `if redis.call('ZCARD', KEYS[2]) >= 16 and not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then`), leaveLine)},
+		{Entry: entry.New("line-reaped-blindly", "a waiter that finds the head of the line dead removes what is the head by then", order, ""),
+			Variant: inList(func(ctx context.Context, rdb redis.UniversalClient, line, _ string) error {
+				return rdb.LPop(ctx, line).Err()
+			})},
 		{Entry: entry.New("line-never-reaped", "the dead keep their place", progress, ""),
 			Variant: inLine(entry.Changed(joinLine, `if till > now then break end`, `do break end`), leaveLine)},
 	}
@@ -246,3 +251,64 @@ func reentryMutants() []Lock {
 			Variant: reentrant(entry.Changed(reenter, `if owner and owner ~= ARGV[3] then return 0 end`, `if owner and owner ~= ARGV[3] then redis.call('HINCRBY', KEYS[1], 'count', 1) return 0 end`), reextend, leave)},
 	}
 }
+
+// listed is a lock with its line in a list, which its clients keep by single commands. Each waiter keeps a key that expires, and one whose
+// key has expired counts as dead.
+type listed struct {
+	*client
+	// reap removes the head of the line, which is dead.
+	reap func(ctx context.Context, rdb redis.UniversalClient, line, head string) error
+}
+
+func inList(reap func(ctx context.Context, rdb redis.UniversalClient, line, head string) error) lockimpl.Variant {
+	v := whole(func(env variant.Env) lockimpl.Locker { return listed{newClient(steps{}, env), reap} })
+	v.Promises = append([]variant.Property{variant.FIFO}, usual...)
+	return v
+}
+
+func (f listed) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
+	token, line := f.env.Token(), "List:"+f.key(name)
+	joined := time.Time{}
+	f.client.token = func(*client) string { return token }
+	f.client.attempt = func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
+		in, err := f.inLine(ctx, line, token, o)
+		if err != nil {
+			return false, err
+		}
+		if joined.IsZero() || !in {
+			joined = c.env.Clock.Now()
+		}
+		head, err := c.redis().LIndex(ctx, line, 0).Result()
+		if err != nil {
+			return false, err
+		}
+		if head == token {
+			return setNX(ctx, c, l, o)
+		}
+		if alive, err := c.redis().Exists(ctx, beat(line, head)).Result(); alive > 0 || err != nil {
+			return false, err
+		}
+		return false, f.reap(ctx, c.redis(), line, head)
+	}
+	l, err := f.client.Acquire(ctx, name, o)
+	late, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), o.TTL)
+	defer cancel()
+	_ = f.redis().LRem(late, line, 0, token).Err() // else it counts as dead soon
+	_ = f.redis().Del(late, beat(line, token)).Err()
+	l.Joined = joined
+	return l, err
+}
+
+// inLine keeps a client in the line, at its end if it is not there, and reports whether it was there.
+func (f listed) inLine(ctx context.Context, line, token string, o lockimpl.Options) (was bool, _ error) {
+	if err := f.redis().Set(ctx, beat(line, token), 1, max(5*o.RetryEvery, time.Second)).Err(); err != nil {
+		return false, err
+	}
+	_, err := f.redis().LPos(ctx, line, token, redis.LPosArgs{}).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, f.redis().RPush(ctx, line, token).Err()
+	}
+	return true, err
+}
+
+func beat(line, token string) string { return "Beat:" + line + ":" + token }

@@ -75,6 +75,10 @@ func soundLocks() []Lock {
 		{Entry: entry.New("sound-reentrant", "its holder may take it again, and releases it as often", nil, ""), Variant: reentrant(reenter, reextend, leave)},
 		{Entry: entry.New("sound-fence", "the script that takes the lock draws a number from a counter without an expiry", nil, ""), Variant: fencing(steps{attempt: soundFence})},
 		{Entry: entry.New("sound-line", "first come, first served, with a line that drops the dead", nil, ""), Variant: inLine(joinLine, leaveLine)},
+		{Entry: entry.New("sound-line-in-list", "first come, first served, with a line in a list, from which waiters remove the dead by name", nil, ""),
+			Variant: inList(func(ctx context.Context, rdb redis.UniversalClient, line, head string) error {
+				return rdb.LRem(ctx, line, 0, head).Err()
+			})},
 		{Entry: entry.New("sound-masters", "a majority of three masters, asked one after the other", nil, ""), Variant: onMasters(nil)},
 		{Entry: entry.New("bsm/redislock", "the library, with its own retries", nil, "https://github.com/bsm/redislock"), Variant: bsm, Bubble: true},
 		{Entry: entry.New("redsync", "the library, on one master", nil, "https://github.com/go-redsync/redsync"), Variant: whole(newRedsync), Bubble: true},

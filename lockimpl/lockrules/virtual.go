@@ -67,7 +67,7 @@ var WaitsForHours = []Case{{"a wait of three hours", func(b Bench) error {
 		case err == nil && left > 0:
 			return lockfinding.Broken(variant.MutualExclusion, "a client that had waited for %v was granted the lock %v before the end of the lease of %v",
 				now.Sub(from).Round(time.Second), left.Round(time.Second), lease)
-		case !errors.Is(err, lockimpl.ErrHeld):
+		case err != nil && !errors.Is(err, lockimpl.ErrHeld):
 			return fmt.Errorf("%w: a wait was answered %w", ErrUnfit, err)
 		}
 		return nil

@@ -118,6 +118,7 @@ var rules = []rule{
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
 	{variant.Linearizable, noAnswer, "a refusal before a late answer", reached, calling(lockrules.AnsweredInLease)},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
+	{variant.FIFO, lost, "served in the order of arrival when the first in line has died", reached, calling(lockrules.ReapedTwice)},
 }
 
 // needs is a condition of a rule: it returns why the rule does not apply to a lock; "" if it does.

@@ -335,6 +335,8 @@ func TestEachRule(t *testing.T) {
 		{alike, "sound-renewing", none},
 		{alike, "sound-masters", none},
 		{told, "loss-told-after-release", variant.Progress},
+		{"served in the order of arrival when the first in line has died", "line-reaped-blindly", variant.FIFO},
+		{"served in the order of arrival when the first in line has died", "sound-line-in-list", none},
 		{"a free lock is granted in single attempts", "refusal-remembered", variant.Progress},
 		{"a free lock is granted in single attempts", "sound-reentrant", none},
 		{"a free lock is granted in single attempts after the death of a waiter", "line-reaped-by-waiters", variant.Progress},
