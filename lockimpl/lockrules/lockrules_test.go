@@ -317,8 +317,13 @@ func TestNoRenewal(t *testing.T) {
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	b := bench(t, s, "no-renewal", func(e variant.Env) lockimpl.Locker { return careless{e} })
 	b.Renews = true
-	if err := LostRenewal[0].Try(b); err == nil || !strings.Contains(err.Error(), "sent nothing") {
-		t.Errorf("the case says %v; want that the client sent nothing", err)
+	for _, try := range []func() error{
+		func() error { return LostRenewal[0].Try(b) },
+		func() error { return b.renewedOften(250*time.Millisecond, 2*time.Second) }, // however busy the machine is
+	} {
+		if err := try(); err == nil || lockfinding.IsUnjudged(err) || !strings.Contains(err.Error(), "sent nothing") {
+			t.Errorf("the case says %v; want that the client sent nothing", err)
+		}
 	}
 }
 

@@ -227,10 +227,12 @@ func (b Bench) renewedOften(lease, long time.Duration) error {
 	if err != nil {
 		return err
 	}
+	holder.Plan(nil)
 	l, err := holder.Take(b.Name, lease, 0)
 	if err != nil {
 		return nil // another rule's business
 	}
+	granted := holder.Sent() // 0 if its commands do not pass the proxies
 	slowest := time.Duration(0)
 	for start, last := time.Now(), time.Now(); time.Since(start) < long; last = time.Now() {
 		if !b.pass(4*lockclient.Pace) || other.Env.Redis[0].Ping(b.Ctx).Err() != nil {
@@ -243,6 +245,9 @@ func (b Bench) renewedOften(lease, long time.Duration) error {
 	case err != nil:
 		_ = holder.Release(l)
 		return nil
+	case granted > 0 && holder.Sent() == granted:
+		_ = other.Release(m)
+		return lockfinding.Broken(variant.MutualExclusion, "%v since a lease of %v was granted, another client got the lock: the holder was alive and had not released it, and its client had sent nothing since, so nothing renews the lease", long, lease)
 	case slowest > lease/4:
 		return lockfinding.Unjudged("the machine is too busy to renew leases in time", nil)
 	}
