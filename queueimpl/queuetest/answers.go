@@ -293,6 +293,12 @@ func failingReclaim(ctx context.Context, f *failing) error {
 		case declared != nil:
 			return broken(theInterface, "a reclaim of which a command failed answered %q", declared)
 		case err == nil && claimed > 0:
+			if _, err := own.Queue.(queueimpl.Reclaimer).Reclaim(ctx, own.Name); err != nil {
+				return nil // another rule's business
+			}
+			if _, still, err := own.there(ctx, "a"); err != nil || still > 0 {
+				return err // the claim lasts longer than it should, whether or not a command fails
+			}
 			return broken(variant.NoLostTask, "a reclaim of which a command failed answered that it ended %d claims, and one that had run out is there still", n)
 		case !own.failed || claimed == 0:
 			return nil

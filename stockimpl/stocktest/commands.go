@@ -144,7 +144,7 @@ func (y *buyer) decided(ctx context.Context, id int64, pieces int) error {
 			if s, err := y.sale.State(ctx); err == nil && s.Reserved > 0 && (y.b.Reserves == 0 || y.b.Reserves > undecided) {
 				return &suitetest.NotJudged{Why: fmt.Sprintf("an order was answered with ErrStale for %v, and State says that %d pieces are still reserved: the suite does not wait longer for reservations to end; it tests that on a clock that it moves", undecided, s.Reserved)}
 			}
-			return broken(variant.NoUndersell, "an order for %d pieces was answered with ErrStale for %v, each time with a newer token, while nobody else bought: it is neither accepted nor refused as sold out", pieces, limit)
+			return broken(variant.NoUndersell, "an order for %d pieces was answered with ErrStale for %v, however often it was sent again, while nobody else bought: it is neither accepted nor refused as sold out", pieces, limit)
 		}
 		if (clock.Real{}).Sleep(ctx, time.Millisecond) != nil {
 			if y.setAside(ctx) {
