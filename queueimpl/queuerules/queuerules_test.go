@@ -395,11 +395,14 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 				defer cancel()
 				return tt.rule(ctx, queueclient.Bench{Queue: rand.Text(), Variant: v, Env: func() variant.Env { return opentest.Env(t, s, clock.Real{}) }}.Noting(""))
 			}
-			if err := try(tt.sound); err != nil {
+			if err := try(tt.sound); err != nil && !errors.As(err, new(*suitetest.Remark)) {
 				t.Errorf("%s was accused: %v", tt.sound, err)
 			}
 			for _, name := range tt.flawed {
 				err := try(name)
+				for again := 0; again < 3 && errors.As(err, new(*suitetest.Remark)); again++ { // the machine was busy
+					err = try(name)
+				}
 				if w := new(suitetest.Breach); !errors.As(err, &w) {
 					t.Errorf("%s: %v; want a breach", name, err)
 				}
