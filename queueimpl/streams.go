@@ -176,7 +176,7 @@ func (q *streams) takeOver(ctx context.Context, name string, count int) ([]Task,
 			return nil, err
 		}
 		if q.o.MaxAttempts > 0 && attempt > q.o.MaxAttempts {
-			if err := q.bury(ctx, name, m.ID, t.ID); err != nil {
+			if err := q.bury(ctx, name, m.ID, t.ID, attempt-1); err != nil { // taking it over counted as a delivery
 				return nil, err
 			}
 			continue
@@ -197,10 +197,10 @@ func (q *streams) attempt(ctx context.Context, name, entry string) (int, error) 
 	return int(pending[0].RetryCount), nil
 }
 
-// bury makes an entry a dead letter. It is not an error if the entry is no longer ours.
-func (q *streams) bury(ctx context.Context, name, entry, id string) error {
+// bury makes an entry a dead letter, after a number of deliveries. It is not an error if the entry is no longer ours.
+func (q *streams) bury(ctx context.Context, name, entry, id string, deliveries int) error {
 	return q.did(ctx, nil, streamsBuryScript, []string{keyOf(name), "Dead:" + keyOf(name)},
-		group, entry, q.consumer, id, q.o.MaxAttempts)
+		group, entry, q.consumer, id, deliveries)
 }
 
 // Ack implements Acker.
