@@ -88,7 +88,7 @@ func (r *frames) begin(in *frameReader) bool {
 	return err == nil
 }
 
-// lastFrame finds the last frame of a file. It searches backwards, because a frame has its length at its beginning.
+// lastFrame finds the last frame of a file. It searches backwards, since the length of a frame is stored at the start of the frame.
 func lastFrame(file io.ReaderAt, size int64) (f frame, found bool) {
 	for window := min(size, 1<<16); ; window = min(size, 4*window) {
 		data := make([]byte, window)

@@ -66,7 +66,8 @@ func singleMutants() []Lock {
 	}
 }
 
-// inLineUnlessOnce is the sound line, except for attempts that do not wait.
+// inLineUnlessOnce is the sound lock with a line, except that an attempt with Options.Wait = 0 is refused if anybody is in the line, dead or
+// alive.
 func inLineUnlessOnce() lockimpl.Variant {
 	v := inLine(joinLine, leaveLine)
 	waits := v.New

@@ -4,8 +4,8 @@ package prefetch
 import "iter"
 
 // Batches returns an iterator over the batches that read yields, each with a note. read runs in a goroutine of its own, up to three
-// batches ahead of the loop, and has returned by the time that the loop ends. With each batch, read gives up its slice, and gets
-// another one back to fill; yield returns false if the loop has ended.
+// batches ahead of the loop, and has returned when the loop ends. read must not use a slice after it has passed it to yield, which
+// returns another slice to fill, and false if the loop has ended.
 func Batches[T, Note any](read func(yield func([]T, Note) (room []T, more bool))) iter.Seq2[[]T, Note] {
 	return func(yield func([]T, Note) bool) {
 		type batch struct {

@@ -188,12 +188,13 @@ func (b Bench) failingRenewals(leases int) error {
 		sent, quiet.Round(time.Millisecond))
 }
 
-// renewed holds a lock for a number of leases. A machine that is busy may hold up a renewal once, but hardly each time.
+// renewed has a client hold a lock that renews for a number of its leases, and expects that another client is refused then. It makes
+// up to three tries, since a busy machine may delay a renewal for too long.
 func (b Bench) renewed(leases int, since string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {
 	return b.renewedSince(leases, func() string { return since }, take)
 }
 
-// renewedSince is renewed with a text that is made when another client has got the lock.
+// renewedSince is renewed; since returns what comes before the finding in its text, and is called when another client has got the lock.
 func (b Bench) renewedSince(leases int, since func() string, take func(c *lockclient.Client, name string) (lockimpl.Lock, error)) error {
 	const tries = 3
 	var found error

@@ -11,9 +11,8 @@ import (
 	"oversell/variant"
 )
 
-// SingleAttempts are cases in which the lock becomes free, and a client asks for it again and again, each time with one attempt
-// that does not wait. It must be granted the lock: it may neither rely on what an earlier attempt saw, nor on others that wait
-// to remove what dead clients have left.
+// SingleAttempts are cases in which a free lock is asked for by a client that calls Acquire repeatedly with Options.Wait = 0. One of the
+// calls must be granted the lock. Locks fail that remember an earlier refusal, or in which only waiters remove the records of dead ones.
 var SingleAttempts = []Case{
 	{"after a refusal, and the release of a long lease", func(b Bench) error {
 		holder, c, err := b.two()
@@ -31,7 +30,7 @@ var SingleAttempts = []Case{
 	}},
 }
 
-// AfterDeadWaiters are cases of SingleAttempts in which a client dies while it waits, before the lock becomes free.
+// AfterDeadWaiters are like SingleAttempts, after the death of a client that was waiting for the lock.
 var AfterDeadWaiters = []Case{
 	{"the holder releases", func(b Bench) error { return b.afterDeadWaiter(false) }},
 	{"the holder dies", func(b Bench) error { return b.afterDeadWaiter(true) }},
@@ -69,7 +68,7 @@ func (b Bench) afterDeadWaiter(dies bool) error {
 	return b.inSingleAttempts(c, what)
 }
 
-// inSingleAttempts expects that a client is granted a free lock in one of many attempts that do not wait.
+// inSingleAttempts has a client call Acquire without a wait until it is granted the lock, which is free, for at most b.Patience.
 func (b Bench) inSingleAttempts(c *lockclient.Client, what string) error {
 	start, n := b.Lasted(), 0
 	for b.Lasted()-start < b.Patience && b.Ctx.Err() == nil {

@@ -69,8 +69,8 @@ func (b Bench) keptUntold(back bool) error {
 	return nil
 }
 
-// releasedUntold holds up the answer to a command of a release for longer than the pause between two renewals. A renewal that
-// comes between finds the lock gone, which is no loss.
+// releasedUntold delays the answer to a command of a release for most of the lease. A renewal that is sent meanwhile is told that the
+// lock is gone. Lost must not be closed for that: the holder has released the lock.
 func (b Bench) releasedUntold() error {
 	const tries = 3 // a renewal that was under way may be the command that is held up
 	for try := range tries {

@@ -39,7 +39,7 @@ type run struct {
 
 	endsMu           sync.Mutex // guards what ends has found out
 	ended, endsKnown bool
-	endsAt           time.Time
+	endsAt           time.Time // when it found that out
 
 	mu     sync.Mutex
 	began  time.Time
@@ -564,7 +564,8 @@ func (b *bench) itsOwn(err error) error {
 }
 
 // ends finds out whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
-// holder that had waited for such a lock. That it can is found out anew after a while: other rules may use the lock in a way that matters. The answer is unknown if a client fails other than by a refusal.
+// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal. If the lock could be taken,
+// ends tries again when some leases have passed: what other rules do with the servers meanwhile may matter.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.endsMu.Lock()
 	defer r.endsMu.Unlock()

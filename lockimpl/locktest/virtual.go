@@ -79,7 +79,7 @@ func (b *bench) alone(cases []part) []part {
 	return cases
 }
 
-// client returns a client on the virtual clock. It ends the rule if the client cannot connect.
+// client connects a client that reads the virtual clock. If that fails, it panics with the failure, which ends the rule.
 func (w *virtualBench) client(changes ...change) *client {
 	c, err := w.newVirtual(changes...)
 	if err != nil {
@@ -88,6 +88,7 @@ func (w *virtualBench) client(changes ...change) *client {
 	return c
 }
 
+// newVirtual is client for code that returns the error.
 func (w *virtualBench) newVirtual(changes ...change) (*client, error) {
 	c, err := w.newClient(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oversell/clock"
+	"oversell/internal/mark"
 	"oversell/lockimpl"
 	"oversell/variant"
 )
@@ -195,4 +196,59 @@ func TestLateCallsAreNotTheCause(t *testing.T) {
 	}
 	defer end()
 	row{"a late release or extend after a quiet time", v.Name, variant.MutualExclusion}.try(t, r)
+}
+
+// TestLossAfterRelease checks that a lock is caught which tells of a loss because a renewal met the release.
+func TestLossAfterRelease(t *testing.T) {
+	t.Parallel()
+	v := entry(t, "loss-told-after-release")
+	r, end, err := trial(t, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	row{"a holder is told when its lock is lost", v.Name, variant.Progress}.try(t, r)
+}
+
+// TestEndsIsFoundOutAnew checks that a lock which could be taken after the lease of a dead holder is tried again later.
+func TestEndsIsFoundOutAnew(t *testing.T) {
+	t.Parallel()
+	sound, _ := lockimpl.Find("lua-release")
+	v := sound
+	var stuck atomic.Bool
+	v.New = func(env variant.Env) lockimpl.Locker { return sticking{sound.New(env), &stuck} }
+	r, end, err := trial(t, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	b := &bench{ctx: t.Context(), run: r, name: mark.New(), ttl: r.able.lease, property: variant.OwnerOnlyRelease}
+	defer b.close()
+	if ends, known := r.ends(b); !ends || !known {
+		t.Fatalf("the lease of a sound lock ends: %t, known: %t", ends, known)
+	}
+	stuck.Store(true)
+	r.endsAt = r.endsAt.Add(-time.Hour)
+	later := b.with(b.name + "-later")
+	defer later.close()
+	if ends, known := r.ends(later); ends || !known {
+		t.Errorf("a while later, when it refuses everybody, its lease ends: %t, known: %t; want false, true", ends, known)
+	}
+}
+
+// sticking is a lock whose leases last far longer than they promise, while it is stuck.
+type sticking struct {
+	lockimpl.Locker
+	stuck *atomic.Bool
+}
+
+func (s sticking) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	if !s.stuck.Load() {
+		return s.Locker.Acquire(ctx, key, o)
+	}
+	until := time.Now().Add(o.TTL)
+	o.TTL = 1000 * time.Hour
+	l, err := s.Locker.Acquire(ctx, key, o)
+	l.Until = until
+	return l, err
 }

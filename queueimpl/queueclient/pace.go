@@ -48,7 +48,7 @@ func (b Bench) RoundTrip() (_ time.Duration, answered bool) {
 }
 
 // Fits is how many tasks go through the queue in some time, one by one; not more than most, nor
-// fewer than least. [Bench.Fewer] tells of a number below most.
+// fewer than least. If it is less than most, [Bench.Fewer] returns a remark.
 func (b Bench) Fits(ctx context.Context, most, least int, within time.Duration) int {
 	if b.Pass != nil {
 		return most // its clock stands still meanwhile

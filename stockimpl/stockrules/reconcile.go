@@ -7,8 +7,9 @@ import (
 	"oversell/stockimpl"
 )
 
-// Reconciled calls [stockimpl.Reconciler.Reconcile] of a sale in which every piece that is set aside was for an order of one piece, and
-// past its deadline. The call must return all of them to the stock, and their number. It returns nil if the sale is no Reconciler.
+// Reconciled calls Reconcile of a sale that is a [stockimpl.Reconciler]. All its reservations must be of one piece, and past their
+// deadline. It returns an error if Reconcile leaves any, or reports another number than State did. It does nothing if the sale is no
+// Reconciler.
 func Reconciled(ctx context.Context, s stockimpl.Sale) error {
 	r, ok := s.(stockimpl.Reconciler)
 	if !ok {

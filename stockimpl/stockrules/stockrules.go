@@ -109,8 +109,8 @@ func (h *Held) RefundedBeside() error {
 	return suitetest.Broken(of, "%s, and others could buy %d, want %d", what, more, want)
 }
 
-// ManyChangesBeside has others buy 256 pieces while a buyer is held up. A sale that writes only if the version is the one that it has
-// read must not count versions in 8 bits, or the buyer overwrites what others have bought.
+// ManyChangesBeside has others buy 256 pieces while a buyer is held up. It catches a sale that compares versions before it writes, and
+// counts them in 8 bits: the version is the same again, and the buyer overwrites the stock.
 func (h *Held) ManyChangesBeside() error {
 	sold := 0
 	if blocked := h.Beside(func() {
