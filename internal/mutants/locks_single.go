@@ -135,7 +135,7 @@ func (s *slowStop) Acquire(ctx context.Context, name string, o lockimpl.Options)
 	r.stop = stop
 	s.env.Go(func(life context.Context) {
 		defer context.AfterFunc(life, stop)()
-		for s.env.Clock.Sleep(beside, o.TTL/4) == nil {
+		for s.env.Clock.Sleep(beside, o.TTL/3) == nil {
 			n, err := redis.NewScript(compareExpire).Run(beside, s.redis(), []string{s.key(l.Key)}, l.Token, time.Duration(r.ttl.Load()).Milliseconds()).Int64()
 			if err == nil && n == 0 {
 				close(r.lost)
