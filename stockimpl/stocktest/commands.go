@@ -854,23 +854,8 @@ func similarProducts(ctx context.Context, b bench) error {
 		}
 		all, taken = append(all, y), append(taken, name)
 	}
-	names = taken
-	for i, y := range all {
-		if err := y.untouched(ctx, i, names); err != nil {
-			return err
-		}
-		of := theInterface
-		if b.promises(variant.NoUndersell) {
-			of = variant.NoUndersell // its pieces cannot be sold beside the others'
-		}
-		if err := y.buy(ctx, of, 1, i%3+1, nil, int64(10+i-i%3-1)); err != nil {
-			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
-		}
-	}
-	for i, y := range all {
-		if err := y.state(ctx, theInterface, int64(10+i-i%3-1), int64(i%3+1)); err != nil {
-			return fmt.Errorf("with products of similar names, %q: %w", names[i], err)
-		}
+	if err := b.eachNamed(ctx, all, taken); err != nil {
+		return err
 	}
 	return shared
 }

@@ -11,6 +11,7 @@ import (
 	"oversell/internal/interrupt"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -303,21 +304,17 @@ func unlikeProducts(ctx context.Context, b bench) error {
 		return err
 	}
 	one.fences.last.Store(1000) // its tokens are newer than all of the other's
-	const of = theInterface
-	if err := firstOf(
-		func() error { return one.buy(ctx, of, 1, 2, nil, 1) },
-		func() error { return two.state(ctx, of, 9, 0) },
-		func() error { return two.buy(ctx, of, 1, 4, nil, 5) },
-		func() error { return one.buy(ctx, of, 2, 1, nil, 0) },
-		func() error { return one.buy(ctx, of, 3, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return two.buy(ctx, of, 3, 1, nil, 4) },
-		func() error { return one.refund(ctx, of, 1, 2, nil, 2) },
-		func() error { return two.state(ctx, of, 4, 5) },
-		func() error { return two.refund(ctx, of, 1, 4, nil, 8) },
-		func() error { return one.state(ctx, of, 2, 1) },
-		func() error { return two.state(ctx, of, 8, 1) },
-	); err != nil {
-		return fmt.Errorf("with two products of unlike names: %w", err)
-	}
-	return nil
+	return b.beside(ctx, []*buyer{one, two}, []int64{3, 9}, says("with two products of unlike names"), []call{
+		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 1) }),
+		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 9, 0) }),
+		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 4, nil, 5) }),
+		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 2, 1, nil, 0) }),
+		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 3, 1, stockimpl.ErrSoldOut, 0) }),
+		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 3, 1, nil, 4) }),
+		stockrules.For(0, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 2, nil, 2) }),
+		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 4, 5) }),
+		stockrules.For(1, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 4, nil, 8) }),
+		stockrules.For(0, func(y *buyer) error { return y.state(ctx, theInterface, 2, 1) }),
+		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 8, 1) }),
+	})
 }

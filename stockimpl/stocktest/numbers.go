@@ -9,6 +9,7 @@ import (
 
 	"oversell/internal/alike"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -221,12 +222,21 @@ func joinedNames(ctx context.Context, b bench) error {
 		if _, err := one.sale.Buy(ctx, order(p.id, 1), one.lock()); err != nil && !declared(err) && p.id < 0 {
 			continue // it takes no such number
 		}
-		if err := firstOf(
-			func() error { return two.buy(ctx, variant.NoUndersell, p.own, 2, nil, 5) },
-			func() error { return one.state(ctx, variant.NoUndersell, 4, 1) },
-			func() error { return two.state(ctx, variant.NoUndersell, 5, 2) },
-		); err != nil {
-			return fmt.Errorf("order %d of product %q, and then order %d of product %q: %w", p.id, name, p.own, name+p.more, err)
+		what := func(int) string {
+			return fmt.Sprintf("order %d of product %q, and then order %d of product %q", p.id, name, p.own, name+p.more)
+		}
+		if err := stockrules.Beside([]*buyer{one, two}, func(product int) (*buyer, error) {
+			y, err := opened(ctx, b, name+"alone", int64(5+2*product))
+			if err == nil && product == 0 {
+				_, err = y.sale.Buy(ctx, order(p.id, 1), y.lock())
+			}
+			return y, err
+		}, what, []call{
+			stockrules.For(1, func(y *buyer) error { return y.buy(ctx, variant.NoUndersell, p.own, 2, nil, 5) }),
+			stockrules.For(0, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, 4, 1) }),
+			stockrules.For(1, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, 5, 2) }),
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -255,39 +265,40 @@ func longNames(ctx context.Context, b bench) error {
 			}
 			all, used = append(all, y), append(used, name)
 		}
-		for n, y := range all {
-			if err := y.named(ctx, n, used); err != nil {
-				return err
-			}
+		if err := b.eachNamed(ctx, all, used); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// untouched expects the n-th of some products, which were put on sale one after the other with 10, 11,
-// 12 pieces and so on, to have its pieces after orders for those before it.
-func (y *buyer) untouched(ctx context.Context, n int, names []string) error {
+// eachNamed buys from products that were put on sale with 10, 11, 12 pieces and so on.
+func (b bench) eachNamed(ctx context.Context, all []*buyer, names []string) error {
+	var calls, later []call
+	var stocks []int64
+	for i := range all {
+		stock, pieces := int64(10+i), i%3+1
+		stocks = append(stocks, stock)
+		calls = append(calls,
+			stockrules.For(i, func(y *buyer) error { return y.untouched(ctx, stock) }),
+			stockrules.For(i, func(y *buyer) error { return y.buy(ctx, variant.NoUndersell, 1, pieces, nil, stock-int64(pieces)) }))
+		later = append(later, stockrules.For(i, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, stock-int64(pieces), int64(pieces)) }))
+	}
+	return b.beside(ctx, all, stocks, func(i int) string { return fmt.Sprintf("product %q, one of %q", names[i], names) }, append(calls, later...))
+}
+
+// untouched expects a product to have all its pieces before its first order.
+func (y *buyer) untouched(ctx context.Context, stock int64) error {
 	s, err := y.sale.State(ctx)
 	if err != nil {
-		return broken(theInterface, "state of product %q: %w", names[n], err)
+		return broken(theInterface, "state: %w", err)
 	}
-	if want := int64(10 + n); s.Left != want {
+	if s.Left != stock {
 		p := variant.NoUndersell
-		if s.Left > want {
+		if s.Left > stock {
 			p = variant.NoOversell
 		}
-		return broken(p, "product %q was put on sale with %d pieces, and State says %v of it before its first order; other products are %q", names[n], want, s, names)
-	}
-	return nil
-}
-
-// named buys from the n-th of some products.
-func (y *buyer) named(ctx context.Context, n int, names []string) error {
-	if err := y.untouched(ctx, n, names); err != nil {
-		return err
-	}
-	if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(1, 1), y.lock()) }); err != nil {
-		return broken(variant.NoUndersell, "of the products %q, order 1 for 1 piece of %q answered %s, with %d there", names, names[n], say(err), 10+n)
+		return broken(y.b.made(p), "it was put on sale with %d pieces, and State says %v of it before its first order", stock, s)
 	}
 	return nil
 }

@@ -331,16 +331,26 @@ func twoProducts(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	const of = theInterface
-	return firstOf(
-		func() error { return one.buy(ctx, of, 1, 2, nil, 0) },
-		func() error { return two.state(ctx, of, 7, 0) },
-		func() error { return two.buy(ctx, of, 1, 3, nil, 4) }, // order ids belong to a product
-		func() error { return one.buy(ctx, of, 2, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return two.refund(ctx, of, 1, 3, nil, 7) },
-		func() error { return one.state(ctx, of, 0, 2) },
-		func() error { return two.state(ctx, of, 7, 0) },
-	)
+	return b.beside(ctx, []*buyer{one, two}, []int64{2, 7}, says("with two products, and the name of one begins with the other's"), []call{
+		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 0) }),
+		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 7, 0) }),
+		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 3, nil, 4) }), // order ids belong to a product
+		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 2, 1, stockimpl.ErrSoldOut, 0) }),
+		stockrules.For(1, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 3, nil, 7) }),
+		stockrules.For(0, func(y *buyer) error { return y.state(ctx, theInterface, 0, 2) }),
+		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 7, 0) }),
+	})
+}
+
+type call = stockrules.Call[*buyer]
+
+func says(words string) func(int) string { return func(int) string { return words } }
+
+// beside makes calls for products that were put on sale with these stocks; see [stockrules.Beside].
+func (b bench) beside(ctx context.Context, all []*buyer, stocks []int64, words func(int) string, calls []call) error {
+	return stockrules.Beside(all, func(i int) (*buyer, error) {
+		return opened(ctx, b, fmt.Sprint(b.Product, "-alone-", i), stocks[i])
+	}, words, calls)
 }
 
 func noQuantity(ctx context.Context, b bench) error {

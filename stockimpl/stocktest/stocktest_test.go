@@ -175,6 +175,38 @@ func TestSaboteursAreCaught(t *testing.T) {
 	}
 }
 
+// TestProductsAreNamed checks that rules about several products name them only if one product alone sells as it should.
+func TestProductsAreNamed(t *testing.T) {
+	good, _ := stockimpl.Find("lua")
+	wrongCount := good
+	wrongCount.New = func(env variant.Env, product string) stockimpl.Sale {
+		return saboteur{Sale: good.New(env, product), buy: func(ctx context.Context, s stockimpl.Sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
+			left, err := s.Buy(ctx, o, l)
+			return left + 1, err
+		}}
+	}
+	oneRecord := good
+	oneRecord.New = func(env variant.Env, product string) stockimpl.Sale {
+		return good.New(env, strings.TrimSuffix(strings.ReplaceAll(product, " ", "_"), "2"))
+	}
+	for rule, names := range map[string]string{
+		"two products do not mix": "with two products", "products with unlike names do not mix": "with two products",
+		"products with similar names do not mix": "one of", "names and numbers of orders do not mix": "and then order",
+	} {
+		err := find(t, rule).check(t.Context(), newBenchOf(newBench(t), wrongCount))
+		if err == nil || strings.Contains(err.Error(), names) {
+			t.Errorf("%s: %v; want a breach without %q, since it does not take two products", rule, err, names)
+		}
+		if rule == "products with unlike names do not mix" || rule == "names and numbers of orders do not mix" {
+			continue // the names differ in more than oneRecord leaves out
+		}
+		err = find(t, rule).check(t.Context(), newBenchOf(newBench(t), oneRecord))
+		if err == nil || !strings.Contains(err.Error(), names) {
+			t.Errorf("%s: %v; want a breach with %q", rule, err, names)
+		}
+	}
+}
+
 // TestHung checks that a rule that does not end accuses the sale only if no call began or returned for long.
 func TestHung(t *testing.T) {
 	good, _ := stockimpl.Find("lua")
