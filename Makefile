@@ -24,18 +24,20 @@ PACKAGES = $(shell $(GO) list ./...)
 # Packages whose tests run without the race detector: code without goroutines, searches, tests that mostly wait, and
 # other libraries. RACED_TESTS, or tests of other packages, cover the shared tables of a search, concurrent judging, the
 # variants, and the suites with the race detector.
-UNRACED = oversell/lockimpl oversell/lockimpl/locktest oversell/stockimpl/stocktest oversell/explore/... oversell/adapters/... oversell/queueimpl oversell/queueimpl/queuetest oversell/stockimpl oversell/internal/mutants oversell/lockimpl/locksearch oversell/examples/... oversell/reports/... \
-	oversell/checker/... oversell/foreign oversell/internal/redismodel/... oversell/variant oversell/internal/edn oversell/internal/errclass oversell/internal/keyname oversell/internal/layout \
-	oversell/internal/limits oversell/internal/loopback oversell/internal/phrase oversell/internal/printable oversell/internal/rediscmd \
-	oversell/internal/release oversell/internal/stats oversell/internal/workdir
+UNRACED = oversell/lockimpl oversell/lockimpl/lockfinding oversell/lockimpl/lockload oversell/lockimpl/lockrules oversell/lockimpl/locksearch oversell/lockimpl/locktest \
+	oversell/queueimpl oversell/queueimpl/queuerules oversell/queueimpl/queuetest oversell/stockimpl oversell/stockimpl/stockrules oversell/stockimpl/stocktest \
+	oversell/adapters/... oversell/campaign/judging oversell/checker/... oversell/examples/... oversell/explore/... oversell/foreign oversell/history/marks oversell/load/arrival oversell/reports/... oversell/variant \
+	oversell/internal/alike oversell/internal/closed oversell/internal/edn oversell/internal/errclass oversell/internal/exactjson oversell/internal/freeport oversell/internal/hugepages oversell/internal/inpieces oversell/internal/jsonscan \
+	oversell/internal/keyname oversell/internal/layout oversell/internal/limits oversell/internal/loopback oversell/internal/mutants oversell/internal/names oversell/internal/numset oversell/internal/phrase oversell/internal/printable \
+	oversell/internal/rediscmd oversell/internal/redismodel/... oversell/internal/release oversell/internal/stats oversell/internal/workdir oversell/internal/yamlfile
 # Tests of other packages that compute much in one goroutine.
-SEQUENTIAL_TESTS = TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip|TestMapCommutes|TestConcreteNamings|TestPoisson
-SEQUENTIAL = oversell/history oversell/internal/names oversell/load/arrival
+SEQUENTIAL_TESTS = TestAcceptedIsValid|TestStreamIsWhatReadReads|TestCutALargeFile|TestFollowSaysWhatReadSays|TestRoundTrip
+SEQUENTIAL = oversell/history
 RACED_TESTS = '^(TestVisited|TestMemoGrows|TestInconclusive|TestThreadCancelled|TestJudgeIsDeterministicAndAdvancingChangesNothing|TestNamesFirst|TestGoroutinesShareAState)$$'
 # More of them, which need servers that answer in time.
 TIMED_TESTS = '^(TestCounterexamplesReplay|TestExample|TestDoubt|TestAgain|TestBusy|TestReplayFailsWhileTheBugIsThere|TestLineOutlivesItsHastyWaiters)$$'
 # Unraced packages that use one CPU for long, and wait for nothing; they run beside the tests that wait for servers.
-BESIDE = oversell/checker/... oversell/foreign oversell/internal/redismodel/...
+BESIDE = oversell/checker/... oversell/foreign oversell/internal/names oversell/internal/redismodel/... oversell/load/arrival
 # Packages that load a server to its limit run one at a time.
 LOADED = oversell/campaign oversell/compare oversell/claims oversell/gate oversell/cmd/oversell
 # Containers check their health for themselves, which fails if the machine is busy.
