@@ -38,8 +38,12 @@ func (b *bsm) Acquire(ctx context.Context, key string, o lockimpl.Options) (lock
 }
 
 func (b *bsm) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
+	held := b.held[l.Token]
+	if held == nil {
+		return l, lockimpl.ErrLost
+	}
 	start := time.Now()
-	err := b.held[l.Token].Refresh(ctx, ttl, nil)
+	err := held.Refresh(ctx, ttl, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
 		err = lockimpl.ErrLost
 	}

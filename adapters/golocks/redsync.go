@@ -47,14 +47,23 @@ func (s *redsyncLocker) Acquire(ctx context.Context, key string, o lockimpl.Opti
 	return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until(), Via: "LockContext"}, nil
 }
 
+// Extend takes the length of the first lease: the library knows no other.
 func (s *redsyncLocker) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
-	ok, err := s.held[l.Token].ExtendContext(ctx)
-	l.Until = s.held[l.Token].Until()
+	m := s.held[l.Token]
+	if m == nil {
+		return l, lockimpl.ErrLost
+	}
+	ok, err := m.ExtendContext(ctx)
+	l.Until = m.Until()
 	return l, lostUnless(ok, err)
 }
 
 func (s *redsyncLocker) Release(ctx context.Context, l lockimpl.Lock) error {
-	ok, err := s.held[l.Token].UnlockContext(ctx)
+	m := s.held[l.Token]
+	if m == nil {
+		return lockimpl.ErrLost
+	}
+	ok, err := m.UnlockContext(ctx)
 	return lostUnless(ok, err)
 }
 

@@ -35,12 +35,18 @@ func (r *rueidisLocker) locker(ttl time.Duration) (rueidislock.Locker, error) {
 		return l, nil
 	}
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{r.env.Addr[0]}},
+		ClientOption: rueidis.ClientOption{InitAddress: []string{r.env.Addr[0]}, DisableCache: true, ForceSingleClient: true},
 		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true,
 		TryNextAfter: 2 * time.Second, // how long it waits for an answer
 	})
 	if err == nil {
 		r.lockers[ttl] = l
+	}
+	if err == nil && r.env.Go != nil {
+		r.env.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			l.Close()
+		})
 	}
 	return l, err
 }

@@ -12,7 +12,7 @@ var Levels = [][]string{
 	{"server/instance"},
 	{"server/container", "server/topology"},
 	{"lockimpl", "server", "database", "wire"},
-	{"checker/say", "lockimpl/lockclient", "internal/emulated", "server/opentest"},
+	{"checker/say", "lockimpl/lockclient", "adapters/golocks", "internal/emulated", "server/opentest"},
 	{"checker/monitor", "lockimpl/lockfinding"},
 	{"checker/linear", "checker/monitor/packtest", "lockimpl/lockrules"},
 	{"checker/locks", "checker/sales", "checker/queues", "checker/ids", "checker/dispatch"},
@@ -25,7 +25,7 @@ var Levels = [][]string{
 	{"explore/replay", "explore/bubbletest"},
 	{"explore", "watch", "campaign/judging"},
 	{"lockimpl/locksearch", "lockimpl/lockload", "queueimpl/queuerules", "queueimpl/queueload", "stockimpl/stockrules"},
-	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest", "adapters/golocks"},
+	{"campaign", "lockimpl/locktest", "stockimpl/stocktest", "queueimpl/queuetest", "database/databasetest"},
 	{"gate", "compare", "claims"},
 	{"cmd/oversell", "examples/shop", "adapters", "adapters/golang", "adapters/asynq", "bench"},
 }

@@ -9,13 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bsm/redislock"
-	"github.com/go-redsync/redsync/v4"
-	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
-	"github.com/redis/rueidis/rueidislock"
 
 	"oversell/internal/mutants/entry"
 	"oversell/lockimpl"
@@ -34,11 +28,6 @@ func soundLocks() []Lock {
 	noWait := whole(func(env variant.Env) lockimpl.Locker { return noWaiting{newClient(steps{}, env)} })
 	self := renewed(soundRenewal())
 	own := lockimpl.Variant{Promises: usual, Renews: true, New: newSelfRenewing}
-	bsm := whole(newBSM)
-	bsm.Promises = []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
-	three := whole(newRedsync)
-	three.Needs.Masters = 3
-	rueidis := lockimpl.Variant{Promises: []variant.Property{variant.MutualExclusion, variant.Progress}, Renews: true, New: newRueidis}
 	return []Lock{
 		{Entry: entry.New("sound-set-nx", "SET NX PX, compare and delete", nil, ""), Variant: of(steps{})},
 		{Entry: entry.New("sound-reacquires", "one script takes the lock or renews what is the caller's already", nil, ""), Variant: reacquiring},
@@ -80,10 +69,6 @@ func soundLocks() []Lock {
 				return rdb.LRem(ctx, line, 0, head).Err()
 			})},
 		{Entry: entry.New("sound-masters", "a majority of three masters, asked one after the other", nil, ""), Variant: onMasters(nil)},
-		{Entry: entry.New("bsm/redislock", "the library, with its own retries", nil, "https://github.com/bsm/redislock"), Variant: bsm, Bubble: true},
-		{Entry: entry.New("redsync", "the library, on one master", nil, "https://github.com/go-redsync/redsync"), Variant: whole(newRedsync), Bubble: true},
-		{Entry: entry.New("redsync-3", "the library, on three masters", nil, "https://github.com/go-redsync/redsync"), Variant: three, Bubble: true},
-		{Entry: entry.New("rueidislock", "the library, with its own client, lease and renewal", nil, "https://github.com/redis/rueidis"), Variant: rueidis, Bubble: true},
 	}
 }
 
@@ -216,228 +201,6 @@ func (s *selfRenewing) Renewed(l lockimpl.Lock) lockimpl.Lock {
 		l.Until = till
 	}
 	return l
-}
-
-// bsm is github.com/bsm/redislock.
-type bsm struct {
-	env    variant.Env
-	client *redislock.Client
-	held   map[string]*redislock.Lock // by token
-}
-
-func newBSM(env variant.Env) lockimpl.Locker {
-	return &bsm{env, redislock.New(env.Redis[0]), map[string]*redislock.Lock{}}
-}
-
-func (b *bsm) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
-	begin := time.Now()
-	for try := 1; ; try++ {
-		start := time.Now()
-		l, err := b.client.Obtain(ctx, lockimpl.Key(key), o.TTL, &redislock.Options{Token: b.env.Token()})
-		if err == nil {
-			b.held[l.Token()] = l
-			return lockimpl.Lock{Key: key, Token: l.Token(), Until: start.Add(o.TTL)}, nil
-		}
-		if !errors.Is(err, redislock.ErrNotObtained) {
-			return lockimpl.Lock{}, err
-		}
-		if err := pause(ctx, begin, try, o); err != nil {
-			return lockimpl.Lock{}, err
-		}
-	}
-}
-
-// pause waits for the next try, or returns ErrHeld if there is none.
-func pause(ctx context.Context, begin time.Time, try int, o lockimpl.Options) error {
-	left := o.Wait - time.Since(begin)
-	if left <= 0 || o.MaxTries > 0 && try >= o.MaxTries {
-		return lockimpl.ErrHeld
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(min(left, max(o.RetryEvery, time.Millisecond))):
-		return nil
-	}
-}
-
-func (b *bsm) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration) (lockimpl.Lock, error) {
-	start := time.Now()
-	held := b.held[l.Token]
-	if held == nil {
-		return l, lockimpl.ErrLost
-	}
-	err := held.Refresh(ctx, ttl, nil)
-	if errors.Is(err, redislock.ErrNotObtained) {
-		return l, lockimpl.ErrLost
-	}
-	if err == nil {
-		l.Until = start.Add(ttl)
-	}
-	return l, err
-}
-
-func (b *bsm) Release(ctx context.Context, l lockimpl.Lock) error {
-	held := b.held[l.Token]
-	if held == nil {
-		return lockimpl.ErrLost
-	}
-	err := held.Release(ctx)
-	if errors.Is(err, redislock.ErrLockNotHeld) {
-		return lockimpl.ErrLost
-	}
-	return err
-}
-
-// rsync is github.com/go-redsync/redsync.
-type rsync struct {
-	env  variant.Env
-	rs   *redsync.Redsync
-	held map[string]*redsync.Mutex // by value
-}
-
-func newRedsync(env variant.Env) lockimpl.Locker {
-	var pools []redsyncredis.Pool
-	for _, c := range env.Redis {
-		pools = append(pools, goredis.NewPool(c))
-	}
-	return &rsync{env, redsync.New(pools...), map[string]*redsync.Mutex{}}
-}
-
-func (s *rsync) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
-	begin := time.Now()
-	for try := 1; ; try++ {
-		m := s.rs.NewMutex(lockimpl.Key(key), redsync.WithExpiry(o.TTL), redsync.WithTries(1),
-			redsync.WithGenValueFunc(func() (string, error) { return s.env.Token(), nil }))
-		err := m.LockContext(ctx)
-		if err == nil {
-			s.held[m.Value()] = m
-			return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until()}, nil
-		}
-		taken := &redsync.ErrTaken{}
-		if !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
-			return lockimpl.Lock{}, err
-		}
-		if err := pause(ctx, begin, try, o); err != nil {
-			return lockimpl.Lock{}, err
-		}
-	}
-}
-
-// Extend takes the first lease's length: the library knows no other.
-func (s *rsync) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
-	m := s.held[l.Token]
-	if m == nil {
-		return l, lockimpl.ErrLost
-	}
-	ok, err := m.ExtendContext(ctx)
-	if ok {
-		l.Until = m.Until()
-	}
-	return l, lostUnless(ok, err)
-}
-
-func (s *rsync) Release(ctx context.Context, l lockimpl.Lock) error {
-	m := s.held[l.Token]
-	if m == nil {
-		return lockimpl.ErrLost
-	}
-	ok, err := m.UnlockContext(ctx)
-	return lostUnless(ok, err)
-}
-
-func lostUnless(ok bool, err error) error {
-	taken := &redsync.ErrTaken{}
-	switch {
-	case ok:
-		return nil
-	case err == nil, errors.As(err, &taken), errors.Is(err, redsync.ErrLockAlreadyExpired):
-		return lockimpl.ErrLost
-	}
-	return err
-}
-
-// rlock is github.com/redis/rueidis/rueidislock. It makes its own connections to the first address
-// in the environment, for each length of lease, which it renews.
-type rlock struct {
-	env  variant.Env
-	mu   sync.Mutex
-	made map[time.Duration]rueidislock.Locker // by length of lease
-	held map[string]rueidisHeld               // by token
-}
-
-type rueidisHeld struct {
-	ctx    context.Context // ends when the lock is lost
-	cancel context.CancelFunc
-}
-
-func newRueidis(env variant.Env) lockimpl.Locker {
-	return &rlock{env: env, made: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
-}
-
-// locker makes the library's client on first use, for New must not use the network.
-func (r *rlock) locker(ttl time.Duration) (rueidislock.Locker, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if made := r.made[ttl]; made != nil {
-		return made, nil
-	}
-	addr := r.env.Addr[0]
-	made, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true},
-		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true, KeyPrefix: "Lock",
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.made[ttl] = made
-	r.env.Go(func(ctx context.Context) {
-		<-ctx.Done()
-		made.Close()
-	})
-	return made, nil
-}
-
-func (r *rlock) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
-	locker, err := r.locker(o.TTL)
-	if err != nil {
-		return lockimpl.Lock{}, err
-	}
-	begin := time.Now()
-	for try := 1; ; try++ {
-		start := time.Now()
-		held, cancel, err := locker.TryWithContext(context.WithoutCancel(ctx), key)
-		if err == nil {
-			l := lockimpl.Lock{Key: key, Token: r.env.Token(), Until: start.Add(o.TTL)}
-			r.held[l.Token] = rueidisHeld{held, cancel}
-			return l, nil
-		}
-		if !errors.Is(err, rueidislock.ErrNotLocked) {
-			return lockimpl.Lock{}, err
-		}
-		if err := pause(ctx, begin, try, o); err != nil {
-			return lockimpl.Lock{}, err
-		}
-	}
-}
-
-// Extend is not supported: the library renews by itself.
-func (r *rlock) Extend(_ context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
-	return l, errors.ErrUnsupported
-}
-
-func (r *rlock) Release(_ context.Context, l lockimpl.Lock) error {
-	h, ok := r.held[l.Token]
-	if !ok {
-		return lockimpl.ErrLost
-	}
-	delete(r.held, l.Token)
-	lost := h.ctx.Err() != nil
-	h.cancel()
-	if lost {
-		return lockimpl.ErrLost
-	}
-	return nil
 }
 
 // twoPermits are the steps of a semaphore: a sorted set of tokens by the ends of their leases.
