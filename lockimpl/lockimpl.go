@@ -80,7 +80,7 @@ type Named interface {
 
 // LossNotifier is a lock that tells its holder that the holder has lost the lock.
 type LossNotifier interface {
-	// Lost is closed once the lock is known to be lost, and never for a lock
+	// Lost is closed once the lock is known to be lost, also if that was before the call, and never for a lock
 	// that was released in time.
 	Lost(l Lock) <-chan struct{}
 }

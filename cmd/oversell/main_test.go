@@ -187,7 +187,7 @@ func TestCheckGivesTheSameBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	code, first, stderr := cli(t, "run", "--target", "embedded", "--clients", "8", "--stock", "40",
 		"--lock", "none,php-lock-printed,lua-release,fair", "--jsonl", "--json", "--out", dir)
-	if code != reports.ExitViolated {
+	if code != reports.ExitViolated && code != reports.ExitPass && code != reports.ExitInconclusive { // on a busy machine no flaw need show
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	again, second, stderr := cli(t, "check", "--json", dir)

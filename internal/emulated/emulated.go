@@ -5,6 +5,8 @@ package emulated
 import (
 	"context"
 	"crypto/rand"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +25,7 @@ type Server struct {
 	target *server.Target
 	times  *realtime.Seen
 	mu     sync.Mutex
+	lacks  string // an error that says what the emulation does not have; "" if it has had everything
 	conns  []redis.UniversalClient
 	alive  context.Context
 	end    context.CancelFunc
@@ -30,16 +33,27 @@ type Server struct {
 }
 
 // Judge runs a check on a new server, and again on another one if it fails and its commands seem to carry times of the real
-// clock. It returns such a time if they do: code that tells the server the time of the real clock cannot be judged there.
+// clock. It returns such a time if they do: code that tells the server the time of the real clock cannot be judged there. Nor can
+// code that uses a command, or a library in a script, which the emulation does not have: Judge then returns the server's error
+// in place of the time.
 func Judge(check func(*Server) error) (at string, err error) {
-	return realtime.Confirmed(func(times *realtime.Seen) error {
+	lacks := ""
+	at, err = realtime.Confirmed(func(times *realtime.Seen) error {
 		s, err := start(times)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		return check(s)
+		err = check(s)
+		if lacks = s.Lacks(); lacks != "" {
+			return nil
+		}
+		return err
 	})
+	if lacks != "" {
+		return lacks, nil
+	}
+	return at, err
 }
 
 // Start returns a new server. Close ends it.
@@ -60,6 +74,7 @@ func start(times *realtime.Seen) (*Server, error) {
 func (s *Server) Env() variant.Env {
 	c := s.target.Client(0, server.ConnOptions{PoolSize: 4})
 	c.AddHook(realtime.Hook{Seen: s.times})
+	c.AddHook(noting{s})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns = append(s.conns, c)
@@ -98,4 +113,51 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	s.target.Close()
+}
+
+// Lacks returns the error of a command that says what the emulation does not have, or "" if there was none.
+func (s *Server) Lacks() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lacks
+}
+
+// unknown are in the errors of the emulation about what it does not have, and Redis may have.
+var unknown = []string{"unknown command", "Unknown Redis command", "unknown subcommand", "nonexistent global variable"}
+
+// noting notes such errors.
+type noting struct{ s *Server }
+
+func (n noting) note(err error) {
+	if err == nil {
+		return
+	}
+	if text := err.Error(); slices.ContainsFunc(unknown, func(part string) bool { return strings.Contains(text, part) }) {
+		n.s.mu.Lock()
+		n.s.lacks = text
+		n.s.mu.Unlock()
+	}
+}
+
+// DialHook implements redis.Hook. It changes nothing.
+func (noting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (n noting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		n.note(err)
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (n noting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			n.note(cmd.Err())
+		}
+		return err
+	}
 }

@@ -53,7 +53,7 @@ func Collisions(keys []string, name, as string) []string {
 
 // Remark says that some names would share a key with a name, and were not tried.
 func Remark(kind, name string, others []string) string {
-	return fmt.Sprintf("the %s %q would share a key with each of %q, since a key is the name and what stands before or after it; such names were not tried: do not use them, or put the name in braces, or last", kind, name, others)
+	return fmt.Sprintf("the %s %q would share a key with each of %q, since a key is the name and what stands before or after it; such names were not tried: do not use them, or set the name off in all keys by a sign that no name has", kind, name, others)
 }
 
 // Expire expires the keys of a name that would expire within a time.

@@ -258,16 +258,23 @@ type listed struct {
 	*client
 	// reap removes the head of the line, which is dead.
 	reap func(ctx context.Context, rdb redis.UniversalClient, line, head string) error
+	// places are what the client is called in the line of each name, until it is granted the lock; nil if it leaves the line when it gives up.
+	places map[string]string
 }
 
 func inList(reap func(ctx context.Context, rdb redis.UniversalClient, line, head string) error) lockimpl.Variant {
-	v := whole(func(env variant.Env) lockimpl.Locker { return listed{newClient(steps{}, env), reap} })
+	v := whole(func(env variant.Env) lockimpl.Locker { return listed{newClient(steps{}, env), reap, nil} })
 	v.Promises = append([]variant.Property{variant.FIFO}, usual...)
 	return v
 }
 
 func (f listed) Acquire(ctx context.Context, name string, o lockimpl.Options) (lockimpl.Lock, error) {
 	token, line := f.env.Token(), "List:"+f.key(name)
+	if kept := f.places[name]; kept != "" {
+		token = kept
+	} else if f.places != nil {
+		f.places[name] = token
+	}
 	joined := time.Time{}
 	f.client.token = func(*client) string { return token }
 	f.client.attempt = func(ctx context.Context, c *client, l *lockimpl.Lock, o lockimpl.Options) (bool, error) {
@@ -291,11 +298,15 @@ func (f listed) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 		return false, f.reap(ctx, c.redis(), line, head)
 	}
 	l, err := f.client.Acquire(ctx, name, o)
+	l.Joined = joined
+	if err != nil && f.places != nil {
+		return l, err
+	}
+	delete(f.places, name)
 	late, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), o.TTL)
 	defer cancel()
 	_ = f.redis().LRem(late, line, 0, token).Err() // else it counts as dead soon
 	_ = f.redis().Del(late, beat(line, token)).Err()
-	l.Joined = joined
 	return l, err
 }
 

@@ -20,17 +20,19 @@ type Log struct {
 	t    T
 	mu   sync.Mutex
 	over bool
+	said map[string]bool
 }
 
 // New returns the log of a test.
-func New(t T) *Log { return &Log{t: t} }
+func New(t T) *Log { return &Log{t: t, said: map[string]bool{}} }
 
-// Logf is like [testing.T.Logf], and does nothing after Stop.
+// Logf is like [testing.T.Logf], except that it logs the same text only once, and nothing after Stop.
 func (l *Log) Logf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.over {
-		l.t.Logf(format, args...)
+	if text := fmt.Sprintf(format, args...); !l.over && !l.said[text] {
+		l.said[text] = true
+		l.t.Logf("%s", text)
 	}
 }
 

@@ -254,7 +254,7 @@ func (b Bench) renewedOften(lease, long time.Duration) error {
 		_ = other.Release(m)
 		return lockfinding.Broken(variant.MutualExclusion, "%v since a lease of %v was granted, another client got the lock: the holder was alive and had not released it, and its client had sent nothing since, so nothing renews the lease", long, lease)
 	case slowest > lease/4:
-		return lockfinding.Unjudged("the machine is too busy to renew leases in time", nil)
+		return lockfinding.Unjudged("the lock was not renewed in time, perhaps because the machine is busy", nil)
 	}
 	_ = other.Release(m)
 	return lockfinding.Broken(variant.MutualExclusion, "%v since a lease of %v was granted, another client got the lock: the lease was not renewed, though its holder was alive and had not released it", long, lease)

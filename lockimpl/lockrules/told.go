@@ -20,7 +20,9 @@ var Told = []Case{
 	{"released, and answered late", Bench.releasedUntold},
 	{"extended", Bench.extendedUntold},
 	{"renewed after an answer was lost", Bench.renewedUntold},
-	{"taken by another", Bench.takenIsTold},
+	{"taken by another", func(b Bench) error { return b.takenIsTold(false) }},
+	{"taken by another after an extend", func(b Bench) error { return b.takenIsTold(true) }},
+	{"held beside one that is lost", Bench.othersUntold},
 }
 
 // lost returns the channel that the lock closes when l is lost, or nil.
@@ -176,9 +178,13 @@ func (b Bench) renewedUntold() error {
 	return untrue("the answer to one renewal was lost, and its holder was told that the lock is lost; %v later others were still refused, and the holder released it", 2*b.TTL)
 }
 
-// takenIsTold cuts a holder off from the server until another client has the lock. When its requests are answered
-// again it has had every chance to know, at the latest by an extend that is answered with ErrLost.
-func (b Bench) takenIsTold() error {
+// takenIsTold cuts a holder off from the server, perhaps after an extend, until another client has the lock. When its requests are
+// answered again it has had every chance to know, at the latest by an extend that is answered with ErrLost. A holder that asks only
+// then is told as well.
+func (b Bench) takenIsTold(extended bool) error {
+	if extended && !b.Extends {
+		return nil
+	}
 	c, other, err := b.two()
 	if err != nil {
 		return err
@@ -187,7 +193,12 @@ func (b Bench) takenIsTold() error {
 	if err != nil {
 		return lockfinding.Broken(variant.Progress, "a free lock was not granted: %v", err)
 	}
-	lost := lost(c, l)
+	if extended {
+		if l, err = c.Extend(l, b.TTL); err != nil {
+			return nil // another rule's business
+		}
+	}
+	asked := lost(c, l)
 	c.Freeze()
 	if _, err := other.Take(b.Name, long, 2*b.TTL); err != nil {
 		return lockfinding.Broken(variant.Progress, "with the holder cut off, nobody could take the lock when the lease had run out: %v", err)
@@ -195,7 +206,7 @@ func (b Bench) takenIsTold() error {
 	c.Thaw()
 	told := func(within time.Duration) bool {
 		select {
-		case <-lost:
+		case <-asked:
 			return true
 		case <-time.After(within):
 		case <-b.Ctx.Done():
@@ -203,15 +214,96 @@ func (b Bench) takenIsTold() error {
 		return false
 	}
 	if told(2 * b.TTL) {
-		return nil
+		return b.toldAgain(c, l)
 	}
 	if b.Extends && !b.Renews {
 		if _, err := c.Extend(l, b.TTL); !errors.Is(err, lockimpl.ErrLost) {
 			return nil // other rules are about that
 		}
 	}
-	if told(b.TTL) || b.Ctx.Err() != nil {
+	if told(b.TTL) {
+		return b.toldAgain(c, l)
+	}
+	if b.Ctx.Err() != nil {
 		return nil
 	}
 	return lockfinding.Broken(variant.MutualExclusion, "a holder that had been cut off was not told that its lock is lost, %v after another client was granted the lock and the holder could reach the server again", 3*b.TTL)
+}
+
+// toldAgain asks for the channel of a lock whose holder was told that it is lost. It must be closed: a holder that looks before each
+// step asks each time.
+func (b Bench) toldAgain(c *lockclient.Client, l lockimpl.Lock) error {
+	again := lost(c, l)
+	select {
+	case <-again:
+		return nil
+	default:
+	}
+	what := "another channel, which is open"
+	if again == nil {
+		what = "nil"
+	}
+	return untrue("a holder was told that its lock is lost: its channel was closed. When the holder called Lost again, it got %s: want a closed channel", what)
+}
+
+// othersUntold has a client lose one of its locks. The lock that it had taken before, and one that it takes later, are not lost.
+func (b Bench) othersUntold() error {
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	kept, err := c.Take(b.Name, long, 0)
+	if err != nil {
+		return nil // another rule's business
+	}
+	before := lost(c, kept)
+	if !b.losesOne(c, other, b.Name+"-lost") {
+		return nil
+	}
+	later, err := c.Take(b.Name+"-later", long, 0)
+	if err != nil {
+		return nil
+	}
+	after := lost(c, later)
+	b.pass(b.TTL / 4)
+	for _, held := range []struct {
+		which string
+		l     lockimpl.Lock
+		all   []<-chan struct{}
+	}{{"had taken before", kept, []<-chan struct{}{before, lost(c, kept)}}, {"took later", later, []<-chan struct{}{after}}} {
+		told := false
+		for _, closed := range held.all {
+			select {
+			case <-closed:
+				told = true
+			default:
+			}
+		}
+		if told && c.Release(held.l) == nil {
+			return untrue("a client lost one of its locks, and was told that another, which it %s, is lost; it released that lock, which was answered with success", held.which)
+		}
+	}
+	_ = c.Release(kept)
+	_ = c.Release(later)
+	return nil
+}
+
+// losesOne has a client lose a lock to another client, and notice it. It reports false if that did not happen.
+func (b Bench) losesOne(c, other *lockclient.Client, name string) bool {
+	if b.Renews {
+		return b.loses(c, name, false, func() error { return nil }, nil) == nil
+	}
+	l, err := c.Take(name, b.TTL, 0)
+	if err != nil {
+		return false
+	}
+	if _, err := other.TakeWithin(name, long, 3*b.TTL); err != nil {
+		return false
+	}
+	if b.Extends {
+		_, err = c.Extend(l, b.TTL)
+	} else {
+		err = c.Release(l)
+	}
+	return errors.Is(err, lockimpl.ErrLost)
 }

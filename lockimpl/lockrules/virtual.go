@@ -95,7 +95,7 @@ var LaterFences = []Case{{"minutes to months apart", func(b Bench) error {
 
 // rise expects that tokens rise from grant to grant, with times between the grants.
 func (v Virtual) rise(apart []time.Duration) error {
-	last, err := v.token(false)
+	last, err := v.first()
 	for _, d := range apart {
 		if err != nil {
 			return err
@@ -142,17 +142,23 @@ func (v Virtual) token(refused bool) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: a release was answered %w", ErrUnfit, err)
 	}
-	if l.Fence <= 0 {
-		return 0, fmt.Errorf("%w: a grant has no token", ErrUnfit)
-	}
 	return l.Fence, nil
+}
+
+// first is the token of the first grant.
+func (v Virtual) first() (int64, error) {
+	fence, err := v.token(false)
+	if err == nil && fence <= 0 {
+		err = fmt.Errorf("%w: a grant has no token", ErrUnfit)
+	}
+	return fence, err
 }
 
 // OldFences are cases about a lock that has been granted often: its counter, a number in the servers that rises with each grant,
 // is set to one that is about to get longer, or too large for some type.
 var OldFences = []Case{{"counters set ahead", func(b Bench) error {
 	return b.OnVirtualClock(func(v Virtual) error {
-		if _, err := v.token(false); err != nil {
+		if _, err := v.first(); err != nil {
 			return err
 		}
 		counters, err := v.counters()
@@ -193,7 +199,10 @@ func (v Virtual) riseFrom(grants int64) error {
 		if err != nil {
 			return err
 		}
-		if next <= last {
+		switch {
+		case n == 0 && next <= 0:
+			return lockfinding.Broken(variant.Fencing, "after some %d grants, the lock was granted with token %d; earlier grants had positive tokens", grants, next)
+		case n > 0 && next <= last:
 			return lockfinding.Broken(variant.Fencing, "after some %d grants, the token %d was followed by %d", grants, last, next)
 		}
 		last = next

@@ -197,7 +197,7 @@ func renewalKeepsOut(b *bench) error {
 				} else if _, e := b.client().Try(holder.Name(l), b.ttl); e == nil { // it says that its lease is over, or does not report renewals
 					err = broken(variant.MutualExclusion, "%s, another client got the lock %q: the lease was not renewed, though its holder was alive and had not released it", after, holder.Name(l))
 					if busy {
-						err = unjudged("the machine is too busy to renew leases in time", err)
+						err = unjudged("the lock was not renewed in time, perhaps because the machine is busy", err)
 					}
 				}
 				if _ = holder.Release(l); err != nil {

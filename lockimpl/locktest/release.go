@@ -26,6 +26,9 @@ func lateCalls(b *bench) error {
 			if err != nil {
 				return err
 			}
+			if err := b.held(next, m, "before the first holder's late "+strings.Join(acts, " and ")); err != nil {
+				return b.itsOwn(err) // the late calls have no part in it
+			}
 			for _, act := range acts {
 				if err := b.lateCall(owner, l, act); err != nil {
 					return err
@@ -126,8 +129,9 @@ func extendsTooLate(b *bench) error {
 // staleCalls acts on locks that were released.
 func staleCalls(b *bench) error {
 	return b.together(8, []part{
-		{"by the same client", func(b *bench) error { return b.afterRelease(false) }},
-		{"by a client that held another lock meanwhile", func(b *bench) error { return b.afterRelease(true) }},
+		{"by the same client", func(b *bench) error { return b.afterRelease(false, false) }},
+		{"by the same client, which had extended it", func(b *bench) error { return b.afterRelease(false, b.run.able.extends) }},
+		{"by a client that held another lock meanwhile", func(b *bench) error { return b.afterRelease(true, false) }},
 		{"by one that never held it", func(b *bench) error {
 			other := b.client()
 			o, err := other.Take(b.name+"-other", long, 0)
@@ -152,10 +156,16 @@ func staleCalls(b *bench) error {
 	})
 }
 
-func (b *bench) afterRelease(another bool) error {
+// afterRelease makes calls with a lock that was released, perhaps after an extend, and is another client's now.
+func (b *bench) afterRelease(another, extended bool) error {
 	owner, old, err := b.holder(long)
 	if err != nil {
 		return err
+	}
+	if extended {
+		if old, err = owner.Extend(old, long); err != nil {
+			return nil // another rule's business
+		}
 	}
 	if err := b.givesBack(owner, old, "at once"); err != nil {
 		return err

@@ -73,7 +73,7 @@ func TestManyRenewals(t *testing.T) {
 		// Without beat, no time is known in which the machine answered.
 		busy := &run{lock: v, server: r.server, seed: 1, able: r.able, began: time.Now(), enough: func() {}, logf: t.Logf}
 		busy.repeats.Store(true)
-		if err := busy.try(t.Context(), u, mark.New()+"busy"); !isUnjudged(err) || !strings.Contains(err.Error(), "too busy to renew leases") {
+		if err := busy.try(t.Context(), u, mark.New()+"busy"); !isUnjudged(err) || !strings.Contains(err.Error(), "perhaps because the machine is busy") {
 			t.Errorf("on a busy machine, the rule says %v; want that it could not be judged", err)
 		}
 	}

@@ -49,6 +49,7 @@ var rules = []rule{
 	{variant.MutualExclusion, overrun, "a client held up between two commands of an acquire on a server that knows no scripts", hashes, scriptless(stalledAcquire)},
 	{variant.MutualExclusion, lost, "answers that are lost", reached, lostAnswers},
 	{variant.MutualExclusion, lost, "an acquire that tries again after an answer was lost", canWait, calling(lockrules.RetriedAcquire)},
+	{variant.MutualExclusion, lost, "an acquire after a release whose answer was lost", reached, calling(lockrules.UnheardRelease)},
 	{variant.MutualExclusion, lost, "time that passes within an acquire or an extend", reached, timePasses},
 	{variant.MutualExclusion, nil, "a server that answers with an error", reached, serverRefuses},
 	{variant.MutualExclusion, nil, "a server that refuses to write", nil, func(b *bench) error { return b.run.refused }},
@@ -118,6 +119,7 @@ var rules = []rule{
 	{variant.Linearizable, noAnswer, "a refusal after an answer that was lost", reached, refusedHoldsNothing},
 	{variant.Linearizable, noAnswer, "a refusal before a late answer", reached, calling(lockrules.AnsweredInLease)},
 	{variant.FIFO, nil, "served in the order of arrival", nil, servedInOrder},
+	{variant.FIFO, nil, "a client that comes back has arrived later", reached, calling(lockrules.ComesBack)},
 	{variant.FIFO, lost, "served in the order of arrival when the first in line has died", reached, calling(lockrules.ReapedTwice)},
 }
 

@@ -13,14 +13,14 @@ import (
 )
 
 // AttemptsOverDays lets the claims on a task run out, each after minutes, hours or days, as often as MaxAttempts allows,
-// which may have two digits. Each delivery must have the next number, and after the last one the task must be a dead
+// which may have two digits, or more than a byte holds. Each delivery must have the next number, and after the last one the task must be a dead
 // letter, if the queue has these.
 func AttemptsOverDays(ctx context.Context, b queueclient.Bench) error {
 	dead := queueclient.Can[queueimpl.DeadLetters](b.Variant)
 	for _, c := range []struct {
 		attempts   int
 		visibility time.Duration
-	}{{3, 40 * time.Second}, {3, 20 * time.Minute}, {12, 90 * time.Minute}, {4, 30 * 24 * time.Hour}} {
+	}{{3, 40 * time.Second}, {3, 20 * time.Minute}, {12, 90 * time.Minute}, {4, 30 * 24 * time.Hour}, {300, 40 * time.Second}} {
 		limited := func(o *queueimpl.Options) {
 			o.Visibility = c.visibility
 			if dead {

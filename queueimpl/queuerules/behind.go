@@ -122,6 +122,9 @@ func BehindDelayed(ctx context.Context, b queueclient.Bench) error {
 		return err
 	}
 	now, err := c.ExpectNext(ctx, variant.NoLostTask, "now")
+	if err != nil && now.ID != "" && now.ID != "now" && now.ID != "soon" {
+		return suitetest.Broken(variant.NotEarly, "%q, which is due in an hour, was delivered; want %q, which is due now", now.ID, "now")
+	}
 	if err == nil {
 		err = c.Done(ctx, now)
 	}

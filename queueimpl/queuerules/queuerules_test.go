@@ -382,6 +382,16 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"other limit", OtherLimit, "sound-letters", []string{"letter-tells-the-limit", "attempts-must-equal"}},
 		{"fine delay", FineDelay, "sound-claims", []string{"delay-cut-to-milliseconds"}},
 		{"reclaims thousands", ReclaimsThousands, "sound-claims-reclaims", []string{"reclaim-ends-a-thousand"}},
+		{"remains after calls", RemainsAfterCalls, "sound-claims-withdraws", []string{"dequeue-expires", "reclaim-expires", "extend-expires"}},
+		{"late acks", LateAcks, "sound-claims", []string{"ack-within-a-day"}},
+		{"refused calls", RefusedCalls, "sound-claims", []string{"refused-ack-marks"}},
+		{"answers stay", AnswersStay, "sound-claims", []string{"pop-into-one-slice"}},
+		{"large counts", LargeCounts, "sound-claims", []string{"count-of-32-bits"}},
+		{"after empty", AfterEmpty, "sound-claims", []string{"empty-remembered"}},
+		{"peeks often", PeeksOften, "sound-zset-peeks", []string{"third-peek-counts"}},
+		{"near score", NearScore, "sound-claims-withdraws", []string{"dequeue-nearly"}},
+		{"repeat of far", RepeatOfFar, "sound-claims", []string{"far-delays-apart"}},
+		{"own ids", OwnIDs, "sound-claims", []string{"counter-among-tasks"}},
 		{"peek of what is delayed", PeekOfDelayed, "sound-zset-peeks", []string{"peek-before-the-mover"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
