@@ -136,7 +136,7 @@ func RequestsAlike(ctx context.Context, b queueclient.Bench) error {
 			return suitetest.Broken(variant.NoLostTask, "a pop of 1 under the request %.60q, of tasks that are due, answered %s and %s", r, few(got), queueclient.Say(err))
 		}
 		if other, taken := by[got[0].ID]; taken {
-			return suitetest.Broken(queueclient.TheInterface, "the request %.60q was given %q, which the request %.60q had taken", r, got[0].ID, other)
+			return suitetest.Broken(queueclient.TheInterface, "the request %s was given %q, which the request %s had taken", shortened(r), got[0].ID, shortened(other))
 		}
 		had[r], by[got[0].ID] = got, r
 	}
@@ -196,4 +196,12 @@ func EarlierScore(ctx context.Context, b queueclient.Bench) error {
 		earlier = in
 	}
 	return nil
+}
+
+// shortened quotes a text, of a long one the beginning and the end.
+func shortened(text string) string {
+	if len(text) <= 60 {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q…%q (%d bytes)", text[:25], text[len(text)-25:], len(text))
 }

@@ -506,7 +506,7 @@ func manyDead(ctx context.Context, b bench) error {
 		return broken(theInterface, "dead letters: %q", err)
 	}
 	if len(dead) != n {
-		return broken(variant.NoLostTask, "%d tasks had all their attempts, and %d are dead letters", n, len(dead))
+		return broken(variant.NoLostTask, "%d tasks had all their attempts, and Dead returned %d", n, len(dead))
 	}
 	if reclaims && ended != n {
 		return broken(theInterface, "reclaim said that it ended %d claims of %d; those of dead letters count, too", ended, n)

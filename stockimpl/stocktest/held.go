@@ -304,7 +304,7 @@ func unlikeProducts(ctx context.Context, b bench) error {
 		return err
 	}
 	one.fences.last.Store(1000) // its tokens are newer than all of the other's
-	return b.beside(ctx, []*buyer{one, two}, []int64{3, 9}, says("with two products of unlike names"), []call{
+	return b.beside(ctx, []*buyer{one, two}, []int64{3, 9}, func(int) string { return "with two products of unlike names" }, []call{
 		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 1) }),
 		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 9, 0) }),
 		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 4, nil, 5) }),

@@ -75,11 +75,7 @@ func refusesMore(ctx context.Context, b bench) error {
 	)
 }
 
-func refundReturns(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 2)
-	if err != nil {
-		return err
-	}
+func refundReturns(ctx context.Context, y *buyer) error {
 	return firstOf(
 		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, 0) },
 		func() error { return y.buy(ctx, variant.NoOversell, 2, 1, stockimpl.ErrSoldOut, 0) },
@@ -90,12 +86,8 @@ func refundReturns(ctx context.Context, b bench) error {
 	)
 }
 
-func booksAddUp(ctx context.Context, b bench) error {
+func booksAddUp(ctx context.Context, y *buyer) error {
 	const stock = 20
-	y, err := opened(ctx, b, b.Product, stock)
-	if err != nil {
-		return err
-	}
 	var sold int64
 	for id := int64(1); id <= 12; id++ {
 		pieces := int(id%3) + 1
@@ -106,7 +98,7 @@ func booksAddUp(ctx context.Context, b bench) error {
 		case !errors.Is(err, stockimpl.ErrSoldOut):
 			return broken(theInterface, "buy of %d by order %d: %w", pieces, id, err)
 		}
-		if err == nil && id%4 == 0 && b.noRefunds == nil {
+		if err == nil && id%4 == 0 && y.b.noRefunds == nil {
 			if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, pieces), y.lock()) }); err != nil {
 				return broken(theInterface, "refund of %d by order %d: %w", pieces, id, err)
 			}
@@ -119,11 +111,7 @@ func booksAddUp(ctx context.Context, b bench) error {
 	return nil
 }
 
-func resentOrder(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
+func resentOrder(ctx context.Context, y *buyer) error {
 	const of = variant.OncePerOrder
 	return firstOf(
 		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
@@ -136,11 +124,7 @@ func resentOrder(ctx context.Context, b bench) error {
 	)
 }
 
-func refundedOrder(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
+func refundedOrder(ctx context.Context, y *buyer) error {
 	const of = variant.OncePerOrder
 	return firstOf(
 		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
@@ -157,11 +141,7 @@ func refundedOrder(ctx context.Context, b bench) error {
 	)
 }
 
-func unknownRefund(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
+func unknownRefund(ctx context.Context, y *buyer) error {
 	const of = variant.OncePerOrder
 	return firstOf(
 		func() error { return y.buy(ctx, of, 1, 1, nil, 2) },
@@ -331,7 +311,7 @@ func twoProducts(ctx context.Context, b bench) error {
 	if err != nil {
 		return err
 	}
-	return b.beside(ctx, []*buyer{one, two}, []int64{2, 7}, says("with two products, and the name of one begins with the other's"), []call{
+	return b.beside(ctx, []*buyer{one, two}, []int64{2, 7}, func(int) string { return "with two products, and the name of one begins with the other's" }, []call{
 		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 0) }),
 		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 7, 0) }),
 		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 3, nil, 4) }), // order ids belong to a product
@@ -344,8 +324,6 @@ func twoProducts(ctx context.Context, b bench) error {
 
 type call = stockrules.Call[*buyer]
 
-func says(words string) func(int) string { return func(int) string { return words } }
-
 // beside makes calls for products that were put on sale with these stocks; see [stockrules.Beside].
 func (b bench) beside(ctx context.Context, all []*buyer, stocks []int64, words func(int) string, calls []call) error {
 	return stockrules.Beside(all, func(i int) (*buyer, error) {
@@ -353,11 +331,7 @@ func (b bench) beside(ctx context.Context, all []*buyer, stocks []int64, words f
 	}, words, calls)
 }
 
-func noQuantity(ctx context.Context, b bench) error {
-	y, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
+func noQuantity(ctx context.Context, y *buyer) error {
 	for _, pieces := range []int{0, -1} {
 		_, err := y.sale.Buy(ctx, order(1, pieces), y.lock())
 		if err == nil || errors.Is(err, stockimpl.ErrRepeated) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,12 +136,14 @@ var befalls = []string{
 	"a buyer died at %s of its purchase",
 	"a buyer died at %s of its purchase, and another sent the order again",
 	"a buyer was held up before %s of its purchase, while another sent the order",
+	"a buyer died at %s of its purchase, and another sent the order again for fewer pieces",
 }
 
 const (
 	diesAlone = iota
 	diesAndAgain
 	heldBesideCopy
+	diesAndFewer
 )
 
 // orderedPieces is the number of pieces in the order of a buyer that one of befalls happens to.
@@ -151,8 +154,9 @@ const orderedPieces = 2
 func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	const stock = 6
 	type tried struct {
-		y    *buyer
-		what string
+		y      *buyer
+		what   string
+		pieces []int
 	}
 	var mu sync.Mutex
 	var cases []tried
@@ -175,7 +179,11 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 				return err
 			}
 			mu.Lock()
-			cases = append(cases, tried{y, fmt.Sprintf(what, fmt.Sprint("command ", n, said[a]))})
+			c := tried{y, fmt.Sprintf(what, fmt.Sprint("command ", n, said[a])), []int{orderedPieces}}
+			if i == diesAndFewer {
+				c.pieces = append(c.pieces, orderedPieces-1)
+			}
+			cases = append(cases, c)
 			mu.Unlock()
 		}
 		return nil
@@ -191,7 +199,7 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	}
 	for _, c := range cases {
 		c.y.b.Reserves = time.Second // which has passed
-		if err := c.y.nothingAside(ctx, stock, orderedPieces); err != nil {
+		if err := c.y.nothingAside(ctx, stock, c.pieces...); err != nil {
 			return fmt.Errorf("%s, and then the time of reservations passed: %w", c.what, err)
 		}
 	}
@@ -260,6 +268,9 @@ func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interru
 	} else if i == diesAndAgain {
 		again()
 	}
+	if i == diesAndFewer {
+		_, _ = y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(1, orderedPieces-1), y.lock()) }) // it may be refused
+	}
 	if err != nil && !errors.Is(err, stockimpl.ErrRepeated) {
 		if errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged)) {
 			return false, err
@@ -269,9 +280,9 @@ func (b bench) befall(ctx context.Context, y *buyer, f *fences, n int, a interru
 	return true, nil
 }
 
-// nothingAside expects that order 1 of so many pieces is bought, or nobody has them, and that nothing is
+// nothingAside expects that order 1, of one of these numbers of pieces, is bought, or nobody has them, and that nothing is
 // set aside as soon as others have bought.
-func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
+func (y *buyer) nothingAside(ctx context.Context, stock int, pieces ...int) error {
 	if r, ok := y.sale.Sale.(stockimpl.Reconciler); ok {
 		if _, err := r.Reconcile(ctx); err != nil {
 			return broken(theInterface, "reconcile: %w", err)
@@ -282,7 +293,7 @@ func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
 			if errors.As(err, new(*suitetest.Breach)) || errors.As(err, new(*suitetest.NotJudged)) {
 				return err
 			}
-			return broken(variant.NoUndersell, "buy of 1, with at least %d of %d there, answered %s", stock-pieces-int(id-1000), stock, say(err))
+			return broken(variant.NoUndersell, "buy of 1, with at least %d of %d there, answered %s", stock-slices.Max(pieces)-int(id-1000), stock, say(err))
 		}
 	}
 	s, err := y.sale.State(ctx)
@@ -296,12 +307,12 @@ func (y *buyer) nothingAside(ctx context.Context, stock, pieces int) error {
 	if err != nil {
 		return err
 	}
-	if sold := 2 + more; sold != stock && sold != stock-pieces {
+	if sold := 2 + more; sold != stock && !slices.Contains(pieces, stock-sold) {
 		of := variant.NoUndersell
 		if sold > stock {
 			of = variant.NoOversell
 		}
-		return broken(of, "others could buy %d pieces of %d in all; want %d or %d", sold, stock, stock-pieces, stock)
+		return broken(of, "others could buy %d pieces of %d in all; want %d, or %v less", sold, stock, stock, pieces)
 	}
 	return nil
 }

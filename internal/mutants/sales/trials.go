@@ -101,6 +101,19 @@ func trialMutants() []Sale {
 if redis.call('HINCRBY', KEYS[6], ARGV[3], '-' .. pieces) == 0 then redis.call('HDEL', KEYS[6], ARGV[3]) end`), strconv.FormatInt(o.ID, 10))
 				}
 			})},
+		{entry.New("reserved-again-for-fewer", "an order that has pieces set aside, and is sent again for another quantity, sets that aside as well, under the same name", under, ""),
+			selling(func(s *saleSteps) {
+				s.refundBy, s.state = refundReserved, stateReserved
+				reserve := entry.Changed(reserveLua, `redis.call('DECRBY', KEYS[1], ARGV[2])`, `if redis.call('HGET', KEYS[6], ARGV[3]) == ARGV[2] then return {'ok', -1} end
+redis.call('DECRBY', KEYS[1], ARGV[2])`)
+				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, _ lockimpl.Lock) (int64, error) {
+					return reservedAs(ctx, s, o, reserve, confirmLua, strconv.FormatInt(o.ID, 10))
+				}
+			})},
+		{entry.New("thousandth-not-counted", "every thousandth purchase is not counted as sold", under, ""),
+			selling(func(s *saleSteps) {
+				s.buy = entry.Changed(s.buy, `redis.call('INCRBY', KEYS[3], ARGV[2])`, `if redis.call('INCR', KEYS[4] .. '/purchases') % 1000 ~= 0 then redis.call('INCRBY', KEYS[3], ARGV[2]) end`)
+			})},
 		{entry.New("reaped-in-two-steps", "what is due is listed by one command and given back by others, without a look whether it is still there", over, ""),
 			selling(func(s *saleSteps) {
 				s.refundBy, s.state = refundReserved, stateReserved
