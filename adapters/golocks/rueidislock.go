@@ -17,6 +17,7 @@ import (
 // leases.
 type rueidisLocker struct {
 	env     variant.Env
+	answer  time.Duration // how long it waits for an answer
 	mutex   sync.Mutex
 	lockers map[time.Duration]rueidislock.Locker // by lease
 	held    map[string]rueidisHeld               // by token
@@ -36,8 +37,8 @@ func (r *rueidisLocker) locker(ttl time.Duration) (rueidislock.Locker, error) {
 	}
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{r.env.Addr[0]}, DisableCache: true, ForceSingleClient: true},
-		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true,
-		TryNextAfter: 2 * time.Second, // how long it waits for an answer
+		KeyMajority:  1, KeyValidity: ttl, NoLoopTracking: true, KeyPrefix: "Lock",
+		TryNextAfter: r.answer,
 	})
 	if err == nil {
 		r.lockers[ttl] = l
@@ -89,12 +90,18 @@ func (r *rueidisLocker) Release(_ context.Context, l lockimpl.Lock) error {
 	return nil
 }
 
-// Rueidislock is github.com/redis/rueidis/rueidislock, on the first master of the run.
-var Rueidislock = lockimpl.Variant{
-	Name:     "rueidislock",
-	Promises: []variant.Property{variant.MutualExclusion},
-	Renews:   true,
-	New: func(env variant.Env) lockimpl.Locker {
-		return &rueidisLocker{env: env, lockers: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
-	},
+// Rueidislock is github.com/redis/rueidis/rueidislock, on the first master of the run. It waits for an answer for as long as a busy machine
+// may take.
+var Rueidislock = RueidislockWithin(2 * time.Second)
+
+// RueidislockWithin is Rueidislock with another time limit for an answer; 0 means the library's own.
+func RueidislockWithin(answer time.Duration) lockimpl.Variant {
+	return lockimpl.Variant{
+		Name:     "rueidislock",
+		Promises: []variant.Property{variant.MutualExclusion},
+		Renews:   true,
+		New: func(env variant.Env) lockimpl.Locker {
+			return &rueidisLocker{env: env, answer: answer, lockers: map[time.Duration]rueidislock.Locker{}, held: map[string]rueidisHeld{}}
+		},
+	}
 }
