@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +47,10 @@ func AnswersStay(ctx context.Context, b queueclient.Bench) error {
 	return nil
 }
 
-// LargeCounts asks for more tasks than a number of 16, 31 or 32 bits can say. ErrEmpty is wrong while a task is due. Any other error leaves the
-// outcome open.
+// LargeCounts asks for more tasks than a number of 15 or 16 bits can say. ErrEmpty is wrong while a task is due. Any other error leaves the
+// outcome open. Much larger counts would need too much memory in a queue that makes room for the answer first.
 func LargeCounts(ctx context.Context, b queueclient.Bench) error {
-	for _, count := range []int{1 << 16, 1<<31 - 1, 1 << 31, 1 << 32} {
+	for _, count := range []int{1 << 15, 1 << 16} {
 		c := b.Client(long)
 		c.Name = fmt.Sprint(b.Queue, "-", count)
 		if _, err := c.Enter(ctx, queueclient.TheInterface, "a"); err != nil {
@@ -111,20 +112,33 @@ func PeeksOften(ctx context.Context, b queueclient.Bench) error {
 	return err
 }
 
-// NearScore withdraws a task with a score that is a little higher or lower than its own: such a task does not wait.
+// NearScore withdraws a task with a score that is a little higher or lower than its own, by what the queue's scores can tell apart: such a task
+// does not wait.
 func NearScore(ctx context.Context, b queueclient.Bench) error {
-	for i, by := range []float64{20e-6, -20e-6, 0.0004, 0.4} {
+	for i, by := range []float64{1, -1, 20} {
 		c := b.Client(long)
 		c.Name = fmt.Sprint(b.Queue, "-", i)
 		in, err := c.Enter(ctx, queueclient.TheInterface, "a")
 		if err != nil {
 			return err
 		}
+		by *= grain(in[0].Score)
 		if err := c.Queue.(queueimpl.Dequeuer).Dequeue(ctx, c.Name, "a", in[0].Score+by); err == nil {
 			return suitetest.Broken(queueclient.TheInterface, "dequeue of a task that is due at %.6f, with the score %.6f, answered success: want ErrChanged, since the scores differ", in[0].Score, in[0].Score+by)
 		}
 	}
 	return nil
+}
+
+// grain is a difference of scores that a queue can tell apart which has this score: 20 µs, unless it seems to count in whole milliseconds or
+// seconds.
+func grain(score float64) float64 {
+	for _, unit := range []float64{1, 1e-3} {
+		if n := score / unit; math.Abs(n-math.Round(n)) < 1e-3 {
+			return unit
+		}
+	}
+	return 20e-6
 }
 
 // RepeatOfFar enqueues an id again that waits, with delays from none to months in all pairs: the queue keeps one entry.
@@ -134,11 +148,16 @@ func RepeatOfFar(ctx context.Context, b queueclient.Bench) error {
 		for _, then := range delays {
 			c := b.Client(long)
 			c.Name = fmt.Sprintf("%s-%v-%v", b.Queue, first, then)
-			if _, err := c.EnterAfter(ctx, queueclient.TheInterface, first, "a"); err != nil {
-				return err
+			d := c.Queue.(queueimpl.Delayer)
+			_, err := d.EnqueueAfter(ctx, c.Name, first, "a")
+			if err == nil {
+				_, err = d.EnqueueAfter(ctx, c.Name, then, "a")
 			}
-			if _, err := c.Queue.(queueimpl.Delayer).EnqueueAfter(ctx, c.Name, then, "a"); err != nil {
-				return suitetest.Broken(queueclient.TheInterface, "enqueue of an id that is there answered %s", queueclient.Say(err))
+			if errors.Is(err, queueimpl.ErrBadCall) || errors.Is(err, errors.ErrUnsupported) {
+				continue // it does not take such a delay
+			}
+			if err != nil {
+				return suitetest.Broken(queueclient.TheInterface, "enqueue with a delay of %v, and again with a delay of %v, answered %s", first, then, queueclient.Say(err))
 			}
 			s, err := c.State(ctx, c.Name)
 			if err != nil {

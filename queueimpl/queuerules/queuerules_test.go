@@ -386,7 +386,7 @@ func TestRulesOnTheCatalogue(t *testing.T) {
 		{"late acks", LateAcks, "sound-claims", []string{"ack-within-a-day"}},
 		{"refused calls", RefusedCalls, "sound-claims", []string{"refused-ack-marks"}},
 		{"answers stay", AnswersStay, "sound-claims", []string{"pop-into-one-slice"}},
-		{"large counts", LargeCounts, "sound-claims", []string{"count-of-32-bits"}},
+		{"large counts", LargeCounts, "sound-claims", []string{"count-of-16-bits"}},
 		{"after empty", AfterEmpty, "sound-claims", []string{"empty-remembered"}},
 		{"peeks often", PeeksOften, "sound-zset-peeks", []string{"third-peek-counts"}},
 		{"near score", NearScore, "sound-claims-withdraws", []string{"dequeue-nearly"}},

@@ -134,7 +134,9 @@ func RefusedCalls(ctx context.Context, b queueclient.Bench) error {
 			return nil
 		}
 	}
-	short := func(b queueclient.Bench) error { return attempts(ctx, b, queueclient.SetVisibility, 1, queueclient.Claim) }
+	short := func(b queueclient.Bench) error {
+		return attempts(ctx, b, queueclient.SetVisibility, 1, queueclient.Claim)
+	}
 	return b.OnVirtualClock(short, at(time.Hour))
 }
 

@@ -49,8 +49,8 @@ redis.call('ZREM', KEYS[1], ARGV[1])`)
 				s.pop = entry.Changed(s.pop, `local receipt =`, `attempt = attempt % 256
   local receipt =`)
 			})},
-		{entry.New("count-of-32-bits", "the number of tasks that a pop asks for is kept in 32 bits", entry.Breaks(variant.Progress), ""),
-			wrapped(func(q claims) queueimpl.Queue { return count32{q} })},
+		{entry.New("count-of-16-bits", "the number of tasks that a pop asks for is kept in 16 bits", entry.Breaks(variant.Progress), ""),
+			wrapped(func(q claims) queueimpl.Queue { return count16{q} })},
 		{entry.New("third-peek-counts", "every third look at a task counts as a delivery", contract, ""),
 			wrapped(func(q claims) queueimpl.Queue { return &countedPeeks{claims: q} })},
 		{entry.New("dequeue-nearly", "a withdrawal takes scores for equal that differ by less than 50 µs", contract, ""),
@@ -102,11 +102,11 @@ func (q *oneSlice) Pop(ctx context.Context, name string, count int) ([]queueimpl
 	return q.tasks, nil
 }
 
-type count32 struct{ claims }
+type count16 struct{ claims }
 
 // Pop implements queueimpl.Queue.
-func (q count32) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
-	if count > 0 && int32(count) <= 0 {
+func (q count16) Pop(ctx context.Context, name string, count int) ([]queueimpl.Task, error) {
+	if count > 0 && int16(count) <= 0 {
 		return nil, queueimpl.ErrEmpty
 	}
 	return q.claims.Pop(ctx, name, count)
