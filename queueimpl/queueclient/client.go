@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,12 @@ type Bench struct {
 	fewer *atomic.Pointer[string]
 	// last is the call that was made last, for the case that it does not return.
 	last *atomic.Pointer[Call]
+	// acked are the tasks that were acknowledged and not enqueued since.
+	acked *sync.Map
 }
+
+// named is an id in a queue.
+type named struct{ queue, id string }
 
 // Call is a call of the queue.
 type Call struct {
@@ -55,7 +61,7 @@ type Call struct {
 
 // Noting returns the bench with a note of the call that is made last, which is empty so far.
 func (b Bench) Noting(empty string) Bench {
-	b.last, b.interrupts, b.fewer = &atomic.Pointer[Call]{}, new(atomic.Bool), &atomic.Pointer[string]{}
+	b.last, b.interrupts, b.fewer, b.acked = &atomic.Pointer[Call]{}, new(atomic.Bool), &atomic.Pointer[string]{}, new(sync.Map)
 	b.Calls("%s", empty)
 	return b
 }
@@ -120,6 +126,7 @@ func (c *Client) into(of variant.Property, ids []string) func([]queueimpl.Task, 
 		if got := IDsOf(tasks); !sameIDs(got, ids) {
 			return nil, suitetest.Broken(of, "enqueue of %q entered %q", ids, got)
 		}
+		c.Bench.wasAcked(c.Name, ids, true)
 		return inOrderOf(ids, tasks), nil
 	}
 }
@@ -213,9 +220,12 @@ func (c *Client) ExpectTake(ctx context.Context, of variant.Property, count int,
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		missing := slices.DeleteFunc(want, func(id string) bool { return slices.Contains(got, id) })
-		if of == variant.NoLostTask && len(missing) > 0 {
-			return nil, c.Lost(ctx, missing, "pop of %d answered %q, without %q", count, got, missing)
+		if back := c.Bench.wasAcked(c.Name, missing(got, want), false); len(back) > 0 {
+			return nil, suitetest.Broken(TheInterface, "pop of %d answered %q, which had been acknowledged, and not enqueued since", count, back)
+		}
+		without := slices.DeleteFunc(want, func(id string) bool { return slices.Contains(got, id) })
+		if of == variant.NoLostTask && len(without) > 0 {
+			return nil, c.Lost(ctx, without, "pop of %d answered %q, without %q", count, got, without)
 		}
 		return nil, suitetest.Broken(of, "pop of %d answered %q; want %q", count, got, want)
 	}
@@ -273,8 +283,27 @@ func (c *Client) Done(ctx context.Context, tasks ...queueimpl.Task) error {
 		if err := a.Ack(ctx, c.Name, t); err != nil {
 			return suitetest.Broken(TheInterface, "ack of %+v by the one who has it answered %q", t, err)
 		}
+		if c.Bench.acked != nil {
+			c.Bench.acked.Store(named{c.Name, t.ID}, true)
+		}
 	}
 	return nil
+}
+
+// wasAcked returns those of the ids that were acknowledged and not enqueued since. If forget is set, they no longer count.
+func (b Bench) wasAcked(queue string, ids []string, forget bool) (acked []string) {
+	if b.acked == nil {
+		return nil
+	}
+	for _, id := range ids {
+		if _, was := b.acked.Load(named{queue, id}); was {
+			acked = append(acked, id)
+		}
+		if forget {
+			b.acked.Delete(named{queue, id})
+		}
+	}
+	return acked
 }
 
 // ExpectAck expects that an ack is answered so.

@@ -33,6 +33,7 @@ func (c *Client) Enqueue(ctx context.Context, name string, ids ...string) ([]que
 // enqueue makes one call, and notes it.
 func (c *Client) enqueue(ctx context.Context, name string, ids []string) ([]queueimpl.Task, error) {
 	c.Bench.Calls("enqueue of %.40q", ids)
+	c.Bench.wasAcked(name, ids, true)
 	return c.Queue.Enqueue(ctx, name, ids...)
 }
 

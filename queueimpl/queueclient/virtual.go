@@ -15,7 +15,7 @@ import (
 func (b Bench) OnVirtualClock(short, check func(Bench) error) error {
 	at, err := emulated.Judge(func(server *emulated.Server) error {
 		on := func(queue string) Bench {
-			return Bench{Variant: b.Variant, last: b.last, interrupts: b.interrupts, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}
+			return Bench{Variant: b.Variant, last: b.last, acked: b.acked, interrupts: b.interrupts, Queue: b.Queue + queue, Pass: server.Clock.Advance, Env: server.Env}
 		}
 		if err := short(on("-short")); err != nil {
 			return &shortly{err}
