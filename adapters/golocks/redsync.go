@@ -47,7 +47,7 @@ func (s *redsyncLocker) Acquire(ctx context.Context, key string, o lockimpl.Opti
 	return lockimpl.Lock{Key: key, Token: m.Value(), Until: m.Until(), Via: "LockContext"}, nil
 }
 
-// Extend takes the length of the first lease: the library knows no other.
+// Extend ignores the length that is asked for: the library extends by the length of the first lease.
 func (s *redsyncLocker) Extend(ctx context.Context, l lockimpl.Lock, _ time.Duration) (lockimpl.Lock, error) {
 	m := s.held[l.Token]
 	if m == nil {

@@ -5,6 +5,7 @@ package emulated
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"oversell/clock"
 	"oversell/internal/realtime"
+	"oversell/internal/suitetest"
 	"oversell/server"
 	"oversell/variant"
 )
@@ -34,8 +36,8 @@ type Server struct {
 
 // Judge runs a check on a new server, and again on another one if it fails and its commands seem to carry times of the real
 // clock. It returns such a time if they do: code that tells the server the time of the real clock cannot be judged there. Nor can
-// code that uses a command, or a library in a script, which the emulation does not have: Judge then returns the server's error
-// in place of the time.
+// code that fails and uses a command, or a library in a script, which the emulation does not have: then the error is a
+// suitetest.Remark that says so.
 func Judge(check func(*Server) error) (at string, err error) {
 	lacks := ""
 	at, err = realtime.Confirmed(func(times *realtime.Seen) error {
@@ -44,14 +46,16 @@ func Judge(check func(*Server) error) (at string, err error) {
 			return err
 		}
 		defer s.Close()
-		err = check(s)
-		if lacks = s.Lacks(); lacks != "" {
+		if err = check(s); err != nil {
+			lacks = s.Lacks()
+		}
+		if lacks != "" {
 			return nil
 		}
 		return err
 	})
 	if lacks != "" {
-		return lacks, nil
+		return "", &suitetest.Remark{Text: fmt.Sprintf("not judged on a clock that is moved, since the emulation of Redis lacks something: %s", lacks)}
 	}
 	return at, err
 }

@@ -26,10 +26,10 @@ func staleMutants() []Lock {
 				l.Fence = int64(int32(l.Fence))
 				return ok, err
 			}})},
-		{Entry: entry.New("extend-checked-once", "an extend within a second of the last one sets the expiry without comparing the token", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
+		{Entry: entry.New("extend-checked-once", "an extend within ten seconds of the last one sets the expiry without comparing the token", entry.Breaks(variant.OwnerOnlyRelease, variant.MutualExclusion), ""),
 			Variant: of(steps{extend: func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
 				now := c.env.Clock.Now()
-				if last, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil && now.Sub(last) < time.Second {
+				if last, err := time.Parse(time.RFC3339Nano, c.tokens[l.Token]); err == nil && now.Sub(last) < 10*time.Second {
 					return c.redis().PExpire(ctx, c.key(l.Key), ttl).Result()
 				}
 				ok, err := extendBy(compareExpire)(ctx, c, l, ttl)

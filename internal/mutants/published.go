@@ -13,7 +13,7 @@ import (
 	"oversell/variant"
 )
 
-// publishedLocks are libraries. A build with the race detector leaves them out: it would compile them for half a minute.
+// publishedLocks are locks of published libraries. Builds with the race detector leave them out, since they take half a minute to compile.
 func publishedLocks() []Lock {
 	promises := []variant.Property{variant.MutualExclusion, variant.OwnerOnlyRelease, variant.Progress}
 	of := func(v lockimpl.Variant, masters int) lockimpl.Variant {

@@ -68,7 +68,8 @@ func (b Bench) afterDeadWaiter(dies bool) error {
 	return b.inSingleAttempts(c, what)
 }
 
-// inSingleAttempts has a client call Acquire without a wait until it is granted the lock, which is free, for at most b.Patience.
+// inSingleAttempts has a client call Acquire with Options.Wait = 0, again and again, until it is granted the lock. The lock is free, so
+// that must happen within b.Patience.
 func (b Bench) inSingleAttempts(c *lockclient.Client, what string) error {
 	start, n := b.Lasted(), 0
 	for b.Lasted()-start < b.Patience && b.Ctx.Err() == nil {

@@ -563,9 +563,9 @@ func (b *bench) itsOwn(err error) error {
 	return broken(variant.OwnerOnlyRelease, "%v: the earlier holder prolonged a lease that was not its own", err)
 }
 
-// ends finds out whether the lock can be taken after the lease of a dead holder, and after the lease of a dead
-// holder that had waited for such a lock. The answer is unknown if a client fails other than by a refusal. If the lock could be taken,
-// ends tries again when some leases have passed: what other rules do with the servers meanwhile may matter.
+// ends finds out whether the lock can be taken when its holder has died and the lease is over. It also tries a holder that had waited
+// for the lock of a dead one. The answer is unknown if a client gets an error other than ErrHeld. If the lock could be taken, ends
+// tries again when some leases have passed, since other rules may have changed the servers.
 func (r *run) ends(b *bench) (ends, known bool) {
 	r.endsMu.Lock()
 	defer r.endsMu.Unlock()

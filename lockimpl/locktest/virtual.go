@@ -88,7 +88,7 @@ func (w *virtualBench) client(changes ...change) *client {
 	return c
 }
 
-// newVirtual is client for code that returns the error.
+// newVirtual makes a client that reads the virtual clock.
 func (w *virtualBench) newVirtual(changes ...change) (*client, error) {
 	c, err := w.newClient(append(changes, func(c *client) { c.Env.Clock = w.clock })...)
 	if err != nil {

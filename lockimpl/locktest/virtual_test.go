@@ -210,7 +210,44 @@ func TestLossAfterRelease(t *testing.T) {
 	row{"a holder is told when its lock is lost", v.Name, variant.Progress}.try(t, r)
 }
 
-// TestEndsIsFoundOutAnew checks that a lock which could be taken after the lease of a dead holder is tried again later.
+// TestRemembered checks that rules catch locks that go by what they remember of a holder, a lease, a loss or a place in the line, and pass
+// sound ones.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+	const (
+		old, stale = "tokens of a lock that is old", "calls after a release leave the next holder alone"
+		told       = "a holder is told when its lock is lost"
+		inside     = "a lock is released inside a later lease than its first"
+		unheard    = "an acquire after a release whose answer was lost"
+		comesBack  = "a client that comes back has arrived later"
+	)
+	for _, tt := range []row{
+		{old, "fence-of-32-bits", variant.Fencing},
+		{stale, "extend-checked-once", variant.MutualExclusion},
+		{told, "loss-told-for-all", variant.Progress},
+		{told, "loss-told-once", variant.Progress},
+		{told, "loss-told-by-value", variant.MutualExclusion},
+		{told, "sound-loss-told", ""},
+		{inside, "released-by-first-lease", variant.Progress},
+		{inside, "sound-loss-told", ""},
+		{unheard, "unheard-release-undone", variant.MutualExclusion},
+		{comesBack, "line-place-kept", variant.FIFO},
+		{comesBack, "sound-line-in-list", ""},
+	} {
+		t.Run(tt.rule+"/"+tt.lock, func(t *testing.T) {
+			t.Parallel()
+			r, end, err := trial(t, entry(t, tt.lock))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			tt.try(t, r)
+		})
+	}
+}
+
+// TestEndsIsFoundOutAnew checks that it is found out again, some time later, whether the lease of a dead holder ends: the first answer
+// does not stand for the whole run.
 func TestEndsIsFoundOutAnew(t *testing.T) {
 	t.Parallel()
 	sound, _ := lockimpl.Find("lua-release")

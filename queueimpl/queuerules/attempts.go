@@ -12,8 +12,8 @@ import (
 	"oversell/variant"
 )
 
-// AttemptsOverDays lets the claims on a task run out, each after minutes, hours or days, as often as MaxAttempts allows,
-// which may have two digits, or more than a byte holds. Each delivery must have the next number, and after the last one the task must be a dead
+// AttemptsOverDays lets the claims on a task run out, each after minutes, hours or days, as often as MaxAttempts allows. The limits of
+// 12 and 300 catch numbers that are compared as text, and numbers that are kept in a byte. Each delivery must have the next number, and after the last one the task must be a dead
 // letter, if the queue has these.
 func AttemptsOverDays(ctx context.Context, b queueclient.Bench) error {
 	dead := queueclient.Can[queueimpl.DeadLetters](b.Variant)

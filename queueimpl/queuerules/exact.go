@@ -18,8 +18,8 @@ import (
 	"oversell/variant"
 )
 
-// AnswersStay keeps the answers of a pop and of an enqueue while the client makes another such call. A task is a plain value: it must not
-// change.
+// AnswersStay makes two enqueues and two pops with one client. The second call must not change what the first one returned: a task is a
+// plain value.
 func AnswersStay(ctx context.Context, b queueclient.Bench) error {
 	c := b.Client(long)
 	first, err := c.Enter(ctx, queueclient.TheInterface, "a")
@@ -67,9 +67,9 @@ func LargeCounts(ctx context.Context, b queueclient.Bench) error {
 	return nil
 }
 
-// AfterEmpty has a client find a queue empty, and another client enqueue a task. The first one must not be told once more that nothing is due,
-// if a third one then gets the task. A queue may round the due time up to milliseconds, so these pass first, and each of several
-// tries must show it.
+// AfterEmpty has a client pop from an empty queue, and then another client enqueue a task. The next pop of the first client must not answer
+// ErrEmpty. A queue may round the due time up to whole milliseconds, so the rule waits for some before that pop. It accuses the queue only
+// if, five times in a row, the pop answers ErrEmpty and a third client then gets the task at once.
 func AfterEmpty(ctx context.Context, b queueclient.Bench) error {
 	const tries, rounding = 5, 5 * time.Millisecond
 	for n := range tries {

@@ -21,7 +21,7 @@ func RemainsAfterCalls(ctx context.Context, b queueclient.Bench) error {
 			for _, call := range []string{"Pop", "Dequeue", "Peek", "Ack", "Extend", "Reclaim"} {
 				b.Queue = base + "-" + call
 				if err := remains(ctx, b, call, passes); err != nil {
-					return fmt.Errorf("%v after a call of %s for another task: %w", passes, call, err)
+					return fmt.Errorf("%v after a call of %s: %w", passes, call, err)
 				}
 			}
 			return nil
@@ -84,15 +84,16 @@ func remains(ctx context.Context, b queueclient.Bench, call string, passes time.
 		return nil // another rule's business
 	}
 	b.Pass(passes)
-	if got, err := c.Found(ctx, "waits"); err != nil || !got {
-		return suitetest.Broken(variant.NoLostTask, "the task %q is neither waiting nor claimed", "waits")
+	got, err := c.Found(ctx, "waits")
+	if err == nil && !got {
+		err = suitetest.Broken(variant.NoLostTask, "the task %q, for which nothing was called, is neither waiting nor claimed", "waits")
 	}
-	if call == "Extend" {
-		if err := c.Done(ctx, mine...); err != nil {
-			return fmt.Errorf("which was extended to %v: %w", claim, err)
+	if err == nil && call == "Extend" {
+		if err = c.Done(ctx, mine...); err != nil {
+			err = fmt.Errorf("the claim had been extended to %v: %w", claim, err)
 		}
 	}
-	return nil
+	return err
 }
 
 // LateAcks acknowledges a task hours, days and weeks after the end of its claim, by the virtual clock. Nobody has called the queue since, so

@@ -11,9 +11,10 @@ type Call[C any] struct {
 // For returns a call for a product.
 func For[C any](product int, do func(C) error) Call[C] { return Call[C]{product, do} }
 
-// Beside makes calls for several products, clients of which are given, in this order. If a call fails, the calls for its
-// product, up to that one, are made again for a product of their own, whose client alone returns. If that gives the same error, the
-// other products have no part in it, and it is returned as it is; otherwise behind words about the products.
+// Beside makes calls for several products in the given order; clients has one client for each product. If a call fails, Beside makes
+// a control: alone returns the client of a new product, for which it repeats the calls for the product that failed, without those for the
+// others. If the control ends in the same error, the other products are not the cause, and Beside returns the error as it is. Otherwise it
+// adds words, which say what the products have to do with each other.
 func Beside[C any](clients []C, alone func(product int) (C, error), words func(product int) string, calls []Call[C]) error {
 	for i, c := range calls {
 		err := c.Do(clients[c.Product])

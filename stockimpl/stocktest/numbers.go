@@ -272,7 +272,7 @@ func longNames(ctx context.Context, b bench) error {
 	return nil
 }
 
-// eachNamed buys from products that were put on sale with 10, 11, 12 pieces and so on.
+// eachNamed buys from each of several products, which have these names and were put on sale with 10, 11, 12 and so on pieces.
 func (b bench) eachNamed(ctx context.Context, all []*buyer, names []string) error {
 	var calls, later []call
 	var stocks []int64
