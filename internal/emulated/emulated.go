@@ -137,6 +137,7 @@ func (n noting) note(err error) {
 		return
 	}
 	if text := err.Error(); slices.ContainsFunc(unknown, func(part string) bool { return strings.Contains(text, part) }) {
+		text, _, _ = strings.Cut(text, " stack traceback") // of the emulation's own code
 		n.s.mu.Lock()
 		n.s.lacks = text
 		n.s.mu.Unlock()
