@@ -37,7 +37,7 @@ func (b Bench) asksAgainOdd(lease, pause, then time.Duration) error {
 
 // asksAgain has the holder of a lease ask after a pause for another one.
 func (b Bench) asksAgain(lease, pause, then time.Duration) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (b Bench) asksAgain(lease, pause, then time.Duration) error {
 
 // next expects that another client gets the lock within a time, and not before the end of its lease.
 func (b Bench) next(l lockimpl.Lock, within time.Duration, what string) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,7 @@ func (b Bench) heldUpAgain(lease time.Duration) error {
 	if b.Renews {
 		return nil // its lease does not end while it lives
 	}
-	slow, err := b.Client(func(*variant.Env) {})
-	if err != nil {
-		return err
-	}
-	other, err := b.Client(func(*variant.Env) {})
+	slow, other, err := b.two()
 	if err != nil {
 		return err
 	}

@@ -65,14 +65,9 @@ var ConnectionFails = []Case{
 const resetFor = 2 * time.Second
 
 func (b Bench) cutOff(verb wire.Verb) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, l, err := b.practisedHolder(long)
 	if err != nil {
 		return err
-	}
-	c.Practise(b.Name, b.TTL, b.Extends)
-	l, err := c.Take(b.Name, long, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	end := time.Now().Add(resetFor)
 	c.Plan(func(int, wire.Command) wire.Action {
@@ -108,7 +103,7 @@ func (b Bench) releasedAgain(c *lockclient.Client, l lockimpl.Lock, what string)
 // stands tries to take a lock whose holder was answered with ErrLost. Before the end of the lease, a grant breaks mutual
 // exclusion, and a refusal shows that the lock is still the holder's.
 func (b Bench) stands(f *failing, l lockimpl.Lock, what string) error {
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -201,7 +196,7 @@ func (b Bench) endsInside(n int, deadline, loses bool) error {
 // endsOnWire is for locks whose Redis client is their own.
 func (b Bench) endsOnWire() error {
 	const held = 100 * time.Millisecond
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -276,16 +271,9 @@ var CancelledWait = []Case{
 	}},
 }
 
-func (b Bench) two() (one, two *lockclient.Client, err error) {
-	if one, err = b.Client(func(*variant.Env) {}); err == nil {
-		two, err = b.Client(func(*variant.Env) {})
-	}
-	return one, two, err
-}
-
 // taken expects that a new client obtains the lock, within the lease of others.
 func (b Bench) taken(after string) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -375,14 +363,9 @@ var UnansweredExtend = []Case{{"a release after the end of the first lease", fun
 	if !b.Extends || b.Renews {
 		return nil
 	}
-	c, err := b.Client(func(*variant.Env) {})
+	c, l, err := b.practisedHolder(b.TTL)
 	if err != nil {
 		return err
-	}
-	c.Practise(b.Name, b.TTL, b.Extends)
-	l, err := c.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	c.Arm(1, wire.ResetAfter)
 	_, err = c.Extend(l, long)
@@ -406,7 +389,7 @@ var RetriedAcquire = func() (cases []Case) {
 			if b.Renews {
 				return nil
 			}
-			c, err := b.Client(func(*variant.Env) {})
+			c, err := b.client()
 			if err != nil {
 				return err
 			}
@@ -447,9 +430,9 @@ func (b Bench) failedAndStalled(act string, failed, stalled int) error {
 		return err
 	}
 	c.Practise(b.Name, b.TTL, b.Extends)
-	l, err := c.Take(b.Name, b.TTL, 0)
+	l, err := b.held(c, b.TTL)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	line.Errors(interrupt.ErrRefused, interrupt.ErrRefused)
 	s := line.StalledAfter(b.Ctx, failed, interrupt.Refuse, stalled, func() {

@@ -25,13 +25,9 @@ var ExtendedFences = []Case{{"the token of an extended lock", func(b Bench) erro
 	if !b.Extends {
 		return nil
 	}
-	c, err := b.Client(func(*variant.Env) {})
+	c, l, err := b.holder(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := c.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	m, err := c.Extend(l, b.TTL)
 	if err != nil {
@@ -43,7 +39,7 @@ var ExtendedFences = []Case{{"the token of an extended lock", func(b Bench) erro
 	if c.Release(m) != nil {
 		return nil
 	}
-	next, err := b.Client(func(*variant.Env) {})
+	next, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -62,7 +58,7 @@ func (b Bench) quickFences(clients int) error {
 	const grants, limit = 600, 3 * time.Second
 	var all []*lockclient.Client
 	for range clients {
-		c, err := b.Client(func(*variant.Env) {})
+		c, err := b.client()
 		if err != nil {
 			return err
 		}
@@ -174,7 +170,7 @@ func (b Bench) fencesBeside(n int, held, during bool) error {
 // olderGrant holds up an acquire until its lease is over and another client holds the lock. If the late acquire is answered with a
 // grant, its token must not be higher than the holder's: a resource that compares tokens would then refuse the holder.
 func (b Bench) olderGrant(n int) error {
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -188,15 +184,4 @@ func (b Bench) olderGrant(n int) error {
 		return lockfinding.Broken(variant.Fencing, "token %d was granted to a client whose lease was over, held up before command %d of its acquire, and the older token %d to the one that holds the lock", slow.l.Fence, n, m.Fence)
 	}
 	return nil
-}
-
-// practised returns a client that has made each call once, on another lock, so that its scripts are loaded.
-func (b Bench) practised() (*lockclient.Client, error) {
-	c, err := b.Client(func(*variant.Env) {})
-	if err != nil {
-		return nil, err
-	}
-	c.Practise(b.Name, b.TTL, b.Extends)
-	c.Plan(nil)
-	return c, nil
 }

@@ -21,37 +21,6 @@ import (
 	"oversell/wire"
 )
 
-// Bench is where one case is tried.
-type Bench struct {
-	Ctx context.Context
-	// Name is that of a lock that nobody has used.
-	Name string
-	// TTL is a lease that runs out within a case.
-	TTL time.Duration
-	// Extends says that the lock can be extended, and Renews that leases are renewed in the background.
-	Extends, Renews bool
-	// Brief says that leases below a second are granted, and WholeSeconds that the lock declares its leases to be whole seconds.
-	Brief, WholeSeconds bool
-	// FalseLoss is the promise that a lock breaks if its holder is told ErrLost and still holds it.
-	FalseLoss variant.Property
-	// Patience is how much longer a client asks for a free lock that it was refused at first.
-	Patience time.Duration
-	// Client makes a client. It first calls change, which may alter the client's Env.
-	Client func(change func(*variant.Env)) (*lockclient.Client, error)
-	// Lasted returns how long the machine and the servers have answered in time.
-	Lasted func() time.Duration
-	// OnVirtualClock tries a case on an emulation of its own, with a clock that the case moves. It logs a case that returned ErrUnfit.
-	OnVirtualClock func(try func(Virtual) error) error
-	// Log logs what could not be tried.
-	Log func(format string, args ...any)
-}
-
-// Case is something that happens to a call.
-type Case struct {
-	Name string
-	Try  func(Bench) error
-}
-
 // long is a lease that does not run out within a case.
 const long = time.Minute
 
@@ -90,7 +59,7 @@ var WritesFail = calls(func(b Bench) (*failing, error) {
 func OutOfMemory(b Bench) error {
 	var clients []*lockclient.Client
 	for range 2 {
-		c, err := b.Client(func(*variant.Env) {})
+		c, err := b.client()
 		if err != nil {
 			return err
 		}
@@ -125,7 +94,7 @@ var ContextOver = append(calls(func(b Bench) (*failing, error) {
 })...)
 
 func over(b Bench, what string, ended func() (context.Context, context.CancelFunc)) (*failing, error) {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +144,9 @@ func extend(b Bench, f *failing) error {
 	if !b.Extends || b.Renews {
 		return nil
 	}
-	l, err := f.Take(b.Name, b.TTL, 0)
+	l, err := b.held(f.Client, b.TTL)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	m := l
 	if !f.during(func(ctx context.Context) { m, err = f.Locker.Extend(ctx, l, 3*b.TTL) }) {
@@ -197,7 +166,7 @@ func extend(b Bench, f *failing) error {
 
 // kept expects that nobody else gets the lock before the end of its lease, in one attempt or within a time.
 func (b Bench) kept(f *failing, l lockimpl.Lock, what string, within time.Duration) error {
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -218,9 +187,9 @@ func (b Bench) kept(f *failing, l lockimpl.Lock, what string, within time.Durati
 
 // release expects that a lock which was released, or is not the caller's any more, can be taken.
 func release(b Bench, f *failing) error {
-	l, err := f.Take(b.Name, long, 0)
+	l, err := b.held(f.Client, long)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	if !f.during(func(ctx context.Context) { err = f.Locker.Release(ctx, l) }) {
 		return nil
@@ -238,7 +207,7 @@ func release(b Bench, f *failing) error {
 // free expects that a lock can be taken. A client that is refused at first asks for longer, and for a longer lease: on a busy
 // machine, its own attempts without an answer may have left the lock held, and libraries give each a small part of the lease.
 func (b Bench) free(what string) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -270,18 +239,14 @@ var GivesUp = func() (cases []Case) {
 // givesUp holds the client up before the command for which stands is true. stands is called with each command, and whether the
 // client's wait is over.
 func (b Bench) givesUp(wait time.Duration, stands func(cmd wire.Command, over bool) bool) error {
-	holder, err := b.Client(func(*variant.Env) {})
-	if err != nil {
-		return err
-	}
-	waiter, err := b.Client(func(*variant.Env) {})
+	holder, waiter, err := b.two()
 	if err != nil {
 		return err
 	}
 	waiter.Practise(b.Name, b.TTL, b.Extends)
-	l, err := holder.Take(b.Name, long, 0)
+	l, err := b.held(holder, long)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	start := time.Now() // before the client's own: its wait is not over sooner, however late its first command is
 	s := waiter.StalledWhen(func(cmd wire.Command) bool { return stands(cmd, time.Since(start) >= wait) }, func() {

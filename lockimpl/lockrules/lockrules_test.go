@@ -287,7 +287,7 @@ func TestRenewals(t *testing.T) {
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	all := append(slices.Clone(Renewals), LostRenewal...)
 	// The case "for many leases" gets longer leases: other tests keep the machine too busy for leases of a quarter of a second.
-	all[2].Try = func(b Bench) (err error) {
+	all[2].try = func(b Bench) (err error) {
 		for range 5 {
 			b.Name += "-again"
 			if err = b.renewedOften(time.Second, 6*time.Second); !lockfinding.IsUnjudged(err) {
@@ -333,7 +333,7 @@ func TestOutOfMemory(t *testing.T) {
 	sound, _ := lockimpl.Find("lua-release")
 	s := opentest.Open(t, server.Spec{Target: "process"})
 	b := bench(t, s, "sound", sound.New)
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,13 +29,9 @@ func (b Bench) longer(times int, then ...time.Duration) error {
 	if !b.Extends || b.Renews {
 		return nil
 	}
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, l, err := b.holder(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := holder.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	for n := range times {
 		by := b.TTL
@@ -78,7 +74,7 @@ func (b Bench) renewedRelease() error {
 	if !b.Renews {
 		return nil
 	}
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -87,7 +83,7 @@ func (b Bench) renewedRelease() error {
 		return nil
 	}
 	what := fmt.Sprintf("a lease of %v was renewed in the background for %v", 5*b.TTL, 6*b.TTL)
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil || len(other.Env.Redis) > 1 {
 		return b.releasedInTime(holder, l, what)
 	}

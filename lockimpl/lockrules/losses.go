@@ -7,7 +7,6 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
-	"oversell/variant"
 	"oversell/wire"
 )
 
@@ -53,7 +52,7 @@ func (b Bench) takenAgain(toNobody, late bool) error {
 // when the lease is over, and releases it at the end or, if toNobody, before the first client goes on. Unless lost is
 // nil, loses stores the first client's lock in *lost.
 func (b Bench) loses(c *lockclient.Client, name string, toNobody bool, meanwhile func() error, lost *lockimpl.Lock) error {
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ var Tries = []Case{
 // freeWithin takes a lock that nobody holds, with a limit on the attempts.
 func (b Bench) freeWithin(tries int) error {
 	for n, wait := range []time.Duration{0, long} {
-		c, err := b.Client(func(*variant.Env) {})
+		c, err := b.client()
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (b Bench) waitedLong() (soon bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, err := b.client()
 	if err != nil {
 		return false, err
 	}
@@ -258,9 +258,9 @@ var RefusedOften = []Case{{"a wait after thousands of refusals", func(b Bench) e
 		return err
 	}
 	waiter.Direct()
-	l, err := holder.Take(b.Name, long, 0)
+	l, err := b.held(holder, long)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	n := 0
 	for start := time.Now(); n < refusals && time.Since(start) < most && b.Ctx.Err() == nil; n++ {

@@ -124,13 +124,9 @@ func (b Bench) recovers(of string, t trouble) error {
 
 // waitedBefore cancels waits of a client.
 func (b Bench) waitedBefore(waits int) error {
-	holder, waiter, err := b.two()
+	holder, waiter, l, err := b.heldByOne(long)
 	if err != nil {
 		return err
-	}
-	l, err := holder.Take(b.Name, long, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	start := time.Now()
 	_, _ = waiter.Acquire(b.Ctx, b.Name, lockimpl.Options{TTL: b.TTL, RetryEvery: lockclient.Pace})
@@ -151,7 +147,7 @@ func (b Bench) waitedBefore(waits int) error {
 
 // asGoodAsNew expects that a client is refused a lock that another client holds, and granted it when it was released.
 func (b Bench) asGoodAsNew(c *lockclient.Client, what string) error {
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -177,7 +173,7 @@ func (b Bench) asGoodAsNew(c *lockclient.Client, what string) error {
 // have none.
 func (b Bench) Libraries() map[string]bool {
 	names := map[string]bool{}
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return names
 	}

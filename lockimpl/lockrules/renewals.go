@@ -73,13 +73,9 @@ var Renewals = []Case{
 		if !b.Extends {
 			return nil
 		}
-		holder, err := b.Client(func(*variant.Env) {})
+		holder, l, err := b.holder(b.TTL)
 		if err != nil {
 			return err
-		}
-		l, err := holder.Take(b.Name, b.TTL, 0)
-		if err != nil {
-			return nil // another rule's business
 		}
 		if l, err = holder.Extend(l, 6*b.TTL); err != nil || l.Until.IsZero() {
 			return nil
@@ -118,16 +114,8 @@ var LostRenewal = []Case{{"the answer to a renewal is lost", func(b Bench) error
 // go on renewing, or tell its holder that the lock is lost. A lock whose pause between renewals is so long that the lease ends after
 // one failure is not judged.
 var FailingRenewals = []Case{{"one command in four fails", func(b Bench) error {
-	const leases, tries = 8, 2
-	var found error
-	for try := range tries { // a machine that is busy may hold up a renewal once
-		own := b
-		own.Name = fmt.Sprintf("%s-%d", b.Name, try)
-		if found = own.failingRenewals(leases); found == nil {
-			break
-		}
-	}
-	return found
+	const leases, tries = 8, 2 // a machine that is busy may hold up a renewal once
+	return b.eachTime(tries, func(b Bench) error { return b.failingRenewals(leases) })
 }}}
 
 func (b Bench) failingRenewals(leases int) error {
@@ -136,14 +124,14 @@ func (b Bench) failingRenewals(leases int) error {
 	if err != nil {
 		return err
 	}
-	other, err := b.Client(func(*variant.Env) {})
+	other, err := b.client()
 	if err != nil {
 		return err
 	}
 	holder.Practise(b.Name, b.TTL, b.Extends)
-	l, err := holder.Take(b.Name, b.TTL, 0)
+	l, err := b.held(holder, b.TTL)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	lost := lost(holder, l)
 	var mu sync.Mutex
@@ -200,11 +188,11 @@ func (b Bench) renewedSince(leases int, since func() string, take func(c *lockcl
 	var found error
 	for try := range tries {
 		name := fmt.Sprintf("%s-%d", b.Name, try)
-		holder, err := b.Client(func(*variant.Env) {})
+		holder, err := b.client()
 		if err != nil {
 			return err
 		}
-		other, err := b.Client(func(*variant.Env) {})
+		other, err := b.client()
 		if err != nil {
 			return err
 		}
@@ -233,9 +221,9 @@ func (b Bench) renewedOften(lease, long time.Duration) error {
 		return err
 	}
 	holder.Plan(nil)
-	l, err := holder.Take(b.Name, lease, 0)
+	l, err := b.held(holder, lease)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	granted := holder.Sent() // 0 if its commands do not pass the proxies
 	slowest := time.Duration(0)

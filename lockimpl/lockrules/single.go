@@ -15,13 +15,9 @@ import (
 // calls must be granted the lock. Locks fail that remember an earlier refusal, or in which only waiters remove the records of dead ones.
 var SingleAttempts = []Case{
 	{"after a refusal, and the release of a long lease", func(b Bench) error {
-		holder, c, err := b.two()
+		holder, c, l, err := b.heldByOne(time.Hour)
 		if err != nil {
 			return err
-		}
-		l, err := holder.Take(b.Name, time.Hour, 0)
-		if err != nil {
-			return nil // another rule's business
 		}
 		if _, err := c.Try(b.Name, b.TTL); !errors.Is(err, lockimpl.ErrHeld) || holder.Release(l) != nil {
 			return nil
@@ -37,13 +33,9 @@ var AfterDeadWaiters = []Case{
 }
 
 func (b Bench) afterDeadWaiter(dies bool) error {
-	holder, waiter, err := b.two()
+	holder, waiter, l, err := b.heldByOne(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := holder.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	l.Until = holder.Until(l)
 	go func() {
@@ -61,7 +53,7 @@ func (b Bench) afterDeadWaiter(dies bool) error {
 	} else if holder.Release(l) != nil {
 		return nil
 	}
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}

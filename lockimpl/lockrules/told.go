@@ -40,7 +40,7 @@ func untrue(format string, args ...any) error {
 
 // keptUntold holds a lock, or releases it: in neither case is it lost.
 func (b Bench) keptUntold(back bool) error {
-	c, err := b.Client(func(*variant.Env) {})
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,9 @@ func (b Bench) releasedUntold() error {
 
 // releasedSlowly is releasedUntold for the answer to the n-th command of the release.
 func (b Bench) releasedSlowly(n int) error {
-	c, err := b.practised()
+	c, l, err := b.practisedHolder(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := c.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	lost := lost(c, l)
 	c.ArmAction(n, wire.Action{Verb: wire.HalfOpen, Direction: wire.Replies, After: b.TTL - b.TTL/4})
@@ -118,13 +114,9 @@ func (b Bench) extendedUntold() error {
 	if !b.Extends {
 		return nil
 	}
-	c, other, err := b.two()
+	c, other, l, err := b.heldByOne(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := c.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	m, err := c.Extend(l, 4*b.TTL)
 	if err != nil {
@@ -152,13 +144,9 @@ func (b Bench) renewedUntold() error {
 	if !b.Renews {
 		return nil
 	}
-	c, other, err := b.two()
+	c, other, l, err := b.heldByOne(b.TTL)
 	if err != nil {
 		return err
-	}
-	l, err := c.Take(b.Name, b.TTL, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	lost := lost(c, l)
 	b.pass(b.TTL) // by then its script is loaded
@@ -248,13 +236,9 @@ func (b Bench) toldAgain(c *lockclient.Client, l lockimpl.Lock) error {
 
 // othersUntold has a client lose one of its locks. The lock that it had taken before, and one that it takes later, are not lost.
 func (b Bench) othersUntold() error {
-	c, other, err := b.two()
+	c, other, kept, err := b.heldByOne(long)
 	if err != nil {
 		return err
-	}
-	kept, err := c.Take(b.Name, long, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	before := lost(c, kept)
 	if !b.losesOne(c, other, b.Name+"-lost") {

@@ -61,7 +61,7 @@ func (b Bench) twice(t twice) error {
 		}
 		t.leases[i] = max(t.leases[i], 1)
 	}
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, err := b.client()
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package lockrules
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"oversell/lockimpl"
@@ -24,9 +23,9 @@ func (b Bench) unheardRelease(n int) error {
 		return err
 	}
 	c.Practise(b.Name, b.TTL, b.Extends)
-	l, err := c.Take(b.Name, long, 0)
+	l, err := b.held(c, long)
 	if err != nil {
-		return nil // another rule's business
+		return err
 	}
 	c.Arm(n, wire.DropReply)
 	err = c.Release(l)
@@ -50,26 +49,14 @@ func (b Bench) unheardRelease(n int) error {
 // arrived later.
 var ComesBack = []Case{{"after another has joined", func(b Bench) error {
 	const tries = 3 // a waiter that a busy machine holds up for long may lose its place
-	var err error
-	for try := range tries {
-		own := b
-		own.Name = fmt.Sprint(b.Name, "-", try)
-		if err = own.comesBack(); err == nil {
-			break
-		}
-	}
-	return err
+	return b.eachTime(tries, Bench.comesBack)
 }}}
 
 func (b Bench) comesBack() error {
 	const apart = 150 * time.Millisecond
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, l, err := b.holder(long)
 	if err != nil {
 		return err
-	}
-	l, err := holder.Take(b.Name, long, 0)
-	if err != nil {
-		return nil // another rule's business
 	}
 	first, err := b.joins(nil, nil)
 	if err != nil {

@@ -29,17 +29,13 @@ type grant struct {
 
 func (b Bench) winnerDies(waiters int) error {
 	const more = 5 * time.Second // that the others wait after the end of the lease
-	holder, err := b.Client(func(*variant.Env) {})
+	holder, l, err := b.holder(long)
 	if err != nil {
 		return err
 	}
-	l, err := holder.Take(b.Name, long, 0)
-	if err != nil {
-		return nil // another rule's business
-	}
 	got := make(chan grant, waiters)
 	for range waiters {
-		c, err := b.Client(func(*variant.Env) {})
+		c, err := b.client()
 		if err != nil {
 			return err
 		}
