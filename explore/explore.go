@@ -952,6 +952,9 @@ func (c *Config) notChecked() []string {
 	if c.Start != nil && c.Bounds.Stalls > 0 {
 		s = append(s, "clients that are held up between two readings of the clock after one answer: code in a bubble reads it unnoticed")
 	}
+	if c.Start != nil {
+		s = append(s, "what goroutines in a bubble do after they have slept twice since their client ended")
+	}
 	if c.Run.Scenario.Uses(variant.Sale) && c.Run.Refund <= 0 {
 		s = append(s, "orders that are refunded: see oversell run --refund")
 	}

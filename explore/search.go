@@ -381,7 +381,7 @@ func (w *worker) act(s state, a action) step {
 			}
 			st.next.servers, answer = st.effect.Servers, st.effect.Answer
 			if st.breach == nil {
-				st.breach = w.touched(s, &st.effect, call, c, n.During())
+				st.breach = w.touched(s, &st.effect, call, c, n.During(which(n, r)))
 			}
 			if a.kind() == losesReply {
 				st.next.servers = x.hangsUp(st.next.servers, r, call)

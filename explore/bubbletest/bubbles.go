@@ -41,6 +41,9 @@ type bubbles struct {
 	mu   sync.Mutex
 	root *place
 	seed uint64 // of the last run with another spelling
+	// stuck is the error of a run that took longer than patience. There is no other run then: a search tries a client at many
+	// times, and would wait as long at each.
+	stuck error
 }
 
 // place is where a client stands after a list of steps.
@@ -56,8 +59,11 @@ type place struct {
 	// drawn are the random values that the client drew on the way here; values counts all it has drawn so far.
 	drawn  []names.Value
 	values int
-	err    error
-	next   map[step]*place
+	// ended says that the client's own goroutine has; slept counts the sleeps since.
+	ended bool
+	slept int
+	err   error
+	next  map[step]*place
 }
 
 // step is one observation of a client: time has passed until at, and then, unless it was only asleep, the goroutine
@@ -110,16 +116,19 @@ const runLimit = 10 * time.Second
 func (c *bubbles) run(from *place, by step) *place {
 	p := &place{from: from, by: by}
 	if from != nil {
-		p.values = from.values
+		p.values, p.slept = from.values, from.slept
+		if from.ended && by.thread == asleep {
+			p.slept++
+		}
 	}
-	first := c.once(from, by, 0)
+	first := c.once(p, 0)
 	if p.err = first.err; p.err != nil {
 		return p
 	}
 	stands := []*names.Stand{first.stand()}
 	for range names.OthersAfter(c.seed) {
 		c.seed++
-		other := c.once(from, by, c.seed)
+		other := c.once(p, c.seed)
 		if other.err != nil {
 			p.err = other.err
 			if !other.book.Plain() && !errors.Is(other.err, names.ErrNotOpaque) {
@@ -130,33 +139,36 @@ func (c *bubbles) run(from *place, by step) *place {
 		stands = append(stands, other.stand())
 	}
 	texts, drawn, err := names.Settle(stands, p.values, func() (*names.Stand, error) {
-		r := c.once(from, by, 0)
+		r := c.once(p, 0)
 		return r.stand(), r.err
 	})
 	if err != nil {
 		p.err = clients.Chance(err)
 		return p
 	}
-	p.now, p.drawn, p.values = first.now, drawn, p.values+len(drawn)
+	p.now, p.ended, p.drawn, p.values = first.now, first.ended, drawn, p.values+len(drawn)
 	p.pending, p.events = clients.Spelled(first.pending, first.events, texts)
 	p.stands = p.pending[:len(first.stands)]
 	return p
 }
 
-// once returns where one run ends, in its own names, which are spelled as the seed says.
-func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
+// once returns where one run to a place ends, in its own names, which are spelled as the seed says.
+func (c *bubbles) once(to *place, seed uint64) *arrival {
+	if c.stuck != nil {
+		return &arrival{book: c.who.Names.Dictionary(seed), err: c.stuck}
+	}
 	var path []*place
-	for p := from; p != nil; p = p.from {
+	for p := to.from; p != nil; p = p.from {
 		path = append(path, p)
 	}
 	began := time.Now()
 	book := c.who.Names.Dictionary(seed)
 	a := &arrival{book: book}
-	b := newBubble(c, book)
+	b := newBubble(c, book, to.slept)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		b.run(path, by, from != nil, a)
+		b.run(path, to.by, to.from != nil, a)
 	}()
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()
@@ -166,7 +178,8 @@ func (c *bubbles) once(from *place, by step, seed uint64) *arrival {
 		c.spent.Add(int64(time.Since(began)))
 		return a
 	case <-timer.C: // and the run is abandoned, with an arrival that is not read
-		return &arrival{book: book, err: fmt.Errorf("after %v a goroutine of the client still runs, or waits for something that is neither a command nor time, like a mutex that is held during a command", c.patience)}
+		c.stuck = fmt.Errorf("after %v a goroutine of the client still runs, or waits for something that is neither a command nor time, like a mutex that is held during a command", c.patience)
+		return &arrival{book: book, err: c.stuck}
 	}
 }
 
@@ -176,6 +189,7 @@ type arrival struct {
 	now             time.Duration
 	stands, pending []coro.Request
 	events          []rules.Event
+	ended           bool // the client's own goroutine has
 	err             error
 }
 

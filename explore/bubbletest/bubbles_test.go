@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"oversell/explore"
 	"oversell/explore/clients"
 	"oversell/explore/rules"
+	"oversell/history"
 	"oversell/internal/coro"
 	"oversell/lockimpl"
 	"oversell/reports"
@@ -224,7 +226,8 @@ func TestBubblesNoticeWaitsForNothing(t *testing.T) {
 		{func() { <-make(chan struct{}) }, "neither a command nor time"},
 		{func() { <-release }, "still runs"},
 	} {
-		v := variantOf(func(variant.Env) lockimpl.Locker { return stuck{on: c.on} })
+		var calls atomic.Int64
+		v := variantOf(func(variant.Env) lockimpl.Locker { return stuck{on: func() { calls.Add(1); c.on() }} })
 		code := &bubbles{t: t, config: searched(t, v, 1, 1).Run, tries: 1, masters: 1, patience: time.Second}
 		x := &execution{code: code, at: code.start()}
 		x.Resume(0, coro.Observation{})
@@ -232,6 +235,84 @@ func TestBubblesNoticeWaitsForNothing(t *testing.T) {
 		if err := x.Err(); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("the client ended in %v; want an error that says %q", err, c.says)
 		}
+		if before := calls.Load(); code.stuck != nil {
+			if p := code.visit(code.root, step{at: time.Minute}); p.err == nil || calls.Load() != before {
+				t.Errorf("after a run that took too long there was another one, which ended in %v", p.err)
+			}
+		}
 	}
 	close(release)
+}
+
+// TestBackgroundReleaseInBubbles checks that a search finds what a release does in a goroutine of its own, or when a timer fires,
+// though the client has ended by then.
+func TestBackgroundReleaseInBubbles(t *testing.T) {
+	for name, begin := range map[string]func(func()){
+		"goroutine": func(f func()) { go f() },
+		"timer":     func(f func()) { time.AfterFunc(time.Millisecond, f) },
+	} {
+		for _, careful := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, careful: %t", name, careful), func(t *testing.T) {
+				c := searched(t, variantOf(func(env variant.Env) lockimpl.Locker { return beside{plain{env: env}, begin, careful} }), 1, 1)
+				c.Bounds.Advances, c.Look = 1, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
+				all := New(t, c.Run, c.Bounds.Tries, c.Masters)
+				c.Start = all.Start
+				want := reports.Violated
+				if careful {
+					want = reports.Pass
+				}
+				if r, err := explore.Run(t.Context(), c); err != nil || r.Verdict != want {
+					t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, want)
+				}
+			})
+		}
+	}
+}
+
+// beside is a lock whose release goes on after the call has returned.
+type beside struct {
+	plain
+	begin   func(func())
+	careful bool // it compares tokens
+}
+
+func (b beside) Release(_ context.Context, l lockimpl.Lock) error {
+	b.begin(func() {
+		if b.careful {
+			_ = b.plain.Release(context.Background(), l)
+		} else {
+			_ = b.env.Redis[0].Del(context.Background(), lockimpl.Key(l.Key)).Err()
+		}
+	})
+	return nil
+}
+
+// TestEndlessGoroutine checks that the search of a client that never stops a goroutine has an end.
+func TestEndlessGoroutine(t *testing.T) {
+	c := searched(t, variantOf(func(env variant.Env) lockimpl.Locker { return endless{plain{env: env}} }), 1, 1)
+	c.Bounds.Advances, c.Look = 1, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
+	c.Start = New(t, c.Run, c.Bounds.Tries, c.Masters).Start
+	r, err := explore.Run(t.Context(), c)
+	if err != nil || r.Verdict != reports.Pass {
+		t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
+	}
+	if !strings.Contains(strings.Join(r.NotChecked, "\n"), "slept twice") {
+		t.Errorf("not checked: %q", r.NotChecked)
+	}
+}
+
+// endless is a lock whose holder looks at a key for ever.
+type endless struct{ plain }
+
+func (e endless) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := e.plain.Acquire(ctx, key, o)
+	if err == nil {
+		go func() {
+			for {
+				time.Sleep(o.TTL / 3)
+				_ = e.env.Redis[0].Get(context.Background(), "config").Err()
+			}
+		}()
+	}
+	return l, err
 }

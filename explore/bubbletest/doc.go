@@ -27,7 +27,7 @@
 //     command arrives. If an answer comes at the same moment, the timer is first; when
 //     several timers end at one moment, or two goroutines send the same command to the
 //     same server at once, one order of them is tried.
-//   - Goroutines that still sleep when their client has ended: the search does not wait for them.
+//   - Goroutines that sleep again and again after their client has ended: two sleeps are followed.
 //   - Whether the lock can still be obtained after a crash (progress). For the other
 //     promises a crash is a client that is never let go on, which all searches try.
 package bubbletest

@@ -32,6 +32,8 @@ type bubble struct {
 	code *bubbles
 	book *names.Dictionary
 	stir chan struct{} // of the bubble: something visible happened
+	// slept is how often goroutines have slept since the client ended.
+	slept int
 
 	mu       sync.Mutex // guards all below
 	stands   []*stand
@@ -51,7 +53,9 @@ type stand struct {
 	goOn     chan answer
 }
 
-func newBubble(c *bubbles, book *names.Dictionary) *bubble { return &bubble{code: c, book: book} }
+func newBubble(c *bubbles, book *names.Dictionary, slept int) *bubble {
+	return &bubble{code: c, book: book, slept: slept}
+}
 
 // run follows the path, which is listed from its end, to the last step, unless that is the start already.
 func (b *bubble) run(path []*place, by step, further bool, a *arrival) {
@@ -105,14 +109,15 @@ func (b *bubble) take(by step) {
 // describe notes where the client stands now. Nothing runs after that.
 func (b *bubble) describe(by step, a *arrival) {
 	a.now = max(by.at, time.Since(servers.Epoch))
+	a.ended = b.over()
 	a.stands, a.events = b.standing(), b.came()
 	a.pending = a.stands
 	switch wakes, any := b.wakes(); {
 	case b.failed() != nil:
 		a.err = b.failed()
-	case any:
+	case any && (!b.over() || b.slept < mostSleeps):
 		a.pending = append(slices.Clip(a.stands), coro.Request{Kind: coro.Sleep, Thread: b.free(), Until: wakes})
-	case len(a.stands) == 0 && !b.over():
+	case !any && len(a.stands) == 0 && !b.over():
 		a.err = errors.New("the client waits for something that is neither a command nor time")
 	}
 	if a.err == nil && len(a.pending) > most {
@@ -122,6 +127,9 @@ func (b *bubble) describe(by step, a *arrival) {
 
 // most is how many threads a search can distinguish.
 const most = 16
+
+// mostSleeps is how many sleeps are followed after a client has ended: one that never stops a ticker has no last one.
+const mostSleeps = 2
 
 // standing returns the requests for which goroutines wait. New ones since the last call are sorted by content, because
 // the order of their arrival depends on the scheduler.
@@ -173,9 +181,9 @@ func (b *bubble) came() []rules.Event {
 // longest is how long a sleeping client is watched.
 const longest = 10 * time.Minute
 
-// wakes lets time pass until something visible happens by itself. It expects nothing of a client that has ended.
+// wakes lets time pass until something visible happens by itself.
 func (b *bubble) wakes() (at time.Duration, any bool) {
-	if b.over() {
+	if b.failed() != nil {
 		return 0, false
 	}
 	select {

@@ -76,7 +76,7 @@ func (t *Trie) pastOf(n *Node) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprint(&b, n.past, n.told, n.Held, n.under, n.Foreign, n.Alive, n.AliveDrawn, n.Values, n.limits.Live, n.limits.Over)
+	fmt.Fprint(&b, n.past, n.told, n.Held, n.under, n.origins, n.Foreign, n.Alive, n.AliveDrawn, n.Values, n.limits.Live, n.limits.Over)
 	for _, r := range n.Pending {
 		fmt.Fprintf(&b, " %d %d %q %d %q %t %d %d %d", r.Thread, r.Kind, r.Label, r.Node, r.Commands, r.Tx, r.Conn, r.Until, r.Deadline)
 	}

@@ -94,6 +94,8 @@ type Node struct {
 	Held uint32
 	// under are the kinds of the operations that have not returned, the outermost first.
 	under []history.Kind
+	// origins are the kinds of the operations to which the pending requests belong; nil: see During.
+	origins []history.Kind
 	// Foreign: the client has received a name of another client.
 	Foreign bool
 	// Alive is the number of the oldest token of the client that its code may still hold, and
@@ -115,14 +117,6 @@ type Node struct {
 	// calls are 1 + the numbers of the pending commands as each client sends them; 0 if not yet
 	// numbered.
 	calls [][names.MaxSlots]atomic.Uint32
-}
-
-// During returns the kind of the innermost operation that has not returned.
-func (n *Node) During() history.Kind {
-	if len(n.under) == 0 {
-		return history.NoKind
-	}
-	return n.under[len(n.under)-1]
 }
 
 // nodes are the nodes of a trie by number. The root is 0. It is safe for concurrent use.
@@ -312,6 +306,7 @@ func (t *Trie) place(rs runs, parent *Node, by edgeKey, more func() (*Run, error
 			n.under = append(n.under[:len(n.under):len(n.under)], e.Op.Kind)
 		}
 	}
+	n.origins = t.origins(n, parent, int(by.Which), events)
 	last := len(events)
 	for last > 0 && !events[last-1].End {
 		last--
@@ -759,7 +754,7 @@ func (t *Trie) Call(n *Node, which, client int) uint32 {
 		return id - 1
 	}
 	r := n.Pending[which]
-	c := servers.Call{Client: client, Node: r.Node, Tx: r.Tx, Conn: r.Conn, During: n.During()}
+	c := servers.Call{Client: client, Node: r.Node, Tx: r.Tx, Conn: r.Conn, During: n.During(which)}
 	for _, cmd := range r.Commands {
 		args := make([]string, len(cmd))
 		for i, arg := range cmd {
