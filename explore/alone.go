@@ -90,7 +90,8 @@ func apart(masters int, scripts *coro.Scripts, naming *names.Namer) coro.Options
 type probed struct {
 	got    bool
 	waited bool
-	why    error // why its last try failed, unless the lock was held
+	why    error  // why its last try failed, unless the lock was held
+	after  uint32 // the servers then
 }
 
 // probe returns the program of a new client that tries for the scenario's lock for that long.

@@ -54,6 +54,7 @@ type serversAt struct{ servers, now uint32 }
 type refusal struct {
 	stuck bool
 	why   error
+	after uint32 // the servers when the new client has given up
 }
 
 // audited is the number of a state of the servers.
@@ -81,7 +82,7 @@ func (e *ends) judge(k ending) *rules.Breach {
 		return nil
 	}
 	if is := e.stuck.Of(serversAt{k.servers, k.now}); is.stuck {
-		return e.rules.Stuck(f, dead, e.config.Patience(), e.held(k.servers), is.why)
+		return e.rules.Stuck(f, dead, e.config.Patience(), e.held(k.servers)+e.renewed(k.servers, is.after), is.why)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (e *ends) cannotBeTaken(k serversAt) refusal {
 		case p.why != nil && e.useless() != nil:
 			return refusal{} // it fails whatever the clients did
 		case !p.got:
-			return refusal{true, p.why}
+			return refusal{true, p.why, p.after}
 		case !p.waited:
 			return refusal{} // the other check would give the same
 		}
@@ -126,7 +127,8 @@ func (e *ends) cannotBeTaken(k serversAt) refusal {
 // probe has a new client try for the lock.
 func (e *ends) probe(k serversAt, wait, every time.Duration) (p probed) {
 	p.waited = true
-	_, _, err := alone{e.servers, e.options, 2 * wait, every}.run(k.servers, time.Duration(k.now)*servers.TickUnit, probe(e.config, wait, &p))
+	_, after, err := alone{e.servers, e.options, 2 * wait, every}.run(k.servers, time.Duration(k.now)*servers.TickUnit, probe(e.config, wait, &p))
+	p.after = after
 	switch {
 	case errors.Is(err, servers.ErrUnknown):
 		e.unknown.CompareAndSwap(nil, &err)
@@ -169,6 +171,21 @@ func (e *ends) held(servers uint32) string {
 		}
 	}
 	return all
+}
+
+// renewed says that the attempts of a new client have moved the expiry of the lock's key, which would have come meanwhile.
+func (e *ends) renewed(before, after uint32) string {
+	wait := e.config.Patience()
+	for i, n := range e.servers.Nodes(before) {
+		for _, key := range e.servers.LockKeys {
+			_, was, exists := n.Value(key)
+			_, left, remains := e.servers.Nodes(after)[i].Value(key)
+			if exists && remains && 0 <= was && was <= wait && left >= 0 {
+				return ", and when the new client gives up, for another " + left.String() + ": its attempts moved the expiry"
+			}
+		}
+	}
+	return ""
 }
 
 func (k ending) Hash() uint64 { return table.Spread(table.Pair(k.servers, k.facts), uint64(k.now)) }

@@ -368,10 +368,21 @@ func (c Config) inLeases(ctx context.Context, began time.Time, r reports.Explora
 		return s, nil
 	case why != "":
 		r.NotChecked = append(r.NotChecked, "moments inside "+times+" at which nothing ends: "+why)
+		except(&r, "moments inside "+times+" at which nothing ends were not tried: "+why)
 	default:
 		r.NotChecked = append(r.NotChecked, fmt.Sprintf("times inside %s, other than its middle, its last 100 ms and its last millisecond, and all of them after a crash or a late message (%s)", times, phrase.Count(s.Stats.States, "more state")))
 	}
 	return r, nil
+}
+
+// except says beside the verdict, and beside each promise that holds, what was not tried.
+func except(r *reports.Exploration, untried string) {
+	r.Why += "; " + untried
+	for i := range r.Properties {
+		if p := &r.Properties[i]; p.Result == reports.Holds {
+			p.Why += "; " + untried
+		}
+	}
 }
 
 // further runs a search after r, in 1/parts of the time that is left, and adds its time to r. If it finds a violation, the effort of
@@ -618,6 +629,9 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 	x.untouched = start.servers
 	x.run(ctx, start, c.Progress)
 	stats, whole := x.follow(ctx, start, c.Progress)
+	if c.System == nil {
+		x.repeat(ctx)
+	}
 	if x.endedEmpty() {
 		x.compare(ctx)
 	}

@@ -123,6 +123,7 @@ var counterexamples = []sought{
 	{name: "sale plain, no lock", scenario: "seckill", lock: "none", sale: "plain", bounds: reports.Bounds{Tries: 1}, look: variant.NoOversell, of: variant.Sale, steps: 6},
 	{name: "sale ticket", scenario: "seckill", lock: "none", sale: "ticket", bounds: reports.Bounds{Tries: 1}, look: variant.NoOversell, of: variant.Sale, steps: 8},
 	{name: "sale decr", scenario: "seckill", lock: "none", sale: "decr", stock: 2, bounds: reports.Bounds{Tries: 1, Lost: 1, Resends: 1}, look: variant.OncePerOrder, of: variant.Sale, steps: 5},
+	{name: "sale decr, a crash", scenario: "seckill", lock: "none", sale: "decr", bounds: reports.Bounds{Tries: 1, Crashes: 1}, look: variant.NoUndersell, of: variant.Sale, steps: 6},
 	{name: "sale check-then-act", scenario: "seckill", lock: "none", sale: "check-then-act", stock: 2, bounds: reports.Bounds{Tries: 1, Lost: 1, Resends: 1}, look: variant.OncePerOrder, of: variant.Sale, steps: 8},
 	// The older holder is held up between its grant and its purchase. It sends nothing in between, so its call is judged
 	// when it goes on.

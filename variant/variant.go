@@ -30,8 +30,8 @@ type Env struct {
 	// Clock is the only clock that variants use.
 	Clock clock.Clock
 	// Token returns a new unique text at each call: 128 random bits, from the run's seed. Suites and searches
-	// return texts of other lengths and letters, too, and texts that differ in one letter only: code must compare the
-	// whole text, as it is.
+	// return texts of other lengths and letters, too. Suites return texts that differ in one letter only, and searches texts
+	// that differ in eight letters at one end: code must compare the whole text, as it is.
 	Token func() string
 	// Wait waits until the client should try for key again, for atMost at most. The engine chooses how: polling,
 	// exponential back-off, or a notification of the release. An error means that the client must stop trying; a

@@ -43,6 +43,7 @@ type Rules struct {
 	clients int
 	stock   int64
 	refunds bool         // buyers refund purchases
+	within  bool         // the sale promises that it sells no more than the stock
 	final   bool         // a buyer who has an answer does not send the order again
 	renews  bool         // the lock renews leases in the background
 	repeats bool         // ids are enqueued again
@@ -102,6 +103,7 @@ func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 			*on = true
 		}
 	}
+	r.within = r.sale.oversell || slices.Contains(c.Sale.Promises, variant.NoOversell)
 	r.lock.excludes = r.lock.fencing && (r.lock.mutex || slices.Contains(c.Lock.Promises, variant.MutualExclusion))
 	return r
 }

@@ -197,6 +197,11 @@ func TestRulesJudge(t *testing.T) {
 			"1 piece vanished: of a stock of 2, 2 are gone, but 0 sold and 1 perhaps"},
 		{"set aside", sale, variant.NoUndersell, "seckill", 2, []said{begun(0, 0, buy(0, 1, 0))},
 			[]history.Op{reads("left", history.Int(0)), reads("reserved", history.Int(1))}, 1, none},
+		{"more gone than there were", sale, variant.NoUndersell, "seckill", 1, sequence(whole(0, 0, buy(0, 1, 0), history.OK), []said{begun(1, 1, buy(1, 1, 1))}),
+			[]history.Op{reads("left", history.Int(-1))}, 2,
+			"1 piece vanished: of a stock of 1, 2 are gone, but 1 sold and 1 perhaps, and no more than 1 in all"},
+		{"more gone, of more than were sold", sale, variant.NoUndersell, "seckill", 1, sequence(whole(0, 0, buy(0, 1, 0), history.OK), whole(1, 1, buy(1, 1, 1), history.OK), []said{begun(2, 2, buy(2, 1, 2))}),
+			[]history.Op{reads("left", history.Int(-2))}, 4, none},
 		{"sold and still there", sale, variant.NoUndersell, "seckill", 2, sequence(whole(0, 0, buy(0, 1, 0), history.OK), whole(1, 1, buy(1, 1, 1), history.OK)),
 			[]history.Op{reads("left", history.Int(1))}, 0,
 			"1 piece was sold and still there: of a stock of 2, 2 sold and 1 left"},
@@ -272,6 +277,9 @@ func TestRulesJudge(t *testing.T) {
 			cfg := ruled(t, c.scenario, c.stock)
 			if strings.HasPrefix(c.name, "enqueued again") {
 				cfg.Repeat = 1
+			}
+			if strings.HasPrefix(c.name, "more gone") {
+				cfg.Sale.Promises = []variant.Property{variant.NoOversell}
 			}
 			r := New(cfg, 3, []history.Promise{{Of: c.of, Property: c.property}})
 			f, all := tell(r, c.seq)

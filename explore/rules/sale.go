@@ -353,7 +353,8 @@ func (r *Rules) forgetOrders(p *past) {
 
 // soldInTheEnd judges the books of the sale: beyond the pieces surely sold, no more may be gone than were ordered
 // without an answer, each order counted once. If more are gone, an order that was sent again had two effects, if there
-// is one; otherwise they vanished. If fewer are gone than surely were sold, pieces were sold and are still there; sales
+// is one; otherwise they vanished. They also vanished if more are gone than there were: a sale that promises no-oversell has not sold
+// them all. If fewer are gone than surely were sold, pieces were sold and are still there; sales
 // with refunds are not judged for that.
 func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	if !r.books() {
@@ -400,18 +401,19 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	if there := p.sale.counts.balance - (r.stock - left); known && there > 0 && r.sale.undersell && !r.refunds {
 		return broken(variant.Sale, variant.NoUndersell, "%s %s sold and still there: of a stock of %d, %d sold and %d left", pieces(there), phrase.Were(there), r.stock, p.sale.counts.balance, left)
 	}
-	extra := gone - p.sale.counts.balance - untold
-	if extra <= 0 {
-		return nil
-	}
 	sum := fmt.Sprintf("of a stock of %d, %s gone, but %d sold", r.stock, are(gone), p.sale.counts.balance)
 	if untold > 0 {
 		sum += fmt.Sprintf(" and %d perhaps", untold)
 	}
-	switch {
-	case r.sale.once && doubted != "":
+	extra := gone - p.sale.counts.balance - untold
+	if extra > 0 && r.sale.once && doubted != "" {
 		return broken(variant.Sale, variant.OncePerOrder, "order %s was sent again and counted again: %s", doubted, sum)
-	case r.sale.undersell:
+	}
+	if more := gone - r.stock; r.within && p.sale.counts.balance <= r.stock && more > max(extra, 0) {
+		extra = more
+		sum += fmt.Sprintf(", and no more than %d in all", r.stock)
+	}
+	if extra > 0 && r.sale.undersell {
 		return broken(variant.Sale, variant.NoUndersell, "%s vanished: %s", pieces(extra), sum)
 	}
 	return nil

@@ -37,8 +37,8 @@ type Request struct {
 	Label string
 	// Node is the number of the server that gets Commands.
 	Node int
-	// Commands are names and arguments as they go on the wire; several are a
-	// pipeline, or, if Tx, one MULTI … EXEC. A script is always an EVALSHA, in lower
+	// Commands are names and arguments as they go on the wire; several are one MULTI … EXEC if Tx, and otherwise a
+	// pipeline. A client of [Start] makes a request of each command of a pipeline. A script is always an EVALSHA, in lower
 	// case, whose text is in Options.Scripts.
 	Commands [][]string
 	Tx       bool

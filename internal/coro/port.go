@@ -258,12 +258,8 @@ func (n *conn) ask() error {
 	s := t.sends
 	t.sends = nil
 	r := s.request
-	r.Conn = c.watching.Number(n, &r)
-	o := c.stand(s.ctx, r, false)
+	o := n.exchange(c, s)
 	s.observation = o
-	if r.Conn > 0 && (o.Failure != Answered || forgets(&r)) {
-		c.watching[r.Conn-1] = nil
-	}
 	switch {
 	case c.dead.Load() && s.replies == 1: // so the connection can be used again
 		o.Reply = "-ERR the client has crashed\r\n"
@@ -279,6 +275,34 @@ func (n *conn) ask() error {
 	n.answer = o.Reply
 	n.mu.Unlock()
 	return nil
+}
+
+// exchange parks the thread until a request is answered. The commands of a pipeline are requests of their own, one after the other:
+// others may come between them.
+func (n *conn) exchange(c *Client, s *sending) (o Observation) {
+	if s.request.Tx || len(s.request.Commands) == 1 {
+		return n.parked(c, s.ctx, s.request)
+	}
+	replies := ""
+	for _, cmd := range s.request.Commands {
+		r := s.request
+		r.Commands = [][]string{cmd}
+		if o = n.parked(c, s.ctx, r); o.Failure != Answered || c.dead.Load() {
+			return o
+		}
+		replies += o.Reply
+	}
+	o.Reply = replies
+	return o
+}
+
+func (n *conn) parked(c *Client, ctx context.Context, r Request) Observation {
+	r.Conn = c.watching.Number(n, &r)
+	o := c.stand(ctx, r, false)
+	if r.Conn > 0 && (o.Failure != Answered || forgets(&r)) {
+		c.watching[r.Conn-1] = nil
+	}
+	return o
 }
 
 func (n *conn) Write(b []byte) (int, error) {

@@ -80,7 +80,7 @@ func TestHooksSeeTheWholeTransaction(t *testing.T) {
 			p.Get(ctx, "k")
 			return nil
 		})
-	}, Options{}, reply("multi; get k", "+OK\r\n+QUEUED\r\n"))
+	}, Options{}, reply("multi", "+OK\r\n"), reply("get k", "+QUEUED\r\n"))
 	sure(t, c)
 	if slices.Contains(showAll(c.Pending()), "multi") {
 		t.Error("half a transaction")

@@ -319,7 +319,7 @@ func TestExtendOnMasters(t *testing.T) {
 func TestOrdersSentAgain(t *testing.T) {
 	lock, _ := lockimpl.Find("lua-release")
 	sale, _ := stockimpl.Find("decr")
-	sale.Promises, sale.Flaws = []variant.Property{variant.NoOversell, variant.NoUndersell}, nil
+	sale.Promises, sale.Flaws = []variant.Property{variant.NoOversell}, nil
 	b := reports.Bounds{Clients: 2, Tries: 1, Advances: 1, Crashes: -1, Late: -1, Stalls: -1}
 	text, err := Sale(t.Context(), lock, sale, b)
 	if err != nil || !strings.Contains(text, "Orders were not sent again") {
