@@ -316,3 +316,25 @@ func (e endless) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	}
 	return l, err
 }
+
+// TestAcquireAfterReleaseInBubbles checks that an acquire is not taken for a part of the release before it: those who ask for this lock
+// move its expiry, which is no release.
+func TestAcquireAfterReleaseInBubbles(t *testing.T) {
+	c := searched(t, variantOf(func(env variant.Env) lockimpl.Locker { return pushing{plain{env: env}} }), 2, 1)
+	c.Bounds.Advances, c.Look = 1, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
+	c.Start = New(t, c.Run, c.Bounds.Tries, c.Masters).Start
+	if r, err := explore.Run(t.Context(), c); err != nil || r.Verdict != reports.Pass {
+		t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
+	}
+}
+
+// pushing is a lock whose refused clients start its lease again.
+type pushing struct{ plain }
+
+func (p pushing) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
+	l, err := p.plain.Acquire(ctx, key, o)
+	if errors.Is(err, lockimpl.ErrHeld) {
+		_ = p.env.Redis[0].PExpire(ctx, lockimpl.Key(key), o.TTL).Err()
+	}
+	return l, err
+}

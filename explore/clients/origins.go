@@ -31,12 +31,6 @@ func (n *Node) innermost() history.Kind {
 // concernsHolder reports whether an operation is made by a client that has been granted the lock.
 func concernsHolder(k history.Kind) bool { return k == history.Release || k == history.Extend }
 
-// background returns the kind of the operation that began the code of a pending request, if that goes on beside others.
-func (n *Node) background(which int) (history.Kind, bool) {
-	k := n.During(which)
-	return k, k != n.innermost()
-}
-
 // origins returns what During returns for each request of a new node; nil if all belong to the innermost operation. which is the request
 // of its parent that was answered, and events are those since.
 func (t *Trie) origins(n, parent *Node, which int, events []rules.Event) []history.Kind {
@@ -65,14 +59,15 @@ func (t *Trie) origins(n, parent *Node, which int, events []rules.Event) []histo
 func (t *Trie) origin(n, parent *Node, i, which int, began history.Kind) history.Kind {
 	r := &n.Pending[i]
 	inner, before := n.innermost(), ThreadAt(parent.Pending, r.Thread)
+	beside := t.checked && r.Thread > 0 // in bubbles, numbers do not tell a client's own thread
 	switch {
 	case before >= 0 && before != which && reflect.DeepEqual(parent.Pending[before], *r):
 		return parent.During(before) // it waits for an answer still
-	case before == which:
-		if k, is := parent.background(which); is {
+	case before == which && (beside || inner == history.NoKind):
+		if k := parent.During(which); k != parent.innermost() {
 			return k
 		}
-	case t.checked && before < 0 && r.Thread > 0 && began != history.NoKind: // of the execution's own threads, a new one
+	case beside && before < 0 && began != history.NoKind: // a new thread
 		return began
 	}
 	if inner == history.NoKind && r.Kind != coro.Boundary {
