@@ -12,7 +12,8 @@
 // property that needs no fault, or one of the faults that the rule injects.
 // Two more subtests put the lock under load and judge the recorded histories: one has many grants, the other clients
 // that overrun their lease, freeze, lose answers and die. A lease may end a millisecond early, since servers may count in
-// whole milliseconds. All of it takes 10 to 20 seconds.
+// whole milliseconds. A lock that is free, or whose lease is over, must be granted within 8 seconds, also if a client has died that
+// waited for it. All of it takes 10 to 20 seconds.
 //
 // The suite first finds out the optional abilities of a lock: waiting, extending, reporting a lost lock, re-entrance,
 // leases below a second. It does not test missing abilities, and says so in the log of the test. An error that is
