@@ -165,3 +165,14 @@ func Spelled(n string) []string {
 		long(128) + "1", long(128) + "2", long(256) + "1", long(256) + "2", long(600) + "1", long(600) + "2", long(1100) + "1", long(1100) + "2", long(5000) + "1", long(5000) + "2",
 	}
 }
+
+// Rewritten are names that code confuses with n, or with each other, if it trims or replaces signs, normalises Unicode, drops accents,
+// or reads names as addresses or as HTML.
+func Rewritten(n string) []string {
+	return []string{
+		n, n + "/", n + "//", n + "b", n + "{b}", "{" + n + "}b", n + "<b>", n + "<b>b", n + "'b", n + " b", n + "  b", n + "-b", n + "_b", n + ".b", n + "..b", n + "b.", n + "b ", n + "--b",
+		n + "&lt;b", n + "<b", n + "&#98;", n + "&quot;b", n + `"b`, n + "$b", n + "${b}", n + "%25", n + "%", n + "b?c=d", n + "b?", n + "b#c", n + "b;c", n + "B",
+		n + "\ufb01", n + "fi", n + "\u2163", n + "IV", n + "\u00df", n + "ss", n + "\u0130", n + "i", n + "I", n + "\u0131", n + "\u00e4", n + "a\u0308", n + "a", n + "ae", n + "\u212b", n + "\u00c5", n + "A\u030a", n + "A",
+		n + "\u00b2", n + "2", n + "\u2014b", n + "\u2019b", n + "\u200db", n + "\u3000b", n + "\u0441", n + "c", // signs that look like others, and such as take no room
+	}
+}

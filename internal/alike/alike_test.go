@@ -41,7 +41,7 @@ func TestTokens(t *testing.T) {
 
 // TestNames checks that no name occurs twice: a lock would rightly refuse the second one.
 func TestNames(t *testing.T) {
-	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order"), Numbers("an-order"), SameChecksum("an-order")} {
+	for _, names := range [][]string{Names("an-order"), Separated("an-order"), Between("an-order"), Spelled("an-order"), Rewritten("an-order"), Numbers("an-order"), SameChecksum("an-order")} {
 		seen := map[string]bool{}
 		for _, name := range names {
 			if seen[name] {
@@ -114,4 +114,55 @@ func TestLongTokens(t *testing.T) {
 		}
 	}
 	t.Errorf("all tokens differ in their first %d letters", kept)
+}
+
+// TestNumbersOfOrders checks that no number occurs twice, that some are the same to code which keeps a part of them, and that
+// there are numbers of every length.
+func TestNumbersOfOrders(t *testing.T) {
+	ids := slices.Concat(IDs(), Digits(), Bits())
+	for _, pair := range Colliding {
+		ids = append(ids, pair[:]...)
+	}
+	seen, lengths := map[int64]bool{}, map[int]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			t.Errorf("%d is there twice", id)
+		}
+		seen[id] = true
+		lengths[len(strconv.FormatInt(id, 10))] = true
+	}
+	for length := 5; length <= 19; length++ {
+		if !lengths[length] {
+			t.Errorf("there is no number of %d digits", length)
+		}
+	}
+	for kept, part := range map[string]func(int64) any{
+		"the first ten digits of thirteen": func(n int64) any {
+			if s := strconv.FormatInt(n, 10); len(s) == 13 {
+				return s[:10]
+			}
+			return n
+		},
+		"16 digits of 18": func(n int64) any {
+			if s := strconv.FormatInt(n, 10); len(s) == 18 {
+				return s[:16]
+			}
+			return n
+		},
+		"the last eight digits":  func(n int64) any { return n % 1e8 },
+		"a double":               func(n int64) any { return float64(n) },
+		"32 bits":                func(n int64) any { return int32(n) },
+		"the upper 32 bits":      func(n int64) any { return n >> 32 },
+		"32 bits, folded":        func(n int64) any { return int32(n) ^ int32(n>>32) },
+		"48 bits":                func(n int64) any { return n << 16 },
+		"the digits but the 9th": func(n int64) any { s := strconv.FormatInt(n, 10); return s[:min(8, len(s))] + s[min(9, len(s)):] },
+	} {
+		parts := map[any]bool{}
+		for _, id := range ids {
+			parts[part(id)] = true
+		}
+		if len(parts) == len(ids) {
+			t.Errorf("no two are the same to code that keeps %s", kept)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 // Package stockrules holds rules of package stocktest. Some are about pieces that return to the stock: those of a buyer
-// that is stopped until its reservation is over, and those of many refunds, which one order then buys. Others make
-// calls whose context has ended, or without a lock on a sale that promises fencing.
+// that is stopped until its reservation is over, those that Reconcile returns, and those of many refunds, which one order
+// then buys. Some are about what State says in the middle of a purchase, and about a [stockimpl.Optimist]. Some try names of
+// products and numbers of orders that a sale may confuse. Others make calls whose context has ended, or without a lock on a
+// sale that promises fencing.
 package stockrules
 
 import (
@@ -19,6 +21,8 @@ type Shop struct {
 	Buy    func(id int64, pieces int) error
 	Refund func(id int64) error
 	State  func() (stockimpl.State, error)
+	// Once makes a purchase once, whatever the answer.
+	Once func(id int64, pieces int) error
 	// SellsOut sells single pieces, by orders from this one on, until all are sold, and returns how many.
 	SellsOut func(from int64) (int, error)
 }

@@ -17,6 +17,8 @@ type Caller struct {
 	// MustNotBuy and MustNotRefund make calls that must not succeed.
 	MustNotBuy, MustNotRefund func(id int64, pieces int) error
 	State                     func(of variant.Property, left, sold int64) error
+	// Untouched expects State to say that all pieces are left.
+	Untouched func(stock int64) error
 }
 
 // Turns makes random calls on a sale with a small stock, one call at a time: each is by one of several clients, and buys or

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"oversell/internal/interrupt"
+	"oversell/stockimpl"
 	"oversell/stockimpl/stockrules"
+	"oversell/variant"
 )
 
 // manyAbandoned is how many buyers die with a piece set aside for each: a sale may end its reservations in batches of
@@ -44,9 +46,7 @@ func (b bench) abandonAt(ctx context.Context, n int, a interrupt.Action) (*aband
 	env := b.Env()
 	b.practise(ctx, env, b.Product)
 	for id := int64(1); id <= manyAbandoned; id++ {
-		own, line := b.interrupted(env)
-		c := &buyer{b: b, sale: b.newSale(own, b.Product), fences: y.fences}
-		if !line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, order(id, 1), c.lock()) }) {
+		if !y.dies(ctx, env, n, a, order(id, 1)) {
 			return nil, nil
 		}
 		if s, err := y.sale.State(ctx); err != nil || s.Reserved == 0 {
@@ -56,12 +56,38 @@ func (b bench) abandonAt(ctx context.Context, n int, a interrupt.Action) (*aband
 	return &abandoned{y, manyAbandoned}, nil
 }
 
+// dies has another buyer of the product send an order and die at its n-th command. It reports whether the order takes so many.
+func (y *buyer) dies(ctx context.Context, env variant.Env, n int, a interrupt.Action, o stockimpl.Order) bool {
+	own, line := y.b.interrupted(env)
+	c := &buyer{b: y.b, sale: y.b.newSale(own, y.b.Product), fences: y.fences}
+	return line.DiesAt(n, a, func() { _, _ = c.sale.Buy(ctx, o, c.lock()) })
+}
+
+// dying returns what [stockrules.Reconciled] needs to know of a product, whose buyers die at their n-th command, each with an order
+// of so many pieces.
+func (y *buyer) dying(ctx context.Context, env variant.Env, n int, a interrupt.Action, pieces int) *stockrules.Dying {
+	return &stockrules.Dying{
+		Sale:  y.sale.Sale,
+		Dies:  func(id int64) { y.dies(ctx, env, n, a, order(id, pieces)) },
+		Once:  y.shop(ctx, 0).Once,
+		Holds: func() (string, error) { return stockrules.Holds(ctx, env.Redis[0], y.b.Product) },
+	}
+}
+
+// pass lets the time of the reservations pass, and has Reconcile end them if the sale is a Reconciler.
+func (s *abandoned) pass(ctx context.Context, pass func() error) error {
+	at, err := s.y.sale.State(ctx)
+	if err != nil || at.Reserved != s.stock { // some have ended
+		return pass()
+	}
+	if err := stockrules.Reconciled(ctx, s.y.dying(ctx, s.y.b.Env(), 0, interrupt.Pass, 1), s.stock, 0, pass); err != nil {
+		return fmt.Errorf("%d buyers died, for each of whom 1 piece was set aside, and the time of reservations passed: %w", manyAbandoned, err)
+	}
+	return nil
+}
+
 // comesBack expects that one order can have all pieces, when the time of their reservations is over.
 func (s *abandoned) comesBack(ctx context.Context) error {
-	y := s.y
-	if how := stockrules.Reconciled(ctx, y.sale.Sale); how != nil {
-		return broken(theInterface, "%d buyers died, for each of whom 1 piece was set aside, and the time of reservations passed: %w", manyAbandoned, how)
-	}
 	what := fmt.Sprintf("%d buyers died, for each of whom 1 piece of %d was set aside, the time of reservations passed", manyAbandoned, s.stock)
-	return stockrules.OrderForAll(y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })
+	return stockrules.OrderForAll(s.y.shop(ctx, int(s.stock)), manyAbandoned+1, s.stock, what, func(err error) bool { return declared(err) || ctx.Err() != nil })
 }

@@ -20,6 +20,7 @@ import (
 	"oversell/internal/keyname"
 	"oversell/internal/suitetest"
 	"oversell/stockimpl"
+	"oversell/stockimpl/stockrules"
 	"oversell/variant"
 )
 
@@ -772,28 +773,6 @@ func manyOrders(ctx context.Context, b bench) error {
 	)
 }
 
-// otherClients: what one client knows of the stock, others change.
-func otherClients(ctx context.Context, b bench) error {
-	f := &fences{}
-	one, err := openedWith(ctx, b, b.Product, 3, f)
-	if err != nil {
-		return err
-	}
-	client := func() *buyer { return b.client(f) }
-	two := client()
-	return firstOf(
-		func() error { return one.buy(ctx, variant.NoUndersell, 1, 1, nil, 2) },
-		func() error { return two.buy(ctx, variant.NoUndersell, 2, 2, nil, 0) },
-		func() error { return one.buy(ctx, variant.NoOversell, 3, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return client().buy(ctx, variant.NoOversell, 4, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return two.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
-		func() error { return one.buy(ctx, variant.NoUndersell, 5, 1, nil, 1) },
-		func() error { return client().buy(ctx, variant.NoUndersell, 6, 1, nil, 0) },
-		func() error { return two.buy(ctx, variant.NoOversell, 7, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return one.state(ctx, variant.NoUndersell, 0, 3) },
-	)
-}
-
 // extremes are orders that careless arithmetic accepts, and ids that it takes for the same.
 func extremes(ctx context.Context, b bench) error {
 	const stock = 10
@@ -815,49 +794,52 @@ func extremes(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
 }
 
-// similarProducts have names that resemble each other.
+// similarProducts have names that resemble each other, and such as would share a key if keys are made of a name and signs
+// before or after it.
 func similarProducts(ctx context.Context, b bench) error {
-	p := b.Product
-	names := append(append(alike.Between(p), alike.Numbers(p)...), p, p+"-", p[:len(p)-1], p+":", p+":1", p+"*", p+"?", p+" ", p+"\n", p+"%", strings.ToUpper(p), p+strings.Repeat("x", 60), p+strings.Repeat("x", 60)+"y")
-	if b.sale.Needs.SQL {
-		names = []string{p, p + "-", p + "1"}
-	}
-	var shared error
-	if rdb := b.Env().Redis; len(rdb) > 0 {
-		// The keys tell of names that would use the same.
-		first := p + "-keys"
-		y, err := opened(ctx, b, first, 5)
-		if err != nil {
-			return err
+	first := b.Product + "-keys"
+	var keys []string // of the product with this name
+	if env, touched := stockrules.Touched(b.Env(), first); len(env.Redis) > 0 {
+		y := &buyer{b: b, sale: b.newSale(env, first), fences: &fences{}}
+		if err := y.sale.Open(ctx, 5); err != nil {
+			return fmt.Errorf("open %q: %w", first, err)
 		}
 		if err := y.buy(ctx, theInterface, 1, 1, nil, 4); err != nil {
 			return err
 		}
-		found, err := keyname.Of(ctx, rdb[0], first)
+		found, err := keyname.Of(ctx, env.Redis[0], first)
 		if err != nil {
 			return err
 		}
-		if others := keyname.Collisions(found, first, p); len(others) > 0 {
-			shared = &suitetest.Remark{Text: keyname.Remark("product", p, others)}
-			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
-		}
+		keys = append(found, touched()...)
 	}
-	var all []*buyer
-	var taken []string
-	for _, name := range names {
-		y, err := opened(ctx, b, name, int64(10+len(all)))
-		if err != nil && name != p && !errors.As(err, new(redis.Error)) {
-			continue // a sale need not take every name
+	tried := b.names(ctx, func(p string) []string {
+		if b.sale.Needs.SQL {
+			return []string{p, p + "-", p + "1"}
 		}
-		if err != nil {
-			return err
-		}
-		all, taken = append(all, y), append(taken, name)
-	}
-	if err := b.eachNamed(ctx, all, taken); err != nil {
+		names, others := similar(p), keyname.Collisions(keys, first, p)
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+		return append(names, stockrules.Plain(others, p)...)
+	}, func(name string, err error) bool { return name != b.Product && !errors.As(err, new(redis.Error)) })
+	if err := tried.Apart(); err != nil {
 		return err
 	}
-	return shared
+	others := keyname.Collisions(keys, first, b.Product)
+	plain := stockrules.Plain(others, b.Product)
+	others = slices.DeleteFunc(others, func(name string) bool { return slices.Contains(plain, name) })
+	if len(others) == 0 {
+		return nil
+	}
+	return &suitetest.Remark{Text: keyname.Remark("product", b.Product, others)}
+}
+
+// similar returns names that resemble a name, and the name.
+func similar(p string) []string {
+	names := slices.Concat(alike.Between(p), alike.Numbers(p), alike.Spelled(p+"-spelled"), alike.Rewritten(p+"-rewritten"), []string{p, p + "-", p[:len(p)-1], p + ":", p + ":1", p + "*", p + "?", p + " ", p + "\n", p + "%", strings.ToUpper(p), p + strings.Repeat("x", 60), p + strings.Repeat("x", 60) + "y"})
+	if bare := strings.NewReplacer("{", "", "}", "").Replace(p); bare != p {
+		names = append(names, bare)
+	}
+	return names
 }
 
 // promises tells whether the sale makes a promise.

@@ -288,33 +288,11 @@ func (y *buyer) unlikely(ctx context.Context, pieces int, left, stock int64) boo
 	return !declared(err) && y.state(ctx, variant.NoUndersell, left, stock-left) == nil
 }
 
-// unlikeProducts does the same with two products whose names have nothing in common, in turn: neither
-// learns of orders, stock, tokens and refusals of the other.
+// unlikeProducts does the same with two products whose names have nothing in common, in turn.
 func unlikeProducts(ctx context.Context, b bench) error {
-	one, err := opened(ctx, b, b.Product, 3)
-	if err != nil {
-		return err
-	}
 	other := "a" + rand.Text()[:12]
 	if b.sale.Needs.SQL {
 		other = strings.ToLower(other)
 	}
-	two, err := opened(ctx, b, other, 9)
-	if err != nil {
-		return err
-	}
-	one.fences.last.Store(1000) // its tokens are newer than all of the other's
-	return b.beside(ctx, []*buyer{one, two}, []int64{3, 9}, func(int) string { return "with two products of unlike names" }, []call{
-		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 1) }),
-		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 9, 0) }),
-		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 4, nil, 5) }),
-		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 2, 1, nil, 0) }),
-		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 3, 1, stockimpl.ErrSoldOut, 0) }),
-		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 3, 1, nil, 4) }),
-		stockrules.For(0, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 2, nil, 2) }),
-		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 4, 5) }),
-		stockrules.For(1, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 4, nil, 8) }),
-		stockrules.For(0, func(y *buyer) error { return y.state(ctx, theInterface, 2, 1) }),
-		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 8, 1) }),
-	})
+	return b.pair(ctx, other, [2]int64{3, 9}, 1000, stockrules.Pair.Unlike)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"oversell/internal/alike"
@@ -15,44 +16,30 @@ import (
 
 // The rules in this file try numbers and names that careless code takes for one another.
 
-// manyIDs buys by orders of all these numbers, each of which counts once.
+// manyIDs tries numbers of orders that differ in one digit, in few bits, or in the sign.
 func manyIDs(ctx context.Context, b bench) error {
-	ids := alike.IDs()
+	ids := slices.Concat(alike.IDs(), alike.Digits(), alike.Bits())
 	for _, pair := range alike.Colliding {
 		ids = append(ids, pair[:]...)
 	}
-	y, err := opened(ctx, b, b.Product, int64(len(ids)))
-	if err != nil {
-		return err
+	return b.numbers(ctx, ids).Apart()
+}
+
+// numbers are numbers of orders to be tried; each product that is opened for them has a name of its own.
+func (b bench) numbers(ctx context.Context, ids []int64) stockrules.Numbers {
+	n := 0
+	return stockrules.Numbers{
+		IDs: ids, Once: b.promises(variant.OncePerOrder), Refunds: b.noRefunds == nil,
+		Takes: func(id int64) bool { return id > 0 && id < largeID || !b.refusesID(ctx, id) },
+		Open: func(stock int64) (stockrules.Shop, error) {
+			n++
+			y, err := opened(ctx, b, fmt.Sprintf("%s-numbers-%d", b.Product, n), stock)
+			if err != nil {
+				return stockrules.Shop{}, err
+			}
+			return y.shop(ctx, int(stock)), nil
+		},
 	}
-	var bought []int64
-	for _, id := range ids {
-		call := func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), y.lock()) }
-		left, err := call()
-		if id > 0 || declared(err) {
-			_, err = y.againAfter(ctx, nil, answered{left, err}, call)
-		}
-		switch {
-		case err == nil:
-			bought = append(bought, id)
-		case id <= 0 && !declared(err): // a sale need not take such numbers
-		default:
-			return broken(variant.NoUndersell, "order %d was answered %s; so far only the orders %v were made, of a stock of %d", id, say(err), bought, len(ids))
-		}
-	}
-	n := int64(len(bought))
-	if err := y.state(ctx, variant.NoUndersell, int64(len(ids))-n, n); err != nil {
-		return fmt.Errorf("after the orders %v of 1 piece: %w", bought, err)
-	}
-	if !b.promises(variant.OncePerOrder) {
-		return nil
-	}
-	for _, id := range bought {
-		if _, err := y.sale.Buy(ctx, order(id, 1), y.lock()); err == nil || errors.Is(err, stockimpl.ErrSoldOut) {
-			return broken(variant.OncePerOrder, "order %d, which had bought, was sent again and answered %s; want %q", id, say(err), stockimpl.ErrRepeated)
-		}
-	}
-	return y.state(ctx, variant.OncePerOrder, int64(len(ids))-n, n)
 }
 
 // largeTokens are fencing tokens that are equal, or older, to code that computes with fewer digits.
@@ -123,83 +110,13 @@ func (y *buyer) cannotBeHad(ctx context.Context, id int64, pieces int, left, sol
 	return nil
 }
 
-// beyondDoubles sells single pieces of a stock that a floating-point number does not hold exactly, and
-// takes some back. A script in Lua rounds the numbers in its answers, also those of State, so State may be wrong by the
-// rounding. But if orders take nothing, or too much, State is wrong by more with each order.
+// beyondDoubles tries a stock that a floating-point number does not hold exactly.
 func beyondDoubles(ctx context.Context, b bench) error {
-	const exactly, orders, rounding = 1 << 53, 40, 2 // up to exactly, each whole number is held
-	const stock = exactly + 4*orders
-	y, err := opened(ctx, b, b.Product, stock)
+	y, err := opened(ctx, b, b.Product, stockrules.BeyondDoubles)
 	if err != nil {
 		return nil // a sale need not take so many
 	}
-	left := int64(stock)
-	holds := func(what string) error {
-		s, err := y.sale.State(ctx)
-		if err != nil {
-			return broken(theInterface, "state: %w", err)
-		}
-		what = fmt.Sprintf("of %d pieces, %d were bought one by one%s: State says %v; want %d left, or nearly so", int64(stock), orders, what, s, left)
-		switch there := s.Left + s.Reserved; {
-		case there > left+rounding:
-			return broken(variant.NoOversell, "%s", what)
-		case there < left-rounding, s.Sold != stockimpl.Unsaid && (s.Sold < stock-left-rounding || s.Sold > stock-left+rounding):
-			return broken(variant.NoUndersell, "%s", what)
-		}
-		return nil
-	}
-	for id := int64(1); id <= orders; id++ {
-		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Buy(ctx, order(id, 1), y.lock()) }); err != nil {
-			if id == 1 && !declared(err) {
-				return nil // nor sell of so many
-			}
-			return broken(variant.NoUndersell, "buy of 1 by order %d, with %d there, answered %s", id, left, say(err))
-		}
-		left--
-	}
-	if err := holds(""); err != nil || y.b.noRefunds != nil {
-		return err
-	}
-	for id := int64(1); id <= orders/2; id++ {
-		if _, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) }); err != nil {
-			return broken(variant.NoUndersell, "refund of 1 by order %d, with %d there, answered %s", id, left, say(err))
-		}
-		left++
-	}
-	return holds(fmt.Sprintf(", and %d refunded", orders/2))
-}
-
-// keptAndReturned keeps orders of many sizes that make up the stock, and then refunds all.
-func keptAndReturned(ctx context.Context, b bench) error {
-	sizes := []int{150, 150, 1, 7, 99, 100, 101, 255, 256, 257, 999, 1000, 1001}
-	stock := int64(0)
-	for _, n := range sizes {
-		stock += int64(n)
-	}
-	y, err := opened(ctx, b, b.Product, stock)
-	if err != nil {
-		return err
-	}
-	left := stock
-	for i, n := range sizes {
-		left -= int64(n)
-		if err := y.buy(ctx, variant.NoUndersell, int64(i+1), n, nil, left); err != nil {
-			return err
-		}
-	}
-	if err := y.state(ctx, variant.NoUndersell, 0, stock); err != nil {
-		return err
-	}
-	for i, n := range sizes {
-		left += int64(n)
-		if err := y.refund(ctx, variant.NoUndersell, int64(i+1), n, nil, left); err != nil {
-			return fmt.Errorf("after orders of %v pieces, of which the first %d came back: %w", sizes, i, err)
-		}
-		if err := y.state(ctx, variant.NoUndersell, left, stock-left); err != nil {
-			return fmt.Errorf("after orders of %v pieces, of which the first %d came back: %w", sizes, i+1, err)
-		}
-	}
-	return y.buy(ctx, variant.NoUndersell, 100, int(stock), nil, 0)
+	return stockrules.Exact(y.shop(ctx, 0), b.noRefunds == nil)
 }
 
 // joinedNames: a product's name and an order's number, written one after the other, make the same text
@@ -231,7 +148,7 @@ func joinedNames(ctx context.Context, b bench) error {
 				_, err = y.sale.Buy(ctx, order(p.id, 1), y.lock())
 			}
 			return y, err
-		}, what, []call{
+		}, what, []stockrules.Call[*buyer]{
 			stockrules.For(1, func(y *buyer) error { return y.buy(ctx, variant.NoUndersell, p.own, 2, nil, 5) }),
 			stockrules.For(0, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, 4, 1) }),
 			stockrules.For(1, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, 5, 2) }),
@@ -244,47 +161,51 @@ func joinedNames(ctx context.Context, b bench) error {
 
 // longNames differ only in the last byte, behind many, or in bytes that are no ASCII.
 func longNames(ctx context.Context, b bench) error {
-	pad := func(n int) string { return b.Product + strings.Repeat("n", max(n-len(b.Product), 0)) }
-	groups := [][]string{
-		{pad(63) + "a", pad(63) + "b"}, {pad(100) + "a", pad(100) + "b"}, {pad(128) + "a", pad(128) + "b"}, {pad(255) + "a", pad(255) + "b"}, {pad(512) + "a", pad(512) + "b"},
-		{"\xff", "\xfe", "\uFFFD", "\xc3", "?"}, {"é", "e", "e\u0301", "É"}, {"日", "月"}, {"\x00", "\x01", ""}, {" ", "\t", "_", "/", "\\", ".", "+", "#", "\""},
+	pad := func(base string, n int) string { return base + strings.Repeat("n", max(n-len(base), 0)) }
+	groups := [][]string{{"\xff", "\xfe", "\uFFFD", "\xc3", "?"}, {"é", "e", "e\u0301", "É"}, {"日", "月"}, {"\x00", "\x01", ""}, {" ", "\t", "_", "/", "\\", ".", "+", "#", "\""}}
+	of := []func(base string) []string{}
+	for _, length := range []int{63, 100, 128, 255, 512} {
+		of = append(of, func(base string) []string { return []string{pad(base, length) + "a", pad(base, length) + "b"} })
 	}
-	for i, names := range groups {
-		var all []*buyer
-		var used []string
-		for _, name := range names {
-			if i > 4 {
-				name = fmt.Sprintf("%s-name-%d-%s", b.Product, i, name)
+	for i, ends := range groups {
+		of = append(of, func(base string) (names []string) {
+			for _, end := range ends {
+				names = append(names, fmt.Sprintf("%s-name-%d-%s", base, i, end))
 			}
-			y, err := opened(ctx, b, name, int64(10+len(all)))
-			if err != nil && ctx.Err() != nil {
-				return err
-			}
-			if err != nil {
-				continue // a sale need not take every name
-			}
-			all, used = append(all, y), append(used, name)
-		}
-		if err := b.eachNamed(ctx, all, used); err != nil {
+			return names
+		})
+	}
+	for _, names := range of {
+		if err := b.names(ctx, names, func(_ string, err error) bool { return ctx.Err() == nil }).Apart(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// eachNamed buys from each of several products, which have these names and were put on sale with 10, 11, 12 and so on pieces.
-func (b bench) eachNamed(ctx context.Context, all []*buyer, names []string) error {
-	var calls, later []call
-	var stocks []int64
-	for i := range all {
-		stock, pieces := int64(10+i), i%3+1
-		stocks = append(stocks, stock)
-		calls = append(calls,
-			stockrules.For(i, func(y *buyer) error { return y.untouched(ctx, stock) }),
-			stockrules.For(i, func(y *buyer) error { return y.buy(ctx, variant.NoUndersell, 1, pieces, nil, stock-int64(pieces)) }))
-		later = append(later, stockrules.For(i, func(y *buyer) error { return y.state(ctx, variant.NoUndersell, stock-int64(pieces), int64(pieces)) }))
+// names are names of products to be tried; need reports that a sale need not take a name that it refuses with an error.
+func (b bench) names(ctx context.Context, of func(base string) []string, need func(name string, err error) bool) stockrules.Names {
+	open := func(name string, stock int64) (*stockrules.Caller, error) {
+		y, err := opened(ctx, b, name, stock)
+		if err != nil {
+			return nil, err
+		}
+		c := y.caller(ctx)
+		return &c, nil
 	}
-	return b.beside(ctx, all, stocks, func(i int) string { return fmt.Sprintf("product %q, one of %q", names[i], names) }, append(calls, later...))
+	return stockrules.Names{
+		Of: of, Base: b.Product,
+		Open: func(name string, stock int64) (*stockrules.Caller, error) {
+			c, err := open(name, stock)
+			if err != nil && need(name, err) {
+				return nil, nil
+			}
+			return c, err
+		},
+		Alone: func(n int, stock int64) (*stockrules.Caller, error) {
+			return open(fmt.Sprint(b.Product, "-alone-", n), stock)
+		},
+	}
 }
 
 // untouched expects a product to have all its pieces before its first order.

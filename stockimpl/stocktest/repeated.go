@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,22 +237,38 @@ const resending = 4 * time.Second
 // thousands has several clients make up to 20,000 orders; it then sends some again, and refunds some.
 func thousands(ctx context.Context, b bench) error {
 	const orders = 20_000
-	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, id int64) error {
-		_, err := c.sale.Buy(ctx, order(id, 1), c.lock())
+	number := stockrules.Scattered
+	if b.refusesID(ctx, math.MaxInt64) {
+		number = func(n int64) int64 { return n }
+	}
+	var known atomic.Int64 // an order that was said to be known
+	y, made, err := b.madeByMany(ctx, orders, 4*time.Second, "buy", func(c *buyer, n int64) error {
+		_, err := c.sale.Buy(ctx, order(number(n), 1), c.lock())
+		if errors.Is(err, stockimpl.ErrRepeated) {
+			known.Store(n)
+		}
 		return err
 	})
+	if n := known.Load(); err != nil && n != 0 && strings.Contains(err.Error(), say(stockimpl.ErrRepeated)) {
+		var before []int64
+		for other := int64(1); other < n; other++ {
+			before = append(before, number(other))
+		}
+		return b.numbers(ctx, nil).Confused(before, number(n), stockimpl.ErrRepeated)
+	}
 	if err != nil {
 		return err
 	}
 	if s, err := y.sale.State(ctx); err == nil && made > 0 && s.Sold != stockimpl.Unsaid && s.Left+s.Reserved+s.Sold != orders {
 		return broken(variant.NoUndersell, "of %d pieces, thousands were bought one by one, and State says %v: the pieces do not add up", orders, s)
 	}
-	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending; id += 1 + made/200 {
-		if err := y.buy(ctx, variant.OncePerOrder, id, 1, stockimpl.ErrRepeated, 0); err != nil {
+	for n, start := int64(1), time.Now(); n <= made && time.Since(start) < resending; n += 1 + made/200 {
+		if err := y.buy(ctx, variant.OncePerOrder, number(n), 1, stockimpl.ErrRepeated, 0); err != nil {
 			return fmt.Errorf("after %d orders: %w", made, err)
 		}
 	}
-	for id, start := int64(1), time.Now(); id <= made && time.Since(start) < resending/4; id += 1 + made/20 {
+	for n, start := int64(1), time.Now(); n <= made && time.Since(start) < resending/4; n += 1 + made/20 {
+		id := number(n)
 		was, err := y.sale.State(ctx)
 		if err != nil {
 			return broken(theInterface, "state: %w", err)
@@ -322,7 +340,8 @@ func (y *buyer) unlocked(ctx context.Context) stockrules.Shop {
 // shop is a product by the calls of one buyer.
 func (y *buyer) shop(ctx context.Context, stock int) stockrules.Shop {
 	return stockrules.Shop{
-		Buy: func(id int64, pieces int) error { return y.decidedAlone(ctx, id, pieces) },
+		Buy:  func(id int64, pieces int) error { return y.decidedAlone(ctx, id, pieces) },
+		Once: func(id int64, pieces int) error { _, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); return err },
 		Refund: func(id int64) error {
 			_, err := y.again(ctx, nil, func() (int64, error) { return y.sale.Refund(ctx, order(id, 1), y.lock()) })
 			return err

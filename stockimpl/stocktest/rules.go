@@ -47,45 +47,6 @@ func emptyIsSoldOut(ctx context.Context, b bench) error {
 	)
 }
 
-func refusesMore(ctx context.Context, b bench) error {
-	f := &fences{}
-	y, err := openedWith(ctx, b, b.Product, 3, f)
-	if err != nil {
-		return err
-	}
-	other := b.client(f)
-	return firstOf(
-		func() error { return y.buy(ctx, variant.NoOversell, 1, 4, stockimpl.ErrSoldOut, 3) },
-		func() error { return y.state(ctx, theInterface, 3, 0) },
-		func() error { return y.buy(ctx, variant.NoUndersell, 2, 2, nil, 1) },
-		func() error { return y.buy(ctx, variant.NoOversell, 3, 2, stockimpl.ErrSoldOut, 1) },
-		func() error { return y.state(ctx, theInterface, 1, 2) },
-		// What was refused takes nothing from what there is.
-		func() error { return y.buy(ctx, variant.NoUndersell, 4, 1, nil, 0) },
-		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
-		// A refused order may come again when pieces have come back.
-		func() error { return other.refund(ctx, variant.NoUndersell, 2, 2, nil, 2) },
-		func() error {
-			if err := y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0); err != nil {
-				return fmt.Errorf("order 3, for 2 pieces, was refused with 1 piece left, then another client refunded 2 pieces, and order 3 was sent again: %w", err)
-			}
-			return nil
-		},
-		func() error { return y.state(ctx, variant.NoUndersell, 0, 3) },
-	)
-}
-
-func refundReturns(ctx context.Context, y *buyer) error {
-	return firstOf(
-		func() error { return y.buy(ctx, variant.NoUndersell, 1, 2, nil, 0) },
-		func() error { return y.buy(ctx, variant.NoOversell, 2, 1, stockimpl.ErrSoldOut, 0) },
-		func() error { return y.refund(ctx, variant.NoUndersell, 1, 2, nil, 2) },
-		func() error { return y.state(ctx, variant.NoUndersell, 2, 0) },
-		func() error { return y.buy(ctx, variant.NoUndersell, 3, 2, nil, 0) },
-		func() error { return y.buy(ctx, variant.NoOversell, 4, 1, stockimpl.ErrSoldOut, 0) },
-	)
-}
-
 func booksAddUp(ctx context.Context, y *buyer) error {
 	const stock = 20
 	var sold int64
@@ -109,50 +70,6 @@ func booksAddUp(ctx context.Context, y *buyer) error {
 		}
 	}
 	return nil
-}
-
-func resentOrder(ctx context.Context, y *buyer) error {
-	const of = variant.OncePerOrder
-	return firstOf(
-		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
-		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 1) },
-		func() error { return y.state(ctx, of, 1, 2) },
-		func() error { return y.buy(ctx, of, 2, 1, nil, 0) },
-		// It had its effect, whatever has happened to the stock since.
-		func() error { return y.buy(ctx, of, 1, 2, stockimpl.ErrRepeated, 0) },
-		func() error { return y.state(ctx, of, 0, 3) },
-	)
-}
-
-func refundedOrder(ctx context.Context, y *buyer) error {
-	const of = variant.OncePerOrder
-	return firstOf(
-		func() error { return y.buy(ctx, of, 1, 2, nil, 1) },
-		func() error { return y.refund(ctx, of, 1, 2, nil, 3) },
-		func() error { return y.refund(ctx, of, 1, 2, stockimpl.ErrRepeated, 3) },
-		func() error { return y.state(ctx, of, 3, 0) },
-		func() error {
-			if left, err := y.sale.Buy(ctx, order(1, 2), y.lock()); err == nil {
-				return broken(of, "a copy of order 1 that came after its refund bought again (%d left)", left)
-			}
-			return nil
-		},
-		func() error { return y.state(ctx, of, 3, 0) },
-	)
-}
-
-func unknownRefund(ctx context.Context, y *buyer) error {
-	const of = variant.OncePerOrder
-	return firstOf(
-		func() error { return y.buy(ctx, of, 1, 1, nil, 2) },
-		func() error {
-			if left, err := y.sale.Refund(ctx, order(2, 1), y.lock()); err == nil {
-				return broken(of, "order 2 was refunded and never bought (%d left)", left)
-			}
-			return nil
-		},
-		func() error { return y.state(ctx, of, 2, 1) },
-	)
 }
 
 func copiesAtOnce(ctx context.Context, b bench) error {
@@ -303,32 +220,43 @@ func leansOnLock(v stockimpl.Variant) bool {
 
 func twoProducts(ctx context.Context, b bench) error {
 	// One name begins with the other, so that a key cut short would collide.
-	one, err := opened(ctx, b, b.Product, 2)
-	if err != nil {
-		return err
+	return b.pair(ctx, b.Product+"2", [2]int64{2, 7}, 0, stockrules.Pair.Mixed)
+}
+
+// pair puts the product of the bench and another one on sale with these stocks, and makes a check. The tokens of the first are newer
+// than this one.
+func (b bench) pair(ctx context.Context, other string, stocks [2]int64, token int64, check func(stockrules.Pair) error) error {
+	open := func(name string, i int) (stockrules.Caller, error) {
+		y, err := opened(ctx, b, name, stocks[i])
+		if err != nil {
+			return stockrules.Caller{}, err
+		}
+		if i == 0 {
+			y.fences.last.Store(token)
+		}
+		return y.caller(ctx), nil
 	}
-	two, err := opened(ctx, b, b.Product+"2", 7)
-	if err != nil {
-		return err
+	p := stockrules.Pair{Alone: func(i int) (stockrules.Caller, error) { return open(fmt.Sprint(b.Product, "-alone-", i), i) }}
+	for i, name := range []string{b.Product, other} {
+		c, err := open(name, i)
+		if err != nil {
+			return err
+		}
+		p.Clients = append(p.Clients, c)
 	}
-	return b.beside(ctx, []*buyer{one, two}, []int64{2, 7}, func(int) string { return "with two products, and the name of one begins with the other's" }, []call{
-		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 2, nil, 0) }),
-		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 7, 0) }),
-		stockrules.For(1, func(y *buyer) error { return y.buy(ctx, theInterface, 1, 3, nil, 4) }), // order ids belong to a product
-		stockrules.For(0, func(y *buyer) error { return y.buy(ctx, theInterface, 2, 1, stockimpl.ErrSoldOut, 0) }),
-		stockrules.For(1, func(y *buyer) error { return y.refund(ctx, theInterface, 1, 3, nil, 7) }),
-		stockrules.For(0, func(y *buyer) error { return y.state(ctx, theInterface, 0, 2) }),
-		stockrules.For(1, func(y *buyer) error { return y.state(ctx, theInterface, 7, 0) }),
+	return check(p)
+}
+
+// among makes a rule of one about several clients of a product with this stock.
+func among(stock int64, check func(one stockrules.Caller, client func() stockrules.Caller) error) func(context.Context, bench) error {
+	return on(stock, func(ctx context.Context, y *buyer) error {
+		return check(y.caller(ctx), func() stockrules.Caller { return y.b.client(y.fences).caller(ctx) })
 	})
 }
 
-type call = stockrules.Call[*buyer]
-
-// beside makes calls for products that were put on sale with these stocks; see [stockrules.Beside].
-func (b bench) beside(ctx context.Context, all []*buyer, stocks []int64, words func(int) string, calls []call) error {
-	return stockrules.Beside(all, func(i int) (*buyer, error) {
-		return opened(ctx, b, fmt.Sprint(b.Product, "-alone-", i), stocks[i])
-	}, words, calls)
+// by makes a rule of one about the first client of a product with this stock.
+func by(stock int64, check func(stockrules.Caller) error) func(context.Context, bench) error {
+	return on(stock, func(ctx context.Context, y *buyer) error { return check(y.caller(ctx)) })
 }
 
 func noQuantity(ctx context.Context, y *buyer) error {

@@ -16,7 +16,8 @@
 // one at a time, each with a newer fencing token.
 //
 // The suite does not look at keys to tell two products apart: a sale may hash a product's name, or store it as a field
-// of a hash. The suite does not remove what its rules write; give it a server of its own, or put a number that differs
+// of a hash. It looks at them for names of products that would use a key of another product; it tries those that consist of
+// letters, digits, spaces and the signs - _ . / only, and logs the others. The suite does not remove what its rules write; give it a server of its own, or put a number that differs
 // from run to run into [Bench.Product]. If no key contains the product's name, the suite cannot expire the product's
 // keys, and skips the rules about what a sale forgets after an hour or longer.
 //
@@ -241,12 +242,12 @@ var (
 var rules = []rule{
 	{"sells exactly the stock", "", nil, false, nil, sellsExactly},
 	{"an empty stock is sold out", "", nil, false, nil, emptyIsSoldOut},
-	{"refuses more than is left", "", nil, false, nil, refusesMore},
-	{"a refund returns to the stock", "", nil, false, nil, on(2, refundReturns)},
+	{"refuses more than is left", "", nil, false, nil, among(3, stockrules.RefusesMore)},
+	{"a refund returns to the stock", "", nil, false, nil, by(2, stockrules.RefundReturns)},
 	{"the books add up", "", nil, false, nil, on(20, booksAddUp)},
-	{"a resent order has one effect", variant.OncePerOrder, nil, false, nil, on(3, resentOrder)},
-	{"a refunded order stays used up", variant.OncePerOrder, nil, false, nil, on(3, refundedOrder)},
-	{"only what was bought is refunded", variant.OncePerOrder, nil, false, nil, on(3, unknownRefund)},
+	{"a resent order has one effect", variant.OncePerOrder, nil, false, nil, by(3, stockrules.ResentOrder)},
+	{"a refunded order stays used up", variant.OncePerOrder, nil, false, nil, by(3, stockrules.RefundedOrder)},
+	{"only what was bought is refunded", variant.OncePerOrder, nil, false, nil, by(3, stockrules.UnknownRefund)},
 	{"copies of one order at once have one effect", variant.OncePerOrder, nil, false, nil, copiesAtOnce},
 	{"an older fencing token is refused", variant.Fencing, nil, false, nil, olderToken},
 	{"concurrent buyers get the stock and no more", "", nil, false, nil, concurrentBuyers},
@@ -259,7 +260,7 @@ var rules = []rule{
 	{"copies of one refund at once have one effect", variant.OncePerOrder, nil, true, nil, refundsAtOnce},
 	{"a crowd with orders of several pieces, and refunds", "", nil, false, nil, mixedCrowd},
 	{"many orders", "", nil, false, nil, manyOrders},
-	{"what other clients do counts", "", nil, false, nil, otherClients},
+	{"what other clients do counts", "", nil, false, nil, among(3, stockrules.OtherClients)},
 	{"very large orders and ids", "", nil, false, nil, extremes},
 	{"an hour later", "", nil, false, nil, longAfter},
 	{"a year later", "", nil, false, nil, yearAfter},
@@ -290,7 +291,7 @@ var rules = []rule{
 	{"very large fencing tokens", variant.Fencing, nil, false, nil, largeTokens},
 	{"very large orders after others", "", nil, false, nil, hugeAfterSales},
 	{"a stock beyond the digits of floating-point numbers", "", nil, false, onRedis, beyondDoubles},
-	{"orders of every size are kept, and come back", "", nil, false, nil, keptAndReturned},
+	{"orders of every size are kept, and come back", "", nil, false, nil, by(stockrules.KeptStock, stockrules.KeptAndReturned)},
 	{"names and numbers of orders do not mix", "", nil, false, onRedis, joinedNames},
 	{"long and strange names do not mix", "", nil, false, onRedis, longNames},
 	{"orders of many pieces, and large stocks", variant.NoUndersell, nil, false, canWalk, largerOrders},
@@ -305,6 +306,9 @@ var rules = []rule{
 	{"thousands of orders", variant.OncePerOrder, nil, false, onRedis, thousands},
 	{"thousands of refunds", variant.OncePerOrder, nil, false, onRedis, thousandsOfRefunds},
 	{"orders that are refused, sent again and refunded, in turns", "", nil, false, nil, inTurns},
+	{"reconcile ends what is past its deadline, and counts the orders", "", dead, false, onRedis, reconciles},
+	{"what is reserved when a buyer dies is shown by State", "", dead, false, onRedis, shownReserved},
+	{"a client that is told to refuse what is stale", "", nil, true, onRedis, refusesStale},
 	{"random schedules of commands", "", nil, true, canWalk, randomWalks},
 }
 

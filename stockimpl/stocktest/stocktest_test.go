@@ -191,7 +191,7 @@ func TestProductsAreNamed(t *testing.T) {
 	}
 	for rule, names := range map[string]string{
 		"two products do not mix": "with two products", "products with unlike names do not mix": "with two products",
-		"products with similar names do not mix": "one of", "names and numbers of orders do not mix": "and then order",
+		"products with similar names do not mix": "which is confused with product", "names and numbers of orders do not mix": "and then order",
 	} {
 		err := find(t, rule).check(t.Context(), newBenchOf(newBench(t), wrongCount))
 		if err == nil || strings.Contains(err.Error(), names) {
@@ -326,6 +326,24 @@ func TestFlawedSalesAreCaught(t *testing.T) {
 		{"thousands of orders", "refunds-of-the-last-hundreds", "no-undersell is broken"},
 		{"thousands of refunds", "refunded-last-hundreds", "once-per-order is broken"},
 		{"thousands of refunds", "refunds-last-hundreds", "once-per-order is broken"},
+		{"thousands of orders", "orders-by-20-bits", "the two numbers are different orders"},
+		{"thousands of orders", "orders-by-24-bits", "the two numbers are different orders"},
+		{"orders with similar numbers", "orders-by-the-second", "order 1764514823905 was answered \"order was already counted\" after order 1764514823 had bought"},
+		{"orders with similar numbers", "orders-without-two-digits", "after order 1764514823905176 had bought"},
+		{"products with similar names do not mix", "product-names-as-paths", "which is confused with product"},
+		{"products with similar names do not mix", "product-names-as-html", "which is confused with product"},
+		{"products with similar names do not mix", "product-names-without-braces", "which is confused with product"},
+		{"products with similar names do not mix", "product-names-trimmed", "which is confused with product"},
+		{"products with similar names do not mix", "orders-under-another-product", "-orders\""},
+		{"products with similar names do not mix", "lock-under-another-product", "-lock\""},
+		{"a client that is told to refuse what is stale", "refuse-stale-ignored", "a purchase of a client whose RefuseStale was called was answered success"},
+		{"a client that is told to refuse what is stale", "refund-never-stale", "a refund of a client whose RefuseStale was called was answered success"},
+		{"reconcile ends what is past its deadline, and counts the orders", "reconcile-ends-all", "3 orders lost their reservation; want 0"},
+		{"reconcile ends what is past its deadline, and counts the orders", "reconcile-counts-pieces", "6 orders lost their reservation; want 3"},
+		{"reconcile ends what is past its deadline, and counts the orders", "reconcile-counts-none", "0 orders lost their reservation; want 3"},
+		{"reservations end", "reconcile-ends-ten", "10 orders lost their reservation"},
+		{"reservations end", "reconcile-ends-a-hundred", "100 orders lost their reservation; want 550"},
+		{"what is reserved when a buyer dies is shown by State", "reserved-not-shown", "so want 2 reserved"},
 		{"random schedules of commands", "order-after-stock", "is broken"},
 		{"random schedules of commands", "reads-then-writes", "no-oversell is broken"},
 	} {
@@ -545,6 +563,17 @@ func TestSoundSalesPass(t *testing.T) {
 		{"reservations end", "sound-reserved-for-10-s"},
 		{"reservations end", "sound-reserved-for-a-week"},
 		{"very large orders after others", "sound-number-fixes-quantity"},
+		{"a client that is told to refuse what is stale", "sound-refuses-stale"},
+		{"a client that is told to refuse what is stale", "sound-lua"},
+		{"reconcile ends what is past its deadline, and counts the orders", "sound-state-reconciles"},
+		{"reconcile ends what is past its deadline, and counts the orders", "sound-reserved-and-reconciled"},
+		{"reconcile ends what is past its deadline, and counts the orders", "sound-reserved-for-a-week"},
+		{"reservations end", "sound-state-reconciles"},
+		{"what is reserved when a buyer dies is shown by State", "sound-reserved-for-a-week"},
+		{"what is reserved when a buyer dies is shown by State", "sound-count"},
+		{"products with similar names do not mix", "sound-keys-behind-marks"},
+		{"orders with similar numbers", "sound-lua"},
+		{"thousands of orders", "sound-lua"},
 		{"a stock beyond the digits of floating-point numbers", "sound-list-of-pieces"},
 		{"a stock beyond the digits of floating-point numbers", "sound-reserved-for-a-week"}, // its State rounds
 	} {

@@ -37,27 +37,7 @@ func (b bench) takeTurns(ctx context.Context, envs []variant.Env, r *rand.Rand, 
 	f := &fences{}
 	for _, env := range envs {
 		y := &buyer{b: b, sale: b.newSale(env, b.Product), fences: f}
-		t.Clients = append(t.Clients, stockrules.Caller{
-			Buy: func(of variant.Property, id int64, pieces int, want error, left int64) error {
-				return y.buy(ctx, of, id, pieces, want, left)
-			},
-			Refund: func(of variant.Property, id int64, pieces int, want error, left int64) error {
-				return y.refund(ctx, of, id, pieces, want, left)
-			},
-			MustNotBuy: func(id int64, pieces int) error {
-				if left, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); err == nil {
-					return broken(variant.OncePerOrder, "order %d was sent again after its refund, and bought again (%d left)", id, left)
-				}
-				return nil
-			},
-			MustNotRefund: func(id int64, pieces int) error {
-				if left, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {
-					return broken(variant.OncePerOrder, "order %d, which had no pieces, was refunded (%d left)", id, left)
-				}
-				return nil
-			},
-			State: func(of variant.Property, left, sold int64) error { return y.state(ctx, of, left, sold) },
-		})
+		t.Clients = append(t.Clients, y.caller(ctx))
 		if len(t.Clients) == 1 {
 			if err := y.sale.Open(ctx, t.Stock); err != nil {
 				return fmt.Errorf("open %q with %d pieces: %w", b.Product, t.Stock, err)
@@ -65,4 +45,30 @@ func (b bench) takeTurns(ctx context.Context, envs []variant.Env, r *rand.Rand, 
 		}
 	}
 	return t.Make(60)
+}
+
+// caller returns the calls of a client, which compare the answers.
+func (y *buyer) caller(ctx context.Context) stockrules.Caller {
+	return stockrules.Caller{
+		Buy: func(of variant.Property, id int64, pieces int, want error, left int64) error {
+			return y.buy(ctx, of, id, pieces, want, left)
+		},
+		Refund: func(of variant.Property, id int64, pieces int, want error, left int64) error {
+			return y.refund(ctx, of, id, pieces, want, left)
+		},
+		MustNotBuy: func(id int64, pieces int) error {
+			if left, err := y.sale.Buy(ctx, order(id, pieces), y.lock()); err == nil {
+				return broken(variant.OncePerOrder, "order %d was sent again after its refund, and bought again (%d left)", id, left)
+			}
+			return nil
+		},
+		MustNotRefund: func(id int64, pieces int) error {
+			if left, err := y.sale.Refund(ctx, order(id, pieces), y.lock()); err == nil {
+				return broken(variant.OncePerOrder, "order %d, which had no pieces, was refunded (%d left)", id, left)
+			}
+			return nil
+		},
+		State:     func(of variant.Property, left, sold int64) error { return y.state(ctx, of, left, sold) },
+		Untouched: func(stock int64) error { return y.untouched(ctx, stock) },
+	}
 }

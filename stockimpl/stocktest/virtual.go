@@ -1,6 +1,7 @@
 package stocktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,7 +195,12 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := pass(); err != nil {
+	passed := pass
+	if crowd != nil {
+		crowd.y.b.Reserves = time.Second
+		passed = func() error { return crowd.pass(ctx, pass) }
+	}
+	if err := passed(); err != nil {
 		return err
 	}
 	for _, c := range cases {
@@ -204,10 +210,120 @@ func (b bench) reservedFor(ctx context.Context, pass func() error) error {
 		}
 	}
 	if crowd != nil {
-		crowd.y.b.Reserves = time.Second
 		return crowd.comesBack(ctx)
 	}
 	return nil
+}
+
+// reconciles tries when Reconcile ends reservations, on the emulation.
+func reconciles(ctx context.Context, b bench) error {
+	_, err := b.onVirtualClock(ctx, func(b bench, pass func(time.Duration)) error {
+		if _, ok := b.client(&fences{}).sale.Sale.(stockimpl.Reconciler); !ok {
+			return nil
+		}
+		env := b.Env()
+		b.practise(ctx, env, b.Product)
+		for n := range b.steps(ctx) {
+			own := b
+			own.Product = fmt.Sprint(b.Product, "-dies-", n)
+			y, err := opened(ctx, own, own.Product, 5)
+			if err != nil || !y.dies(ctx, env, n+1, interrupt.LoseReply, order(1, b.several(2))) {
+				return err
+			}
+			if s, err := y.sale.State(ctx); err != nil || s.Reserved == 0 {
+				continue
+			}
+			products := 0
+			return stockrules.Due{Pieces: int64(b.several(2)), Pass: pass, Open: func(stock int64) (*stockrules.Dying, error) {
+				products++
+				own := b
+				own.Product = fmt.Sprint(b.Product, "-due-", products)
+				y, err := opened(ctx, own, own.Product, stock)
+				if err != nil {
+					return nil, err
+				}
+				return y.dying(ctx, env, n+1, interrupt.LoseReply, b.several(2)), nil
+			}}.Reconciles(ctx)
+		}
+		return nil
+	})
+	return err
+}
+
+// shownReserved looks at State after the death of a buyer at each of its commands.
+func shownReserved(ctx context.Context, b bench) error {
+	_, err := b.onVirtualClock(ctx, func(b bench, pass func(time.Duration)) error {
+		env := b.Env()
+		b.practise(ctx, env, b.Product)
+		stock := b.several(2)
+		for n := 1; n <= b.steps(ctx); n++ {
+			own := b
+			own.Product = fmt.Sprint(b.Product, "-middle-", n)
+			y, err := opened(ctx, own, own.Product, int64(stock))
+			if err != nil || !y.dies(ctx, env, n, interrupt.LoseReply, order(1, stock)) {
+				return err
+			}
+			m := stockrules.Middle{Stock: int64(stock), Command: n, Later: func() (int, error) {
+				pass(cmp.Or(b.Reserves, longest) + time.Second)
+				if r, ok := y.sale.Sale.(stockimpl.Reconciler); ok {
+					_, _ = r.Reconcile(ctx)
+				}
+				return y.sellsOut(ctx, 1000, stock)
+			}}
+			if m.At, err = y.sale.State(ctx); err != nil {
+				return broken(theInterface, "state: %w", err)
+			}
+			_, m.Other = y.sale.Buy(ctx, order(2, stock), y.lock())
+			if err := m.Shown(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// refusesStale tries stockrules.RefusesStale on the emulation, where no other rule writes what the sale may watch.
+func refusesStale(ctx context.Context, b bench) error {
+	_, err := b.onVirtualClock(ctx, func(b bench, _ func(time.Duration)) error {
+		if _, ok := b.client(&fences{}).sale.Sale.(stockimpl.Optimist); !ok {
+			return nil
+		}
+		return stockrules.RefusesStale(b.steps(ctx), b.noRefunds == nil, func(c stockrules.Clash) (stockrules.Clashed, error) { return b.clash(ctx, c) })
+	})
+	return err
+}
+
+// clash makes one call for refusesStale.
+func (b bench) clash(ctx context.Context, c stockrules.Clash) (got stockrules.Clashed, err error) {
+	const stock = 20
+	b.Product = fmt.Sprintf("%s-clash-%t-%t-%d", b.Product, c.Refund, c.Told, c.N)
+	y, err := opened(ctx, b, b.Product, stock)
+	if err != nil {
+		return got, err
+	}
+	if err := y.buy(ctx, variant.NoUndersell, 1, 1, nil, stock-1); err != nil {
+		return got, err
+	}
+	z, line := b.buyerOf(ctx, b.Product, y.fences)
+	if o, ok := z.sale.Sale.(stockimpl.Optimist); ok && c.Told {
+		o.RefuseStale()
+	}
+	do, o := z.sale.Buy, order(2, 1)
+	if c.Refund {
+		do, o = z.sale.Refund, order(1, 1)
+	}
+	call := func() { _, got.Answer = do(ctx, o, z.lock()); got.Sent = line.Sent() }
+	left := int64(stock - 1)
+	if s := stalled(ctx, line, c.N, call); s != nil {
+		left--
+		if blocked := s.beside(y, func() { got.Met = y.decided(ctx, 3, 1) == nil }); blocked != nil {
+			return got, blocked
+		}
+	}
+	at, err := y.sale.State(ctx)
+	got.Took = left - at.Left - at.Reserved
+	return got, err
 }
 
 // heldFor holds buyers up at each of their commands while the time of reservations passes.

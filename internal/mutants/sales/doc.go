@@ -17,7 +17,7 @@ type Sale struct {
 
 // All returns all sales.
 func All() []Sale {
-	all := slices.Concat(saleMutants(), moreSaleMutants(), trialMutants(), limitMutants(), crowdedMutants(), soundSales(), moreSoundSales(), soundInTrials(), soundCrowded())
+	all := slices.Concat(saleMutants(), moreSaleMutants(), trialMutants(), limitMutants(), crowdedMutants(), soundSales(), moreSoundSales(), soundInTrials(), soundCrowded(), toldMutants(), confusedMutants(), soundTold())
 	for i := range all {
 		s := &all[i]
 		s.Variant.Name, s.Variant.Summary, s.Variant.Source = s.Name, s.Mechanism, s.Source
