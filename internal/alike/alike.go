@@ -170,7 +170,7 @@ func Spelled(n string) []string {
 // or reads names as addresses or as HTML.
 func Rewritten(n string) []string {
 	return []string{
-		n, n + "/", n + "//", n + "b", n + "{b}", "{" + n + "}b", n + "<b>", n + "<b>b", n + "'b", n + " b", n + "  b", n + "-b", n + "_b", n + ".b", n + "..b", n + "b.", n + "b ", n + "--b",
+		n, " " + n, n + "/", n + "//", n + "b", n + "{b}", "{" + n + "}b", n + "<b>", n + "<b>b", n + "'b", n + " b", n + "  b", n + "-b", n + "_b", n + ".b", n + "..b", n + "b.", n + "b ", n + "--b",
 		n + "&lt;b", n + "<b", n + "&#98;", n + "&quot;b", n + `"b`, n + "$b", n + "${b}", n + "%25", n + "%", n + "b?c=d", n + "b?", n + "b#c", n + "b;c", n + "B",
 		n + "\ufb01", n + "fi", n + "\u2163", n + "IV", n + "\u00df", n + "ss", n + "\u0130", n + "i", n + "I", n + "\u0131", n + "\u00e4", n + "a\u0308", n + "a", n + "ae", n + "\u212b", n + "\u00c5", n + "A\u030a", n + "A",
 		n + "\u00b2", n + "2", n + "\u2014b", n + "\u2019b", n + "\u200db", n + "\u3000b", n + "\u0441", n + "c", // signs that look like others, and such as take no room

@@ -309,20 +309,23 @@ func (b bench) clash(ctx context.Context, c stockrules.Clash) (got stockrules.Cl
 	if o, ok := z.sale.Sale.(stockimpl.Optimist); ok && c.Told {
 		o.RefuseStale()
 	}
+	_, _ = z.sale.Buy(ctx, order(4, 1), z.lock()) // the setting is for all calls
+	before, err := y.sale.State(ctx)
+	if err != nil {
+		return got, broken(theInterface, "state: %w", err)
+	}
 	do, o := z.sale.Buy, order(2, 1)
 	if c.Refund {
 		do, o = z.sale.Refund, order(1, 1)
 	}
-	call := func() { _, got.Answer = do(ctx, o, z.lock()); got.Sent = line.Sent() }
-	left := int64(stock - 1)
-	if s := stalled(ctx, line, c.N, call); s != nil {
-		left--
+	if s := stalled(ctx, line, c.N, func() { _, got.Answer = do(ctx, o, z.lock()); got.Sent = line.Sent() }); s != nil {
 		if blocked := s.beside(y, func() { got.Met = y.decided(ctx, 3, 1) == nil }); blocked != nil {
 			return got, blocked
 		}
+		before.Left--
 	}
 	at, err := y.sale.State(ctx)
-	got.Took = left - at.Left - at.Reserved
+	got.Took = before.Left + before.Reserved - at.Left - at.Reserved
 	return got, err
 }
 
