@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,7 +68,8 @@ func (q reliable) Pop(ctx context.Context, name string, count int) ([]Task, erro
 	return q.pop(ctx, name, "", count)
 }
 
-// PopAs implements Journaler.
+// PopAs implements Journaler. A request that is sent again does not prolong the claims: Until tells when the present ones end, and is
+// zero for a task whose claim is over.
 func (q reliable) PopAs(ctx context.Context, name, request string, count int) ([]Task, error) {
 	if err := requested(request); err != nil {
 		return nil, failed("pop from", name, err)
@@ -84,12 +86,39 @@ func (q reliable) pop(ctx context.Context, name, request string, count int) ([]T
 	if err := cmp.Or(named(name), counted(count)); err != nil {
 		return nil, failed("pop from", name, err)
 	}
-	tasks, err := q.list(ctx, reliablePopScript, q.keys(name),
-		count, q.o.Visibility.Microseconds(), q.o.MaxAttempts, reclaimBatch, request)
+	start := q.env.Clock.Now()
+	reply, err := reliablePopScript.Run(ctx, q.rdb(), q.keys(name),
+		count, q.o.Visibility.Microseconds(), q.o.MaxAttempts, reclaimBatch, request).StringSlice()
+	var tasks []Task
+	if err == nil {
+		tasks, err = q.lasting(reply, start)
+	}
 	if err != nil {
 		return nil, failed("pop from", name, err)
 	}
 	return orEmpty(tasks)
+}
+
+// lasting reads the reply of the script that pops: the fields of each task, and for how many microseconds from start its claim lasts.
+func (q reliable) lasting(reply []string, start time.Time) (tasks []Task, _ error) {
+	for each := range slices.Chunk(reply, fields+1) {
+		if len(each) <= fields {
+			return nil, fmt.Errorf("a script replied %q: want a list of tasks", reply)
+		}
+		some, err := q.tasksIn(each[:fields], start)
+		if err != nil {
+			return nil, err
+		}
+		left, err := strconv.ParseInt(each[fields], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("a script replied that a claim lasts for %q microseconds", each[fields])
+		}
+		if some[0].Until = (time.Time{}); left > 0 {
+			some[0].Until = start.Add(time.Duration(left) * time.Microsecond)
+		}
+		tasks = append(tasks, some...)
+	}
+	return tasks, nil
 }
 
 // Ack implements Acker.

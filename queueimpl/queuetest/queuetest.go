@@ -435,6 +435,7 @@ var rules = []rule{
 	{"each task of a batch has a claim of its own", variant.NoLostTask, nil, lends, queuerules.Batches},
 	{"unusual ids with a delay", variant.NoLostTask, nil, can[queueimpl.Delayer], queuerules.Delayed},
 	{"a client whose calls have failed, or ended early, goes on", "", crash, unlocked, queuerules.Recovers},
+	{"random calls against a model of the contract", "", nil, queuerules.Walkable, queuerules.RandomWalks},
 	{"an entry that is overwritten while a call is held up", variant.NoLostTask, nil, both(unlocked, both(once, both(overwrites, can[queueimpl.Delayer]))), overwrittenMeanwhile},
 }
 

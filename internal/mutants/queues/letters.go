@@ -409,9 +409,24 @@ type lentJournal struct {
 	journal journaled
 }
 
-// PopAs implements queueimpl.Journaler.
+// PopAs implements queueimpl.Journaler. Of a request that is sent again, Until is the end of the present claim.
 func (q lentJournal) PopAs(ctx context.Context, name, request string, count int) ([]queueimpl.Task, error) {
-	return q.journal.PopAs(ctx, name, request, count)
+	start := q.env.Clock.Now()
+	tasks, err := q.journal.PopAs(ctx, name, request, count)
+	for i := range tasks {
+		t := &tasks[i]
+		left, err := q.run(ctx, `
+local record, till = redis.call('HGET', KEYS[3], ARGV[1]), redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not record or not till or string.match(record, ':([^:]*)$') ~= ARGV[2] then return 0 end
+return math.max(0, tonumber(till) * 1000000 - now)`, name, t.ID, t.Receipt).Int64()
+		if err != nil {
+			return nil, err
+		}
+		if t.Until = (time.Time{}); left > 0 {
+			t.Until = start.Add(time.Duration(left) * time.Microsecond)
+		}
+	}
+	return tasks, err
 }
 
 // Popped implements queueimpl.Journaler.

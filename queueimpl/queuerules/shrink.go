@@ -1,0 +1,116 @@
+package queuerules
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oversell/internal/suitetest"
+)
+
+// The limits of the search for a shorter walk.
+const (
+	shrinksFor   = 2 * time.Second
+	mostReplays  = 400
+	reproduced   = 3  // tries to see a finding again
+	mostReported = 16 // lines of a history
+)
+
+// shrunk leaves calls out of a walk while what it found is still found, and returns the finding with the history that is left. It returns nil
+// if the walk does not find it again.
+func (w *walk) shrunk(ctx context.Context, found *suitetest.Breach) error {
+	best, breach := w, found
+	end := time.Now().Add(shrinksFor)
+	replays := 0
+	try := func(p plan, steps []step) bool {
+		replays++
+		n := w.hall.newWalk(p)
+		b := n.judged(n.again(ctx, slices.Clone(steps)))
+		if b == nil || b.Promise != found.Promise {
+			return false
+		}
+		best, breach = n, b
+		return true
+	}
+	for n := 0; !try(w.plan, w.steps); n++ {
+		if n == reproduced {
+			return nil
+		}
+	}
+	more := func() bool { return replays < mostReplays && time.Now().Before(end) && ctx.Err() == nil }
+	for size := len(best.steps) / 2; size > 0 && more(); {
+		if !leaveOut(best.plan, func() []step { return best.steps }, size, try, more) || size > 1 {
+			size /= 2
+		}
+	}
+	best.simpler(func() *walk { return best }, try, more)
+	return best.reported(breach)
+}
+
+// leaveOut tries a walk without each run of so many steps, and reports whether one of them could be left out.
+func leaveOut(p plan, steps func() []step, size int, try func(plan, []step) bool, more func() bool) (shorter bool) {
+	for at := 0; at < len(steps()) && more(); {
+		now := steps()
+		if try(p, slices.Delete(slices.Clone(now), at, min(at+size, len(now)))) {
+			shorter = true
+		} else {
+			at += size
+		}
+	}
+	return shorter
+}
+
+// simpler tries single ids, one client and one queue.
+func (w *walk) simpler(best func() *walk, try func(plan, []step) bool, more func() bool) {
+	p := best().plan
+	p.queues = 1
+	if best().queues[0] != nil && more() {
+		try(p, best().steps)
+	}
+	for i := 0; i < len(best().steps) && more(); i++ {
+		for n := len(best().steps[i].ids) - 1; n >= 0 && len(best().steps) > i && len(best().steps[i].ids) > 1 && more(); n-- {
+			steps := slices.Clone(best().steps)
+			steps[i].ids = slices.Delete(slices.Clone(steps[i].ids), n, n+1)
+			try(best().plan, steps)
+		}
+	}
+}
+
+// reported adds to a finding what was called before.
+func (w *walk) reported(found *suitetest.Breach) error {
+	var text strings.Builder
+	log := w.log
+	if n := len(log) - mostReported; n > 0 {
+		fmt.Fprintf(&text, "\n  (%d calls before)", n)
+		log = log[n:]
+	}
+	for _, line := range log {
+		fmt.Fprintf(&text, "\n  %s", line)
+	}
+	found.How = fmt.Errorf("%w. %s, and these calls were made, each with its time (OVERSELL_SEED=%d tries the walk first that found this):%s", found.How, w.about(), w.seed, text.String())
+	return found
+}
+
+// about describes the clients.
+func (w *walk) about() string {
+	var all []string
+	o := w.options[0]
+	for i, o := range w.options {
+		if o.Visibility > 0 {
+			all = append(all, fmt.Sprintf("client %d has a visibility timeout of %v", i+1, o.Visibility))
+		}
+	}
+	if o.MaxAttempts > 0 {
+		all = append(all, fmt.Sprintf("%d attempts are allowed", o.MaxAttempts))
+	}
+	if o.Overwrite {
+		all = append(all, "Options.Overwrite is set")
+	}
+	if len(all) == 0 {
+		return "The clients have no options"
+	}
+	text := strings.Join(all, ", ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}

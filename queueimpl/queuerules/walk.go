@@ -1,0 +1,453 @@
+package queuerules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oversell/internal/suitetest"
+	"oversell/queueimpl"
+	"oversell/queueimpl/queueclient"
+	"oversell/variant"
+)
+
+// The limits of the rule. A walk is short: a flaw that a short one shows is found sooner by many of them, and told in fewer words.
+const (
+	walksFor  = 6 * time.Second
+	mostWalks = 160
+	longest   = 30 // calls of a walk
+)
+
+// sign stands in a step for the tag of the walk, which differs from one walk to the next.
+const sign = "§"
+
+// step is a call, or a time that passes. It names tasks by id, so that it makes sense when steps before it are left out.
+type step struct {
+	call          string
+	client, queue int
+	ids           []string // of which most calls have one
+	count         int
+	after         time.Duration // the delay, or how much time passes
+	// until is "end" or "due" if time passes until the claim on the task ends, or the task is due, and then as long as after says.
+	until   string
+	request string
+	age     int  // how many deliveries of the id there were since
+	wrong   bool // whether the score of a dequeue is wrong
+	within  bool // whether the call is one of queueimpl.Timed
+}
+
+// plan is how a walk is made: with the same plan and steps, the same calls follow.
+type plan struct {
+	seed    uint64
+	options []queueimpl.Options // of each client
+	queues  int
+}
+
+// hall has what the walks of a rule share.
+type hall struct {
+	b       queueclient.Bench
+	envs    []variant.Env
+	walks   int
+	calls   int
+	replays int
+	// alike says that all clients must have the same visibility timeout, since the queue ends claims by that of the client which looks.
+	alike bool
+	// shy says that the queue enters ids whose tasks are claimed, which it may, so that walks leave it alone.
+	shy bool
+}
+
+// walk is one walk.
+type walk struct {
+	*hall
+	plan
+	tag      string
+	rand     *rand.Rand
+	clients  []*queueclient.Client
+	queues   []*model
+	requests map[string]*request
+	start    time.Time
+	ids      []string
+	refused  map[string]bool // ids that the queue does not take
+	most     int             // tasks that a pop may ask for
+	// scene is what is planned next, sent is the number of requests in it.
+	scene  []step
+	sent   int
+	learns bool // whether it will use names of the queue's own
+	steps  []step
+	log    []string
+	// over says that the answers so far leave too much open to go on.
+	over bool
+}
+
+// request is a pop under a request that took tasks.
+type request struct {
+	client, count int
+	name          string
+	tasks         []queueimpl.Task
+}
+
+// Walkable reports whether random walks can judge a queue: one that hands a task to one consumer at a time and, if it hands it out again,
+// has acks.
+func Walkable(v queueimpl.Variant) bool {
+	return queueclient.Lends(v) || !v.AtLeastOnce && queueclient.Keeps(v, variant.NoDuplicateDelivery)
+}
+
+// RandomWalks makes random calls one after the other, on the emulation and its clock, and compares each answer with a model of the contract.
+// If one is wrong, it looks for the shortest history that shows it. OVERSELL_SEED sets the seed of the first walk.
+func RandomWalks(ctx context.Context, b queueclient.Bench) error {
+	return walksOf(ctx, b, firstSeed(), mostWalks, walksFor)
+}
+
+// walksOf makes so many walks, with seeds from first on, unless it takes longer than a time.
+func walksOf(ctx context.Context, b queueclient.Bench, first uint64, most int, within time.Duration) error {
+	h := &hall{}
+	err := b.OnVirtualClock(func(queueclient.Bench) error { return nil }, func(b queueclient.Bench) error {
+		*h = hall{b: b}
+		for range 3 {
+			h.envs = append(h.envs, b.Env())
+		}
+		return h.walkAll(ctx, first, most, time.Now().Add(within))
+	})
+	if err == nil && h.walks > 0 {
+		err = &suitetest.Remark{Text: fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", h.walks, h.calls)}
+	}
+	return err
+}
+
+// firstSeed is the seed of the first walk.
+func firstSeed() uint64 {
+	n, err := strconv.ParseUint(os.Getenv("OVERSELL_SEED"), 10, 64)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+func (h *hall) walkAll(ctx context.Context, seed uint64, most int, end time.Time) error {
+	h.compare(ctx)
+	for ; h.walks < most && time.Now().Before(end) && ctx.Err() == nil; seed++ {
+		w := h.newWalk(h.planOf(seed))
+		err := w.stroll(ctx)
+		h.walks++
+		if breach := w.judged(err); breach != nil {
+			if found := w.shrunk(ctx, breach); found != nil {
+				return found
+			}
+		} else if err != nil && !errors.As(err, new(*suitetest.Breach)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// judged returns the breach that an error is, if the queue is to keep what it says.
+func (w *walk) judged(err error) *suitetest.Breach {
+	b := new(suitetest.Breach)
+	if !errors.As(err, &b) {
+		return nil
+	}
+	switch b.Promise {
+	case queueclient.TheInterface, variant.NoDuplicateDelivery:
+		return b
+	}
+	if queueclient.Keeps(w.b.Variant, b.Promise) {
+		return b
+	}
+	return nil
+}
+
+// compare finds out whether claims end by the timeout of the client that looks, as those of a consumer group do.
+func (h *hall) compare(ctx context.Context) {
+	if !queueclient.Lends(h.b.Variant) {
+		return
+	}
+	b := h.b
+	b.Queue += "-compared"
+	c, other := b.Client(func(o *queueimpl.Options) { o.Visibility = time.Hour }), b.Client(func(o *queueimpl.Options) { o.Visibility = time.Second })
+	if _, err := c.Given(ctx, queueclient.TheInterface); err == nil { // other rules test that
+		b.Pass(time.Minute)
+		got, err := other.Take(ctx, 1)
+		h.alike = len(got) > 0 || err != nil
+	}
+}
+
+// planOf chooses clients and options.
+func (h *hall) planOf(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 2))
+	p := plan{seed: seed, queues: 1 + r.IntN(2)}
+	var o queueimpl.Options
+	timeouts := []time.Duration{30 * time.Second, 2500 * time.Millisecond, 777 * time.Millisecond, 300 * time.Millisecond, time.Hour}
+	lends := queueclient.Lends(h.b.Variant)
+	if lends {
+		o.Visibility = pick(r, timeouts)
+	}
+	if lends && queueclient.Can[queueimpl.DeadLetters](h.b.Variant) {
+		o.MaxAttempts = pick(r, []int{0, 1, 2, 2, 3, 3})
+	}
+	o.Overwrite = queueclient.Can[queueimpl.Deduper](h.b.Variant) && r.IntN(2) == 0
+	differ := lends && !h.alike && r.IntN(3) == 0
+	for range 2 + r.IntN(2) {
+		if differ {
+			o.Visibility = pick(r, timeouts)
+		}
+		p.options = append(p.options, o)
+	}
+	return p
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+func (h *hall) newWalk(p plan) *walk {
+	h.replays++
+	w := &walk{hall: h, plan: p, tag: fmt.Sprintf("w%d", h.replays), rand: rand.New(rand.NewPCG(p.seed, 3)), requests: map[string]*request{}, refused: map[string]bool{}, most: 1000}
+	for i, o := range p.options {
+		w.clients = append(w.clients, &queueclient.Client{Queue: h.b.Variant.New(h.envs[i], o), Bench: h.b, Env: h.envs[i]})
+	}
+	for i := range p.queues {
+		w.queues = append(w.queues, newModel(fmt.Sprintf("%s-%s-%d", h.b.Queue, w.tag, i+1), p.options[0].MaxAttempts))
+	}
+	w.start = w.now()
+	some := []string{"b", "c", "1", "a:r", "a:1", "b|1", "a:b", "1:2", "a|c"}
+	w.rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	w.ids = append([]string{"a"}, some[:1+w.rand.IntN(3)]...)
+	w.learns = w.rand.IntN(4) == 0
+	return w
+}
+
+// symbol replaces the tag of the walk in a text for its steps, and real puts it back.
+func (w *walk) symbol(text string) string { return strings.ReplaceAll(text, w.tag, sign) }
+func (w *walk) real(text string) string   { return strings.ReplaceAll(text, sign, w.tag) }
+
+func (w *walk) now() time.Time { return w.envs[0].Clock.Now() }
+
+// stroll makes random calls, and then empties the queues.
+func (w *walk) stroll(ctx context.Context) error {
+	for range 5 + w.rand.IntN(longest-5) {
+		if ctx.Err() != nil || w.over {
+			return nil
+		}
+		s := w.choose(ctx)
+		w.steps = append(w.steps, s)
+		if err := w.do(ctx, s); err != nil {
+			return err
+		}
+	}
+	return w.drain(ctx)
+}
+
+// again makes the same calls, and then empties the queues.
+func (w *walk) again(ctx context.Context, steps []step) error {
+	w.steps = steps
+	for i, s := range steps {
+		if ctx.Err() != nil || w.over {
+			return nil
+		}
+		if err := w.do(ctx, s); err != nil {
+			w.steps = steps[:i+1]
+			return err
+		}
+	}
+	return w.drain(ctx)
+}
+
+// choose chooses the next step: mostly the next one of a scene, so that a walk comes to situations that need several calls, and else any.
+func (w *walk) choose(ctx context.Context) step {
+	if len(w.steps) > 6 && w.learns {
+		w.learns = false
+		w.learn(ctx, w.queues[0])
+	}
+	if len(w.scene) == 0 {
+		w.newScene()
+	}
+	if w.rand.IntN(6) == 0 {
+		queue := w.rand.IntN(len(w.queues))
+		return w.any(queue, pick(w.rand, w.ids), false)
+	}
+	s := w.scene[0]
+	w.scene = w.scene[1:]
+	return s
+}
+
+// newScene plans calls about one task, with others beside it: it is enqueued, delivered some times, each time until the claim has run out, and
+// then some calls are made for it.
+func (w *walk) newScene() {
+	queue := min(w.rand.IntN(4), len(w.queues)) % len(w.queues)
+	ids := slices.Clone(w.ids)
+	w.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	id := ids[0]
+	add := func(s step) { s.queue = queue; w.scene = append(w.scene, s) }
+	if w.rand.IntN(10) == 0 {
+		ids = append(ids[:1], queueclient.Numbered(pick(w.rand, []int{8, 14, 14, 130}))...)
+	} else {
+		ids = ids[:1+w.rand.IntN(min(3, len(ids)))]
+	}
+	enters := step{call: "enqueue", client: w.rand.IntN(3), ids: ids, after: w.delay(), within: w.rand.IntN(2) == 0}
+	add(enters)
+	if enters.after > 0 && w.rand.IntN(3) == 0 {
+		add(step{call: "pass", until: "due", ids: ids[:1], after: -fine})
+		add(w.any(queue, id, true))
+	}
+	if enters.after > 0 {
+		add(step{call: "pass", until: "due", ids: ids[:1], after: slack + time.Millisecond})
+	}
+	lends := queueclient.Lends(w.b.Variant)
+	for range pick(w.rand, []int{0, 1, 1, 2, 2, 3, 3}) {
+		if add(w.pops()); !lends {
+			break
+		}
+		switch w.rand.IntN(6) {
+		case 0:
+			add(w.any(queue, id, false))
+		case 1:
+			add(step{call: "extend", client: w.rand.IntN(3), ids: ids[:1]})
+		case 2:
+			add(step{call: "pass", after: time.Duration(50+w.rand.IntN(200)) * time.Millisecond})
+			add(w.any(queue, id, true))
+		}
+		if w.rand.IntN(3) == 0 {
+			add(step{call: "pass", until: "end", ids: ids[:1], after: -queueclient.Grain - fine})
+			add(w.any(queue, id, true))
+		}
+		add(step{call: "pass", until: "end", ids: ids[:1], after: pick(w.rand, []time.Duration{10 * time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond})})
+		if w.rand.IntN(3) == 0 {
+			add(w.any(queue, id, true))
+		}
+	}
+	for range 1 + w.rand.IntN(4) {
+		add(w.any(queue, id, false))
+	}
+}
+
+// delay is a delay for an enqueue, which is 0 in most cases.
+func (w *walk) delay() time.Duration {
+	if !queueclient.Can[queueimpl.Delayer](w.b.Variant) || w.rand.IntN(5) < 3 {
+		return 0
+	}
+	return pick(w.rand, []time.Duration{50 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second, time.Minute, 2 * time.Hour})
+}
+
+// pops is a pop, perhaps under a request.
+func (w *walk) pops() step {
+	w.sent++
+	s := step{call: "pop", client: w.rand.IntN(3), count: pick(w.rand, []int{1, 1, 2, 20, 200}), within: w.rand.IntN(2) == 0, request: fmt.Sprintf("%s-%d", sign, w.sent)}
+	if queueclient.Can[queueimpl.Journaler](w.b.Variant) && w.rand.IntN(3) == 0 {
+		s.call = "pop as"
+	}
+	return s
+}
+
+// any is any call, for a task if it is for one. If it is to look, it is one that shows where tasks are.
+func (w *walk) any(queue int, id string, look bool) step {
+	v := w.b.Variant
+	lends, journal := queueclient.Lends(v), queueclient.Can[queueimpl.Journaler](v)
+	var calls []string
+	for _, c := range []struct {
+		name          string
+		weight, looks int
+		can           bool
+	}{
+		{"enqueue", 8, 0, true},
+		{"pops", 7, 12, true},
+		{"pass", 6, 0, true},
+		{"state", 2, 2, true},
+		{"again", 4, 3, journal && len(w.requests) > 0},
+		{"popped", 1, 1, journal},
+		{"ack", 9, 2, lends},
+		{"extend", 5, 2, lends && queueclient.Can[queueimpl.Extender](v)},
+		{"reclaim", 3, 5, lends && queueclient.Can[queueimpl.Reclaimer](v)},
+		{"dequeue", 6, 1, queueclient.Can[queueimpl.Dequeuer](v)},
+		{"peek", 2, 2, queueclient.Can[queueimpl.Peeker](v)},
+	} {
+		if look {
+			c.weight = c.looks
+		}
+		if c.can {
+			calls = slices.Concat(calls, slices.Repeat([]string{c.name}, c.weight))
+		}
+	}
+	s := step{call: pick(w.rand, calls), client: w.rand.IntN(3), queue: queue, ids: []string{id}, within: w.rand.IntN(2) == 0}
+	switch s.call {
+	case "enqueue":
+		if s.after = w.delay(); w.rand.IntN(4) == 0 {
+			s.ids = append(s.ids, pick(w.rand, w.ids))
+		}
+	case "pops":
+		client := s.client
+		s = w.pops()
+		s.client, s.queue = client, queue
+	case "pass":
+		w.choosePass(&s, w.queues[queue])
+	case "again", "popped":
+		w.chooseRequest(&s)
+	case "peek":
+		s.count = pick(w.rand, []int{1, 2, 3, 6, 7, 50})
+	default:
+		s.wrong = w.rand.IntN(4) == 0
+		s.age = pick(w.rand, []int{0, 0, 0, 0, 1, 1, 2})
+	}
+	return s
+}
+
+// learn adds ids that the queue has as names of its own: fields and members of its keys. Code that keeps other data beside those of its tasks
+// may mistake the one for the other.
+func (w *walk) learn(ctx context.Context, m *model) {
+	names, err := namesIn(ctx, w.envs[0].Redis, m.name)
+	if err != nil {
+		return
+	}
+	known := map[string]bool{}
+	for _, id := range w.ids {
+		known[id] = true
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" || len(name) > 60 || known[name] })
+	if len(names) > 0 {
+		id := w.symbol(pick(w.rand, names))
+		w.ids = append(w.ids, id)
+		w.scene = slices.Insert(w.scene, 0, step{call: "enqueue", ids: []string{id}})
+	}
+}
+
+// choosePass chooses how much time passes, mostly until little before or after a claim ends or a task is due.
+func (w *walk) choosePass(s *step, m *model) {
+	s.after, s.ids = time.Duration(1+w.rand.IntN(60))*time.Millisecond, nil
+	now := w.now()
+	some := m.those(func(e *entry) bool {
+		return e.at == lent && !e.over(now) || e.at == waits && now.Before(e.late)
+	})
+	if len(some) == 0 || w.rand.IntN(4) == 0 {
+		if w.rand.IntN(6) == 0 {
+			s.after = pick(w.rand, []time.Duration{time.Minute, time.Hour, 26 * time.Hour})
+		}
+		return
+	}
+	e := pick(w.rand, some)
+	s.ids = []string{w.symbol(e.id)}
+	if e.at == waits {
+		s.until, s.after = "due", pick(w.rand, []time.Duration{-fine, slack + time.Millisecond, slack + time.Millisecond})
+		return
+	}
+	s.until, s.after = "end", pick(w.rand, []time.Duration{-queueclient.Grain - fine, -queueclient.Grain - fine, 10 * time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond})
+}
+
+// chooseRequest chooses a request that was sent before.
+func (w *walk) chooseRequest(s *step) {
+	var all []string
+	for key := range w.requests {
+		all = append(all, key)
+	}
+	if len(all) == 0 {
+		s.request = sign + "-none"
+		return
+	}
+	slices.Sort(all)
+	key := pick(w.rand, all)
+	at, name, _ := strings.Cut(key, " ")
+	s.queue, _ = strconv.Atoi(at)
+	s.request = w.symbol(name)
+}
