@@ -34,7 +34,8 @@ type step struct {
 	ids           []string // of which most calls have one
 	count         int
 	after         time.Duration // the delay, or how much time passes
-	// until is "end" or "due" if time passes until the claim on the task ends, or the task is due, and then as long as after says.
+	// until is "end", "half" or "due" if time passes until the claim on the task ends, half of that, or until the task is due, and then as long
+	// as after says.
 	until   string
 	request string
 	age     int  // how many deliveries of the id there were since
@@ -75,8 +76,9 @@ type walk struct {
 	ids      []string
 	refused  map[string]bool // ids that the queue does not take
 	most     int             // tasks that a pop may ask for
-	// scene is what is planned next, sent is the number of requests in it.
+	// scene is what is planned next, on the queue at, and sent is the number of requests in it.
 	scene  []step
+	at     int
 	sent   int
 	learns bool // whether it will use names of the queue's own
 	steps  []step
@@ -215,7 +217,7 @@ func (h *hall) newWalk(p plan) *walk {
 	w.start = w.now()
 	some := []string{"b", "c", "1", "a:r", "a:1", "b|1", "a:b", "1:2", "a|c"}
 	w.rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
-	w.ids = append([]string{"a"}, some[:1+w.rand.IntN(3)]...)
+	w.ids = append([]string{"a"}, some[:2+w.rand.IntN(2)]...)
 	w.learns = w.rand.IntN(4) == 0
 	return w
 }
@@ -258,7 +260,7 @@ func (w *walk) again(ctx context.Context, steps []step) error {
 
 // choose chooses the next step: mostly the next one of a scene, so that a walk comes to situations that need several calls, and else any.
 func (w *walk) choose(ctx context.Context) step {
-	if len(w.steps) > 6 && w.learns {
+	if w.learns && len(w.steps) > 6 && (len(w.requests) > 0 || len(w.steps) > 12) {
 		w.learns = false
 		w.learn(ctx, w.queues[0])
 	}
@@ -277,51 +279,84 @@ func (w *walk) choose(ctx context.Context) step {
 // newScene plans calls about one task, with others beside it: it is enqueued, delivered some times, each time until the claim has run out, and
 // then some calls are made for it.
 func (w *walk) newScene() {
-	queue := min(w.rand.IntN(4), len(w.queues)) % len(w.queues)
+	w.at = min(w.rand.IntN(4), len(w.queues)) % len(w.queues)
 	ids := slices.Clone(w.ids)
 	w.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	id := ids[0]
-	add := func(s step) { s.queue = queue; w.scene = append(w.scene, s) }
-	if w.rand.IntN(10) == 0 {
-		ids = append(ids[:1], queueclient.Numbered(pick(w.rand, []int{8, 14, 14, 130}))...)
-	} else {
-		ids = ids[:1+w.rand.IntN(min(3, len(ids)))]
+	if w.rand.IntN(12) == 0 {
+		w.crowd()
+		return
 	}
+	ids = ids[:1+w.rand.IntN(min(3, len(ids)))]
 	enters := step{call: "enqueue", client: w.rand.IntN(3), ids: ids, after: w.delay(), within: w.rand.IntN(2) == 0}
-	add(enters)
-	if enters.after > 0 && w.rand.IntN(3) == 0 {
-		add(step{call: "pass", until: "due", ids: ids[:1], after: -fine})
-		add(w.any(queue, id, true))
-	}
+	w.add(enters)
 	if enters.after > 0 {
-		add(step{call: "pass", until: "due", ids: ids[:1], after: slack + time.Millisecond})
+		if w.rand.IntN(3) == 0 {
+			w.add(step{call: "pass", until: "due", ids: ids[:1], after: -fine}, w.any(w.at, ids[0], true))
+		}
+		w.add(step{call: "pass", until: "due", ids: ids[:1], after: slack + time.Millisecond})
 	}
-	lends := queueclient.Lends(w.b.Variant)
-	for range pick(w.rand, []int{0, 1, 1, 2, 2, 3, 3}) {
-		if add(w.pops()); !lends {
-			break
+	if queueclient.Lends(w.b.Variant) {
+		for range pick(w.rand, []int{0, 1, 1, 2, 2, 3, 3}) {
+			w.life(ids)
 		}
-		switch w.rand.IntN(6) {
-		case 0:
-			add(w.any(queue, id, false))
-		case 1:
-			add(step{call: "extend", client: w.rand.IntN(3), ids: ids[:1]})
-		case 2:
-			add(step{call: "pass", after: time.Duration(50+w.rand.IntN(200)) * time.Millisecond})
-			add(w.any(queue, id, true))
-		}
-		if w.rand.IntN(3) == 0 {
-			add(step{call: "pass", until: "end", ids: ids[:1], after: -queueclient.Grain - fine})
-			add(w.any(queue, id, true))
-		}
-		add(step{call: "pass", until: "end", ids: ids[:1], after: pick(w.rand, []time.Duration{10 * time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond})})
-		if w.rand.IntN(3) == 0 {
-			add(w.any(queue, id, true))
-		}
+	} else {
+		w.add(w.pops())
 	}
 	for range 1 + w.rand.IntN(4) {
-		add(w.any(queue, id, false))
+		w.add(w.any(w.at, pick(w.rand, ids), false))
 	}
+}
+
+// add plans steps on the queue of the scene.
+func (w *walk) add(steps ...step) {
+	for _, s := range steps {
+		s.queue = w.at
+		w.scene = append(w.scene, s)
+	}
+}
+
+// life plans a delivery of the first task, and what happens until its claim has run out.
+func (w *walk) life(ids []string) {
+	id := ids[:1]
+	w.add(w.pops())
+	half := step{call: "pass", until: "half", ids: id}
+	switch w.rand.IntN(8) {
+	case 0, 1:
+		w.add(w.any(w.at, ids[0], false), w.any(w.at, ids[0], true))
+	case 2, 3:
+		extend := step{call: "extend", client: w.rand.IntN(3), ids: id}
+		for range 1 + w.rand.IntN(2) {
+			w.add(half, extend)
+		}
+	case 4:
+		w.add(half, w.any(w.at, ids[0], true))
+	}
+	if w.rand.IntN(3) == 0 {
+		w.add(step{call: "pass", until: "end", ids: id, after: -queueclient.Grain - fine}, w.any(w.at, ids[0], true))
+	}
+	over := queueclient.Lateness + time.Millisecond
+	w.add(step{call: "pass", until: "end", ids: []string{pick(w.rand, ids)}, after: pick(w.rand, []time.Duration{10 * time.Millisecond, over, over, over})})
+	if w.rand.IntN(2) == 0 {
+		w.add(w.any(w.at, ids[0], true))
+	}
+	if len(ids) > 2 && w.rand.IntN(3) == 0 { // a pop of one task puts the others back
+		w.add(step{call: "pop", count: 1, client: w.rand.IntN(3)}, step{call: "ack", ids: []string{pick(w.rand, ids)}})
+	}
+}
+
+// crowd plans that many tasks have all their attempts, each claim running out.
+func (w *walk) crowd() {
+	ids := queueclient.Numbered(pick(w.rand, []int{8, 14, 14, 130}))
+	w.add(step{call: "enqueue", ids: ids}, w.any(w.at, ids[0], true))
+	if !queueclient.Lends(w.b.Variant) {
+		return
+	}
+	for range max(1, w.options[0].MaxAttempts) {
+		pop := w.pops()
+		pop.count = 200
+		w.add(pop, step{call: "pass", until: "end", ids: ids[:1], after: queueclient.Lateness + time.Millisecond})
+	}
+	w.add(step{call: "reclaim", wrong: w.rand.IntN(2) == 0}, w.any(w.at, ids[0], true))
 }
 
 // delay is a delay for an enqueue, which is 0 in most cases.
@@ -375,7 +410,7 @@ func (w *walk) any(queue int, id string, look bool) step {
 	switch s.call {
 	case "enqueue":
 		if s.after = w.delay(); w.rand.IntN(4) == 0 {
-			s.ids = append(s.ids, pick(w.rand, w.ids))
+			s.ids = append(s.ids, pick(w.rand, append(w.ids, id)))
 		}
 	case "pops":
 		client := s.client
@@ -406,11 +441,23 @@ func (w *walk) learn(ctx context.Context, m *model) {
 		known[id] = true
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" || len(name) > 60 || known[name] })
-	if len(names) > 0 {
-		id := w.symbol(pick(w.rand, names))
-		w.ids = append(w.ids, id)
-		w.scene = slices.Insert(w.scene, 0, step{call: "enqueue", ids: []string{id}})
+	if len(names) == 0 {
+		return
 	}
+	id := pick(w.rand, names)
+	if ofRequests := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.Contains(name, w.tag) }); len(ofRequests) > 0 && w.rand.IntN(2) == 0 {
+		id = pick(w.rand, ofRequests)
+	}
+	w.ids = append(w.ids, w.symbol(id))
+	steps := []step{{call: "enqueue", ids: []string{w.symbol(id)}}, w.pops()}
+	if len(w.requests) > 0 {
+		for _, call := range []string{"popped", "again"} {
+			s := step{call: call}
+			w.chooseRequest(&s)
+			steps = append(steps, s)
+		}
+	}
+	w.scene = slices.Insert(w.scene, 0, steps...)
 }
 
 // choosePass chooses how much time passes, mostly until little before or after a claim ends or a task is due.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oversell/internal/phrase"
 	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
@@ -90,10 +91,15 @@ func (x *act) number() int { return x.client%len(x.clients) + 1 }
 // since tells a time as one since the walk began.
 func (w *walk) since(t time.Time) string { return "+" + t.Sub(w.start).String() }
 
-// told describes tasks as an answer shows them.
+// told describes tasks as an answer shows them, of many only the first ones.
 func (w *walk) told(tasks []queueimpl.Task, err error) string {
+	const few = 5
 	var all []string
-	for _, t := range tasks {
+	for i, t := range tasks {
+		if i == few && len(tasks) > few+1 {
+			all = append(all, fmt.Sprintf("and %d more", len(tasks)-few))
+			break
+		}
 		text := fmt.Sprintf("%q", t.ID)
 		if t.Attempt != 0 {
 			text += fmt.Sprintf(" attempt %d", t.Attempt)
@@ -134,6 +140,8 @@ func (x *act) pass() {
 			d = e.early.Add(x.after).Sub(x.now)
 		case x.until == "due" && e.at == waits:
 			d = e.late.Add(x.after).Sub(x.now)
+		case x.until == "half" && e.at == lent:
+			d = e.newest().end.Sub(x.now) / 2
 		case x.until == "end" && e.at == lent && x.after < 0:
 			d = e.newest().end.Add(x.after).Sub(x.now)
 		case x.until == "end" && e.at == lent:
@@ -162,8 +170,13 @@ func (x *act) enqueue(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(ids, func(id string) bool { return x.mayBeLetter(id) }) {
+		if err := x.audit(ctx, seen{}); err != nil {
+			return err
+		}
+	}
 	in, err := x.enters(ctx, ids)
-	what := fmt.Sprintf("enqueue of %q", ids)
+	what := "enqueue of " + list(ids)
 	if x.after > 0 {
 		what += fmt.Sprintf(" with a delay of %v", x.after)
 	}
@@ -182,6 +195,21 @@ func (x *act) enqueue(ctx context.Context) error {
 	}
 	x.m.calls++
 	return x.entered(what, ids, in)
+}
+
+// list quotes ids, of many only the first ones.
+func list(ids []string) string {
+	const few = 5
+	if len(ids) <= few+1 {
+		return fmt.Sprintf("%q", ids)
+	}
+	return fmt.Sprintf("%q and %d more", ids[:few], len(ids)-few)
+}
+
+// mayBeLetter reports whether an id may be that of a dead letter that was not seen yet.
+func (x *act) mayBeLetter(id string) bool {
+	e := x.m.entries[id]
+	return e.here() && e.at == lent && x.m.spent(e) && !e.held(x.now)
 }
 
 // enters makes the call that enqueues.
@@ -223,7 +251,7 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 		case n > 0 && !overwrites && e.here() && e.at == waits:
 			return broken(variant.OneEntryPerID, "%s entered %q, which waits, and the queue is to ignore such ids", what, id)
 		case n > 0 && !overwrites && e.here() && e.at == lent:
-			x.over, x.shy = true, true // it may be another task from now on, beside the claimed one
+			x.over, x.shy = true, x.shy || !x.mayBeLetter(id) // it may be another task from now on, beside the claimed one
 			return nil
 		}
 	}
@@ -342,10 +370,21 @@ func (x *act) mayDeliver(what string, t queueimpl.Task, e *entry) error {
 		return broken(of, "%s returned %q a %s time; want a dead letter, since it is allowed %d attempts", what, t.ID, ordinal(len(e.had)+1), x.m.most)
 	case !e.sameScore(t.Score):
 		return broken(of, "%s returned %q with the score %f; it was enqueued with %f, and the score stays the same", what, t.ID, t.Score, e.score)
+	case x.short(t):
+		return broken(of, "%s returned %q until %s; want the start of the call plus the timeout of %v", what, t.ID, x.since(t.Until), x.visibility())
 	case t.Attempt != 0 && t.Attempt != len(e.had)+1:
-		return broken(of, "%s returned %q as attempt %d; want %d, since it was delivered %d times before", what, t.ID, t.Attempt, len(e.had)+1, len(e.had))
+		return broken(of, "%s returned %q as attempt %d; want %d, since it was delivered %s before", what, t.ID, t.Attempt, len(e.had)+1, phrase.Count(len(e.had), "time"))
 	}
 	return nil
+}
+
+// visibility is the timeout of the client.
+func (x *act) visibility() time.Duration { return x.options[x.number()-1].Visibility }
+
+// short reports whether a client is promised much less than its timeout.
+func (x *act) short(t queueimpl.Task) bool {
+	v := x.visibility()
+	return v >= time.Second && !t.Until.IsZero() && t.Until.Before(x.now.Add(v*3/4))
 }
 
 func ordinal(n int) string {
@@ -364,7 +403,8 @@ func (x *act) note(e *entry, t queueimpl.Task) {
 		return
 	}
 	e.at = lent
-	full := x.now.Add(x.options[x.number()-1].Visibility)
+	x.probe(e, t)
+	full := x.now.Add(x.visibility())
 	d := delivery{task: t, client: x.number(), end: t.Until, last: full}
 	if t.Until.IsZero() {
 		d.end = full
@@ -372,6 +412,16 @@ func (x *act) note(e *entry, t queueimpl.Task) {
 		d.last = t.Until
 	}
 	e.had = append(e.had, d)
+}
+
+// probe plans an ack by an earlier delivery of the task, if that had the same receipt: it must be refused.
+func (x *act) probe(e *entry, t queueimpl.Task) {
+	for age := range len(e.had) + len(x.m.former[e.id]) {
+		if d, _ := x.m.delivery(e.id, age); d.task.Receipt == t.Receipt && t.Receipt != "" {
+			x.scene = append([]step{{call: "ack", client: d.client - 1, queue: x.queue, ids: []string{x.symbol(e.id)}, age: age + 1}}, x.scene...)
+			return
+		}
+	}
 }
 
 // ack acknowledges a delivery of a task, perhaps an old one.
@@ -442,11 +492,13 @@ func (x *act) extend(ctx context.Context) error {
 		return broken(queueclient.TheInterface, "%s answered success; want %q: the claim was over, since the task was acknowledged, withdrawn, enqueued or delivered again, or is a dead letter", what, queueimpl.ErrLost)
 	case e.over(x.now):
 		return broken(queueclient.TheInterface, "%s answered success; want %q: the claim ended %s, %v before", what, queueimpl.ErrLost, x.since(d.last), x.now.Sub(d.last))
+	case x.short(t):
+		return broken(queueclient.TheInterface, "%s returned a task until %s; want the start of the call plus the timeout of %v", what, x.since(t.Until), x.visibility())
 	case t.ID != id || !e.sameScore(t.Score) || t.Attempt != d.task.Attempt:
 		return broken(queueclient.TheInterface, "%s returned %+v; want the task with another Until only: %+v", what, t, d.task)
 	}
 	d.task, d.end = t, t.Until
-	d.last = later(d.last, later(t.Until, x.now.Add(x.options[x.number()-1].Visibility))) // some keep the later end
+	d.last = later(d.last, later(t.Until, x.now.Add(x.visibility()))) // some keep the later end
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (x *act) promises(what string, t, first queueimpl.Task) error {
 	}
 	d := e.newest()
 	d.end = later(d.end, t.Until)
-	d.last = later(d.last, later(t.Until, x.now.Add(x.options[x.number()-1].Visibility)))
+	d.last = later(d.last, later(t.Until, x.now.Add(x.visibility())))
 	return nil
 }
 
@@ -87,6 +87,10 @@ func (x *act) popped(ctx context.Context) error {
 // reclaim calls Reclaim, in half of the cases after a look at the state.
 func (x *act) reclaim(ctx context.Context) error {
 	const of = queueclient.TheInterface
+	reclaimer, can := x.c.Queue.(queueimpl.Reclaimer)
+	if !can {
+		return nil
+	}
 	ended := x.m.those(func(e *entry) bool { return e.over(x.now) })
 	may := x.m.those(func(e *entry) bool { return e.at == lent && !e.held(x.now) })
 	shown := 0
@@ -97,7 +101,7 @@ func (x *act) reclaim(ctx context.Context) error {
 		}
 	}
 	x.b.Calls("reclaim")
-	n, err := x.c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, x.c.Name)
+	n, err := reclaimer.Reclaim(ctx, x.c.Name)
 	x.called("reclaim answered %d and %s", n, queueclient.Say(err))
 	switch {
 	case err != nil:
@@ -192,13 +196,13 @@ func (x *act) audit(ctx context.Context, after seen) error {
 		return broken(of, "state answered %q", err)
 	}
 	var dead []queueimpl.Task
-	said := fmt.Sprintf("state: %q wait, %q are claimed", queueclient.IDsOf(s.Waiting), queueclient.IDsOf(s.Claimed))
+	said := fmt.Sprintf("state: %s wait, %s are claimed", list(queueclient.IDsOf(s.Waiting)), list(queueclient.IDsOf(s.Claimed)))
 	letters, has := x.c.Queue.(queueimpl.DeadLetters)
 	if has {
 		if dead, err = letters.Dead(ctx, x.c.Name); err != nil {
 			return broken(of, "dead letters: %q", err)
 		}
-		said += fmt.Sprintf(", %q are dead letters", queueclient.IDsOf(dead))
+		said += fmt.Sprintf(", %s are dead letters", list(queueclient.IDsOf(dead)))
 	}
 	x.called("%s", said)
 	where := map[string]string{}

@@ -17,7 +17,7 @@ type Queue struct {
 
 // All returns all queues.
 func All() []Queue {
-	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), markedMutants(), numberedMutants(), letterMutants(), lateMutants(), remainsMutants(), soundQueues(), soundCalls(), soundWaiting(), soundMarked(), soundNumbered(), soundLate())
+	all := slices.Concat(claimMutants(), takeMutants(), listMutants(), streamMutants(), callMutants(), waitingMutants(), markedMutants(), numberedMutants(), letterMutants(), lateMutants(), remainsMutants(), severalMutants(), soundQueues(), soundCalls(), soundWaiting(), soundMarked(), soundNumbered(), soundLate())
 	for i := range all {
 		q := &all[i]
 		q.Variant.Name, q.Variant.Summary, q.Variant.Source = q.Name, q.Mechanism, q.Source
