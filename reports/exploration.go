@@ -80,7 +80,7 @@ type Bounds struct {
 	Resends int `json:"resends"`
 	// Stalls is how often a client may be held up between reading the clock and its next action: another reading,
 	// or a command. Before its first reading after a reply or a wait, and everywhere else, it may be held up at any
-	// time.
+	// time. A command with a time limit may be on its way for that long without a stall.
 	Stalls int `json:"stalls"`
 	// Waits is how often a client waits within one acquisition before it is told to stop; 0: as often as it will.
 	Waits int `json:"waits,omitempty"`

@@ -63,15 +63,12 @@ func (t *Trie) origin(n, parent *Node, i, which int, began history.Kind) history
 	switch {
 	case before >= 0 && before != which && reflect.DeepEqual(parent.Pending[before], *r):
 		return parent.During(before) // it waits for an answer still
+	case !beside && (r.Kind == coro.Pause || r.Kind == coro.Boundary):
+		return inner // only a client's own thread has those
+	case began != history.NoKind && (inner == history.NoKind || beside && before < 0):
+		return began
 	case before == which && (beside || inner == history.NoKind):
-		if k := parent.During(which); k != parent.innermost() {
-			return k
-		}
-	case beside && before < 0 && began != history.NoKind: // a new thread
-		return began
-	}
-	if inner == history.NoKind && r.Kind != coro.Boundary {
-		return began
+		return parent.During(which)
 	}
 	return inner
 }

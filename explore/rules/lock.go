@@ -139,7 +139,7 @@ func (r *Rules) releases(p *past, client int, op *history.Op, d *doing, now time
 type Holder struct {
 	Client int
 	Until  time.Duration // a lease without an end lasts longer than any search
-	// Doubtful: the client whose operation might touch the lock held it as well, and its lease was not over.
+	// Doubtful: the client whose operation might touch the lock held it as well, and its lease was not over; or that is not known.
 	Doubtful bool
 }
 
@@ -164,7 +164,8 @@ func (r *Rules) Endangered(f Facts, client int, kind history.Kind, now time.Dura
 			continue
 		}
 		own := me.held[lock]
-		doubtful := own.inside && own.until > 0 || i >= 0 && kind == history.Release && me.doing[i].floor > 0
+		// In the background, it is no longer known which locks the client held.
+		doubtful := own.inside && own.until > 0 || i < 0 || kind == history.Release && me.doing[i].floor > 0
 		for other := range p.people {
 			if h := p.people[other].held[lock]; other != client && h.inside && h.until > 0 {
 				all = append(all, Holder{other, h.until, doubtful})

@@ -42,14 +42,16 @@ type Breach struct {
 type Rules struct {
 	clients int
 	stock   int64
-	refunds bool         // buyers refund purchases
-	within  bool         // the sale promises that it sells no more than the stock
-	final   bool         // a buyer who has an answer does not send the order again
-	renews  bool         // the lock renews leases in the background
-	repeats bool         // ids are enqueued again
-	ordered *atomic.Bool // see Ordered
-	single  bool         // an effect is one command, and has not happened while it is under way
-	replace bool         // an id that is enqueued again replaces its entry
+	// quantity is the number of pieces of each order; 0: they differ.
+	quantity int64
+	refunds  bool         // buyers refund purchases
+	within   bool         // the sale promises that it sells no more than the stock
+	final    bool         // a buyer who has an answer does not send the order again
+	renews   bool         // the lock renews leases in the background
+	repeats  bool         // ids are enqueued again
+	ordered  *atomic.Bool // see Ordered
+	single   bool         // an effect is one command, and has not happened while it is under way
+	replace  bool         // an id that is enqueued again replaces its entry
 
 	lock struct {
 		mutex, owner, fencing bool
@@ -94,7 +96,7 @@ func (r *Rules) look(p history.Promise) *bool {
 func New(c scenarios.Config, clients int, looked []history.Promise) *Rules {
 	r := &Rules{
 		ordered: new(atomic.Bool),
-		clients: clients, single: !c.Scenario.Uses(variant.Sale), stock: c.Stock, refunds: c.Refund > 0, repeats: c.Repeat > 0, renews: c.Lock.Renews,
+		clients: clients, single: !c.Scenario.Uses(variant.Sale), stock: c.Stock, quantity: int64(c.Quantity), refunds: c.Refund > 0, repeats: c.Repeat > 0, renews: c.Lock.Renews,
 		final:   c.Scenario.Uses(variant.Sale) && !c.Scenario.Uses(variant.Queue),
 		replace: c.QueueOptions.Overwrite || slices.Contains(c.Queue.Promises, variant.OneEntryPerID),
 	}

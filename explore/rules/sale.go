@@ -353,7 +353,7 @@ func (r *Rules) forgetOrders(p *past) {
 
 // soldInTheEnd judges the books of the sale: beyond the pieces surely sold, no more may be gone than were ordered
 // without an answer, each order counted once. If more are gone, an order that was sent again had two effects, if there
-// is one; otherwise they vanished. They also vanished if more are gone than there were: a sale that promises no-oversell has not sold
+// is one; otherwise they vanished. An order is sold as a whole. They also vanished if more are gone than there were: a sale that promises no-oversell has not sold
 // them all. If fewer are gone than surely were sold, pieces were sold and are still there; sales
 // with refunds are not judged for that.
 func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
@@ -408,6 +408,10 @@ func (r *Rules) soldInTheEnd(p *past, audit []history.Op) *Breach {
 	extra := gone - p.sale.counts.balance - untold
 	if extra > 0 && r.sale.once && doubted != "" {
 		return broken(variant.Sale, variant.OncePerOrder, "order %s was sent again and counted again: %s", doubted, sum)
+	}
+	if part := (gone - p.sale.counts.balance) % max(r.quantity, 1); known && !r.refunds && gone == r.stock-left && part > 0 && extra <= 0 {
+		extra = part
+		sum += fmt.Sprintf(", and each order is for %d", r.quantity)
 	}
 	if more := gone - r.stock; r.within && p.sale.counts.balance <= r.stock && more > max(extra, 0) {
 		extra = more
