@@ -174,7 +174,7 @@ func (d Due) tooEarly(ctx context.Context) error {
 		return nil // the machine is busy, and a reservation may have ended
 	}
 	if err != nil {
-		return fmt.Errorf("%s, and Reconcile was called within %v: %w", what, time.Second/4, err)
+		return fmt.Errorf("%s, and Reconcile was called at once: %w", what, err)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Touched returns env with clients that note the keys of their commands, and a function that returns the keys so far that contain
-// a name. Among them are those of locks and other keys that do not outlast a call.
+// a name. Among them are those of locks and other keys that do not outlast a call. The name itself is not among them: a script may
+// be given it in place of a key, and put keys together from it.
 func Touched(env variant.Env, name string) (variant.Env, func() []string) {
 	n := &noted{name: name}
 	own := make([]redis.UniversalClient, len(env.Redis))
@@ -46,7 +47,7 @@ func (n *noted) note(cmds ...redis.Cmder) {
 	defer n.mu.Unlock()
 	for _, cmd := range cmds {
 		for _, key := range keysOf(cmd.Args()) {
-			if strings.Contains(key, n.name) && !slices.Contains(n.keys, key) {
+			if key != n.name && strings.Contains(key, n.name) && !slices.Contains(n.keys, key) {
 				n.keys = append(n.keys, key)
 			}
 		}

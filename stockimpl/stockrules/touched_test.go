@@ -19,7 +19,7 @@ func TestTouched(t *testing.T) {
 	env, touched := Touched(variant.Env{Redis: []redis.UniversalClient{rdb}}, "phone")
 	c, ctx := env.Redis[0], t.Context()
 	c.SetNX(ctx, "lock:phone", "phone-holder", 0)
-	c.Eval(ctx, "return 1", []string{"Stock:phone", "Orders:phone"}, "phone-argument")
+	c.Eval(ctx, "return 1", []string{"phone", "Stock:phone", "Orders:phone"}, "phone-argument")
 	_, _ = c.TxPipelined(ctx, func(p redis.Pipeliner) error { p.HSet(ctx, "phone/orders", "phone-field", 1); return nil })
 	c.MGet(ctx, "Sold:phone", "other", "Newest:phone")
 	c.Del(ctx, "lock:phone")
