@@ -2,9 +2,6 @@ package stockrules
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"unicode"
 
 	"oversell/variant"
 )
@@ -83,16 +80,4 @@ func (n Names) partner(index int) string {
 		}
 	}
 	return ""
-}
-
-// Plain returns the names that consist of letters, digits, spaces and the signs - _ . / only, apart from what they have in common
-// with name.
-func Plain(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(other string) bool {
-		return strings.ContainsFunc(strings.Replace(other, name, "", 1), func(r rune) bool { return !plain(r) })
-	})
-}
-
-func plain(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-_./ ", r)
 }

@@ -3,7 +3,6 @@ package stockrules
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -64,13 +63,5 @@ func TestNamesApart(t *testing.T) {
 	failed := errors.New("no connection")
 	if err := (Names{Of: names, Open: func(string, int64) (*Caller, error) { return nil, failed }}).Apart(); !errors.Is(err, failed) {
 		t.Errorf("the error is %v; want %v", err, failed)
-	}
-}
-
-// TestPlain checks which names are plain.
-func TestPlain(t *testing.T) {
-	got := Plain([]string{"{a}:orders", "{a}-orders", "stock/{a}", "{a}|x", "{a} 2é", "{b}"}, "{a}")
-	if want := []string{"{a}-orders", "stock/{a}", "{a} 2é"}; !slices.Equal(got, want) {
-		t.Errorf("plain are %q; want %q", got, want)
 	}
 }

@@ -794,8 +794,8 @@ func extremes(ctx context.Context, b bench) error {
 	return y.state(ctx, variant.NoUndersell, int64(stock-len(ids)), int64(len(ids)))
 }
 
-// similarProducts have names that resemble each other, and such as would share a key if keys are made of a name and signs
-// before or after it.
+// similarProducts have names that resemble each other. Names that share a key because keys are made of a name and signs before or after it
+// are only logged.
 func similarProducts(ctx context.Context, b bench) error {
 	first := b.Product + "-keys"
 	var keys []string // of the product with this name
@@ -817,16 +817,13 @@ func similarProducts(ctx context.Context, b bench) error {
 		if b.sale.Needs.SQL {
 			return []string{p, p + "-", p + "1"}
 		}
-		names, others := similar(p), keyname.Collisions(keys, first, p)
-		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
-		return append(names, stockrules.Plain(others, p)...)
+		others := keyname.Collisions(keys, first, p)
+		return slices.DeleteFunc(similar(p), func(name string) bool { return slices.Contains(others, name) })
 	}, func(name string, err error) bool { return name != b.Product && !errors.As(err, new(redis.Error)) })
 	if err := tried.Apart(); err != nil {
 		return err
 	}
 	others := keyname.Collisions(keys, first, b.Product)
-	plain := stockrules.Plain(others, b.Product)
-	others = slices.DeleteFunc(others, func(name string) bool { return slices.Contains(plain, name) })
 	if len(others) == 0 {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -85,24 +84,6 @@ func confusedMutants() []Sale {
 		named("product-names-as-html", "a product's name is read as HTML", html.UnescapeString),
 		named("product-names-without-braces", "braces are taken out of a product's name", strings.NewReplacer("{", "", "}", "").Replace),
 		named("product-names-trimmed", "a slash at the end of a product's name is dropped", func(product string) string { return strings.TrimSuffix(product, "/") }),
-		{entry.New("orders-under-another-product", "the orders of a product have the key of a product whose name ends in -orders", mixed, ""),
-			keyed(func(product string) []string {
-				return []string{"Stock:" + product, "Stock:" + product + "-orders", "Sold:" + product, "Newest:" + product}
-			})},
-		{entry.New("lock-under-another-product", "during a purchase a product has a lock under the key of a product whose name ends in -lock", mixed, ""),
-			selling(func(s *saleSteps) {
-				s.buyBy = func(ctx context.Context, s *sale, o stockimpl.Order, l lockimpl.Lock) (int64, error) {
-					lock := "Stock:" + s.product + "-lock"
-					if err := s.redis().SetArgs(ctx, lock, 1, redis.SetArgs{Mode: "NX", TTL: time.Second / 2}).Err(); err != nil {
-						if errors.Is(err, redis.Nil) {
-							err = stockimpl.ErrStale
-						}
-						return stockimpl.Unsaid, err
-					}
-					defer s.redis().Del(context.WithoutCancel(ctx), lock)
-					return s.script(ctx, buyLua, o, l)
-				}
-			})},
 	}
 }
 
