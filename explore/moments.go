@@ -7,6 +7,7 @@ import (
 	"oversell/explore/clients"
 	"oversell/explore/servers"
 	"oversell/internal/coro"
+	"oversell/internal/names"
 )
 
 // Time moves from one moment to the next. A moment is an instant from which on something may
@@ -72,7 +73,8 @@ func (w *worker) moments(s state) []time.Duration {
 	if x.beforeTurn > 0 && now >= x.beforeTurn && now < turn {
 		add(turn)
 	}
-	for _, at := range *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash()) {
+	ends := *w.search.untils.Get(factsID(s.facts), factsID(s.facts).Hash())
+	for _, at := range ends {
 		add(at)
 	}
 	for c := range x.clients {
@@ -109,7 +111,7 @@ func (w *worker) moments(s state) []time.Duration {
 	slices.Sort(all)
 	all = slices.Compact(all)
 	if len(all) > 0 && x.inside {
-		all = within(now, all)
+		all = within(now, all, ends)
 	}
 	if now == 0 && len(x.starts) > 0 {
 		all = append(all, x.starts...)
@@ -151,18 +153,21 @@ func (w *worker) earliest(all []time.Duration, sure int) []time.Duration {
 // a replay to execute some commands.
 const shortBefore = 100 * time.Millisecond
 
-// within adds instants before the first one: half the time to it, shortBefore it, and its last millisecond. They are whole
-// milliseconds, as in Redis.
-func within(now time.Duration, all []time.Duration) []time.Duration {
+// within adds instants before the first one: half the time to it, shortBefore it, and its last millisecond; and the last millisecond
+// before each of the ends of leases, which may come later. They are whole milliseconds, as in Redis.
+func within(now time.Duration, all, ends []time.Duration) []time.Duration {
 	first := all[0]
-	var more []time.Duration
-	for _, at := range []time.Duration{now + (first-now)/2, first - shortBefore, first - 1} {
-		if at = at.Truncate(time.Millisecond); at > now && at < first && !slices.Contains(more, at) {
-			more = append(more, at)
+	more := []time.Duration{now + (first-now)/2, first - shortBefore, first - 1}
+	for _, end := range ends {
+		more = append(more, servers.RoundUp(end)-1)
+	}
+	for _, at := range more {
+		if at = at.Truncate(time.Millisecond); at > now && at <= servers.Horizon {
+			all = append(all, at)
 		}
 	}
-	slices.Sort(more)
-	return append(more, all...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // passings appends an action for each moment to which time may pass. A client that can run is held up until that
@@ -218,7 +223,7 @@ func (w *worker) crashRunnable(s state) (then state, dead int, wait bool) {
 const momentLimit = 64
 
 // storedLimit is momentLimit without those that [within], [oddStarts] and [startBefore] add.
-const storedLimit = momentLimit - 6
+const storedLimit = momentLimit - 6 - names.MaxClients
 
 // probeSpans returns how far ahead of the present a client's reading of the clock is tried
 // (clients.Options.Spans): only one span if each try takes a process.
