@@ -60,7 +60,7 @@ type Locker interface {
 	// ends, Acquire withdraws its request and returns ErrHeld with that error.
 	Acquire(ctx context.Context, key string, o Options) (Lock, error)
 	// Extend moves the end of the lease to ttl from now, also if it ended later before, and returns the lock with its new
-	// Until, or ErrLost.
+	// Until, or ErrLost. After another error, Release takes l as it was, whether the lock was extended or not.
 	Extend(ctx context.Context, l Lock, ttl time.Duration) (Lock, error)
 	// Release releases the lock, or returns ErrLost if the caller did not hold it.
 	Release(ctx context.Context, l Lock) error

@@ -10,8 +10,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,6 +50,18 @@ var Refusals = []struct {
 	{"the client has not logged in", Refusal("NOAUTH Authentication required.")},
 	{"the client has no right to the command", Refusal("NOPERM this user has no permissions to run the 'evalsha' command")},
 	{"it has too many clients", Refusal("ERR max number of clients reached")},
+}
+
+// Losses are errors that a client gets if a command has no answer. They are about its connection, never about the data. What completes
+// the sentence "it was not answered, since …".
+var Losses = []struct {
+	What string
+	Err  error
+}{
+	{"the server closed the connection", io.EOF},
+	{"the connection was reset", &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}},
+	{"the time was over", &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}},
+	{"the connection was closed", &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}},
 }
 
 // Action is what happens to a command.

@@ -160,7 +160,8 @@ func callMutants() []Lock {
 				if value and string.sub(value, 1, 64) == string.sub(ARGV[1], 1, 64) then return redis.call('DEL', KEYS[1]) end
 				return 0`)})},
 
-		{Entry: entry.New("sound-token-changes", "an extend changes the token, and returns the lock with the new one", nil, ""), Variant: of(steps{extend: changesToken})},
+		{Entry: entry.New("sound-token-changes", "an extend changes the token, and returns the lock with the new one; until that is used, the one before it is good, too", nil, ""),
+			Variant: of(steps{extend: changesToken(changesTokenKeeping), release: releaseBy(releasesEither)})},
 		{Entry: entry.New("sound-key-of-server", "Lock.Key is the key in Redis, and not the name", nil, ""), Variant: whole(func(env variant.Env) lockimpl.Locker {
 			return stored{newClient(steps{key: func(key string) string { return key }}, env)}
 		})},
@@ -539,16 +540,32 @@ func openLine() lockimpl.Variant {
 	return v
 }
 
-func changesToken(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
-	before := l.Token
-	l.Token = c.env.Token()
-	return yes(changesTokenScript.Run(ctx, c.redis(), []string{c.key(l.Key)}, before, l.Token, ttl.Milliseconds()).Int64())
+// changesToken makes an extend from a script that puts another token in the place of the one before.
+func changesToken(script string) func(context.Context, *client, *lockimpl.Lock, time.Duration) (bool, error) {
+	s := redis.NewScript(script)
+	return func(ctx context.Context, c *client, l *lockimpl.Lock, ttl time.Duration) (bool, error) {
+		before := l.Token
+		l.Token = c.env.Token()
+		return yes(s.Run(ctx, c.redis(), []string{c.key(l.Key)}, before, l.Token, ttl.Milliseconds()).Int64())
+	}
 }
 
-var changesTokenScript = redis.NewScript(`
-	if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-	return 1`)
+const (
+	changesTokenOnly = `
+		if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+		redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+		return 1`
+	// The value is one token, or the present one, a space and the one before.
+	changesTokenKeeping = `
+		local value = redis.call('GET', KEYS[1])
+		if not value or value ~= ARGV[1] and not string.find(' ' .. value .. ' ', ' ' .. ARGV[1] .. ' ', 1, true) then return 0 end
+		redis.call('SET', KEYS[1], ARGV[2] .. ' ' .. ARGV[1], 'PX', ARGV[3])
+		return 1`
+	releasesEither = `
+		local value = redis.call('GET', KEYS[1])
+		if not value or value ~= ARGV[1] and not string.find(' ' .. value .. ' ', ' ' .. ARGV[1] .. ' ', 1, true) then return 0 end
+		return redis.call('DEL', KEYS[1])`
+)
 
 // stored is a client that asks for keys.
 type stored struct{ *client }

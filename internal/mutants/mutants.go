@@ -36,7 +36,7 @@ type Sale = sales.Sale
 // the clients of one call's variants.
 func Locks() []Lock {
 	all := slices.Concat(releaseMutants(), acquireMutants(), nameMutants(), extendMutants(), renewalMutants(),
-		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), inputMutants(), unloadedMutants(), numberMutants(), refusedMutants(), toldMutants(), singleMutants(), staleMutants(), callMutants(), timeMutants(), roundedMutants(), longMutants(), soundLocks(), publishedLocks(), soundInTime(), soundInWords())
+		fenceMutants(), masterMutants(), lineMutants(), reentryMutants(), setupMutants(), serverMutants(), inputMutants(), unloadedMutants(), numberMutants(), refusedMutants(), toldMutants(), singleMutants(), staleMutants(), callMutants(), timeMutants(), answerMutants(), roundedMutants(), longMutants(), soundLocks(), publishedLocks(), soundInTime(), soundInWords())
 	for i := range all {
 		l := &all[i]
 		l.Variant.Name, l.Variant.Summary, l.Variant.Source = l.Name, l.Mechanism, l.Source

@@ -60,6 +60,7 @@ type Client struct {
 
 	world  Config
 	conns  []redis.UniversalClient
+	direct bool // see Direct
 	beside sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
@@ -127,6 +128,7 @@ func (c *Client) Thread() *Client {
 // Direct connects the client to the masters without the ways that the suite controls, so that its calls are quick.
 func (c *Client) Direct() {
 	w := c.world
+	c.direct = true
 	c.Env.Redis, c.Env.Addr = nil, nil
 	for node := range w.Server.Nodes() {
 		o := w.Server.Options(node, server.ConnOptions{PoolSize: 4, Timeout: CommandTimeout})
@@ -458,7 +460,7 @@ func (c *Client) TakeEvery(name string, ttl, every, limit time.Duration) (lockim
 			last = err
 		}
 		if c.world.Lasted()-start >= limit || c.world.Ctx.Err() != nil {
-			return l, &Ungranted{Since: since, Limit: limit, Sure: c.world.Lasted()-start >= limit, Last: last}
+			return l, &Ungranted{Since: since, Limit: limit, Sure: c.world.Lasted()-start >= limit, Last: last, Quiet: c.quiet(since)}
 		}
 		c.sleep(Pace)
 	}
@@ -524,11 +526,17 @@ type Ungranted struct {
 	Limit time.Duration // for how long
 	Sure  bool          // the machine and the servers answered in time for as long
 	Last  error         // the last answer
+	Quiet time.Duration // for how long it had sent no command
 }
 
-// Error says how long the client asked, and the last answer.
+// Error says how long the client asked, and the last answer. If the client had sent no command for longer than a command takes, the call
+// did not wait for the server.
 func (u *Ungranted) Error() string {
-	return fmt.Sprintf("not granted in %v; the last answer was %q", u.Limit.Round(time.Millisecond), u.Last)
+	s := fmt.Sprintf("not granted in %v; the last answer was %q", u.Limit.Round(time.Millisecond), u.Last)
+	if u.Quiet > CommandTimeout {
+		s += fmt.Sprintf("; Acquire had sent no command for %v, so that all of its commands had been answered or had failed: it waited for something else than the server", u.Quiet.Round(100*time.Millisecond))
+	}
+	return s
 }
 
 // Unwrap returns the last answer.

@@ -229,3 +229,24 @@ func TestTransactionsCountOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestUngrantedInSilence checks that a client that sends nothing while it waits for a lock is said to wait for something else than the
+// server.
+func TestUngrantedInSilence(t *testing.T) {
+	const words = "it waited for something else than the server"
+	for quiet, want := range map[time.Duration]bool{0: false, CommandTimeout: false, 2 * CommandTimeout: true} {
+		u := &Ungranted{Limit: Patience, Last: context.DeadlineExceeded, Quiet: quiet}
+		if strings.Contains(u.Error(), words) != want {
+			t.Errorf("after a silence of %v the error is %q; want that it says %q: %t", quiet, u, words, want)
+		}
+	}
+	since := time.Now().Add(-time.Minute)
+	for _, tt := range []struct {
+		c    *Client
+		want time.Duration
+	}{{&Client{}, time.Minute}, {&Client{direct: true}, 0}, {&Client{Links: []*Link{{}, {at: time.Now().Add(-time.Second)}}}, time.Second}} {
+		if got := tt.c.quiet(since); (got - tt.want).Abs() > time.Second/2 {
+			t.Errorf("it has sent nothing for %v; want %v", got, tt.want)
+		}
+	}
+}

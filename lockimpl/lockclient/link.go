@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,6 +19,8 @@ type Link struct {
 
 	mu sync.Mutex
 	n  int // commands since the last plan; a transaction is one, its EXEC
+	// at is when the last command was sent; zero if none was.
+	at time.Time
 	// open are the connections on which a transaction has begun.
 	open map[int64]bool
 	act  func(nth int, cmd wire.Command) wire.Action
@@ -54,6 +57,7 @@ func (l *Link) judge(cmd wire.Command) wire.Action {
 		return wire.Action{}
 	}
 	l.mu.Lock()
+	l.at = time.Now()
 	n, act := 0, l.act
 	if !l.opens(cmd) {
 		l.n++
@@ -118,6 +122,22 @@ func (c *Client) Sent() (n int) {
 		l.mu.Unlock()
 	}
 	return n
+}
+
+// quiet returns for how long the client has sent no command, since a time at the earliest. It is 0 if that is not known.
+func (c *Client) quiet(since time.Time) time.Duration {
+	if c.direct {
+		return 0
+	}
+	last := since
+	for _, l := range c.Links {
+		l.mu.Lock()
+		if l.at.After(last) {
+			last = l.at
+		}
+		l.mu.Unlock()
+	}
+	return time.Since(last)
 }
 
 // counted counts commands, and notes scripts by their hashes.

@@ -75,8 +75,9 @@ func breachOf(p variant.Property, format string, args []any) *Breach {
 
 // unjudged is the result of a rule that could not be judged: nil, or a promise that may be broken.
 type unjudged struct {
-	why string
-	err error
+	why  string
+	err  error
+	slow bool // the machine and the servers answered in time
 }
 
 func (u *unjudged) Error() string {
@@ -89,7 +90,10 @@ func (u *unjudged) Error() string {
 func (u *unjudged) Unwrap() error { return u.err }
 
 // Unjudged reports that something could not be judged, and why. err is nil, or what may be a broken promise.
-func Unjudged(why string, err error) error { return &unjudged{why, err} }
+func Unjudged(why string, err error) error { return &unjudged{why, err, false} }
+
+// Slow is Unjudged on a machine and with servers that answered in time: the lock takes too long.
+func Slow(why string, err error) error { return &unjudged{why, err, true} }
 
 // IsUnjudged tells whether an error says that something could not be judged.
 func IsUnjudged(err error) bool {
@@ -108,7 +112,10 @@ func OnlyBusy(err error) bool {
 // the circumstances in which it was found.
 func Told(lock string, err error, when string) string {
 	var b *Breach
+	var u *unjudged
 	switch {
+	case errors.As(err, &u) && u.slow:
+		return fmt.Sprintf("inconclusive: a rule about lock %s was %v; no promise was found broken in several attempts. The machine and the servers answered in time, so the calls of the lock take too long", lock, err)
 	case IsUnjudged(err):
 		return fmt.Sprintf("inconclusive: a rule about lock %s was %v; no promise was found broken in several attempts. Run the test again, on a less busy machine", lock, err)
 	case errors.As(err, &b) && b.Interface != "":

@@ -29,6 +29,7 @@ func TestTold(t *testing.T) {
 		{Unjudged("it is a test", refused), false, "inconclusive: "},
 		{Unjudged("it is a test", Broken(variant.MutualExclusion, "two hold it")), false, "inconclusive: "},
 		{fmt.Errorf("no server"), false, "lock mine could not be tried today: "},
+		{Slow("it is a test", nil), true, "inconclusive: a rule about lock mine was not judged, since it is a test; no promise was found broken in several attempts. The machine and the servers answered in time"},
 	} {
 		if told := Told("mine", tt.err, " today"); !strings.HasPrefix(told, tt.begin) {
 			t.Errorf("%v was told as %q; want %q", tt.err, told, tt.begin)

@@ -51,20 +51,22 @@ func intercepted(b Bench, what string, begin func(*interrupt.Interceptor)) (*fai
 		sent := line.Sent()
 		line.Plan(nil)
 		return sent > 0
-	}, what, nil}, nil
+	}, what, nil, nil}, nil
 }
 
-// ConnectionFails resets the connections of a release, before or after the server executes it. The connections of a
+// ConnectionFails resets or closes the connections of a release, before or after the server executes it. The connections of a
 // release that is repeated until it succeeds are reset for a while only.
 var ConnectionFails = []Case{
-	{"a release that does not arrive", func(b Bench) error { return b.cutOff(wire.Reset) }},
-	{"a release without an answer", func(b Bench) error { return b.cutOff(wire.ResetAfter) }},
+	{"a release that does not arrive", func(b Bench) error { return b.cutOff(wire.Reset, "reset") }},
+	{"a release without an answer", func(b Bench) error { return b.cutOff(wire.ResetAfter, "reset") }},
+	{"a release that does not arrive on a connection that is closed", func(b Bench) error { return b.cutOff(wire.DropRequest, "closed") }},
+	{"a release without an answer on a connection that is closed", func(b Bench) error { return b.cutOff(wire.DropReply, "closed") }},
 }
 
-// resetFor is how long connections are reset.
+// resetFor is how long connections are reset or closed.
 const resetFor = 2 * time.Second
 
-func (b Bench) cutOff(verb wire.Verb) error {
+func (b Bench) cutOff(verb wire.Verb, how string) error {
 	c, l, err := b.practisedHolder(long)
 	if err != nil {
 		return err
@@ -81,7 +83,7 @@ func (b Bench) cutOff(verb wire.Verb) error {
 	if err == nil || errors.Is(err, lockimpl.ErrLost) {
 		return nil // the same
 	}
-	return b.releasedAgain(c, l, "a release whose connection was reset failed")
+	return b.releasedAgain(c, l, fmt.Sprintf("a release whose connection was %s failed", how))
 }
 
 // releasedAgain repeats a release that failed. When it is answered with success or ErrLost, the lock can be taken.
@@ -356,10 +358,17 @@ func (b Bench) answeredLate(held time.Duration) error {
 	return nil
 }
 
-// UnansweredExtend loses the answer to an extend, and releases the lock after the end of the lease that the holder knows of. Only the
-// server knows whether the lock was extended. If Release returns ErrLost without a command to the server, others must get the
-// lock.
-var UnansweredExtend = []Case{{"a release after the end of the first lease", func(b Bench) error {
+// UnansweredExtend loses the answer to an extend. Only the server knows whether the lock was extended. If Release is then answered with
+// success, with ErrLost before the end of the first lease, or later with ErrLost without a command to the server, others must get the lock
+// when the first lease is over.
+var UnansweredExtend = []Case{
+	{"a release after the end of the first lease", func(b Bench) error { return b.unansweredExtend(1, true) }},
+	{"a release at once", func(b Bench) error { return b.unansweredExtend(1, false) }},
+	{"a release at once, the answer to the second command", func(b Bench) error { return b.unansweredExtend(2, false) }},
+}
+
+// unansweredExtend loses the answer to the n-th command of the extend.
+func (b Bench) unansweredExtend(n int, late bool) error {
 	if !b.Extends || b.Renews {
 		return nil
 	}
@@ -367,19 +376,27 @@ var UnansweredExtend = []Case{{"a release after the end of the first lease", fun
 	if err != nil {
 		return err
 	}
-	c.Arm(1, wire.ResetAfter)
+	c.Arm(n, wire.ResetAfter)
 	_, err = c.Extend(l, long)
 	sent := c.Sent()
 	c.Plan(nil)
-	if err == nil || errors.Is(err, lockimpl.ErrLost) || sent == 0 || !b.pass(time.Until(c.Until(l))+20*time.Millisecond) {
+	if err == nil || errors.Is(err, lockimpl.ErrLost) || sent < n {
 		return nil
+	}
+	what := fmt.Sprintf("an extend to %v had no answer, and the holder's release inside the first lease of %v was answered with ", long, b.TTL)
+	if late {
+		what = fmt.Sprintf("an extend to %v had no answer, and when the first lease of %v was over, the holder's release was answered without a command to the server with ", long, b.TTL)
+		if !b.pass(time.Until(c.Until(l)) + 20*time.Millisecond) {
+			return nil
+		}
 	}
 	c.Plan(nil) // so that Sent counts the commands of the release
-	if err := c.Release(l); !errors.Is(err, lockimpl.ErrLost) || c.Sent() > 0 {
+	switch err = c.Release(l); {
+	case err != nil && !errors.Is(err, lockimpl.ErrLost), late && c.Sent() > 0, !late && time.Until(c.Until(l)) <= 0:
 		return nil
 	}
-	return b.free(fmt.Sprintf("an extend to %v had no answer, and when the first lease of %v was over, the holder's release was answered with ErrLost without a command to the server", long, b.TTL))
-}}}
+	return b.free(what + answer(err))
+}
 
 // RetriedAcquire loses the answer to a command of an acquire, which tries again after six tenths of the lease. If the first attempt
 // took the lock, its lease began then, and Acquire must not promise a later end.

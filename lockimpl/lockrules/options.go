@@ -16,7 +16,7 @@ import (
 )
 
 // Tries are cases about [lockimpl.Options].MaxTries: a free lock is granted at the first attempt. That a client which may make a
-// few attempts makes hundreds is logged only, since many adapters of libraries have no such limit.
+// few attempts waits for long is logged only: it may wait by its own means, in one attempt. [MostTries] counts attempts.
 var Tries = []Case{
 	{"a free lock at the only attempt", func(b Bench) error { return b.freeWithin(1) }},
 	{"a free lock within two attempts", func(b Bench) error { return b.freeWithin(2) }},

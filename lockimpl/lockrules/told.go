@@ -23,6 +23,7 @@ var Told = []Case{
 	{"taken by another", func(b Bench) error { return b.takenIsTold(false) }},
 	{"taken by another after an extend", func(b Bench) error { return b.takenIsTold(true) }},
 	{"held beside one that is lost", Bench.othersUntold},
+	{"lost, and taken again by the same client", Bench.takenAgainIsTold},
 }
 
 // lost returns the channel that the lock closes when l is lost, or nil.
@@ -270,6 +271,58 @@ func (b Bench) othersUntold() error {
 	_ = c.Release(kept)
 	_ = c.Release(later)
 	return nil
+}
+
+// takenAgainIsTold has a client lose a lock, and acquire the same name again. What the lock tells of the first grant is not what it tells of
+// the second.
+func (b Bench) takenAgainIsTold() error {
+	c, other, err := b.two()
+	if err != nil {
+		return err
+	}
+	first, err := b.losesAndKnows(c, other)
+	if err != nil {
+		return err
+	}
+	before := time.Now()
+	l, err := c.Take(b.Name, 4*b.TTL, b.TTL)
+	if err != nil || lockclient.SameGrant(first, l) {
+		return errElsewhere
+	}
+	const what = "a client lost a lock, which another client held meanwhile, and acquired the same name again"
+	if channel := lost(c, first); channel != nil && !b.awaits(channel, b.TTL) {
+		return untrue("%s: the channel that Lost returns for the first grant was open: want a closed channel", what)
+	}
+	if r, renews := c.Locker.(lockimpl.Renewer); renews {
+		if end := c.Until(r.Renewed(first)); end.After(before.Add(b.TTL / 4)) {
+			return lockfinding.BrokenInterface("lockimpl.Renewer", variant.Progress, "%s: Renewed said of the first grant that its lease ends %v after the second grant was asked for: want an end before that", what, end.Sub(before).Round(time.Millisecond))
+		}
+	}
+	_ = c.Release(l)
+	return nil
+}
+
+// losesAndKnows has a client lose a lock to another client, which releases it when the first has noticed. It returns the lock that is lost.
+func (b Bench) losesAndKnows(c, other *lockclient.Client) (l lockimpl.Lock, err error) {
+	if b.Renews {
+		if err := b.loses(c, b.Name, false, func() error { return nil }, &l); err != nil {
+			return l, errElsewhere
+		}
+		return l, nil
+	}
+	if l, err = b.held(c, b.TTL); err != nil {
+		return l, err
+	}
+	m, err := other.Take(b.Name, long, b.TTL)
+	if err == nil && b.Extends {
+		if _, lost := c.Extend(l, b.TTL); !errors.Is(lost, lockimpl.ErrLost) {
+			return l, errElsewhere
+		}
+	}
+	if err != nil || other.Release(m) != nil {
+		return l, errElsewhere
+	}
+	return l, nil
 }
 
 // losesOne has a client lose a lock to another client, and notice it. It reports false if that did not happen.

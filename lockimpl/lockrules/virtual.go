@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,7 +35,8 @@ var ErrUnfit = errors.New("the lock cannot be judged on a clock that is moved")
 // sleeps is how long a call on the virtual clock may take: a time limit must not pass because the machine is busy.
 const sleeps = 400 * time.Millisecond
 
-// WaitsForHours has a client wait for hours, by the virtual clock: it must not think at some time that the holder is dead.
+// WaitsForHours has a client wait for hours, by the virtual clock: it must not think at some time that the holder is dead, and must not give
+// up much earlier than it was told.
 var WaitsForHours = []Case{{"a wait of three hours", func(b Bench) error {
 	if b.Renews {
 		return nil // leases are renewed by the real clock
@@ -49,7 +51,11 @@ var WaitsForHours = []Case{{"a wait of three hours", func(b Bench) error {
 		if err != nil {
 			return err
 		}
-		waiter.Env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error { return v.Clock.Sleep(ctx, atMost) }
+		var pauses atomic.Int64
+		waiter.Env.Wait = func(ctx context.Context, _ string, atMost time.Duration) error {
+			pauses.Add(1)
+			return v.Clock.Sleep(ctx, atMost)
+		}
 		waiter.Again()
 		l, err := v.take(holder, lease)
 		if err != nil {
@@ -69,6 +75,8 @@ var WaitsForHours = []Case{{"a wait of three hours", func(b Bench) error {
 				now.Sub(from).Round(time.Second), left.Round(time.Second), lease)
 		case err != nil && !errors.Is(err, lockimpl.ErrHeld):
 			return fmt.Errorf("%w: a wait was answered %w", ErrUnfit, err)
+		case err != nil && ctx.Err() == nil && pauses.Load() > 0 && now.Sub(from) < wait*9/10:
+			return notAsked("an acquire of a held lock with Options.Wait = %v was refused after %v", wait, now.Sub(from).Round(time.Second))
 		}
 		return nil
 	})

@@ -155,13 +155,17 @@ func (r *run) explore(b *bench) error {
 	if !able.draws {
 		r.logf("the lock does not ask Env.Token for its tokens: tokens that resemble each other were not tried")
 	}
+	granted := l
 	able.extends = r.canExtend(c, &l)
 	able.waits = r.canWait(b)
 	able.reenters = r.canReenter(c, b.name)
 	if able.reenters {
 		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
 	}
-	_ = c.Release(l) // what is wrong with it is for the rules to find out
+	// What is wrong with the answer is for the rules to find out, unless it is of the extend.
+	if err := lockrules.ExtendedWhole(granted, l, c.Release(l)); err != nil {
+		return err
+	}
 	able.tells = r.canTell(b)
 	b.mu.Lock()
 	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })

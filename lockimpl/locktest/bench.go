@@ -155,14 +155,17 @@ func (r *run) within(run, ctx context.Context, u rule, name string) error {
 		return nil // it was cut short
 	}
 	var w *breach
+	why, busy := fmt.Sprintf("it did not end in %v", ruleLimit), r.lasted()-start < ruleLimit*3/4
 	switch errors.As(err, &w); {
 	case isUnjudged(err), ctx.Err() == nil, w != nil && w.Sure:
+	case w == nil && busy:
+		err = unjudged(why, err)
 	case w == nil:
-		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
-	case r.lasted()-start < ruleLimit*3/4:
+		err = lockfinding.Slow(why, err)
+	case busy:
 		err = unjudged("the machine is too busy", err)
 	case w.Property == variant.Progress || !w.Since.IsZero(): // something might have happened later
-		err = unjudged(fmt.Sprintf("it did not end in %v", ruleLimit), err)
+		err = lockfinding.Slow(why, err)
 	}
 	return r.matters(u, err)
 }

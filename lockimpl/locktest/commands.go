@@ -9,6 +9,7 @@ import (
 
 	"oversell/lockimpl"
 	"oversell/lockimpl/lockclient"
+	"oversell/lockimpl/lockfinding"
 	"oversell/lockimpl/lockrules"
 	"oversell/variant"
 	"oversell/wire"
@@ -229,6 +230,14 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 		return nil
 	}
 	next := b.client()
+	kept := false // the commands before have not released the lock
+	if act == "release" {
+		m, e := next.Try(b.name, b.ttl)
+		if e == nil {
+			_ = next.Release(m)
+		}
+		kept = errors.Is(e, lockimpl.ErrHeld) && time.Until(owner.Until(l)) > 0
+	}
 	m, e := next.Take(b.name, 3*b.ttl, b.ttl)
 	early := time.Until(owner.Until(l))
 	s.GoOn()
@@ -242,7 +251,11 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 		return broken(variant.MutualExclusion, "a second client got the lock %v before the end of a lease that was being extended", early)
 	}
 	end := next.Until(m)
-	both := act == "extend" && err == nil && owner.Until(extended).After(time.Now()) && time.Until(end) > 0
+	if errors.Is(err, lockimpl.ErrHeld) {
+		return lockfinding.BrokenInterface("lockimpl.Locker", b.property, "a holder's %s that was held up before command %d, until another client had the lock, was answered with %q; want an error that is %q", act, n, err, lockimpl.ErrLost)
+	}
+	both := err == nil && time.Until(end) > 0 && (act == "extend" && owner.Until(extended).After(time.Now()) ||
+		kept && (b.run.able.tells || errors.Is(owner.Release(l), lockimpl.ErrLost)))
 	if err := b.held(next, m, fmt.Sprintf("after the %s of a holder that was held up before command %d of it", act, n)); err != nil {
 		return err
 	}
@@ -251,7 +264,8 @@ func (b *bench) ownerHeldUp(act string, n int) error {
 		return err
 	}
 	if both {
-		return broken(variant.MutualExclusion, "an extend that was held up before command %d, until another client had the lock, was answered with success; want ErrLost", n)
+		p := map[string]variant.Property{"release": variant.OwnerOnlyRelease, "extend": variant.MutualExclusion}[act]
+		return broken(p, "a holder's %s that was held up before command %d, until another client had the lock, was answered with success; want ErrLost", act, n)
 	}
 	return nil
 }

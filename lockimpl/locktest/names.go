@@ -126,7 +126,7 @@ func similarNames(b *bench) error {
 			return broken(variant.Progress, "a lock was released, while another client's wait for it was cancelled, and then it was not granted: %v", err)
 		}
 		if err != nil {
-			return sameLock("with other names held, such as %q, the free lock %q was not granted: %v", taken[0], name, err)
+			return sameLock("with other names held%s, the free lock %q was not granted: %v", b.partner(holders, locks, name), name, err)
 		}
 		holders, locks, taken = append(holders, c), append(locks, l), append(taken, name)
 	}
@@ -145,6 +145,21 @@ func similarNames(b *bench) error {
 		}
 	}
 	return nil
+}
+
+// partner finds the name that has one lock with a name that was refused: when it is released, that one is granted. It returns words for a
+// message; empty if there is no such name.
+func (b *bench) partner(holders []*client, locks []lockimpl.Lock, refused string) string {
+	c := b.client()
+	for i, l := range locks {
+		name := holders[i].Name(l)
+		_ = holders[i].Release(l)
+		if m, err := c.Acquire(b.ctx, refused, aMinute); err == nil {
+			_ = c.Release(m)
+			return fmt.Sprintf(" (%.700q is the one that keeps it from being granted: when that was released, it was granted)", name)
+		}
+	}
+	return ""
 }
 
 // namesApart takes names at once that careless code takes for the same.
@@ -167,7 +182,7 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 				l, err = c.Take(name, long, 0)
 			}
 			if err != nil {
-				return sameLock("with other names held %s, the free lock %.700q was not granted: %v", what, name, err)
+				return sameLock("with other names held %s%s, the free lock %.700q was not granted: %v", what, b.partner(holders, locks, name), name, err)
 			}
 			holders, locks = append(holders, c), append(locks, l)
 		}
@@ -260,7 +275,7 @@ func manyNames(b *bench) error {
 			l, err = c.Take(name, long, 0)
 		}
 		if err != nil {
-			return sameLock("a client that holds %d locks could not take %q, which nobody holds: %v", len(locks), name, err)
+			return sameLock("a client that holds %d locks%s could not take %q, which nobody holds: %v", len(locks), b.partner(slices.Repeat([]*client{c}, len(locks)), locks, name), name, err)
 		}
 		locks = append(locks, l)
 	}

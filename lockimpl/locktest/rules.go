@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"cmp"
+	"slices"
 
 	"oversell/lockimpl/lockrules"
 	"oversell/variant"
@@ -63,6 +64,8 @@ var rules = []rule{
 	{variant.OwnerOnlyRelease, overrun, "a client held up between two commands of a release or an extend", reached, stalledOwner},
 	{variant.OwnerOnlyRelease, overrun, "a client whose command fails, and that is held up before the next", reached, calling(lockrules.FailedAndStalled)},
 	{variant.OwnerOnlyRelease, overrun, "a late release or extend leaves the next holder alone", nil, lateCalls},
+	{variant.OwnerOnlyRelease, stale, "the answer to a client that has lost its lock", nil, calling(lockrules.LostIsTold)},
+	{variant.OwnerOnlyRelease, nil, "the answer to a holder late in its lease", nil, calling(lockrules.InTime)},
 	{variant.OwnerOnlyRelease, stale, "calls after a release leave the next holder alone", nil, staleCalls},
 	{variant.OwnerOnlyRelease, stale, "a late release leaves the client's own next lock alone", distinct, ownNextLock},
 	{variant.OwnerOnlyRelease, stale, "a late release on a server that knows no scripts", nil, func(b *bench) error { return b.run.scriptless }},
@@ -84,7 +87,7 @@ var rules = []rule{
 	{variant.Progress, nil, "a waiter looks again as often as it was told", canWait, looksAgain},
 	{variant.Progress, nil, "a waiter looks again as often as it was told, though it was refused often", canWait, calling(lockrules.RefusedOften)},
 	{variant.Progress, nil, "the end of a lease that was waited for", canWait, calling(lockrules.WaitedLong)},
-	{variant.Progress, nil, "a limit on the attempts", nil, calling(lockrules.Tries)},
+	{variant.Progress, nil, "a limit on the attempts", nil, calling(slices.Concat(lockrules.Tries, lockrules.MostTries))},
 	{variant.Progress, crash, "leases with a fraction of a millisecond", nil, calling(lockrules.Fractions)},
 	{variant.Progress, unheard, "a client whose calls have failed, or ended early, is granted the lock again", nil, calling(lockrules.Recovers)},
 	{variant.Progress, restart, "a server that forgets its scripts and functions", nil, func(b *bench) error { return b.run.forgotten }},
@@ -99,6 +102,10 @@ var rules = []rule{
 	{variant.Progress, crash, "of several waiters, the one that gets the lock dies", canWait, calling(lockrules.WinnerDies)},
 	{variant.Progress, crash, "a cancelled wait holds nothing", nil, calling(lockrules.CancelledWait)}, // the request under way is like the request of a client that dies
 	{variant.Progress, crash, "a client that stops waiting as the lock is released", reached, calling(lockrules.GivesUp)},
+	{variant.Progress, crash, "a client that is told to stop waiting as the lock is released", canWait, calling(lockrules.StopsAsReleased)},
+	{variant.Progress, nil, "the answer to a client that is refused", nil, calling(lockrules.RefusedAsHeld)},
+	{variant.Progress, nil, "the length of a wait", nil, calling(lockrules.Waits)},
+	{variant.Progress, unheard, "calls whose connection is lost", nil, calling(lockrules.ConnectionLost)},
 	{variant.Progress, unheard, "a context that ends within an acquire", nil, calling(lockrules.EndsInside)},
 	{variant.Progress, unheard, "a wait that is over before an answer arrives", reached, calling(lockrules.LateAnswers)},
 	{variant.Progress, unheard, "a release whose connection fails, and that is repeated", reached, calling(lockrules.ConnectionFails)},

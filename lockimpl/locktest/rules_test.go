@@ -394,9 +394,9 @@ type row struct {
 	want       variant.Property
 }
 
-func (tt row) try(t *testing.T, r *run) {
+// try tries the rule, and returns what it found.
+func (tt row) try(t *testing.T, r *run) (err error) {
 	i := slices.IndexFunc(rules, func(u rule) bool { return u.name == tt.rule })
-	var err error
 	for range 3 { // on a busy machine a flaw may not show at once
 		if err = r.try(t.Context(), rules[i], mark.New()+"order"); !isUnjudged(err) && (err != nil || tt.want == "") {
 			break
@@ -411,6 +411,7 @@ func (tt row) try(t *testing.T, r *run) {
 	case tt.want != "" && b.Property != tt.want:
 		t.Errorf("%s, %s: the rule named %s: %v; want %s", tt.rule, tt.lock, b.Property, err, tt.want)
 	}
+	return err
 }
 
 // trial starts a server and prepares a run that tries rules on an entry of the catalogue.
