@@ -65,8 +65,10 @@ func answerMutants() []Lock {
 				l.Token = ""
 				return ok, err
 			}})},
-		{Entry: entry.New("loss-told-by-name", "the channel of Lost, and the end of the lease, are those of the latest grant of the name", stuck, ""),
-			Variant: watchdogThat(func(w telling) lockimpl.Locker { return byName{w, map[string]lockimpl.Lock{}} })},
+		{Entry: entry.New("loss-told-by-name", "the channel of Lost is that of the latest grant of the name", stuck, ""),
+			Variant: watchdogThat(func(w telling) lockimpl.Locker { return lossByName{byName{w, map[string]lockimpl.Lock{}}} })},
+		{Entry: entry.New("renewal-told-by-name", "Renewed returns the end of the lease of the latest grant of the name", stuck, ""),
+			Variant: watchdogThat(func(w telling) lockimpl.Locker { return renewalByName{byName{w, map[string]lockimpl.Lock{}}} })},
 		{Entry: entry.New("one-attempt-too-many", "MaxTries is the number of further attempts after the first", stuck, ""), Variant: changingOptions(func(o *lockimpl.Options) {
 			if o.MaxTries > 0 {
 				o.MaxTries++
@@ -154,7 +156,7 @@ func (c cautious) Extend(ctx context.Context, l lockimpl.Lock, ttl time.Duration
 	return c.client.Extend(ctx, l, ttl)
 }
 
-// byName goes by the latest grant of a name.
+// byName keeps the latest grant of each name.
 type byName struct {
 	telling
 	latest map[string]lockimpl.Lock
@@ -168,9 +170,15 @@ func (b byName) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 	return l, err
 }
 
-func (b byName) Lost(l lockimpl.Lock) <-chan struct{} { return b.telling.Lost(b.latest[l.Key]) }
+type lossByName struct{ byName }
 
-func (b byName) Renewed(l lockimpl.Lock) lockimpl.Lock { return b.telling.Renewed(b.latest[l.Key]) }
+func (b lossByName) Lost(l lockimpl.Lock) <-chan struct{} { return b.telling.Lost(b.latest[l.Key]) }
+
+type renewalByName struct{ byName }
+
+func (b renewalByName) Renewed(l lockimpl.Lock) lockimpl.Lock {
+	return b.telling.Renewed(b.latest[l.Key])
+}
 
 // changingOptions makes a lock that changes the options of an acquire.
 func changingOptions(change func(*lockimpl.Options)) lockimpl.Variant {

@@ -22,6 +22,8 @@ type Bench struct {
 	Extends, Renews bool
 	// Brief says that leases below a second are granted, and WholeSeconds that the lock declares its leases to be whole seconds.
 	Brief, WholeSeconds bool
+	// Masters is how many servers the lock is on.
+	Masters int
 	// FalseLoss is the promise that a lock breaks if its holder is told ErrLost and still holds it.
 	FalseLoss variant.Property
 	// Patience is how much longer a client asks for a free lock that it was refused at first.

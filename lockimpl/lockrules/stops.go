@@ -29,10 +29,10 @@ var StopsAsReleased = func() (cases []Case) {
 		cases = append(cases, Case{s.name, func(b Bench) error { return b.stopsInPause(s.deadline, s.cause) }})
 	}
 	for n := 1; n <= 3; n++ {
-		cases = append(cases, Case{fmt.Sprintf("cancelled, before command %d after that", n), func(b Bench) error { return b.stopsAt(func() func(wire.Command, bool) bool { return after(n) }) }})
+		cases = append(cases, Case{fmt.Sprintf("cancelled, before command %d after that", n), func(b Bench) error { return b.stopsAt(after(n)) }})
 	}
 	for n := 2; n <= 5; n++ {
-		cases = append(cases, Case{fmt.Sprintf("cancelled, while command %d is held up", n), func(b Bench) error { return b.stopsAt(func() func(wire.Command, bool) bool { return nth(n) }) }})
+		cases = append(cases, Case{fmt.Sprintf("cancelled, while command %d is held up", n), func(b Bench) error { return b.stopsAt(nth(n)) }})
 	}
 	return cases
 }()
@@ -86,7 +86,7 @@ func (b Bench) stopsInPause(deadline bool, cause func(*interrupt.Ending) error) 
 
 // stopsAt cancels a wait, holds the client up before a command for which stands is true, and lets it go on when the holder has released the
 // lock and the context is over. stands is called with each command, and whether the context is over.
-func (b Bench) stopsAt(stands func() func(cmd wire.Command, over bool) bool) error {
+func (b Bench) stopsAt(stands func(cmd wire.Command, over bool) bool) error {
 	holder, c, l, err := b.heldByOne(long)
 	if err != nil {
 		return err
@@ -95,9 +95,8 @@ func (b Bench) stopsAt(stands func() func(cmd wire.Command, over bool) bool) err
 	ctx := interrupt.NewEnding(b.Ctx, false)
 	ends := time.AfterFunc(20*lockclient.Pace, ctx.End)
 	defer ends.Stop()
-	stops := stands()
 	g := grant{c: c}
-	s := c.StalledWhen(func(cmd wire.Command) bool { return stops(cmd, ctx.Err() != nil) }, func() {
+	s := c.StalledWhen(func(cmd wire.Command) bool { return stands(cmd, ctx.Err() != nil) }, func() {
 		g.l, g.err = c.Acquire(ctx, b.Name, lockimpl.Options{TTL: long, Wait: long, RetryEvery: lockclient.Pace})
 	})
 	if s == nil {

@@ -3,6 +3,7 @@ package lockrules
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"oversell/internal/interrupt"
@@ -18,9 +19,14 @@ var ConnectionLost = func() (cases []Case) {
 			if executed {
 				action, how = interrupt.LoseReply, "executed"
 			}
-			for n := 1; n <= 2; n++ {
+			for n := 1; n <= 2 && (n == 1 || e.Err == io.EOF); n++ {
 				what := fmt.Sprintf("of which command %d and the next ones were %s, and not answered, since %s (%q),", n, how, e.What, e.Err)
-				for _, c := range calls(func(b Bench) (*failing, error) { return silenced(b, what, e.Err, action, n) }) {
+				for _, c := range calls(func(b Bench) (*failing, error) {
+					if b.Masters > 1 && (n > 1 || e.Err != io.EOF) {
+						return nil, nil // each client has many connections
+					}
+					return silenced(b, what, e.Err, action, n)
+				}) {
 					c.Name += fmt.Sprintf(", %s, command %d %s", e.What, n, how)
 					cases = append(cases, c)
 				}
@@ -28,7 +34,12 @@ var ConnectionLost = func() (cases []Case) {
 		}
 	}
 	for _, verb := range []wire.Verb{wire.DropReply, wire.ResetAfter, wire.DropRequest} {
-		for _, c := range calls(func(b Bench) (*failing, error) { return cutShort(b, verb) }) {
+		for _, c := range calls(func(b Bench) (*failing, error) {
+			if b.Masters > 1 && verb != wire.DropReply {
+				return nil, nil
+			}
+			return cutShort(b, verb)
+		}) {
 			c.Name += fmt.Sprintf(", whose connection suffers %s", verb)
 			cases = append(cases, c)
 		}

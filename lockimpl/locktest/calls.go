@@ -31,7 +31,7 @@ func (b *bench) falseLoss() variant.Property {
 func (b *bench) calls() lockrules.Bench {
 	return lockrules.Bench{
 		Ctx: b.ctx, Name: b.name, TTL: b.ttl, Extends: b.run.able.extends, Renews: b.run.lock.Renews, Brief: b.run.able.brief, WholeSeconds: b.run.lock.Needs.WholeSeconds, Lasted: b.run.lasted, Log: b.run.logf,
-		FalseLoss: b.falseLoss(), Patience: patience,
+		FalseLoss: b.falseLoss(), Patience: patience, Masters: b.run.server.Nodes(),
 		OnVirtualClock: func(try func(lockrules.Virtual) error) error {
 			return b.onVirtualClock(func(w *virtualBench) error { return try(w.rules()) })
 		},

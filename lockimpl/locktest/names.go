@@ -126,7 +126,7 @@ func similarNames(b *bench) error {
 			return broken(variant.Progress, "a lock was released, while another client's wait for it was cancelled, and then it was not granted: %v", err)
 		}
 		if err != nil {
-			return sameLock("with other names held%s, the free lock %q was not granted: %v", b.partner(holders, locks, name), name, err)
+			return sameLock("with other names held%s, the free lock %+q was not granted: %v", b.partner(holders, locks, name), name, err)
 		}
 		holders, locks, taken = append(holders, c), append(locks, l), append(taken, name)
 	}
@@ -156,7 +156,7 @@ func (b *bench) partner(holders []*client, locks []lockimpl.Lock, refused string
 		_ = holders[i].Release(l)
 		if m, err := c.Acquire(b.ctx, refused, aMinute); err == nil {
 			_ = c.Release(m)
-			return fmt.Sprintf(" (%.700q is the one that keeps it from being granted: when that was released, it was granted)", name)
+			return fmt.Sprintf(" (%+.700q is the one that keeps it from being granted: when that was released, it was granted)", name)
 		}
 	}
 	return ""
@@ -182,7 +182,7 @@ func namesApart(names func(string) []string, what string) func(*bench) error {
 				l, err = c.Take(name, long, 0)
 			}
 			if err != nil {
-				return sameLock("with other names held %s%s, the free lock %.700q was not granted: %v", what, b.partner(holders, locks, name), name, err)
+				return sameLock("with other names held %s%s, the free lock %+.700q was not granted: %v", what, b.partner(holders, locks, name), name, err)
 			}
 			holders, locks = append(holders, c), append(locks, l)
 		}

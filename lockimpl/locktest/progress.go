@@ -142,18 +142,22 @@ func (b *bench) latePauses() (found []error, err error) {
 			if err := b.givesBack(holder, l, "while another client waited"); err != nil {
 				return err
 			}
-			start := b.run.lasted()
+			start, sent := b.run.lasted(), waiter.Sent()
 			a := <-got
 			over := b.run.lasted() - start
 			if a.err != nil {
 				return nil // other rules are about that
 			}
+			want := "want a pause between attempts of at most RetryEvery"
+			if asked := waiter.Sent() - sent; asked > 20 {
+				want = fmt.Sprintf("the client had sent %d commands meanwhile: want a released lock to be free", asked)
+			}
 			_ = waiter.Release(a.m)
 			if over > late {
 				mu.Lock()
 				defer mu.Unlock()
-				found = append(found, broken(variant.Progress, "a client that had waited for %v and was to try again every %v was granted the lock %v after its release: want a pause between attempts of at most RetryEvery",
-					holds, pace, over.Round(time.Millisecond)))
+				found = append(found, broken(variant.Progress, "a client that had waited for %v and was to try again every %v was granted the lock %v after its release: %s",
+					holds, pace, over.Round(time.Millisecond), want))
 			}
 			return nil
 		}
