@@ -18,7 +18,8 @@ import (
 type setNX struct{ env variant.Env }
 
 func (s setNX) Acquire(ctx context.Context, key string, o lockimpl.Options) (lockimpl.Lock, error) {
-	for end := s.env.Clock.Now().Add(o.Wait); ; {
+	end := s.env.Clock.Now().Add(o.Wait)
+	for try := 1; ; try++ {
 		start := s.env.Clock.Now() // the lease begins before the command is sent
 		token := s.env.Token()
 		err := s.env.Redis[0].SetArgs(ctx, "lock:"+key, token, redis.SetArgs{Mode: "NX", TTL: o.TTL}).Err()
@@ -29,7 +30,7 @@ func (s setNX) Acquire(ctx context.Context, key string, o lockimpl.Options) (loc
 			return lockimpl.Lock{}, err // nobody knows whether the lock was taken
 		}
 		left := end.Sub(s.env.Clock.Now())
-		if left <= 0 || s.env.Wait(ctx, key, min(left, o.RetryEvery)) != nil {
+		if left <= 0 || try == o.MaxTries || s.env.Wait(ctx, key, min(left, o.RetryEvery)) != nil {
 			return lockimpl.Lock{}, lockimpl.ErrHeld
 		}
 	}
