@@ -33,8 +33,9 @@ const (
 
 // delivery is one delivery of an entry.
 type delivery struct {
-	task   queueimpl.Task
-	client int
+	task    queueimpl.Task
+	receipt string // of the pop; that of the task may be another after an extend
+	client  int
 	// end is when the claim may end at the earliest, by what the client was told; last is when it should end at the latest.
 	end, last time.Time
 }

@@ -1,5 +1,6 @@
 // Package queuerules holds rules of package queuetest about calls in an order that few clients make: a pop is held up while its
-// task is taken and enqueued again, or while tasks move; a task is withdrawn months before it is due; dead letters become old.
+// task is taken and enqueued again, or while tasks move; a task is withdrawn months before it is due; dead letters become old. It also has
+// random walks, whose answers are compared with a model of the contract ([RandomWalks]).
 package queuerules
 
 import (

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oversell/internal/suitetest"
+	"oversell/queueimpl"
 )
 
 // The limits of the search for a shorter walk.
@@ -45,8 +46,8 @@ func (w *walk) shrunk(ctx context.Context, found *suitetest.Breach) error {
 			size /= 2
 		}
 	}
-	best.simpler(func() *walk { return best }, try, more)
-	return best.reported(breach)
+	w.simpler(func() *walk { return best }, try, more)
+	return best.report(breach)
 }
 
 // leaveOut tries a walk without each run of so many steps, and reports whether one of them could be left out.
@@ -62,12 +63,21 @@ func leaveOut(p plan, steps func() []step, size int, try func(plan, []step) bool
 	return shorter
 }
 
-// simpler tries single ids, one client and one queue.
-func (w *walk) simpler(best func() *walk, try func(plan, []step) bool, more func() bool) {
-	p := best().plan
-	p.queues = 1
-	if best().queues[0] != nil && more() {
-		try(p, best().steps)
+// simpler tries the walk with one client, with one queue, and with fewer ids in each call.
+func (h *hall) simpler(best func() *walk, try func(plan, []step) bool, more func() bool) {
+	one := best().plan
+	one.options = one.options[:1]
+	alone := slices.Clone(best().steps)
+	for i := range alone {
+		alone[i].client = 0
+	}
+	if more() {
+		try(one, alone)
+	}
+	one = best().plan
+	one.queues = 1
+	if more() {
+		try(one, best().steps)
 	}
 	for i := 0; i < len(best().steps) && more(); i++ {
 		for n := len(best().steps[i].ids) - 1; n >= 0 && len(best().steps) > i && len(best().steps[i].ids) > 1 && more(); n-- {
@@ -78,8 +88,8 @@ func (w *walk) simpler(best func() *walk, try func(plan, []step) bool, more func
 	}
 }
 
-// reported adds to a finding what was called before.
-func (w *walk) reported(found *suitetest.Breach) error {
+// report adds to a finding what was called before.
+func (w *walk) report(found *suitetest.Breach) error {
 	var text strings.Builder
 	log := w.log
 	if n := len(log) - mostReported; n > 0 {
@@ -89,23 +99,27 @@ func (w *walk) reported(found *suitetest.Breach) error {
 	for _, line := range log {
 		fmt.Fprintf(&text, "\n  %s", line)
 	}
-	found.How = fmt.Errorf("%w. %s, and these calls were made, each with its time (OVERSELL_SEED=%d tries the walk first that found this):%s", found.How, w.about(), w.seed, text.String())
+	found.How = fmt.Errorf("%w. %s. These calls were made, each with its time (OVERSELL_SEED=%d tries the walk first that found this):%s", found.How, w.about(), w.seed, text.String())
 	return found
 }
 
 // about describes the clients.
 func (w *walk) about() string {
 	var all []string
-	o := w.options[0]
-	for i, o := range w.options {
-		if o.Visibility > 0 {
+	first := w.options[0]
+	if !slices.ContainsFunc(w.options, func(o queueimpl.Options) bool { return o.Visibility != first.Visibility }) {
+		if first.Visibility > 0 {
+			all = append(all, fmt.Sprintf("the visibility timeout is %v", first.Visibility))
+		}
+	} else {
+		for i, o := range w.options {
 			all = append(all, fmt.Sprintf("client %d has a visibility timeout of %v", i+1, o.Visibility))
 		}
 	}
-	if o.MaxAttempts > 0 {
-		all = append(all, fmt.Sprintf("%d attempts are allowed", o.MaxAttempts))
+	if first.MaxAttempts > 0 {
+		all = append(all, fmt.Sprintf("Options.MaxAttempts is %d", first.MaxAttempts))
 	}
-	if o.Overwrite {
+	if first.Overwrite {
 		all = append(all, "Options.Overwrite is set")
 	}
 	if len(all) == 0 {

@@ -83,8 +83,8 @@ type walk struct {
 	learns bool // whether it will use names of the queue's own
 	steps  []step
 	log    []string
-	// over says that the answers so far leave too much open to go on.
-	over bool
+	// unclear says that the answers so far leave too much open to go on.
+	unclear bool
 }
 
 // request is a pop under a request that took tasks.
@@ -117,7 +117,11 @@ func walksOf(ctx context.Context, b queueclient.Bench, first uint64, most int, w
 		return h.walkAll(ctx, first, most, time.Now().Add(within))
 	})
 	if err == nil && h.walks > 0 {
-		err = &suitetest.Remark{Text: fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", h.walks, h.calls)}
+		text := fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", h.walks, h.calls)
+		if h.alike {
+			text += "; all clients had the same visibility timeout, since the queue ends a claim by that of the client which looks"
+		}
+		err = &suitetest.Remark{Text: text}
 	}
 	return err
 }
@@ -231,7 +235,7 @@ func (w *walk) now() time.Time { return w.envs[0].Clock.Now() }
 // stroll makes random calls, and then empties the queues.
 func (w *walk) stroll(ctx context.Context) error {
 	for range 5 + w.rand.IntN(longest-5) {
-		if ctx.Err() != nil || w.over {
+		if ctx.Err() != nil || w.unclear {
 			return nil
 		}
 		s := w.choose(ctx)
@@ -247,7 +251,7 @@ func (w *walk) stroll(ctx context.Context) error {
 func (w *walk) again(ctx context.Context, steps []step) error {
 	w.steps = steps
 	for i, s := range steps {
-		if ctx.Err() != nil || w.over {
+		if ctx.Err() != nil || w.unclear {
 			return nil
 		}
 		if err := w.do(ctx, s); err != nil {
@@ -377,8 +381,8 @@ func (w *walk) pops() step {
 	return s
 }
 
-// any is any call, for a task if it is for one. If it is to look, it is one that shows where tasks are.
-func (w *walk) any(queue int, id string, look bool) step {
+// chooseCall chooses a call that the queue has. If it is to look, it is mostly one that shows where tasks are.
+func (w *walk) chooseCall(look bool) string {
 	v := w.b.Variant
 	lends, journal := queueclient.Lends(v), queueclient.Can[queueimpl.Journaler](v)
 	var calls []string
@@ -406,7 +410,12 @@ func (w *walk) any(queue int, id string, look bool) step {
 			calls = slices.Concat(calls, slices.Repeat([]string{c.name}, c.weight))
 		}
 	}
-	s := step{call: pick(w.rand, calls), client: w.rand.IntN(3), queue: queue, ids: []string{id}, within: w.rand.IntN(2) == 0}
+	return pick(w.rand, calls)
+}
+
+// any is any call, for a task if it is one for a task.
+func (w *walk) any(queue int, id string, look bool) step {
+	s := step{call: w.chooseCall(look), client: w.rand.IntN(3), queue: queue, ids: []string{id}, within: w.rand.IntN(2) == 0}
 	switch s.call {
 	case "enqueue":
 		if s.after = w.delay(); w.rand.IntN(4) == 0 {

@@ -64,7 +64,7 @@ func TestWalksFind(t *testing.T) {
 		"reclaim-3-ms-early":              {"reclaim said that it ended 1 claims; want at most 0"},
 		"extend-by-timeout-of-pop":        {"extend of", "success, until"},
 		"timeout-for-delay":               {"EnqueueWithin"},
-		"reclaim-ends-ten":                {"reclaim", "and 9 more"},
+		"reclaim-ends-ten":                {"reclaim", "and 6 more"},
 		"extend-resets-attempts":          {"as attempt"},
 		"ack-leaves-waiting":              {"acknowledged"},
 	} {

@@ -18,11 +18,6 @@ import (
 // patient is the timeout of the calls of queueimpl.Timed: no other client has the lock.
 const patient = 5 * time.Second
 
-// broken is a breach. Every accusation of a walk begins here.
-func broken(of variant.Property, format string, args ...any) error {
-	return suitetest.Broken(of, format, args...)
-}
-
 // do makes one step. A step that makes no sense, since the steps that it needs were left out, does nothing.
 func (w *walk) do(ctx context.Context, s step) error {
 	c := *w.clients[s.client%len(w.clients)]
@@ -155,22 +150,27 @@ func (x *act) pass() {
 	}
 }
 
-// enqueue enqueues the ids that it may enqueue in such a queue.
-func (x *act) enqueue(ctx context.Context) error {
+// mayEnter returns those ids that the walk may enqueue. In a queue that keeps several entries with one id it enqueues no id that is there.
+func (x *act) mayEnter() (ids []string) {
 	dedupes := queueclient.Can[queueimpl.Deduper](x.b.Variant)
-	var ids []string
 	for _, id := range x.ids {
 		e := x.m.entries[id]
 		there := e.here() || e != nil && e.at == taken && queueclient.Can[queueimpl.Acker](x.b.Variant)
-		if x.refused[id] || there && !dedupes || !dedupes && slices.Contains(ids, id) || x.shy && e.here() && e.at == lent {
-			continue
+		twice := !dedupes && (there || slices.Contains(ids, id))
+		if !x.refused[id] && !twice && !(x.shy && e.here() && e.at == lent) {
+			ids = append(ids, id)
 		}
-		ids = append(ids, id)
 	}
+	return ids
+}
+
+// enqueue enqueues the ids that it may enqueue in such a queue.
+func (x *act) enqueue(ctx context.Context) error {
+	ids := x.mayEnter()
 	if len(ids) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(ids, func(id string) bool { return x.mayBeLetter(id) }) {
+	if slices.ContainsFunc(ids, x.mayBeLetter) {
 		if err := x.audit(ctx, seen{}); err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (x *act) enqueue(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return broken(queueclient.TheInterface, "%s answered %q", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q", what, err)
 	}
 	x.m.calls++
 	return x.entered(what, ids, in)
@@ -233,7 +233,7 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 	times := map[string]int{}
 	for _, t := range in {
 		if times[t.ID]++; !slices.Contains(ids, t.ID) {
-			return broken(queueclient.TheInterface, "%s entered %q", what, t.ID)
+			return suitetest.Broken(queueclient.TheInterface, "%s entered %q", what, t.ID)
 		}
 	}
 	for i, id := range ids {
@@ -243,15 +243,15 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 		e := x.m.entries[id]
 		switch n := times[id]; {
 		case n > 1 && !overwrites:
-			return broken(queueclient.TheInterface, "%s reported %q as entered %d times; want once, since the queue ignores an id that is there", what, id, n)
+			return suitetest.Broken(queueclient.TheInterface, "%s reported %q as entered %d times; want once, since the queue ignores an id that is there", what, id, n)
 		case n == 0 && !e.here():
-			return broken(queueclient.TheInterface, "%s did not enter %q, which is not in the queue", what, id)
+			return suitetest.Broken(queueclient.TheInterface, "%s did not enter %q, which is not in the queue", what, id)
 		case n == 0 && overwrites && e.at != letter && !(e.at == lent && x.m.spent(e)):
-			return broken(variant.OneEntryPerID, "%s did not enter %q; want that it overwrites the entry, as the queue says that it does (Repeats)", what, id)
+			return suitetest.Broken(variant.OneEntryPerID, "%s did not enter %q; want that it overwrites the entry, as the queue says that it does (Repeats)", what, id)
 		case n > 0 && !overwrites && e.here() && e.at == waits:
-			return broken(variant.OneEntryPerID, "%s entered %q, which waits, and the queue is to ignore such ids", what, id)
+			return suitetest.Broken(variant.OneEntryPerID, "%s entered %q, which waits, and the queue is to ignore such ids", what, id)
 		case n > 0 && !overwrites && e.here() && e.at == lent:
-			x.over, x.shy = true, x.shy || !x.mayBeLetter(id) // it may be another task from now on, beside the claimed one
+			x.unclear, x.shy = true, x.shy || !x.mayBeLetter(id) // it may be another task from now on, beside the claimed one
 			return nil
 		}
 	}
@@ -265,7 +265,7 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 func (x *act) pop(ctx context.Context) error {
 	what := "pop"
 	pops := func() ([]queueimpl.Task, error) { return x.c.Queue.Pop(ctx, x.c.Name, x.count) }
-	if t, ok := x.c.Queue.(queueimpl.Timed); ok && x.within {
+	if t, ok := x.c.Queue.(queueimpl.Timed); ok && x.within && len(x.missing()) > 0 { // else it may wait
 		what = "PopWithin"
 		pops = func() ([]queueimpl.Task, error) { return t.PopWithin(ctx, x.c.Name, x.count, patient) }
 	}
@@ -290,9 +290,9 @@ func (x *act) popBy(what string, pops func() ([]queueimpl.Task, error)) ([]queue
 			x.walk.most = max(1, x.count/2)
 			return nil, nil
 		case err != nil && (!errors.Is(err, queueimpl.ErrEmpty) || len(tasks) > 0):
-			return nil, broken(queueclient.TheInterface, "%s answered %s", what, x.told(tasks, err))
+			return nil, suitetest.Broken(queueclient.TheInterface, "%s answered %s", what, x.told(tasks, err))
 		case len(tasks) > x.count:
-			return nil, broken(queueclient.TheInterface, "%s returned %d tasks", what, len(tasks))
+			return nil, suitetest.Broken(queueclient.TheInterface, "%s returned %d tasks", what, len(tasks))
 		case len(tasks) > 0:
 			return tasks, x.delivered(what, tasks)
 		}
@@ -322,9 +322,9 @@ func (x *act) lost(what string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), queueclient.Answer)
 	defer cancel()
 	if found, err := x.c.Found(ctx, e.id); err == nil && found {
-		return broken(x.b.Waiting(), "%s: %s; want that it is handed out, since by the state or the dead letters the queue has it", what, why)
+		return suitetest.Broken(x.b.Waiting(), "%s: %s; want that it is handed out, since by the state or the dead letters the queue has it", what, why)
 	}
-	return broken(variant.NoLostTask, "%s: %s, and the queue has it neither among the waiting tasks nor elsewhere", what, why)
+	return suitetest.Broken(variant.NoLostTask, "%s: %s, and the queue has it neither among the waiting tasks nor elsewhere", what, why)
 }
 
 // delivered judges and notes what a pop handed out.
@@ -332,17 +332,14 @@ func (x *act) delivered(what string, tasks []queueimpl.Task) error {
 	for i, t := range tasks {
 		e := x.m.entries[t.ID]
 		if slices.ContainsFunc(tasks[:i], func(o queueimpl.Task) bool { return o.ID == t.ID }) {
-			return broken(variant.NoDuplicateDelivery, "%s returned %q twice", what, t.ID)
+			return suitetest.Broken(variant.NoDuplicateDelivery, "%s returned %q twice", what, t.ID)
 		}
 		if err := x.mayDeliver(what, t, e); err != nil {
 			return err
 		}
 		if e.at == waits && queueclient.Keeps(x.b.Variant, variant.InOrder) {
-			rest := func(o *entry) bool {
-				return !slices.ContainsFunc(tasks[:i], func(t queueimpl.Task) bool { return t.ID == o.id })
-			}
-			if o := x.m.sooner(e, x.now); o != nil && rest(o) {
-				return broken(variant.InOrder, "%s returned %q, due %s, before %q, which was enqueued by an earlier call, was due %s, and has not been delivered yet", what, e.id, x.since(e.early.Add(fine)), o.id, x.since(o.early.Add(fine)))
+			if o := x.m.sooner(e, x.now); o != nil {
+				return suitetest.Broken(variant.InOrder, "%s returned %q, due %s, before %q, which was enqueued by an earlier call, was due %s, and has not been delivered yet", what, e.id, x.since(e.early.Add(fine)), o.id, x.since(o.early.Add(fine)))
 			}
 		}
 		x.note(e, t)
@@ -355,25 +352,25 @@ func (x *act) mayDeliver(what string, t queueimpl.Task, e *entry) error {
 	const of = queueclient.TheInterface
 	switch {
 	case e == nil:
-		return broken(of, "%s returned %q, which was never enqueued in this queue", what, t.ID)
+		return suitetest.Broken(of, "%s returned %q, which was never enqueued in this queue", what, t.ID)
 	case e.at == waits && x.now.Before(e.early):
-		return broken(variant.NotEarly, "%s returned %q %v before it was due", what, t.ID, e.early.Add(fine).Sub(x.now))
+		return suitetest.Broken(variant.NotEarly, "%s returned %q %v before it was due", what, t.ID, e.early.Add(fine).Sub(x.now))
 	case e.held(x.now):
-		return broken(variant.NoDuplicateDelivery, "%s returned %q, which client %d has: it was told that its claim lasts until %s, another %v", what, t.ID, e.newest().client, x.since(e.newest().end), e.newest().end.Sub(x.now))
+		return suitetest.Broken(variant.NoDuplicateDelivery, "%s returned %q, which client %d has: it was told that its claim lasts until %s, another %v", what, t.ID, e.newest().client, x.since(e.newest().end), e.newest().end.Sub(x.now))
 	case e.at == acked:
-		return broken(of, "%s returned %q, which was acknowledged, and not enqueued since", what, t.ID)
+		return suitetest.Broken(of, "%s returned %q, which was acknowledged, and not enqueued since", what, t.ID)
 	case e.at == removed:
-		return broken(of, "%s returned %q, which a dequeue has removed, and which was not enqueued since", what, t.ID)
+		return suitetest.Broken(of, "%s returned %q, which a dequeue has removed, and which was not enqueued since", what, t.ID)
 	case e.at == taken:
-		return broken(variant.NoDuplicateDelivery, "%s returned %q, which was delivered before, and not enqueued since", what, t.ID)
+		return suitetest.Broken(variant.NoDuplicateDelivery, "%s returned %q, which was delivered before, and not enqueued since", what, t.ID)
 	case e.at == letter || x.m.spent(e):
-		return broken(of, "%s returned %q a %s time; want a dead letter, since it is allowed %d attempts", what, t.ID, ordinal(len(e.had)+1), x.m.most)
+		return suitetest.Broken(of, "%s returned %q a %s time; want a dead letter, since it is allowed %d attempts", what, t.ID, ordinal(len(e.had)+1), x.m.most)
 	case !e.sameScore(t.Score):
-		return broken(of, "%s returned %q with the score %f; it was enqueued with %f, and the score stays the same", what, t.ID, t.Score, e.score)
+		return suitetest.Broken(of, "%s returned %q with the score %f; it was enqueued with %f, and the score stays the same", what, t.ID, t.Score, e.score)
 	case x.short(t):
-		return broken(of, "%s returned %q until %s; want the start of the call plus the timeout of %v", what, t.ID, x.since(t.Until), x.visibility())
+		return suitetest.Broken(of, "%s returned %q until %s; want the start of the call plus the timeout of %v", what, t.ID, x.since(t.Until), x.visibility())
 	case t.Attempt != 0 && t.Attempt != len(e.had)+1:
-		return broken(of, "%s returned %q as attempt %d; want %d, since it was delivered %s before", what, t.ID, t.Attempt, len(e.had)+1, phrase.Count(len(e.had), "time"))
+		return suitetest.Broken(of, "%s returned %q as attempt %d; want %d, since it was delivered %s before", what, t.ID, t.Attempt, len(e.had)+1, phrase.Count(len(e.had), "time"))
 	}
 	return nil
 }
@@ -405,7 +402,7 @@ func (x *act) note(e *entry, t queueimpl.Task) {
 	e.at = lent
 	x.probe(e, t)
 	full := x.now.Add(x.visibility())
-	d := delivery{task: t, client: x.number(), end: t.Until, last: full}
+	d := delivery{task: t, receipt: t.Receipt, client: x.number(), end: t.Until, last: full}
 	if t.Until.IsZero() {
 		d.end = full
 	} else if t.Until.After(full) {
@@ -417,7 +414,7 @@ func (x *act) note(e *entry, t queueimpl.Task) {
 // probe plans an ack by an earlier delivery of the task, if that had the same receipt: it must be refused.
 func (x *act) probe(e *entry, t queueimpl.Task) {
 	for age := range len(e.had) + len(x.m.former[e.id]) {
-		if d, _ := x.m.delivery(e.id, age); d.task.Receipt == t.Receipt && t.Receipt != "" {
+		if d, _ := x.m.delivery(e.id, age); d.receipt == t.Receipt && t.Receipt != "" {
 			x.scene = append([]step{{call: "ack", client: d.client - 1, queue: x.queue, ids: []string{x.symbol(e.id)}, age: age + 1}}, x.scene...)
 			return
 		}
@@ -439,15 +436,15 @@ func (x *act) ack(ctx context.Context) error {
 	refused := errors.Is(err, queueimpl.ErrLost)
 	switch {
 	case err != nil && !refused:
-		return broken(queueclient.TheInterface, "%s answered %q", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q", what, err)
 	case !last && !refused:
-		return broken(queueclient.TheInterface, "%s answered success; want %q: the receipt is of an earlier delivery, and the task was %s since", what, queueimpl.ErrLost, happened(e))
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: the receipt is of an earlier delivery, and the task was %s since", what, queueimpl.ErrLost, happened(e))
 	case !last || e.at == removed:
 		return nil
 	case e.at == acked && !refused:
-		return broken(queueclient.TheInterface, "%s answered success; want %q: it was acknowledged before", what, queueimpl.ErrLost)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: it was acknowledged before", what, queueimpl.ErrLost)
 	case refused && (e.at == lent && !(x.m.spent(e) && !e.held(x.now))):
-		return broken(queueclient.TheInterface, "%s answered %q; want success: it is the task's last delivery, and the id was not enqueued since", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q; want success: it is the task's last delivery, and the id was not enqueued since", what, err)
 	case !refused:
 		e.at = acked
 	}
@@ -483,19 +480,19 @@ func (x *act) extend(ctx context.Context) error {
 	runs := last && e.at == lent
 	switch {
 	case err != nil && !refused:
-		return broken(queueclient.TheInterface, "%s answered %q", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q", what, err)
 	case refused && runs && e.held(x.now):
-		return broken(queueclient.TheInterface, "%s answered %q; want success: the claim lasts until %s, another %v", what, err, x.since(d.end), d.end.Sub(x.now))
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q; want success: the claim lasts until %s, another %v", what, err, x.since(d.end), d.end.Sub(x.now))
 	case refused:
 		return nil
 	case !runs:
-		return broken(queueclient.TheInterface, "%s answered success; want %q: the claim was over, since the task was acknowledged, withdrawn, enqueued or delivered again, or is a dead letter", what, queueimpl.ErrLost)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: the claim was over, since the task was acknowledged, withdrawn, enqueued or delivered again, or is a dead letter", what, queueimpl.ErrLost)
 	case e.over(x.now):
-		return broken(queueclient.TheInterface, "%s answered success; want %q: the claim ended %s, %v before", what, queueimpl.ErrLost, x.since(d.last), x.now.Sub(d.last))
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: the claim ended %s, %v before", what, queueimpl.ErrLost, x.since(d.last), x.now.Sub(d.last))
 	case x.short(t):
-		return broken(queueclient.TheInterface, "%s returned a task until %s; want the start of the call plus the timeout of %v", what, x.since(t.Until), x.visibility())
+		return suitetest.Broken(queueclient.TheInterface, "%s returned a task until %s; want the start of the call plus the timeout of %v", what, x.since(t.Until), x.visibility())
 	case t.ID != id || !e.sameScore(t.Score) || t.Attempt != d.task.Attempt:
-		return broken(queueclient.TheInterface, "%s returned %+v; want the task with another Until only: %+v", what, t, d.task)
+		return suitetest.Broken(queueclient.TheInterface, "%s returned %+v; want the task with another Until only: %+v", what, t, d.task)
 	}
 	d.task, d.end = t, t.Until
 	d.last = later(d.last, later(t.Until, x.now.Add(x.visibility()))) // some keep the later end
@@ -536,13 +533,13 @@ func (x *act) dequeue(ctx context.Context) error {
 	case x.refuses(err):
 		return nil
 	case err != nil && !refused:
-		return broken(queueclient.TheInterface, "%s answered %q", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q", what, err)
 	case !refused && x.wrong:
-		return broken(queueclient.TheInterface, "%s answered success; want %q: the score is not that of the entry, %f", what, queueimpl.ErrChanged, e.score)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: the score is not that of the entry, %f", what, queueimpl.ErrChanged, e.score)
 	case !refused && !may:
-		return broken(queueclient.TheInterface, "%s answered success; want %q: the task does not wait", what, queueimpl.ErrChanged)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered success; want %q: the task does not wait", what, queueimpl.ErrChanged)
 	case refused && !x.wrong && (e.at == waits || shown && !x.m.spent(e)):
-		return broken(queueclient.TheInterface, "%s answered %q; want success: the task waits with this score", what, err)
+		return suitetest.Broken(queueclient.TheInterface, "%s answered %q; want success: the task waits with this score", what, err)
 	case !refused:
 		e.at = removed
 	}

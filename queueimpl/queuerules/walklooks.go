@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oversell/internal/suitetest"
 	"oversell/queueimpl"
 	"oversell/queueimpl/queueclient"
 	"oversell/variant"
@@ -41,7 +42,7 @@ func (x *act) popAgain(ctx context.Context) error {
 	got, err := x.c.Queue.(queueimpl.Journaler).PopAs(ctx, x.c.Name, r.name, r.count)
 	x.called("%s returned %s", what, x.told(got, err))
 	if err != nil || !slices.EqualFunc(got, r.tasks, queueclient.Same) {
-		return broken(queueclient.TheInterface, "%s returned %s; want what it took: %s", what, x.told(got, err), x.told(r.tasks, nil))
+		return suitetest.Broken(queueclient.TheInterface, "%s returned %s; want what it took: %s", what, x.told(got, err), x.told(r.tasks, nil))
 	}
 	for i, t := range got {
 		if err := x.promises(what, t, r.tasks[i]); err != nil {
@@ -58,9 +59,9 @@ func (x *act) promises(what string, t, first queueimpl.Task) error {
 		return nil
 	}
 	e := x.m.entries[t.ID]
-	mine := e != nil && e.at == lent && e.newest().task.Receipt == first.Receipt
+	mine := e != nil && e.at == lent && e.newest().receipt == first.Receipt
 	if !mine {
-		return broken(queueclient.TheInterface, "%s returned %q until %s; want no time that is to come: the request has no claim on the task any more, since it was acknowledged, withdrawn, enqueued or delivered again, or is a dead letter", what, t.ID, x.since(t.Until))
+		return suitetest.Broken(queueclient.TheInterface, "%s returned %q until %s; want no time that is to come: the request has no claim on the task any more, since it was acknowledged, withdrawn, enqueued or delivered again, or is a dead letter", what, t.ID, x.since(t.Until))
 	}
 	d := e.newest()
 	d.end = later(d.end, t.Until)
@@ -79,7 +80,7 @@ func (x *act) popped(ctx context.Context) error {
 	got, err := x.c.Queue.(queueimpl.Journaler).Popped(ctx, x.c.Name, name)
 	x.called("Popped of the request %q returned %s", name, x.told(got, err))
 	if err != nil || !slices.EqualFunc(got, want, queueclient.Same) {
-		return broken(queueclient.TheInterface, "Popped of the request %q returned %s; want what the request took: %s", name, x.told(got, err), x.told(want, nil))
+		return suitetest.Broken(queueclient.TheInterface, "Popped of the request %q returned %s; want what the request took: %s", name, x.told(got, err), x.told(want, nil))
 	}
 	return nil
 }
@@ -105,11 +106,11 @@ func (x *act) reclaim(ctx context.Context) error {
 	x.called("reclaim answered %d and %s", n, queueclient.Say(err))
 	switch {
 	case err != nil:
-		return broken(of, "reclaim answered %q", err)
+		return suitetest.Broken(of, "reclaim answered %q", err)
 	case n > len(may):
-		return broken(of, "reclaim said that it ended %d claims; want at most %d, since no more have run out", n, len(may))
+		return suitetest.Broken(of, "reclaim said that it ended %d claims; want at most %d, since no more have run out", n, len(may))
 	case n < shown:
-		return broken(of, "reclaim said that it ended %d claims; want %d at least: as many had run out, and were claimed by the state right before", n, shown)
+		return suitetest.Broken(of, "reclaim said that it ended %d claims; want %d at least: as many had run out, and were claimed by the state right before", n, shown)
 	}
 	return x.audit(ctx, seen{reclaimed: true})
 }
@@ -139,9 +140,9 @@ func (x *act) peek(ctx context.Context) error {
 		case x.refuses(err):
 			return nil
 		case err != nil:
-			return broken(of, "%s answered %q", what, err)
+			return suitetest.Broken(of, "%s answered %q", what, err)
 		case len(got) > x.count:
-			return broken(of, "%s showed %d tasks", what, len(got))
+			return suitetest.Broken(of, "%s showed %d tasks", what, len(got))
 		case len(got) > 0:
 			return x.shows(what, got)
 		}
@@ -150,7 +151,7 @@ func (x *act) peek(ctx context.Context) error {
 			return nil
 		}
 		if n == 36 {
-			return broken(of, "%s showed nothing for %v, though %q was due %s", what, queueclient.Lateness, due[0].id, x.since(due[0].early.Add(fine)))
+			return suitetest.Broken(of, "%s showed nothing for %v, though %q was due %s", what, queueclient.Lateness, due[0].id, x.since(due[0].early.Add(fine)))
 		}
 		x.b.Pass(queueclient.Lateness / 35)
 		x.now = x.walk.now()
@@ -164,17 +165,17 @@ func (x *act) shows(what string, got []queueimpl.Task) error {
 		e := x.m.entries[t.ID]
 		switch {
 		case slices.ContainsFunc(got[:i], func(o queueimpl.Task) bool { return o.ID == t.ID }):
-			return broken(of, "%s showed %q twice", what, t.ID)
+			return suitetest.Broken(of, "%s showed %q twice", what, t.ID)
 		case !e.here():
-			return broken(of, "%s showed %q, which is not in the queue", what, t.ID)
+			return suitetest.Broken(of, "%s showed %q, which is not in the queue", what, t.ID)
 		case e.at == letter:
-			return broken(of, "%s showed %q, which is a dead letter; want tasks that are due", what, t.ID)
+			return suitetest.Broken(of, "%s showed %q, which is a dead letter; want tasks that are due", what, t.ID)
 		case e.held(x.now):
-			return broken(of, "%s showed %q, which client %d has until %s; want tasks that are due", what, t.ID, e.newest().client, x.since(e.newest().end))
+			return suitetest.Broken(of, "%s showed %q, which client %d has until %s; want tasks that are due", what, t.ID, e.newest().client, x.since(e.newest().end))
 		case e.at == waits && x.now.Before(e.early):
-			return broken(of, "%s showed %q %v before it is due", what, t.ID, e.early.Add(fine).Sub(x.now))
+			return suitetest.Broken(of, "%s showed %q %v before it is due", what, t.ID, e.early.Add(fine).Sub(x.now))
 		case !e.sameScore(t.Score):
-			return broken(of, "%s showed %q with the score %f; it was enqueued with %f", what, t.ID, t.Score, e.score)
+			return suitetest.Broken(of, "%s showed %q with the score %f; it was enqueued with %f", what, t.ID, t.Score, e.score)
 		}
 	}
 	return nil
@@ -193,18 +194,23 @@ func (x *act) audit(ctx context.Context, after seen) error {
 	s, err := x.c.Queue.State(ctx, x.c.Name)
 	if err != nil {
 		x.called("state answered %q", err)
-		return broken(of, "state answered %q", err)
+		return suitetest.Broken(of, "state answered %q", err)
 	}
 	var dead []queueimpl.Task
 	said := fmt.Sprintf("state: %s wait, %s are claimed", list(queueclient.IDsOf(s.Waiting)), list(queueclient.IDsOf(s.Claimed)))
 	letters, has := x.c.Queue.(queueimpl.DeadLetters)
 	if has {
 		if dead, err = letters.Dead(ctx, x.c.Name); err != nil {
-			return broken(of, "dead letters: %q", err)
+			return suitetest.Broken(of, "dead letters: %q", err)
 		}
 		said += fmt.Sprintf(", %s are dead letters", list(queueclient.IDsOf(dead)))
 	}
 	x.called("%s", said)
+	return x.placed(s, dead, after)
+}
+
+// placed judges where the state and the dead letters show tasks.
+func (x *act) placed(s queueimpl.State, dead []queueimpl.Task, after seen) error {
 	where := map[string]string{}
 	for _, list := range []struct {
 		name  string
@@ -212,9 +218,9 @@ func (x *act) audit(ctx context.Context, after seen) error {
 	}{{"waits", s.Waiting}, {"is claimed", s.Claimed}, {"is a dead letter", dead}} {
 		for _, t := range list.tasks {
 			if before := where[t.ID]; before == list.name {
-				return broken(variant.OneEntryPerID, "by the state, %q %s twice", t.ID, before)
+				return suitetest.Broken(variant.OneEntryPerID, "by the state, %q %s twice", t.ID, before)
 			} else if before != "" {
-				return broken(of, "by the state, %q %s, and it %s, too", t.ID, before, list.name)
+				return suitetest.Broken(queueclient.TheInterface, "by the state, %q %s, and it %s, too", t.ID, before, list.name)
 			}
 			where[t.ID] = list.name
 			if err := x.listed(t, list.name, after); err != nil {
@@ -235,23 +241,23 @@ func (x *act) listed(t queueimpl.Task, where string, after seen) error {
 	case e != nil && e.at == taken && where == "is claimed":
 		return nil // until it is acknowledged
 	case !e.here():
-		return broken(of, "by the state, %q %s, and it is not in the queue any more: it was acknowledged, withdrawn or taken, and not enqueued since", t.ID, where)
+		return suitetest.Broken(of, "by the state, %q %s, and it is not in the queue any more: it was acknowledged, withdrawn or taken, and not enqueued since", t.ID, where)
 	case e.at == waits && where != "waits":
-		return broken(of, "by the state, %q %s; want that it waits: it was enqueued, and not delivered since", t.ID, where)
+		return suitetest.Broken(of, "by the state, %q %s; want that it waits: it was enqueued, and not delivered since", t.ID, where)
 	case e.held(x.now) && where != "is claimed":
-		return broken(of, "by the state, %q %s; want that it is claimed: the claim of client %d lasts until %s", t.ID, where, e.newest().client, x.since(e.newest().end))
+		return suitetest.Broken(of, "by the state, %q %s; want that it is claimed: the claim of client %d lasts until %s", t.ID, where, e.newest().client, x.since(e.newest().end))
 	case e.at == letter && where != "is a dead letter":
-		return broken(of, "by the state, %q %s, and it was a dead letter before", t.ID, where)
+		return suitetest.Broken(of, "by the state, %q %s, and it was a dead letter before", t.ID, where)
 	case where == "is a dead letter" && !spent:
-		return broken(of, "%q is a dead letter after %d of %d attempts", t.ID, len(e.had), x.m.most)
+		return suitetest.Broken(of, "%q is a dead letter after %d of %d attempts", t.ID, len(e.had), x.m.most)
 	case lends && after.reclaimed && e.over(x.now) && where == "is claimed":
-		return broken(of, "after a reclaim the state has %q as claimed; want none whose claim has run out: its claim ended %s", t.ID, x.since(e.newest().last))
+		return suitetest.Broken(of, "after a reclaim the state has %q as claimed; want none whose claim has run out: its claim ended %s", t.ID, x.since(e.newest().last))
 	case after.emptied && spent && e.over(x.now) && where != "is a dead letter":
-		return broken(of, "by the state, %q %s; want a dead letter: it has had its %d attempts, its claim ended %s, and pops found nothing", t.ID, where, x.m.most, x.since(e.newest().last))
+		return suitetest.Broken(of, "by the state, %q %s; want a dead letter: it has had its %d attempts, its claim ended %s, and pops found nothing", t.ID, where, x.m.most, x.since(e.newest().last))
 	case !e.sameScore(t.Score):
-		return broken(of, "by the state, %q %s with the score %f; it was enqueued with %f", t.ID, where, t.Score, e.score)
+		return suitetest.Broken(of, "by the state, %q %s with the score %f; it was enqueued with %f", t.ID, where, t.Score, e.score)
 	case t.Attempt != 0 && where != "waits" && t.Attempt != len(e.had):
-		return broken(of, "by the state, %q %s with attempt %d; want %d, the number of its deliveries", t.ID, where, t.Attempt, len(e.had))
+		return suitetest.Broken(of, "by the state, %q %s with attempt %d; want %d, the number of its deliveries", t.ID, where, t.Attempt, len(e.had))
 	case where == "is a dead letter":
 		e.at = letter
 	}
@@ -269,32 +275,16 @@ func (x *act) complete(where map[string]string) error {
 			continue
 		}
 		want := map[place]string{waits: "it was enqueued, and not delivered", lent: "it was delivered, and not acknowledged", letter: "it was a dead letter, and not acknowledged"}[e.at]
-		return broken(variant.NoLostTask, "%q does not wait, is not claimed, and is no dead letter: %s", id, want)
+		return suitetest.Broken(variant.NoLostTask, "%q does not wait, is not claimed, and is no dead letter: %s", id, want)
 	}
 	return nil
 }
 
-// drain lets all claims and delays end, takes and acknowledges all tasks, and looks whether each one came. Shortly before the first ends it
-// pops, which must not end them.
+// drain lets all claims and delays end, takes and acknowledges all tasks, and looks whether each one came.
 func (w *walk) drain(ctx context.Context) error {
-	const edges = 3
 	for queue, m := range w.queues {
-		for range edges {
-			e := m.next(w.now())
-			if e == nil {
-				break
-			}
-			s := step{call: "pass", queue: queue, ids: []string{w.symbol(e.id)}, until: "due", after: -fine}
-			if e.at == lent {
-				s.until, s.after = "end", -queueclient.Grain-fine
-			}
-			after := s
-			after.after = slack + time.Millisecond
-			for _, s := range []step{s, {call: "pop", queue: queue, count: 1, client: 1}, after} {
-				if err := w.do(ctx, s); err != nil || w.over {
-					return err
-				}
-			}
+		if err := w.edges(ctx, queue); err != nil || w.unclear {
+			return err
 		}
 		end := w.now()
 		for _, e := range m.those((*entry).here) {
@@ -307,8 +297,31 @@ func (w *walk) drain(ctx context.Context) error {
 		if d := end.Sub(w.now()); d > 0 {
 			w.b.Pass(d + queueclient.Lateness + time.Millisecond)
 		}
-		if err := w.takeAll(ctx, queue); err != nil || w.over {
+		if err := w.takeAll(ctx, queue); err != nil || w.unclear {
 			return err
+		}
+	}
+	return nil
+}
+
+// edges pops shortly before the first claims end and the first tasks are due, which must not hand them out.
+func (w *walk) edges(ctx context.Context, queue int) error {
+	const most = 3
+	for range most {
+		e := w.queues[queue].next(w.now())
+		if e == nil {
+			break
+		}
+		before := step{call: "pass", queue: queue, ids: []string{w.symbol(e.id)}, until: "due", after: -fine}
+		if e.at == lent {
+			before.until, before.after = "end", -queueclient.Grain-fine
+		}
+		after := before
+		after.after = slack + time.Millisecond
+		for _, s := range []step{before, {call: "pop", queue: queue, count: 1, client: 1}, after} {
+			if err := w.do(ctx, s); err != nil || w.unclear {
+				return err
+			}
 		}
 	}
 	return nil
@@ -347,7 +360,7 @@ func (w *walk) aside(ctx context.Context, queue int) error {
 		w.b.Pass(queueclient.Lateness / 3)
 		x.now = w.now()
 		if _, err := c.Queue.Pop(ctx, c.Name, 1); err != nil && !errors.Is(err, queueimpl.ErrEmpty) {
-			return broken(queueclient.TheInterface, "pop answered %q", err)
+			return suitetest.Broken(queueclient.TheInterface, "pop answered %q", err)
 		}
 	}
 }

@@ -64,8 +64,8 @@
 //
 // Rules about hours and months run on the emulation, with a clock that the rule moves, even if [Auto] has found a server: long
 // delays, claims and extended claims; a task that nobody finishes; whether tasks stay in the queue; old receipts; dead
-// letters that are months old; a task that is withdrawn long before it is due. These rules do not judge a queue that
-// sends times of the real clock to the server, or commands that the emulation does not know.
+// letters that are months old; a task that is withdrawn long before it is due; random calls (OVERSELL_SEED). These rules do not judge a
+// queue that sends times of the real clock to the server, or commands that the emulation does not know.
 //
 // In some rules a client's clock is up to an hour ahead or behind. A queue that goes by the clocks of its clients declares, for
 // each promise that it then breaks, a flaw with variant.ClockSkew.
