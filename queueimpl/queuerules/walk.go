@@ -303,6 +303,10 @@ func (w *walk) newScene() {
 		for range pick(w.rand, []int{0, 1, 1, 2, 2, 3, 3}) {
 			w.life(ids)
 		}
+		if has(w.b.Variant, "reclaim") && w.rand.IntN(2) == 0 { // so that the tasks wait again
+			w.add(step{call: "reclaim", client: w.rand.IntN(3), wrong: w.rand.IntN(2) == 0})
+			w.add(step{call: pick(w.rand, []string{"ack", "dequeue", "state"}), client: w.rand.IntN(3), ids: []string{pick(w.rand, ids)}})
+		}
 	} else {
 		w.add(w.pops())
 	}
@@ -375,7 +379,7 @@ func (w *walk) delay() time.Duration {
 func (w *walk) pops() step {
 	w.sent++
 	s := step{call: "pop", client: w.rand.IntN(3), count: pick(w.rand, []int{1, 1, 2, 20, 200}), within: w.rand.IntN(2) == 0, request: fmt.Sprintf("%s-%d", sign, w.sent)}
-	if queueclient.Can[queueimpl.Journaler](w.b.Variant) && w.rand.IntN(3) == 0 {
+	if has(w.b.Variant, "pop as") && w.rand.IntN(3) == 0 {
 		s.call = "pop as"
 	}
 	return s
@@ -383,34 +387,38 @@ func (w *walk) pops() step {
 
 // chooseCall chooses a call that the queue has. If it is to look, it is mostly one that shows where tasks are.
 func (w *walk) chooseCall(look bool) string {
-	v := w.b.Variant
-	lends, journal := queueclient.Lends(v), queueclient.Can[queueimpl.Journaler](v)
 	var calls []string
 	for _, c := range []struct {
 		name          string
 		weight, looks int
-		can           bool
-	}{
-		{"enqueue", 8, 0, true},
-		{"pops", 7, 12, true},
-		{"pass", 6, 0, true},
-		{"state", 2, 2, true},
-		{"again", 4, 3, journal && len(w.requests) > 0},
-		{"popped", 1, 1, journal},
-		{"ack", 9, 2, lends},
-		{"extend", 5, 2, lends && queueclient.Can[queueimpl.Extender](v)},
-		{"reclaim", 3, 5, lends && queueclient.Can[queueimpl.Reclaimer](v)},
-		{"dequeue", 6, 1, queueclient.Can[queueimpl.Dequeuer](v)},
-		{"peek", 2, 2, queueclient.Can[queueimpl.Peeker](v)},
-	} {
+	}{{"enqueue", 8, 0}, {"pops", 7, 12}, {"pass", 6, 0}, {"state", 2, 2}, {"again", 4, 3}, {"popped", 1, 1}, {"ack", 9, 2}, {"extend", 5, 2}, {"reclaim", 3, 5}, {"dequeue", 6, 1}, {"peek", 2, 2}} {
 		if look {
 			c.weight = c.looks
 		}
-		if c.can {
+		if has(w.b.Variant, c.name) {
 			calls = slices.Concat(calls, slices.Repeat([]string{c.name}, c.weight))
 		}
 	}
 	return pick(w.rand, calls)
+}
+
+// has reports whether a queue has a call.
+func has(v queueimpl.Variant, call string) bool {
+	switch call {
+	case "pop as", "again", "popped":
+		return queueclient.Can[queueimpl.Journaler](v)
+	case "ack":
+		return queueclient.Lends(v)
+	case "extend":
+		return queueclient.Lends(v) && queueclient.Can[queueimpl.Extender](v)
+	case "reclaim":
+		return queueclient.Lends(v) && queueclient.Can[queueimpl.Reclaimer](v)
+	case "dequeue":
+		return queueclient.Can[queueimpl.Dequeuer](v)
+	case "peek":
+		return queueclient.Can[queueimpl.Peeker](v)
+	}
+	return true
 }
 
 // any is any call, for a task if it is one for a task.

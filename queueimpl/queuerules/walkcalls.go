@@ -28,6 +28,9 @@ func (w *walk) do(ctx context.Context, s step) error {
 		ids[i] = w.real(id)
 	}
 	x := &act{walk: w, step: s, c: &c, m: m, ids: ids, now: w.now()}
+	if !has(w.b.Variant, s.call) {
+		return nil
+	}
 	switch s.call {
 	case "pass":
 		x.pass()
@@ -463,14 +466,13 @@ func happened(e *entry) string {
 func (x *act) extend(ctx context.Context) error {
 	id := x.ids[0]
 	d, last := x.m.delivery(id, x.age)
-	extender, can := x.c.Queue.(queueimpl.Extender)
-	if !can || d == nil || d.task.Receipt == "" {
+	if d == nil || d.task.Receipt == "" {
 		return nil
 	}
 	e := x.m.entries[id]
 	what := fmt.Sprintf("extend of %q with the receipt %q", id, d.task.Receipt)
 	x.b.Calls("%s", what)
-	t, err := extender.Extend(ctx, x.c.Name, d.task)
+	t, err := x.c.Queue.(queueimpl.Extender).Extend(ctx, x.c.Name, d.task)
 	said := queueclient.Say(err)
 	if err == nil {
 		said = "success, until " + x.since(t.Until)

@@ -88,10 +88,6 @@ func (x *act) popped(ctx context.Context) error {
 // reclaim calls Reclaim, in half of the cases after a look at the state.
 func (x *act) reclaim(ctx context.Context) error {
 	const of = queueclient.TheInterface
-	reclaimer, can := x.c.Queue.(queueimpl.Reclaimer)
-	if !can {
-		return nil
-	}
 	ended := x.m.those(func(e *entry) bool { return e.over(x.now) })
 	may := x.m.those(func(e *entry) bool { return e.at == lent && !e.held(x.now) })
 	shown := 0
@@ -102,7 +98,7 @@ func (x *act) reclaim(ctx context.Context) error {
 		}
 	}
 	x.b.Calls("reclaim")
-	n, err := reclaimer.Reclaim(ctx, x.c.Name)
+	n, err := x.c.Queue.(queueimpl.Reclaimer).Reclaim(ctx, x.c.Name)
 	x.called("reclaim answered %d and %s", n, queueclient.Say(err))
 	switch {
 	case err != nil:
