@@ -280,17 +280,20 @@ func (x *act) pop(ctx context.Context) error {
 // queues look for what is due only now and then.
 func (x *act) popBy(what string, pops func() ([]queueimpl.Task, error)) ([]queueimpl.Task, error) {
 	const looks, look = 36, queueclient.Lateness / 35
-	x.count = min(x.count, x.most)
-	what = fmt.Sprintf("%s of %d", what, x.count)
+	call := what
 	for n := 0; ; n++ {
+		x.count = min(x.count, x.most)
+		what = fmt.Sprintf("%s of %d", call, x.count)
 		x.b.Calls("%s", what)
 		tasks, err := pops()
 		if n == 0 || len(tasks) > 0 {
 			x.called("%s returned %s", what, x.told(tasks, err))
 		}
 		switch {
+		case x.refuses(err) && len(tasks) == 0 && x.count > 1:
+			x.most = x.count / 2
+			continue
 		case x.refuses(err):
-			x.walk.most = max(1, x.count/2)
 			return nil, nil
 		case err != nil && (!errors.Is(err, queueimpl.ErrEmpty) || len(tasks) > 0):
 			return nil, suitetest.Broken(queueclient.TheInterface, "%s answered %s", what, x.told(tasks, err))
