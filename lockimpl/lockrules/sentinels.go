@@ -77,7 +77,7 @@ func (b Bench) answers(want error, p variant.Property, what string, call func() 
 		if err == nil || errors.Is(err, want) {
 			return nil // other rules are about success
 		}
-		found = lockfinding.BrokenInterface("lockimpl.Locker", p, "%s was answered with %q; want an error that is %q", what, err, want)
+		found = lockfinding.BrokenInterface("lockimpl.Locker", p, "%s was answered with %q; want an error that is %q", what, err.Error(), want.Error()) // the texts: nobody was refused a lock that is free
 		if errors.Is(err, lockimpl.ErrHeld) || errors.Is(err, lockimpl.ErrLost) {
 			return found
 		}
@@ -166,7 +166,7 @@ func (b Bench) stopsAsHeld(what string, deadline bool, cause func(*interrupt.End
 	case !paused.Load() || errors.Is(err, lockimpl.ErrHeld) || holder.Ctx.Err() != nil || b.Ctx.Err() != nil:
 	case sent() > before.Load() && (ctx.Err() != nil || unanswered(err)):
 	default:
-		return lockfinding.BrokenInterface("lockimpl.Locker", variant.Progress, "a client waited for a held lock, and Env.Wait %s: Acquire was answered with %q; want an error that is %q", what, err, lockimpl.ErrHeld)
+		return lockfinding.BrokenInterface("lockimpl.Locker", variant.Progress, "a client waited for a held lock, and Env.Wait %s: Acquire was answered with %q; want an error that is %q", what, err.Error(), lockimpl.ErrHeld.Error())
 	}
 	return nil
 }
