@@ -136,6 +136,9 @@ func firstSeed() uint64 {
 }
 
 func (h *hall) walkAll(ctx context.Context, seed uint64, most int, end time.Time) error {
+	if err := h.impatient(ctx); err != nil {
+		return err
+	}
 	h.compare(ctx)
 	for ; h.walks < most && time.Now().Before(end) && ctx.Err() == nil; seed++ {
 		w := h.newWalk(h.planOf(seed))
@@ -181,6 +184,20 @@ func (h *hall) compare(ctx context.Context) {
 		got, err := other.Take(ctx, 1)
 		h.alike = len(got) > 0 || err != nil
 	}
+}
+
+// impatient enqueues with a timeout of 0, which the queue must refuse.
+func (h *hall) impatient(ctx context.Context) error {
+	c := h.b.Client()
+	t, ok := c.Queue.(queueimpl.Timed)
+	if !ok {
+		return nil
+	}
+	in, err := t.EnqueueWithin(ctx, c.Name+"-impatient", 0, 0, "a")
+	if err == nil {
+		return suitetest.Broken(queueclient.TheInterface, "enqueue with a timeout of 0 (EnqueueWithin) entered %q; want that it is refused, since the timeout is not positive", queueclient.IDsOf(in))
+	}
+	return nil
 }
 
 // planOf chooses clients and options.
@@ -427,7 +444,7 @@ func (w *walk) any(queue int, id string, look bool) step {
 	switch s.call {
 	case "enqueue":
 		if s.after = w.delay(); w.rand.IntN(4) == 0 {
-			s.ids = append(s.ids, pick(w.rand, append(w.ids, id)))
+			s.ids = append(s.ids, pick(w.rand, append(slices.Clone(w.ids), id, id)))
 		}
 	case "pops":
 		client := s.client
