@@ -309,6 +309,9 @@ func (w *walk) newScene() {
 	}
 	ids = ids[:1+w.rand.IntN(min(3, len(ids)))]
 	enters := step{call: "enqueue", client: w.rand.IntN(3), ids: ids, after: w.delay(), within: w.rand.IntN(2) == 0}
+	if w.rand.IntN(8) == 0 {
+		enters.ids = append(slices.Clone(ids), ids[0])
+	}
 	w.add(enters)
 	if enters.after > 0 {
 		if w.rand.IntN(3) == 0 {

@@ -59,7 +59,7 @@ func TestWalksFind(t *testing.T) {
 		"overwrite-by-due-time":           {"Options.Overwrite is set", "enqueue of"},
 		"overwrite-gives-receipt-back":    {"answered success; want \"claim is lost\"", "of an earlier delivery"},
 		"overwrite-of-returned-keeps-due": {"Options.Overwrite is set", "enqueue of"},
-		"letter-due-at-once":              {"not-early", "before it was due", "dead letters"},
+		"letter-due-at-once":              {"with a delay of", "dead letters"},
 		"letter-waits-too":                {"waits, and it is a dead letter, too"},
 		"reclaim-3-ms-early":              {"reclaim said that it ended 1 claims; want at most 0"},
 		"extend-by-timeout-of-pop":        {"extend of", "success, until"},
