@@ -27,7 +27,7 @@ func (w *walk) shrunk(ctx context.Context, found *suitetest.Breach) error {
 	replays := 0
 	try := func(p plan, steps []step) bool {
 		replays++
-		n := w.hall.newWalk(p)
+		n := w.newWalk(p)
 		b := n.judged(n.again(ctx, slices.Clone(steps)))
 		if b == nil || b.Promise != found.Promise {
 			return false
@@ -64,7 +64,7 @@ func leaveOut(p plan, steps func() []step, size int, try func(plan, []step) bool
 }
 
 // simpler tries the walk with one client, with one queue, and with fewer ids in each call.
-func (h *hall) simpler(best func() *walk, try func(plan, []step) bool, more func() bool) {
+func (all *walks) simpler(best func() *walk, try func(plan, []step) bool, more func() bool) {
 	one := best().plan
 	one.options = one.options[:1]
 	alone := slices.Clone(best().steps)

@@ -50,22 +50,22 @@ type plan struct {
 	queues  int
 }
 
-// hall has what the walks of a rule share.
-type hall struct {
+// walks has what the walks of a rule share.
+type walks struct {
 	b       queueclient.Bench
 	envs    []variant.Env
-	walks   int
+	made    int // so many walks
 	calls   int
 	replays int
-	// alike says that all clients must have the same visibility timeout, since the queue ends claims by that of the client which looks.
-	alike bool
-	// shy says that the queue enters ids whose tasks are claimed, which it may, so that walks leave it alone.
-	shy bool
+	// sameTimeout says that all clients must have the same visibility timeout, since the queue ends claims by that of the client which looks.
+	sameTimeout bool
+	// entersClaimed says that the queue enters ids whose tasks are claimed, which it may, so that walks leave it alone.
+	entersClaimed bool
 }
 
 // walk is one walk.
 type walk struct {
-	*hall
+	*walks
 	plan
 	tag      string
 	rand     *rand.Rand
@@ -108,17 +108,17 @@ func RandomWalks(ctx context.Context, b queueclient.Bench) error {
 
 // walksOf makes so many walks, with seeds from first on, unless it takes longer than a time.
 func walksOf(ctx context.Context, b queueclient.Bench, first uint64, most int, within time.Duration) error {
-	h := &hall{}
+	all := &walks{}
 	err := b.OnVirtualClock(func(queueclient.Bench) error { return nil }, func(b queueclient.Bench) error {
-		*h = hall{b: b}
+		*all = walks{b: b}
 		for range 3 {
-			h.envs = append(h.envs, b.Env())
+			all.envs = append(all.envs, b.Env())
 		}
-		return h.walkAll(ctx, first, most, time.Now().Add(within))
+		return all.walkAll(ctx, first, most, time.Now().Add(within))
 	})
-	if err == nil && h.walks > 0 {
-		text := fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", h.walks, h.calls)
-		if h.alike {
+	if err == nil && all.made > 0 {
+		text := fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", all.made, all.calls)
+		if all.sameTimeout {
 			text += "; all clients had the same visibility timeout, since the queue ends a claim by that of the client which looks"
 		}
 		err = &suitetest.Remark{Text: text}
@@ -135,15 +135,16 @@ func firstSeed() uint64 {
 	return n
 }
 
-func (h *hall) walkAll(ctx context.Context, seed uint64, most int, end time.Time) error {
-	if err := h.impatient(ctx); err != nil {
+// walkAll makes walks, with seeds from this one on, until there are enough or the time has come.
+func (all *walks) walkAll(ctx context.Context, seed uint64, most int, end time.Time) error {
+	if err := all.impatient(ctx); err != nil {
 		return err
 	}
-	h.compare(ctx)
-	for ; h.walks < most && time.Now().Before(end) && ctx.Err() == nil; seed++ {
-		w := h.newWalk(h.planOf(seed))
-		err := w.stroll(ctx)
-		h.walks++
+	all.compare(ctx)
+	for ; all.made < most && time.Now().Before(end) && ctx.Err() == nil; seed++ {
+		w := all.newWalk(all.planOf(seed))
+		err := w.run(ctx)
+		all.made++
 		if breach := w.judged(err); breach != nil {
 			if found := w.shrunk(ctx, breach); found != nil {
 				return found
@@ -172,23 +173,23 @@ func (w *walk) judged(err error) *suitetest.Breach {
 }
 
 // compare finds out whether claims end by the timeout of the client that looks, as those of a consumer group do.
-func (h *hall) compare(ctx context.Context) {
-	if !queueclient.Lends(h.b.Variant) {
+func (all *walks) compare(ctx context.Context) {
+	if !queueclient.Lends(all.b.Variant) {
 		return
 	}
-	b := h.b
+	b := all.b
 	b.Queue += "-compared"
 	c, other := b.Client(func(o *queueimpl.Options) { o.Visibility = time.Hour }), b.Client(func(o *queueimpl.Options) { o.Visibility = time.Second })
 	if _, err := c.Given(ctx, queueclient.TheInterface); err == nil { // other rules test that
 		b.Pass(time.Minute)
 		got, err := other.Take(ctx, 1)
-		h.alike = len(got) > 0 || err != nil
+		all.sameTimeout = len(got) > 0 || err != nil
 	}
 }
 
 // impatient enqueues with a timeout of 0, which the queue must refuse.
-func (h *hall) impatient(ctx context.Context) error {
-	c := h.b.Client()
+func (all *walks) impatient(ctx context.Context) error {
+	c := all.b.Client()
 	t, ok := c.Queue.(queueimpl.Timed)
 	if !ok {
 		return nil
@@ -201,20 +202,20 @@ func (h *hall) impatient(ctx context.Context) error {
 }
 
 // planOf chooses clients and options.
-func (h *hall) planOf(seed uint64) plan {
+func (all *walks) planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, queues: 1 + r.IntN(2)}
 	var o queueimpl.Options
 	timeouts := []time.Duration{30 * time.Second, 2500 * time.Millisecond, 777 * time.Millisecond, 300 * time.Millisecond, time.Hour}
-	lends := queueclient.Lends(h.b.Variant)
+	lends := queueclient.Lends(all.b.Variant)
 	if lends {
 		o.Visibility = pick(r, timeouts)
 	}
-	if lends && queueclient.Can[queueimpl.DeadLetters](h.b.Variant) {
+	if lends && queueclient.Can[queueimpl.DeadLetters](all.b.Variant) {
 		o.MaxAttempts = pick(r, []int{0, 1, 2, 2, 3, 3})
 	}
-	o.Overwrite = queueclient.Can[queueimpl.Deduper](h.b.Variant) && r.IntN(2) == 0
-	differ := lends && !h.alike && r.IntN(3) == 0
+	o.Overwrite = queueclient.Can[queueimpl.Deduper](all.b.Variant) && r.IntN(2) == 0
+	differ := lends && !all.sameTimeout && r.IntN(3) == 0
 	for range 2 + r.IntN(2) {
 		if differ {
 			o.Visibility = pick(r, timeouts)
@@ -226,14 +227,14 @@ func (h *hall) planOf(seed uint64) plan {
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-func (h *hall) newWalk(p plan) *walk {
-	h.replays++
-	w := &walk{hall: h, plan: p, tag: fmt.Sprintf("w%d", h.replays), rand: rand.New(rand.NewPCG(p.seed, 3)), requests: map[string]*request{}, refused: map[string]bool{}, most: 1000}
+func (all *walks) newWalk(p plan) *walk {
+	all.replays++
+	w := &walk{walks: all, plan: p, tag: fmt.Sprintf("w%d", all.replays), rand: rand.New(rand.NewPCG(p.seed, 3)), requests: map[string]*request{}, refused: map[string]bool{}, most: 1000}
 	for i, o := range p.options {
-		w.clients = append(w.clients, &queueclient.Client{Queue: h.b.Variant.New(h.envs[i], o), Bench: h.b, Env: h.envs[i]})
+		w.clients = append(w.clients, &queueclient.Client{Queue: all.b.Variant.New(all.envs[i], o), Bench: all.b, Env: all.envs[i]})
 	}
 	for i := range p.queues {
-		w.queues = append(w.queues, newModel(fmt.Sprintf("%s-%s-%d", h.b.Queue, w.tag, i+1), p.options[0].MaxAttempts))
+		w.queues = append(w.queues, newModel(fmt.Sprintf("%s-%s-%d", all.b.Queue, w.tag, i+1), p.options[0].MaxAttempts))
 	}
 	w.start = w.now()
 	some := []string{"b", "c", "1", "a:r", "a:1", "b|1", "a:b", "1:2", "a|c"}
@@ -249,8 +250,8 @@ func (w *walk) real(text string) string   { return strings.ReplaceAll(text, sign
 
 func (w *walk) now() time.Time { return w.envs[0].Clock.Now() }
 
-// stroll makes random calls, and then empties the queues.
-func (w *walk) stroll(ctx context.Context) error {
+// run makes random calls, and then empties the queues.
+func (w *walk) run(ctx context.Context) error {
 	for range 5 + w.rand.IntN(longest-5) {
 		if ctx.Err() != nil || w.unclear {
 			return nil

@@ -76,7 +76,7 @@ type act struct {
 
 // called notes a call with its answer for the report.
 func (x *act) called(format string, args ...any) {
-	x.hall.calls++
+	x.walks.calls++
 	queue := ""
 	if len(x.queues) > 1 {
 		queue = fmt.Sprintf(", queue %d", x.queue%len(x.queues)+1)
@@ -160,7 +160,7 @@ func (x *act) mayEnter() (ids []string) {
 		e := x.m.entries[id]
 		there := e.here() || e != nil && e.at == taken && queueclient.Can[queueimpl.Acker](x.b.Variant)
 		twice := !dedupes && (there || slices.Contains(ids, id))
-		if !x.refused[id] && !twice && !(x.shy && e.here() && e.at == lent) {
+		if !x.refused[id] && !twice && !(x.entersClaimed && e.here() && e.at == lent) {
 			ids = append(ids, id)
 		}
 	}
@@ -254,7 +254,7 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 		case n > 0 && !overwrites && e.here() && e.at == waits:
 			return suitetest.Broken(variant.OneEntryPerID, "%s entered %q, which waits, and the queue is to ignore such ids", what, id)
 		case n > 0 && !overwrites && e.here() && e.at == lent:
-			x.unclear, x.shy = true, x.shy || !x.mayBeLetter(id) // it may be another task from now on, beside the claimed one
+			x.unclear, x.entersClaimed = true, x.entersClaimed || !x.mayBeLetter(id) // it may be another task from now on, beside the claimed one
 			return nil
 		}
 	}
