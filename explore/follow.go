@@ -60,19 +60,20 @@ func (x *search) follow(ctx context.Context, start state, progress func(reports.
 // A search that found nothing executes the clients' code again, to notice what it does seldom: see repeat. repeatedFor is the least
 // time for that.
 const (
-	mostRepeated = 2_000
-	repeatedFor  = 300 * time.Millisecond
+	leastRepeated = 500
+	mostRepeated  = 2_000
+	repeatedFor   = 50 * time.Millisecond
 )
 
-// repeat executes the code of the clients again after a search that found nothing, until there were mostRepeated executions. It takes at
-// most repeatedFor, or a tenth of the time that the search took.
+// repeat executes the code of the clients again after a search that found nothing, until there were mostRepeated executions, or
+// leastRepeated and repeatedFor, or a tenth of the time that the search took, is over.
 func (x *search) repeat(ctx context.Context) {
 	if !x.endedEmpty() {
 		return
 	}
 	until := time.Now().Add(max(repeatedFor, time.Since(x.began)/10))
 	for _, t := range x.tries {
-		if err := t.Repeat(ctx, mostRepeated, until); err != nil {
+		if err := t.Repeat(ctx, leastRepeated, mostRepeated, until); err != nil {
 			x.fail(err)
 			return
 		}

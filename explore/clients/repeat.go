@@ -6,9 +6,9 @@ import (
 )
 
 // Repeat executes the code again, so that choices which it makes at random show: along all lists of observations to which no other was
-// added, over and over, until so many executions have been started or the time has come. It returns an error if one behaved
-// differently.
-func (t *Trie) Repeat(ctx context.Context, executions int64, until time.Time) error {
+// added, over and over, until most executions have been started, or at least some and the time has come. It returns an error if one
+// behaved differently.
+func (t *Trie) Repeat(ctx context.Context, least, most int64, until time.Time) error {
 	if !t.checked {
 		return nil
 	}
@@ -16,7 +16,7 @@ func (t *Trie) Repeat(ctx context.Context, executions int64, until time.Time) er
 	defer t.mu.Unlock()
 	for leaves := t.leaves(); len(leaves) > 0; {
 		for _, id := range leaves {
-			if t.Executions() >= executions || time.Now().After(until) || ctx.Err() != nil {
+			if n := t.Executions(); n >= most || n >= least && time.Now().After(until) || ctx.Err() != nil {
 				return nil
 			}
 			r, err := t.replay(id, 0, false)
