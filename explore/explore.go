@@ -643,23 +643,31 @@ func searchOnce(ctx context.Context, c Config, naming names.Naming, by reduction
 		stats = x.counted(x.reached)
 	}
 	if !c.Exhaustive && c.Bounds.Depth == 0 && x.cut.Load() != nil && ctx.Err() == nil && x.best() == nil && x.err == nil && c.Bounds.TimeMS > 0 {
-		x.visited = table.Visited{}
-		debug.FreeOSMemory() // the random search needs it
-		until := x.began.Add(reports.FromMS(c.Bounds.TimeMS))
-		stop := x.guard(ctx, c.System, until.Add(time.Second)) // a counterexample may be made shorter
-		x.wandered = x.wander(ctx, start, until, c.Progress)
-		stop()
-		if again := x.again(); again != nil {
+		if stats, again = x.atRandom(ctx, c, start, stats); again != nil {
 			return r, again, nil
-		}
-		now := x.counted(x.reached)
-		now.States, now.BytesPerState, now.Collision = stats.States, stats.BytesPerState, stats.Collision
-		if stats = now; x.wandered != nil {
-			stats.Random = x.wandered.report()
 		}
 	}
 	r, err = x.result(c, start, stats)
 	return r, nil, err
+}
+
+// atRandom runs random schedules in the time that a search of all has left, and returns the effort of both. again is as for search.
+func (x *search) atRandom(ctx context.Context, c Config, start state, stats reports.Effort) (_ reports.Effort, again error) {
+	x.visited = table.Visited{}
+	debug.FreeOSMemory() // the random search needs it
+	until := x.began.Add(reports.FromMS(c.Bounds.TimeMS))
+	stop := x.guard(ctx, c.System, until.Add(time.Second)) // a counterexample may be made shorter
+	x.wandered = x.wander(ctx, start, until, c.Progress)
+	stop()
+	if again := x.again(); again != nil {
+		return stats, again
+	}
+	now := x.counted(x.reached)
+	now.States, now.BytesPerState, now.Collision = stats.States, stats.BytesPerState, stats.Collision
+	if x.wandered != nil {
+		now.Random = x.wandered.report()
+	}
+	return now, nil
 }
 
 // begin opens the scenario and sets up the clients' tries.

@@ -124,19 +124,54 @@ func (r *run) explore(b *bench) error {
 		}
 		return fmt.Errorf("a free lock was not granted: %w", err)
 	}
-	if other := b.name + "-beside"; r.promises(variant.Progress) {
-		beside := b.client()
-		m, err := beside.TakeWithin(other, b.ttl, 2*b.ttl)
-		if err != nil {
-			return sameLock("while %q was held, the free lock %q was not granted: %v; nothing else was tried, for the rules need names of their own", b.name, other, err)
-		}
-		_ = beside.Release(m)
+	if err := b.grantsBeside(); err != nil {
+		return err
 	}
+	if err := r.looksAt(c, l, b.name); err != nil {
+		return err
+	}
+	able := &r.able
+	granted := l
+	able.extends = r.canExtend(c, &l)
+	able.waits = r.canWait(b)
+	able.reenters = r.canReenter(c, b.name)
+	if able.reenters {
+		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
+	}
+	// What is wrong with the answer is for the rules to find out, unless it is of the extend.
+	if err := lockrules.ExtendedWhole(granted, l, c.Release(l)); err != nil {
+		return err
+	}
+	able.tells = r.canTell(b)
+	b.mu.Lock()
+	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
+	b.mu.Unlock()
+	able.commands = lockclient.Longest(b.practised().Client, b.client().Client, b.name+"-commands", able.extends)
+	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
+	return nil
+}
+
+// grantsBeside expects, if the lock promises progress, that a free lock is granted while another is held.
+func (b *bench) grantsBeside() error {
+	if !b.run.promises(variant.Progress) {
+		return nil
+	}
+	other, beside := b.name+"-beside", b.client()
+	m, err := beside.TakeWithin(other, b.ttl, 2*b.ttl)
+	if err != nil {
+		return sameLock("while %q was held, the free lock %q was not granted: %v; nothing else was tried, for the rules need names of their own", b.name, other, err)
+	}
+	_ = beside.Release(m)
+	return nil
+}
+
+// looksAt notes what the lock uses, by a client's first grant, of the lock with this name.
+func (r *run) looksAt(c *client, l lockimpl.Lock, name string) error {
 	able := &r.able
 	able.draws = c.TokensRequested() > 0
 	able.reached = c.Sent() > 0
 	if able.reached {
-		keys, err := keyname.Of(b.ctx, c.Env.Redis[0], b.name)
+		keys, err := keyname.Of(c.Ctx, c.Env.Redis[0], name)
 		able.shares = err == nil && len(keys) == 0
 	}
 	_, able.renewed = c.Locker.(lockimpl.Renewer)
@@ -155,23 +190,6 @@ func (r *run) explore(b *bench) error {
 	if !able.draws {
 		r.logf("the lock does not ask Env.Token for its tokens: tokens that resemble each other were not tried")
 	}
-	granted := l
-	able.extends = r.canExtend(c, &l)
-	able.waits = r.canWait(b)
-	able.reenters = r.canReenter(c, b.name)
-	if able.reenters {
-		r.logf("the lock is re-entrant: a holder that asks again is granted it again")
-	}
-	// What is wrong with the answer is for the rules to find out, unless it is of the extend.
-	if err := lockrules.ExtendedWhole(granted, l, c.Release(l)); err != nil {
-		return err
-	}
-	able.tells = r.canTell(b)
-	b.mu.Lock()
-	able.hashes = slices.ContainsFunc(b.made, func(c *client) bool { return c.Hashed.Load() })
-	b.mu.Unlock()
-	able.commands = lockclient.Longest(b.practised().Client, b.client().Client, b.name+"-commands", able.extends)
-	able.brief = !r.lock.Needs.WholeSeconds && r.lock.Needs.Masters <= 1 && r.canBeBrief(b)
 	return nil
 }
 
