@@ -133,12 +133,12 @@ func soundInWords() []Lock {
 		{Entry: entry.New("sound-counted-token", "the tokens of a name are counted by the server, so two names have the same ones", nil, ""), Variant: of(numbered(false))},
 		{Entry: entry.New("sound-fence-is-token", "the fencing number is the token, too", nil, ""), Variant: fencing(numbered(true))},
 		{Entry: entry.New("sound-attempt-repeated", "an attempt that fails is sent once more, and finds that the first one took the lock", nil, ""),
-			Variant: linearizable(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
+			Variant: flawed(linearizable(steps{failed: func(ctx context.Context, c *client, l *lockimpl.Lock, err error) (bool, error) {
 				if ctx.Err() != nil {
 					return false, err
 				}
 				return yes(takeOnce.Run(ctx, c.redis(), []string{c.key(l.Key)}, l.Token, l.Until.Sub(c.env.Clock.Now()).Milliseconds()).Int64())
-			}})},
+			}}), variant.Flaw{Property: variant.Linearizable, Fault: variant.LateRequest, Why: "the first attempt may arrive after the release of the second, and nobody holds what it takes"})},
 		{Entry: entry.New("sound-strict-names", "names that are long, or have control characters in them, are answered with an error, and nothing is sent", nil, ""),
 			Variant: whole(func(env variant.Env) lockimpl.Locker { return strict{newClient(steps{}, env)} })},
 		{Entry: entry.New("sound-no-extend-in-words", "extend is answered with an error in words of its own", nil, ""),
@@ -172,6 +172,12 @@ func (s strict) Acquire(ctx context.Context, name string, o lockimpl.Options) (l
 func linearizable(s steps) lockimpl.Variant {
 	v := of(s)
 	v.Promises = append([]variant.Property{variant.Linearizable}, usual...)
+	return v
+}
+
+// flawed returns a variant that declares a flaw.
+func flawed(v lockimpl.Variant, f variant.Flaw) lockimpl.Variant {
+	v.Flaws = append(slices.Clone(v.Flaws), f)
 	return v
 }
 
