@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"testing"
+	"time"
 
 	"oversell/history"
 	"oversell/lockimpl"
@@ -17,29 +18,31 @@ func TestBackgroundRelease(t *testing.T) {
 		name    string
 		release releasing
 		want    string
+		leases  time.Duration // how many leases are promised
 	}{
-		{"by its name", deleting(lockKey), reports.Violated},
-		{"by its token", dropping(lockKey), reports.Pass},
+		{"by its name", deleting(lockKey), reports.Violated, 1},
+		{"by its token", dropping(lockKey), reports.Pass, 1},
+		{"by its token, of a lock that two may hold", dropping(lockKey), reports.Pass, 2},
 		{"after a look", func(ctx context.Context, env variant.Env, l lockimpl.Lock) error {
 			if v, err := get(ctx, env.Redis[0], lockKey); err != nil || v != l.Token {
 				return err
 			}
 			return deleting(lockKey)(ctx, env, l)
-		}, reports.Violated},
+		}, reports.Violated, 1},
 	} {
 		for tries := 1; tries <= 2; tries++ {
 			t.Run(c.name, func(t *testing.T) {
 				mutex, _ := scenarios.Find("mutex")
 				s := Config{Bounds: reports.Bounds{Clients: 2, Tries: tries, Advances: 1, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: ownerP}}}
 				s.Run = scenarios.Config{Scenario: mutex, Lock: lockimpl.Variant{Name: "handmade", New: func(env variant.Env) lockimpl.Locker {
-					return &handmade{env: env, acquire: granting(lockKey, fromStart), release: func(_ context.Context, env variant.Env, l lockimpl.Lock) error {
+					return &handmade{env: env, acquire: granting(lockKey, func(_ variant.Env, start time.Time, ttl time.Duration) time.Time { return start.Add(c.leases * ttl) }), release: func(_ context.Context, env variant.Env, l lockimpl.Lock) error {
 						env.Go(func(context.Context) { _ = c.release(context.Background(), env, l) })
 						return nil
 					}}
 				}}}
 				r, err := Run(t.Context(), s)
 				if err != nil || r.Verdict != c.want {
-					t.Errorf("%d tries: %s (%s), %v; want %s", tries, r.Verdict, r.Why, err, c.want)
+					t.Errorf("%d tries: the search ended in %s (%s), %v; want %s", tries, r.Verdict, r.Why, err, c.want)
 				}
 			})
 		}

@@ -58,7 +58,7 @@ func TestHalfAnOrder(t *testing.T) {
 			want = reports.Pass
 		}
 		if r, err := Run(t.Context(), s); err != nil || r.Verdict != want {
-			t.Errorf("at once: %t: %s (%s), %v; want %s", whole, r.Verdict, r.Why, err, want)
+			t.Errorf("pieces taken at once: %t: the search ended in %s (%s), %v; want %s", whole, r.Verdict, r.Why, err, want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestLastMillisecondOfALease(t *testing.T) {
 			}}
 		}, reports.Bounds{Clients: 2, Tries: 1, Advances: 1, TimeMS: 60_000})
 		if r.Verdict != want {
-			t.Errorf("taken over %d ms after the stored time: %s (%s); want %s", grace, r.Verdict, r.Why, want)
+			t.Errorf("taken over %d ms after the stored time: the search ended in %s (%s); want %s", grace, r.Verdict, r.Why, want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestPipelines(t *testing.T) {
 			return &handmade{env: env, acquire: acquire, release: dropping(lockKey)}
 		}, reports.Bounds{Clients: 2, Tries: 1, TimeMS: 60_000})
 		if r.Verdict != want {
-			t.Errorf("in a transaction: %t: %s (%s); want %s", tx, r.Verdict, r.Why, want)
+			t.Errorf("in a transaction: %t: the search ended in %s (%s); want %s", tx, r.Verdict, r.Why, want)
 		}
 	}
 }

@@ -29,6 +29,6 @@ func TestRareChoice(t *testing.T) {
 		}}
 	}}}
 	if r, err := Run(t.Context(), s); !errors.Is(err, clients.ErrNondeterministic) {
-		t.Errorf("%s (%s), %v after %d executions; want %v", r.Verdict, r.Why, err, executions.Load(), clients.ErrNondeterministic)
+		t.Errorf("the search ended in %s (%s), %v after %d executions; want %v", r.Verdict, r.Why, err, executions.Load(), clients.ErrNondeterministic)
 	}
 }

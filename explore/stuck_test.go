@@ -36,7 +36,7 @@ func TestRenewedByThoseWhoAsk(t *testing.T) {
 			Look: []history.Promise{{Of: variant.Lock, Property: variant.Progress}},
 		})
 		if err != nil || r.Verdict != reports.Violated {
-			t.Fatalf("%s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Violated)
+			t.Fatalf("the search ended in %s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Violated)
 		}
 		if says := strings.Contains(r.Counterexample.Sentence, "its attempts moved the expiry"); says != renews {
 			t.Errorf("the expiry is moved: %t; the search says %q", renews, r.Counterexample.Sentence)

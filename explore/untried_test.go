@@ -22,7 +22,7 @@ func TestUntriedMomentsStandBesideTheVerdict(t *testing.T) {
 	c := Config{Run: scenarios.Config{Scenario: mutex, Lock: lock}, Bounds: reports.Bounds{Clients: 2, Tries: 1, Advances: 1, TimeMS: 60_000}, Look: []history.Promise{{Of: variant.Lock, Property: mutexP}}}
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Pass || strings.Contains(r.Why, "not tried") {
-		t.Fatalf("%s (%s), %v", r.Verdict, r.Why, err)
+		t.Fatalf("the search ended in %s (%s), %v", r.Verdict, r.Why, err)
 	}
 	if err := c.Complete(); err != nil {
 		t.Fatal(err)

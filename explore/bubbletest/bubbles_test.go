@@ -262,7 +262,7 @@ func TestBackgroundReleaseInBubbles(t *testing.T) {
 					want = reports.Pass
 				}
 				if r, err := explore.Run(t.Context(), c); err != nil || r.Verdict != want {
-					t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, want)
+					t.Errorf("the search ended in %s (%s), %v; want %s", r.Verdict, r.Why, err, want)
 				}
 			})
 		}
@@ -290,11 +290,12 @@ func (b beside) Release(_ context.Context, l lockimpl.Lock) error {
 // TestEndlessGoroutine checks that the search of a client that never stops a goroutine has an end.
 func TestEndlessGoroutine(t *testing.T) {
 	c := searched(t, variantOf(func(env variant.Env) lockimpl.Locker { return endless{plain{env: env}} }), 1, 1)
+	c.Bounds.TimeMS = 60_000 // it takes a second
 	c.Bounds.Advances, c.Look = 1, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
 	c.Start = New(t, c.Run, c.Bounds.Tries, c.Masters).Start
 	r, err := explore.Run(t.Context(), c)
 	if err != nil || r.Verdict != reports.Pass {
-		t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
+		t.Errorf("the search ended in %s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
 	}
 	if !strings.Contains(strings.Join(r.NotChecked, "\n"), "slept twice") {
 		t.Errorf("not checked: %q", r.NotChecked)
@@ -309,7 +310,7 @@ func (e endless) Acquire(ctx context.Context, key string, o lockimpl.Options) (l
 	if err == nil {
 		go func() {
 			for {
-				time.Sleep(o.TTL / 3)
+				_ = e.env.Clock.Sleep(context.Background(), o.TTL/3) // the clock of the bubble
 				_ = e.env.Redis[0].Get(context.Background(), "config").Err()
 			}
 		}()
@@ -324,7 +325,7 @@ func TestAcquireAfterReleaseInBubbles(t *testing.T) {
 	c.Bounds.Advances, c.Look = 1, []history.Promise{{Of: variant.Lock, Property: variant.OwnerOnlyRelease}}
 	c.Start = New(t, c.Run, c.Bounds.Tries, c.Masters).Start
 	if r, err := explore.Run(t.Context(), c); err != nil || r.Verdict != reports.Pass {
-		t.Errorf("%s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
+		t.Errorf("the search ended in %s (%s), %v; want %s", r.Verdict, r.Why, err, reports.Pass)
 	}
 }
 

@@ -277,8 +277,8 @@ func (n *conn) ask() error {
 	return nil
 }
 
-// exchange parks the thread until a request is answered. The commands of a pipeline are requests of their own, one after the other:
-// others may come between them.
+// exchange parks the thread until a request is answered. It makes a request of each command of a pipeline, one after the other, because other
+// clients may come between them.
 func (n *conn) exchange(c *Client, s *sending) (o Observation) {
 	if s.request.Tx || len(s.request.Commands) == 1 {
 		return n.parked(c, s.ctx, s.request)

@@ -10,8 +10,7 @@ import (
 	"oversell/lockimpl/lockfinding"
 )
 
-// InTime are cases in which a holder extends or releases its lock late in its lease, but before the end of it. It must not be told that the
-// lock is lost.
+// InTime are cases in which a holder extends or releases its lock shortly before the lease ends. The answer must not be ErrLost.
 var InTime = func() (cases []Case) {
 	for _, act := range []string{"extend", "release"} {
 		cases = append(cases, Case{act + ", by a clock that is moved", func(b Bench) error {

@@ -20,8 +20,8 @@ func notAsked(format string, args ...any) error {
 	return lockfinding.BrokenInterface("lockimpl.Options", variant.Progress, format, args...)
 }
 
-// Waits are cases about [lockimpl.Options].Wait, for a held lock: an acquire without a wait makes one attempt, and returns; one with a
-// short wait does not last for a long pause.
+// Waits are cases about [lockimpl.Options].Wait, for a held lock. Without a wait, Acquire makes one attempt. With a wait that is shorter than
+// RetryEvery, Acquire returns when the wait is over, and not after the pause.
 var Waits = []Case{
 	{"no wait", func(b Bench) error { return b.eachTime(3, Bench.waitsNot) }},
 	{"a wait that is shorter than the pause", func(b Bench) error { return b.eachTime(2, Bench.overstays) }},

@@ -9,17 +9,18 @@ import (
 	"oversell/queueimpl/queueclient"
 )
 
-// A model tells what the answers so far say about one queue: where each task is, and until when. Around each boundary of time there is a
-// margin in which either side is right, because queues round times, and some look for what has run out only now and then.
+// A model holds what is known about one queue from the answers so far: whether each task waits, is claimed or is gone, and until when.
+// Queues round times, and some end claims only now and then. So shortly before and after a claim ends or a task becomes due, the model
+// accepts both answers.
 
 const (
-	// fine is the margin of a due time. Queues round it up only.
+	// fine is how much earlier than its due time a task may be delivered.
 	fine = 100 * time.Microsecond
-	// slack is how late a task may be due, besides what its score says.
+	// slack is how much later than its score says a task may become due.
 	slack = 20 * time.Millisecond
 )
 
-// place is where the last entry with an id is.
+// place is the state of the last entry with an id.
 type place int
 
 const (
@@ -31,27 +32,27 @@ const (
 	taken                // it was delivered by a queue that removes what it hands out
 )
 
-// delivery is one delivery of an entry.
+// delivery is one delivery of a task to a client.
 type delivery struct {
 	task    queueimpl.Task
-	receipt string // of the pop; that of the task may be another after an extend
+	receipt string // as the pop returned it; an extend may return another one
 	client  int
-	// end is when the claim may end at the earliest, by what the client was told; last is when it should end at the latest.
+	// The claim must not end before end, the time that the client was told, and should have ended by last.
 	end, last time.Time
 }
 
-// entry is what was enqueued under an id.
+// entry is a task that was enqueued.
 type entry struct {
 	id    string
 	at    place
 	call  int // the number of the enqueue
 	score float64
-	// early is when the task may be delivered first, late is when it must be due.
+	// The task must not be delivered before early, and a pop must find it from late on.
 	early, late time.Time
 	had         []delivery
 }
 
-// newest is the last delivery of an entry that had one.
+// newest returns the last delivery. There must be one.
 func (e *entry) newest() *delivery { return &e.had[len(e.had)-1] }
 
 // held reports whether a claim on the task certainly runs.
@@ -70,11 +71,11 @@ func (e *entry) here() bool { return e != nil && e.at <= letter }
 // model is the model of one queue.
 type model struct {
 	name string
-	// most is the number of deliveries that an entry may have, 0 for no limit.
+	// most is Options.MaxAttempts.
 	most    int
 	calls   int
 	entries map[string]*entry
-	// former are the deliveries of entries that others have replaced.
+	// former holds the deliveries of earlier entries with the same id.
 	former map[string][]delivery
 }
 
@@ -90,7 +91,7 @@ func (m *model) available(e *entry, now time.Time) bool {
 	return e.at == waits && now.After(e.late) || e.over(now) && !m.spent(e)
 }
 
-// ids are the ids in a fixed order.
+// ids returns the ids of all entries, sorted.
 func (m *model) ids() (ids []string) {
 	for id := range m.entries {
 		ids = append(ids, id)
@@ -99,7 +100,7 @@ func (m *model) ids() (ids []string) {
 	return ids
 }
 
-// those are the entries for which is holds, in the order of their ids.
+// those returns the entries for which is returns true, sorted by id.
 func (m *model) those(is func(*entry) bool) (some []*entry) {
 	for _, id := range m.ids() {
 		if e := m.entries[id]; is(e) {
@@ -109,7 +110,7 @@ func (m *model) those(is func(*entry) bool) (some []*entry) {
 	return some
 }
 
-// enter notes a new entry, which replaces the one that its id had.
+// enter adds an entry. It replaces an earlier one with the same id.
 func (m *model) enter(t queueimpl.Task, now time.Time, after, dueIn time.Duration) {
 	if old := m.entries[t.ID]; old != nil {
 		m.former[t.ID] = append(m.former[t.ID], old.had...)
@@ -117,7 +118,8 @@ func (m *model) enter(t queueimpl.Task, now time.Time, after, dueIn time.Duratio
 	m.entries[t.ID] = &entry{id: t.ID, call: m.calls, score: t.Score, early: now.Add(after - fine), late: now.Add(dueIn + slack)}
 }
 
-// delivery returns a delivery of an id, and whether it is the last one of the id's last entry. Age 0 is the latest delivery.
+// delivery returns the delivery of an id before which there were age later ones, and whether it is the last delivery of the present
+// entry.
 func (m *model) delivery(id string, age int) (_ *delivery, last bool) {
 	e := m.entries[id]
 	if e == nil {
@@ -133,12 +135,13 @@ func (m *model) delivery(id string, age int) (_ *delivery, last bool) {
 	return nil, false
 }
 
-// sameScore reports whether a score is the entry's, as far as both are known.
+// sameScore reports whether a score may be the entry's. A score of 0 is unknown.
 func (e *entry) sameScore(score float64) bool {
 	return score == 0 || e.score == 0 || math.Abs(score-e.score) < 1e-6
 }
 
-// sooner is an entry that must be handed out before e: it was enqueued by an earlier call, is due earlier, and was never delivered.
+// sooner returns an entry that must be delivered before e, or nil: it was enqueued by an earlier call, is due earlier, and was never
+// delivered.
 func (m *model) sooner(e *entry, now time.Time) *entry {
 	for _, id := range m.ids() {
 		o := m.entries[id]
@@ -149,7 +152,7 @@ func (m *model) sooner(e *entry, now time.Time) *entry {
 	return nil
 }
 
-// next is the entry whose claim ends first, or that is due first, after now. It is nil if there is none.
+// next returns the first entry after now to become due, or whose claim ends; nil if there is none.
 func (m *model) next(now time.Time) (first *entry) {
 	var at time.Time
 	for _, id := range m.ids() {

@@ -15,12 +15,12 @@ import (
 const (
 	shrinksFor   = 2 * time.Second
 	mostReplays  = 400
-	reproduced   = 3  // tries to see a finding again
+	reproduced   = 3  // further attempts to reproduce a finding
 	mostReported = 16 // lines of a history
 )
 
-// shrunk leaves calls out of a walk while what it found is still found, and returns the finding with the history that is left. It returns nil
-// if the walk does not find it again.
+// shrunk repeats a walk with fewer and fewer calls as long as it finds the same promise broken (delta debugging), and returns the finding with
+// the calls that are left. It returns nil if the finding cannot be reproduced.
 func (w *walk) shrunk(ctx context.Context, found *suitetest.Breach) error {
 	best, breach := w, found
 	end := time.Now().Add(shrinksFor)
@@ -50,7 +50,7 @@ func (w *walk) shrunk(ctx context.Context, found *suitetest.Breach) error {
 	return best.report(breach)
 }
 
-// leaveOut tries a walk without each run of so many steps, and reports whether one of them could be left out.
+// leaveOut repeats the walk without size steps in a row, for each place in it, and reports whether any could be left out.
 func leaveOut(p plan, steps func() []step, size int, try func(plan, []step) bool, more func() bool) (shorter bool) {
 	for at := 0; at < len(steps()) && more(); {
 		now := steps()
@@ -88,7 +88,7 @@ func (all *walks) simpler(best func() *walk, try func(plan, []step) bool, more f
 	}
 }
 
-// report adds to a finding what was called before.
+// report adds the history of calls to a finding.
 func (w *walk) report(found *suitetest.Breach) error {
 	var text strings.Builder
 	log := w.log
@@ -103,7 +103,7 @@ func (w *walk) report(found *suitetest.Breach) error {
 	return found
 }
 
-// about describes the clients.
+// about describes the options of the clients.
 func (w *walk) about() string {
 	var all []string
 	first := w.options[0]

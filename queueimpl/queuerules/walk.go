@@ -17,49 +17,49 @@ import (
 	"oversell/variant"
 )
 
-// The limits of the rule. A walk is short: a flaw that a short one shows is found sooner by many of them, and told in fewer words.
+// The limits of the rule. Many short walks find more than a few long ones, and their histories are easier to read.
 const (
 	walksFor  = 6 * time.Second
 	mostWalks = 160
 	longest   = 30 // calls of a walk
 )
 
-// sign stands in a step for the tag of the walk, which differs from one walk to the next.
+// sign is a placeholder in steps for the tag of the walk, so that another walk can repeat them under its own tag.
 const sign = "§"
 
-// step is a call, or a time that passes. It names tasks by id, so that it makes sense when steps before it are left out.
+// step is a call, or a wait. It names tasks by id, so that it can be repeated without some of the steps before it.
 type step struct {
 	call          string
 	client, queue int
-	ids           []string // of which most calls have one
+	ids           []string // most calls have one
 	count         int
 	after         time.Duration // the delay, or how much time passes
-	// until is "end", "half" or "due" if time passes until the claim on the task ends, half of that, or until the task is due, and then as long
-	// as after says.
+	// until says how long a wait lasts: until the claim on the task ends ("end"), half as long ("half"), or until the task is due
+	// ("due"), and then for after.
 	until   string
 	request string
-	age     int  // how many deliveries of the id there were since
-	wrong   bool // whether the score of a dequeue is wrong
-	within  bool // whether the call is one of queueimpl.Timed
+	age     int  // which delivery of the task is meant: how many later ones there were
+	wrong   bool // a dequeue has a wrong score; a reclaim is preceded by a look at the state
+	within  bool // the call is one of queueimpl.Timed
 }
 
-// plan is how a walk is made: with the same plan and steps, the same calls follow.
+// plan holds the clients and queues of a walk. Two walks with the same plan and steps make the same calls.
 type plan struct {
 	seed    uint64
 	options []queueimpl.Options // of each client
 	queues  int
 }
 
-// walks has what the walks of a rule share.
+// walks is the state that all walks of one rule share.
 type walks struct {
 	b       queueclient.Bench
 	envs    []variant.Env
-	made    int // so many walks
+	made    int // the number of walks
 	calls   int
 	replays int
-	// sameTimeout says that all clients must have the same visibility timeout, since the queue ends claims by that of the client which looks.
+	// sameTimeout gives all clients the same visibility timeout, because the queue ends a claim by the timeout of the client that pops next.
 	sameTimeout bool
-	// entersClaimed says that the queue enters ids whose tasks are claimed, which it may, so that walks leave it alone.
+	// entersClaimed says that the queue enters an id while its task is claimed. It may, so walks no longer enqueue such ids.
 	entersClaimed bool
 }
 
@@ -75,27 +75,27 @@ type walk struct {
 	start    time.Time
 	ids      []string
 	refused  map[string]bool // ids that the queue does not take
-	most     int             // tasks that a pop may ask for
-	// scene is what is planned next, on the queue at, and sent is the number of requests in it.
+	most     int             // the largest count that the queue accepts in a pop
+	// scene holds the next planned steps, which are on queue number at. sent counts the requests of all scenes.
 	scene  []step
 	at     int
 	sent   int
-	learns bool // whether it will use names of the queue's own
+	learns bool // it will use fields and members of the queue's keys as ids; see learn
 	steps  []step
 	log    []string
-	// unclear says that the answers so far leave too much open to go on.
+	// unclear ends the walk: too much is unknown after an answer that left the outcome open.
 	unclear bool
 }
 
-// request is a pop under a request that took tasks.
+// request is a PopAs that returned tasks.
 type request struct {
 	client, count int
 	name          string
 	tasks         []queueimpl.Task
 }
 
-// Walkable reports whether random walks can judge a queue: one that hands a task to one consumer at a time and, if it hands it out again,
-// has acks.
+// Walkable reports whether random walks can judge a queue: it gives a task to one consumer at a time, and has acks if it delivers a task
+// again.
 func Walkable(v queueimpl.Variant) bool {
 	return queueclient.Lends(v) || !v.AtLeastOnce && queueclient.Keeps(v, variant.NoDuplicateDelivery)
 }
@@ -106,7 +106,7 @@ func RandomWalks(ctx context.Context, b queueclient.Bench) error {
 	return walksOf(ctx, b, firstSeed(), mostWalks, walksFor)
 }
 
-// walksOf makes so many walks, with seeds from first on, unless it takes longer than a time.
+// walksOf makes up to most walks, with the seeds from first on, within a time.
 func walksOf(ctx context.Context, b queueclient.Bench, first uint64, most int, within time.Duration) error {
 	all := &walks{}
 	err := b.OnVirtualClock(func(queueclient.Bench) error { return nil }, func(b queueclient.Bench) error {
@@ -135,7 +135,7 @@ func firstSeed() uint64 {
 	return n
 }
 
-// walkAll makes walks, with seeds from this one on, until there are enough or the time has come.
+// walkAll makes walks with the seeds from this one on. It ends after most walks, at the time end, or with the first breach.
 func (all *walks) walkAll(ctx context.Context, seed uint64, most int, end time.Time) error {
 	if err := all.impatient(ctx); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (all *walks) walkAll(ctx context.Context, seed uint64, most int, end time.T
 	return nil
 }
 
-// judged returns the breach that an error is, if the queue is to keep what it says.
+// judged returns err as a breach of a promise that the queue makes, or nil.
 func (w *walk) judged(err error) *suitetest.Breach {
 	b := new(suitetest.Breach)
 	if !errors.As(err, &b) {
@@ -172,7 +172,8 @@ func (w *walk) judged(err error) *suitetest.Breach {
 	return nil
 }
 
-// compare finds out whether claims end by the timeout of the client that looks, as those of a consumer group do.
+// compare sets sameTimeout: it tests whether a pop by a client with a short timeout ends the claim of one with a long timeout, as in a
+// consumer group.
 func (all *walks) compare(ctx context.Context) {
 	if !queueclient.Lends(all.b.Variant) {
 		return
@@ -187,7 +188,7 @@ func (all *walks) compare(ctx context.Context) {
 	}
 }
 
-// impatient enqueues with a timeout of 0, which the queue must refuse.
+// impatient calls EnqueueWithin with a timeout of 0, which the queue must refuse.
 func (all *walks) impatient(ctx context.Context) error {
 	c := all.b.Client()
 	t, ok := c.Queue.(queueimpl.Timed)
@@ -201,7 +202,7 @@ func (all *walks) impatient(ctx context.Context) error {
 	return nil
 }
 
-// planOf chooses clients and options.
+// planOf chooses the clients, their options, and the number of queues.
 func (all *walks) planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, queues: 1 + r.IntN(2)}
@@ -244,13 +245,13 @@ func (all *walks) newWalk(p plan) *walk {
 	return w
 }
 
-// symbol replaces the tag of the walk in a text for its steps, and real puts it back.
+// symbol replaces the tag of the walk in a text by sign, and real replaces sign by the tag.
 func (w *walk) symbol(text string) string { return strings.ReplaceAll(text, w.tag, sign) }
 func (w *walk) real(text string) string   { return strings.ReplaceAll(text, sign, w.tag) }
 
 func (w *walk) now() time.Time { return w.envs[0].Clock.Now() }
 
-// run makes random calls, and then empties the queues.
+// run makes a random number of random steps, and then empties the queues.
 func (w *walk) run(ctx context.Context) error {
 	for range 5 + w.rand.IntN(longest-5) {
 		if ctx.Err() != nil || w.unclear {
@@ -265,7 +266,7 @@ func (w *walk) run(ctx context.Context) error {
 	return w.drain(ctx)
 }
 
-// again makes the same calls, and then empties the queues.
+// again repeats steps, and then empties the queues.
 func (w *walk) again(ctx context.Context, steps []step) error {
 	w.steps = steps
 	for i, s := range steps {
@@ -280,7 +281,8 @@ func (w *walk) again(ctx context.Context, steps []step) error {
 	return w.drain(ctx)
 }
 
-// choose chooses the next step: mostly the next one of a scene, so that a walk comes to situations that need several calls, and else any.
+// choose returns the next step. Most steps belong to a scene, because some situations arise only after several calls for one task. The
+// others are random.
 func (w *walk) choose(ctx context.Context) step {
 	if w.learns && len(w.steps) > 6 && (len(w.requests) > 0 || len(w.steps) > 12) {
 		w.learns = false
@@ -298,8 +300,8 @@ func (w *walk) choose(ctx context.Context) step {
 	return s
 }
 
-// newScene plans calls about one task, with others beside it: it is enqueued, delivered some times, each time until the claim has run out, and
-// then some calls are made for it.
+// newScene plans the steps of a scene: one to three tasks are enqueued, delivered up to three times, with a wait for the end of the claim
+// each time, and then random calls are made for them.
 func (w *walk) newScene() {
 	w.at = min(w.rand.IntN(4), len(w.queues)) % len(w.queues)
 	ids := slices.Clone(w.ids)
@@ -336,7 +338,7 @@ func (w *walk) newScene() {
 	}
 }
 
-// add plans steps on the queue of the scene.
+// add appends steps to the scene.
 func (w *walk) add(steps ...step) {
 	for _, s := range steps {
 		s.queue = w.at
@@ -344,7 +346,7 @@ func (w *walk) add(steps ...step) {
 	}
 }
 
-// life plans a delivery of the first task, and what happens until its claim has run out.
+// life adds a pop to the scene, calls for the first task while its claim runs, and a wait for the end of the claim.
 func (w *walk) life(ids []string) {
 	id := ids[:1]
 	w.add(w.pops())
@@ -368,12 +370,12 @@ func (w *walk) life(ids []string) {
 	if w.rand.IntN(2) == 0 {
 		w.add(w.any(w.at, ids[0], true))
 	}
-	if len(ids) > 2 && w.rand.IntN(3) == 0 { // a pop of one task puts the others back
+	if len(ids) > 2 && w.rand.IntN(3) == 0 { // this pop may end the claims of the others, which then wait again
 		w.add(step{call: "pop", count: 1, client: w.rand.IntN(3)}, step{call: "ack", ids: []string{pick(w.rand, ids)}})
 	}
 }
 
-// crowd plans that many tasks have all their attempts, each claim running out.
+// crowd plans a scene in which many tasks are delivered MaxAttempts times, and no claim is acknowledged.
 func (w *walk) crowd() {
 	ids := queueclient.Numbered(pick(w.rand, []int{8, 14, 14, 130}))
 	w.add(step{call: "enqueue", ids: ids}, w.any(w.at, ids[0], true))
@@ -388,7 +390,7 @@ func (w *walk) crowd() {
 	w.add(step{call: "reclaim", wrong: w.rand.IntN(2) == 0}, w.any(w.at, ids[0], true))
 }
 
-// delay is a delay for an enqueue, which is 0 in most cases.
+// delay returns the delay of an enqueue. Most are 0.
 func (w *walk) delay() time.Duration {
 	if !queueclient.Can[queueimpl.Delayer](w.b.Variant) || w.rand.IntN(5) < 3 {
 		return 0
@@ -396,7 +398,7 @@ func (w *walk) delay() time.Duration {
 	return pick(w.rand, []time.Duration{50 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second, time.Minute, 2 * time.Hour})
 }
 
-// pops is a pop, perhaps under a request.
+// pops returns a step that calls Pop or PopAs.
 func (w *walk) pops() step {
 	w.sent++
 	s := step{call: "pop", client: w.rand.IntN(3), count: pick(w.rand, []int{1, 1, 2, 20, 200}), within: w.rand.IntN(2) == 0, request: fmt.Sprintf("%s-%d", sign, w.sent)}
@@ -406,7 +408,7 @@ func (w *walk) pops() step {
 	return s
 }
 
-// chooseCall chooses a call that the queue has. If it is to look, it is mostly one that shows where tasks are.
+// chooseCall returns the name of a call that the queue supports. With look, it prefers calls that show where tasks are.
 func (w *walk) chooseCall(look bool) string {
 	var calls []string
 	for _, c := range []struct {
@@ -423,7 +425,7 @@ func (w *walk) chooseCall(look bool) string {
 	return pick(w.rand, calls)
 }
 
-// has reports whether a queue has a call.
+// has reports whether a queue supports a call.
 func has(v queueimpl.Variant, call string) bool {
 	switch call {
 	case "pop as", "again", "popped":
@@ -442,7 +444,7 @@ func has(v queueimpl.Variant, call string) bool {
 	return true
 }
 
-// any is any call, for a task if it is one for a task.
+// any returns a step with a random call. Calls for a task are made for id.
 func (w *walk) any(queue int, id string, look bool) step {
 	s := step{call: w.chooseCall(look), client: w.rand.IntN(3), queue: queue, ids: []string{id}, within: w.rand.IntN(2) == 0}
 	switch s.call {
@@ -467,8 +469,7 @@ func (w *walk) any(queue int, id string, look bool) step {
 	return s
 }
 
-// learn adds ids that the queue has as names of its own: fields and members of its keys. Code that keeps other data beside those of its tasks
-// may mistake the one for the other.
+// learn adds fields and members of the queue's keys to the ids of the walk: a queue may confuse an id with data of its own.
 func (w *walk) learn(ctx context.Context, m *model) {
 	names, err := namesIn(ctx, w.envs[0].Redis, m.name)
 	if err != nil {
@@ -498,7 +499,7 @@ func (w *walk) learn(ctx context.Context, m *model) {
 	w.scene = slices.Insert(w.scene, 0, steps...)
 }
 
-// choosePass chooses how much time passes, mostly until little before or after a claim ends or a task is due.
+// choosePass chooses how long a wait lasts: mostly until shortly before or after a claim ends or a task is due.
 func (w *walk) choosePass(s *step, m *model) {
 	s.after, s.ids = time.Duration(1+w.rand.IntN(60))*time.Millisecond, nil
 	now := w.now()
@@ -520,7 +521,7 @@ func (w *walk) choosePass(s *step, m *model) {
 	s.until, s.after = "end", pick(w.rand, []time.Duration{-queueclient.Grain - fine, -queueclient.Grain - fine, 10 * time.Millisecond, queueclient.Lateness + time.Millisecond, queueclient.Lateness + time.Millisecond})
 }
 
-// chooseRequest chooses a request that was sent before.
+// chooseRequest chooses an earlier PopAs.
 func (w *walk) chooseRequest(s *step) {
 	var all []string
 	for key := range w.requests {

@@ -15,10 +15,10 @@ import (
 	"oversell/variant"
 )
 
-// patient is the timeout of the calls of queueimpl.Timed: no other client has the lock.
+// patient is the timeout of the calls of queueimpl.Timed. It is long enough, because no other client holds the queue's lock.
 const patient = 5 * time.Second
 
-// do makes one step. A step that makes no sense, since the steps that it needs were left out, does nothing.
+// do makes one step. A step does nothing if it needs an earlier step that was left out.
 func (w *walk) do(ctx context.Context, s step) error {
 	c := *w.clients[s.client%len(w.clients)]
 	m := w.queues[s.queue%len(w.queues)]
@@ -28,43 +28,21 @@ func (w *walk) do(ctx context.Context, s step) error {
 		ids[i] = w.real(id)
 	}
 	x := &act{walk: w, step: s, c: &c, m: m, ids: ids, now: w.now()}
-	if !has(w.b.Variant, s.call) {
+	ofTask := s.call == "ack" || s.call == "extend" || s.call == "dequeue"
+	if !has(w.b.Variant, s.call) || ofTask && len(ids) == 0 {
 		return nil
 	}
-	switch s.call {
-	case "pass":
-		x.pass()
-		return nil
-	case "enqueue":
-		return x.enqueue(ctx)
-	case "pop":
-		return x.pop(ctx)
-	case "pop as":
-		return x.popAs(ctx)
-	case "again":
-		return x.popAgain(ctx)
-	case "popped":
-		return x.popped(ctx)
-	case "reclaim":
-		return x.reclaim(ctx)
-	case "peek":
-		return x.peek(ctx)
-	case "state":
-		return x.audit(ctx, seen{})
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	switch s.call {
-	case "ack":
-		return x.ack(ctx)
-	case "extend":
-		return x.extend(ctx)
-	}
-	return x.dequeue(ctx)
+	return calls[s.call](x, ctx)
 }
 
-// act is a step that is made: by which client, on which queue, and when.
+// calls are the steps by name.
+var calls = map[string]func(*act, context.Context) error{
+	"pass": (*act).pass, "enqueue": (*act).enqueue, "pop": (*act).pop, "pop as": (*act).popAs, "again": (*act).popAgain, "popped": (*act).popped,
+	"reclaim": (*act).reclaim, "peek": (*act).peek, "ack": (*act).ack, "extend": (*act).extend, "dequeue": (*act).dequeue,
+	"state": func(x *act, ctx context.Context) error { return x.audit(ctx, seen{}) },
+}
+
+// act is a step under way, with its client, its queue and the time of its call.
 type act struct {
 	*walk
 	step
@@ -74,7 +52,7 @@ type act struct {
 	now time.Time
 }
 
-// called notes a call with its answer for the report.
+// called adds a call and its answer to the history.
 func (x *act) called(format string, args ...any) {
 	x.walks.calls++
 	queue := ""
@@ -86,10 +64,10 @@ func (x *act) called(format string, args ...any) {
 
 func (x *act) number() int { return x.client%len(x.clients) + 1 }
 
-// since tells a time as one since the walk began.
+// since formats a time as the time since the start of the walk.
 func (w *walk) since(t time.Time) string { return "+" + t.Sub(w.start).String() }
 
-// told describes tasks as an answer shows them, of many only the first ones.
+// told formats the tasks and the error of an answer. Of many tasks it shows the first ones.
 func (w *walk) told(tasks []queueimpl.Task, err error) string {
 	const few = 5
 	var all []string
@@ -121,19 +99,19 @@ func (w *walk) told(tasks []queueimpl.Task, err error) string {
 	return strings.Join(all, ", ")
 }
 
-// refuses reports whether an answer says that the call was not made, which is no breach.
+// refuses reports whether the queue refused the call, as it may.
 func (x *act) refuses(err error) bool {
 	return errors.Is(err, queueimpl.ErrBadCall) || errors.Is(err, errors.ErrUnsupported) || x.b.Variant.Locked && errors.Is(err, queueimpl.ErrLocked)
 }
 
-// pass lets time pass.
-func (x *act) pass() {
+// pass advances the clock.
+func (x *act) pass(context.Context) error {
 	d := x.after
 	if x.until != "" {
 		e := x.m.entries[x.ids[0]]
 		switch {
 		case e == nil:
-			return
+			return nil
 		case x.until == "due" && e.at == waits && x.after < 0:
 			d = e.early.Add(x.after).Sub(x.now)
 		case x.until == "due" && e.at == waits:
@@ -145,15 +123,17 @@ func (x *act) pass() {
 		case x.until == "end" && e.at == lent:
 			d = e.newest().last.Add(x.after).Sub(x.now)
 		default:
-			return
+			return nil
 		}
 	}
 	if d > 0 {
 		x.b.Pass(d)
 	}
+	return nil
 }
 
-// mayEnter returns those ids that the walk may enqueue. In a queue that keeps several entries with one id it enqueues no id that is there.
+// mayEnter returns the ids of the step that may be enqueued. A queue that keeps several entries with one id must not be given an id that it
+// already has, because the model knows one entry for each id.
 func (x *act) mayEnter() (ids []string) {
 	dedupes := queueclient.Can[queueimpl.Deduper](x.b.Variant)
 	for _, id := range x.ids {
@@ -167,7 +147,7 @@ func (x *act) mayEnter() (ids []string) {
 	return ids
 }
 
-// enqueue enqueues the ids that it may enqueue in such a queue.
+// enqueue enqueues the ids that mayEnter returns.
 func (x *act) enqueue(ctx context.Context) error {
 	ids := x.mayEnter()
 	if len(ids) == 0 {
@@ -200,7 +180,7 @@ func (x *act) enqueue(ctx context.Context) error {
 	return x.entered(what, ids, in)
 }
 
-// list quotes ids, of many only the first ones.
+// list quotes ids. Of many it shows the first ones.
 func list(ids []string) string {
 	const few = 5
 	if len(ids) <= few+1 {
@@ -209,13 +189,13 @@ func list(ids []string) string {
 	return fmt.Sprintf("%q and %d more", ids[:few], len(ids)-few)
 }
 
-// mayBeLetter reports whether an id may be that of a dead letter that was not seen yet.
+// mayBeLetter reports whether a task may have become a dead letter since the last look.
 func (x *act) mayBeLetter(id string) bool {
 	e := x.m.entries[id]
 	return e.here() && e.at == lent && x.m.spent(e) && !e.held(x.now)
 }
 
-// enters makes the call that enqueues.
+// enters calls Enqueue, EnqueueAfter or EnqueueWithin.
 func (x *act) enters(ctx context.Context, ids []string) ([]queueimpl.Task, error) {
 	x.b.Calls("enqueue of %.40q", ids)
 	if t, ok := x.c.Queue.(queueimpl.Timed); ok && x.within {
@@ -227,7 +207,7 @@ func (x *act) enters(ctx context.Context, ids []string) ([]queueimpl.Task, error
 	return x.c.Queue.Enqueue(ctx, x.c.Name, ids...)
 }
 
-// entered judges which ids an enqueue entered.
+// entered judges the answer of an enqueue.
 func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 	overwrites := false
 	if d, ok := x.c.Queue.(queueimpl.Deduper); ok {
@@ -264,7 +244,7 @@ func (x *act) entered(what string, ids []string, in []queueimpl.Task) error {
 	return nil
 }
 
-// pop pops.
+// pop calls Pop or PopWithin.
 func (x *act) pop(ctx context.Context) error {
 	what := "pop"
 	pops := func() ([]queueimpl.Task, error) { return x.c.Queue.Pop(ctx, x.c.Name, x.count) }
@@ -276,8 +256,8 @@ func (x *act) pop(ctx context.Context) error {
 	return err
 }
 
-// popBy pops by a call, and judges what it hands out. If it finds nothing although a task is due, it is made again for a while, since some
-// queues look for what is due only now and then.
+// popBy makes a call that pops, and judges its answer. If it returns nothing although a task is due, popBy repeats it for
+// queueclient.Lateness, because some queues look for due tasks only now and then.
 func (x *act) popBy(what string, pops func() ([]queueimpl.Task, error)) ([]queueimpl.Task, error) {
 	const looks, look = 36, queueclient.Lateness / 35
 	call := what
@@ -313,12 +293,12 @@ func (x *act) popBy(what string, pops func() ([]queueimpl.Task, error)) ([]queue
 	}
 }
 
-// missing are the tasks that a pop must find.
+// missing returns the tasks that a pop must find.
 func (x *act) missing() []*entry {
 	return x.m.those(func(e *entry) bool { return x.m.available(e, x.now) })
 }
 
-// lost accuses a queue that does not hand out what it must.
+// lost returns the breach of a queue whose pop does not find a task that is due.
 func (x *act) lost(what string) error {
 	e := x.missing()[0]
 	why := fmt.Sprintf("%q was due %s", e.id, x.since(e.early.Add(fine)))
@@ -333,7 +313,7 @@ func (x *act) lost(what string) error {
 	return suitetest.Broken(variant.NoLostTask, "%s: %s, and the queue has it neither among the waiting tasks nor elsewhere", what, why)
 }
 
-// delivered judges and notes what a pop handed out.
+// delivered judges the tasks that a pop returned, and enters them in the model.
 func (x *act) delivered(what string, tasks []queueimpl.Task) error {
 	for i, t := range tasks {
 		e := x.m.entries[t.ID]
@@ -353,7 +333,7 @@ func (x *act) delivered(what string, tasks []queueimpl.Task) error {
 	return nil
 }
 
-// mayDeliver judges one task that a pop handed out.
+// mayDeliver judges one task that a pop returned.
 func (x *act) mayDeliver(what string, t queueimpl.Task, e *entry) error {
 	const of = queueclient.TheInterface
 	switch {
@@ -381,10 +361,10 @@ func (x *act) mayDeliver(what string, t queueimpl.Task, e *entry) error {
 	return nil
 }
 
-// visibility is the timeout of the client.
+// visibility returns the visibility timeout of the client.
 func (x *act) visibility() time.Duration { return x.options[x.number()-1].Visibility }
 
-// short reports whether a client is promised much less than its timeout.
+// short reports whether the promised end of a claim is much earlier than the client's timeout.
 func (x *act) short(t queueimpl.Task) bool {
 	v := x.visibility()
 	return v >= time.Second && !t.Until.IsZero() && t.Until.Before(x.now.Add(v*3/4))
@@ -399,7 +379,7 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, "th")
 }
 
-// note notes a delivery.
+// note enters a delivery in the model.
 func (x *act) note(e *entry, t queueimpl.Task) {
 	if !queueclient.Lends(x.b.Variant) {
 		e.at = taken
@@ -417,7 +397,7 @@ func (x *act) note(e *entry, t queueimpl.Task) {
 	e.had = append(e.had, d)
 }
 
-// probe plans an ack by an earlier delivery of the task, if that had the same receipt: it must be refused.
+// probe plans an ack with an earlier delivery of the task, if both deliveries have the same receipt. The queue must refuse it.
 func (x *act) probe(e *entry, t queueimpl.Task) {
 	for age := range len(e.had) + len(x.m.former[e.id]) {
 		if d, _ := x.m.delivery(e.id, age); d.receipt == t.Receipt && t.Receipt != "" {
@@ -427,7 +407,7 @@ func (x *act) probe(e *entry, t queueimpl.Task) {
 	}
 }
 
-// ack acknowledges a delivery of a task, perhaps an old one.
+// ack calls Ack with the last delivery of a task, or with an earlier one, which must be refused.
 func (x *act) ack(ctx context.Context) error {
 	id := x.ids[0]
 	d, last := x.m.delivery(id, x.age)
@@ -457,7 +437,7 @@ func (x *act) ack(ctx context.Context) error {
 	return nil
 }
 
-// happened says what happened to a task after an earlier delivery of it.
+// happened says why an earlier delivery of a task is no longer valid.
 func happened(e *entry) string {
 	if len(e.had) == 0 {
 		return "enqueued again"
@@ -465,7 +445,7 @@ func happened(e *entry) string {
 	return "delivered again or enqueued again"
 }
 
-// extend extends a claim, perhaps one that has ended.
+// extend calls Extend for a claim that runs, or for one that has ended.
 func (x *act) extend(ctx context.Context) error {
 	id := x.ids[0]
 	d, last := x.m.delivery(id, x.age)
@@ -511,7 +491,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// dequeue withdraws a task with its score, or a wrong one.
+// dequeue calls Dequeue with the score of a task, or with a wrong one.
 func (x *act) dequeue(ctx context.Context) error {
 	e := x.m.entries[x.ids[0]]
 	if e == nil || e.score == 0 {
@@ -551,7 +531,7 @@ func (x *act) dequeue(ctx context.Context) error {
 	return nil
 }
 
-// withdraws makes the call that withdraws.
+// withdraws calls Dequeue or DequeueWithin.
 func (x *act) withdraws(ctx context.Context, id string, score float64) error {
 	if t, ok := x.c.Queue.(queueimpl.Timed); ok && x.within {
 		return t.DequeueWithin(ctx, x.c.Name, id, score, patient)

@@ -12,7 +12,7 @@ import (
 	"oversell/variant"
 )
 
-// popAs pops under a new request.
+// popAs calls PopAs with a new request id.
 func (x *act) popAs(ctx context.Context) error {
 	name := x.real(x.request)
 	tasks, err := x.popBy(fmt.Sprintf("PopAs under the request %q", name), func() ([]queueimpl.Task, error) {
@@ -24,10 +24,10 @@ func (x *act) popAs(ctx context.Context) error {
 	return err
 }
 
-// key is under what the walk keeps a request.
+// key returns the key of a request in walk.requests.
 func (x *act) key(name string) string { return fmt.Sprint(x.queue%len(x.queues), " ", name) }
 
-// popAgain sends a request again, which must return what it took.
+// popAgain sends an earlier PopAs again, which must return the same tasks.
 func (x *act) popAgain(ctx context.Context) error {
 	r := x.requests[x.key(x.real(x.request))]
 	if r == nil {
@@ -51,8 +51,8 @@ func (x *act) popAgain(ctx context.Context) error {
 	return nil
 }
 
-// promises judges the Until of a task that a request returns again. A queue may start the visibility timeout again, or not: what it says
-// must come true.
+// promises judges the Until of a task that a repeated PopAs returns. The queue may prolong the claim or not, but the claim must last until
+// then.
 func (x *act) promises(what string, t, first queueimpl.Task) error {
 	if !queueclient.Lends(x.b.Variant) || !t.Until.After(x.now) {
 		return nil
@@ -68,7 +68,7 @@ func (x *act) promises(what string, t, first queueimpl.Task) error {
 	return nil
 }
 
-// popped asks the journal.
+// popped calls Popped.
 func (x *act) popped(ctx context.Context) error {
 	name := x.real(x.request)
 	var want []queueimpl.Task
@@ -84,7 +84,7 @@ func (x *act) popped(ctx context.Context) error {
 	return nil
 }
 
-// reclaim calls Reclaim, in half of the cases after a look at the state.
+// reclaim calls Reclaim, and State before it if step.wrong is set.
 func (x *act) reclaim(ctx context.Context) error {
 	const of = queueclient.TheInterface
 	ended := x.m.those(func(e *entry) bool { return e.over(x.now) })
@@ -110,7 +110,7 @@ func (x *act) reclaim(ctx context.Context) error {
 	return x.audit(ctx, seen{reclaimed: true})
 }
 
-// lacking are the entries that are not among the tasks.
+// lacking returns the entries that are not among the tasks.
 func (x *act) lacking(entries []*entry, tasks []queueimpl.Task) (none []*entry) {
 	ids := queueclient.IDsOf(tasks)
 	for _, e := range entries {
@@ -121,7 +121,7 @@ func (x *act) lacking(entries []*entry, tasks []queueimpl.Task) (none []*entry) 
 	return none
 }
 
-// peek peeks. It may show fewer than are due, but not none for long.
+// peek calls Peek. It may return fewer tasks than are due, and none only for a short time.
 func (x *act) peek(ctx context.Context) error {
 	const of = queueclient.TheInterface
 	what := fmt.Sprintf("peek of %d", x.count)
@@ -153,7 +153,7 @@ func (x *act) peek(ctx context.Context) error {
 	}
 }
 
-// shows judges what a peek shows.
+// shows judges the answer of a peek.
 func (x *act) shows(what string, got []queueimpl.Task) error {
 	const of = queueclient.TheInterface
 	for i, t := range got {
@@ -176,10 +176,10 @@ func (x *act) shows(what string, got []queueimpl.Task) error {
 	return nil
 }
 
-// seen is what was called before a look at the state.
+// seen says which call came right before State.
 type seen struct {
-	reclaimed bool // a Reclaim, so that no claim that has run out is there any more
-	emptied   bool // a pop found nothing, so that every task that has had its attempts is a dead letter
+	reclaimed bool // Reclaim: no claim that has run out may be left
+	emptied   bool // a pop that found nothing: all tasks without an attempt left must be dead letters
 }
 
 // audit compares the state and the dead letters with the model.
@@ -204,7 +204,7 @@ func (x *act) audit(ctx context.Context, after seen) error {
 	return x.placed(s, dead, after)
 }
 
-// placed judges where the state and the dead letters show tasks.
+// placed judges the tasks in the state and among the dead letters.
 func (x *act) placed(s queueimpl.State, dead []queueimpl.Task, after seen) error {
 	where := map[string]string{}
 	for _, list := range []struct {
@@ -226,7 +226,7 @@ func (x *act) placed(s queueimpl.State, dead []queueimpl.Task, after seen) error
 	return x.complete(where)
 }
 
-// listed judges a task that the state or the dead letters show.
+// listed judges one task in the state or among the dead letters.
 func (x *act) listed(t queueimpl.Task, where string, after seen) error {
 	const of = queueclient.TheInterface
 	e := x.m.entries[t.ID]
@@ -259,7 +259,7 @@ func (x *act) listed(t queueimpl.Task, where string, after seen) error {
 	return nil
 }
 
-// complete judges what the state does not show.
+// complete expects each task of the model in the state or among the dead letters.
 func (x *act) complete(where map[string]string) error {
 	for _, id := range x.m.ids() {
 		e := x.m.entries[id]
@@ -275,7 +275,7 @@ func (x *act) complete(where map[string]string) error {
 	return nil
 }
 
-// drain lets all claims and delays end, takes and acknowledges all tasks, and looks whether each one came.
+// drain waits until all claims and delays have ended, and pops and acknowledges all tasks. Each task must be delivered.
 func (w *walk) drain(ctx context.Context) error {
 	for queue, m := range w.queues {
 		if err := w.edges(ctx, queue); err != nil || w.unclear {
@@ -299,7 +299,7 @@ func (w *walk) drain(ctx context.Context) error {
 	return nil
 }
 
-// edges pops shortly before the first claims end and the first tasks are due, which must not hand them out.
+// edges pops shortly before a claim ends or a task is due, which must not be delivered then.
 func (w *walk) edges(ctx context.Context, queue int) error {
 	const most = 3
 	for range most {
@@ -322,7 +322,7 @@ func (w *walk) edges(ctx context.Context, queue int) error {
 	return nil
 }
 
-// takeAll takes and acknowledges all tasks of a queue.
+// takeAll pops and acknowledges tasks until the model has none left.
 func (w *walk) takeAll(ctx context.Context, queue int) error {
 	m := w.queues[queue]
 	for range 100 {
@@ -337,7 +337,7 @@ func (w *walk) takeAll(ctx context.Context, queue int) error {
 	return w.aside(ctx, queue)
 }
 
-// takeSome pops, and acknowledges what is claimed.
+// takeSome pops, and acknowledges all claimed tasks.
 func (w *walk) takeSome(ctx context.Context, queue int) error {
 	if err := w.do(ctx, step{call: "pop", queue: queue, count: 20}); err != nil {
 		return err
@@ -350,7 +350,7 @@ func (w *walk) takeSome(ctx context.Context, queue int) error {
 	return nil
 }
 
-// aside waits until tasks that have had their attempts are dead letters, and looks at the state.
+// aside pops until the tasks without an attempt left are dead letters, and compares the state.
 func (w *walk) aside(ctx context.Context, queue int) error {
 	c := *w.clients[0]
 	c.Name = w.queues[queue].name

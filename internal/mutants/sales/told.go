@@ -114,8 +114,8 @@ func withState(v stockimpl.Variant, state func(context.Context, *sale) (stockimp
 	return v
 }
 
-// refusing makes a variant of a sale that changes the stock under WATCH. If RefuseStale was called, refuses tells whether a
-// refund, or a purchase, whose transaction failed is stale.
+// refusing returns a sale that changes the stock in a transaction under WATCH. After RefuseStale, a purchase or a refund whose transaction
+// failed answers ErrStale if refuses returns true, and begins again otherwise.
 func refusing(refuses func(refund bool) bool) stockimpl.Variant {
 	v := counting(func(*saleSteps) {})
 	n := v.New
