@@ -117,7 +117,7 @@ func walksOf(ctx context.Context, b queueclient.Bench, first uint64, most int, w
 		return all.walkAll(ctx, first, most, time.Now().Add(within))
 	})
 	if err == nil && all.made > 0 {
-		text := fmt.Sprintf("%d random walks of %d calls in all were as the contract has it", all.made, all.calls)
+		text := fmt.Sprintf("%d random walks made %d calls, and all answers were right by the contract", all.made, all.calls)
 		if all.sameTimeout {
 			text += "; all clients had the same visibility timeout, since the queue ends a claim by that of the client which looks"
 		}
